@@ -1,0 +1,168 @@
+import { z } from 'zod';
+import * as schema from './schemas';
+
+/**
+ * How a request may be repeated when nobody knows whether it was carried out:
+ * `safe` at will; `delete` at will, and then a 404 is a success; `once` only as `repeatSends` allows.
+ */
+export type Repeat = 'safe' | 'delete' | 'once';
+
+const nothing = z.unknown();
+type Nothing = typeof nothing;
+
+interface Declaration<P extends string, Q extends z.ZodType, B extends z.ZodType, R extends z.ZodType> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly path: P;
+  readonly scope: string;
+  readonly summary: string;
+  readonly repeat: Repeat;
+  readonly query?: Q;
+  readonly body?: B;
+  readonly response: R;
+}
+
+const endpoint = <
+  const P extends string,
+  R extends z.ZodType,
+  Q extends z.ZodType = Nothing,
+  B extends z.ZodType = Nothing,
+>(
+  declaration: Declaration<P, Q, B, R>,
+) => declaration;
+
+/** Every endpoint of the service, once. Client, simulator, nodes, scopes and the API docs read this table. */
+export const endpoints = {
+  sendMessage: endpoint({
+    method: 'POST',
+    path: '/text/messaging/messages',
+    scope: 'text.messaging.write',
+    summary: 'Send or schedule a text',
+    repeat: 'once',
+    body: schema.messageRequest,
+    response: schema.messageResult,
+  }),
+  requestConsent: endpoint({
+    method: 'POST',
+    path: '/text/messaging/consent-requests',
+    scope: 'text.messaging.write',
+    summary: 'Send consent-request texts',
+    repeat: 'once',
+    body: schema.consentRequest,
+    response: schema.consentRequestResult,
+  }),
+  getConsent: endpoint({
+    method: 'GET',
+    path: '/text/messaging/consents',
+    scope: 'text.messaging.read',
+    summary: 'Read the consent status of a number',
+    repeat: 'safe',
+    query: schema.consentQuery,
+    response: schema.consentStatus,
+  }),
+  createContact: endpoint({
+    method: 'POST',
+    path: '/core/contact/contacts',
+    scope: 'core.contacts.write',
+    summary: 'Create a contact',
+    repeat: 'once',
+    body: schema.contactInput,
+    response: schema.idResult,
+  }),
+  updateContact: endpoint({
+    method: 'PUT',
+    path: '/core/contact/contacts/{contactId}',
+    scope: 'core.contacts.write',
+    summary: 'Update a contact',
+    repeat: 'safe',
+    body: schema.contactInput,
+    response: schema.idResult,
+  }),
+  getContact: endpoint({
+    method: 'GET',
+    path: '/core/contact/contacts/{contactId}',
+    scope: 'core.contacts.read',
+    summary: 'Read a contact',
+    repeat: 'safe',
+    response: schema.contactDetail,
+  }),
+  searchContacts: endpoint({
+    method: 'GET',
+    path: '/core/contact/contacts',
+    scope: 'core.contacts.read',
+    summary: 'Search contacts',
+    repeat: 'safe',
+    query: schema.contactQuery,
+    response: schema.contactPage,
+  }),
+  deleteContact: endpoint({
+    method: 'DELETE',
+    path: '/core/contact/contacts/{contactId}',
+    scope: 'core.contacts.write',
+    summary: 'Delete a contact',
+    repeat: 'delete',
+    response: nothing,
+  }),
+  setContactGroups: endpoint({
+    method: 'PUT',
+    path: '/core/contact/contacts/{contactId}/groups',
+    scope: 'core.contacts.write',
+    summary: "Replace a contact's group memberships",
+    repeat: 'safe',
+    body: schema.membershipInput,
+    response: schema.idResult,
+  }),
+  createGroup: endpoint({
+    method: 'POST',
+    path: '/core/contact/groups',
+    scope: 'core.contacts.write',
+    summary: 'Create a group',
+    repeat: 'once',
+    body: schema.groupInput,
+    response: schema.idResult,
+  }),
+  searchGroups: endpoint({
+    method: 'GET',
+    path: '/core/contact/groups',
+    scope: 'core.contacts.read',
+    summary: 'Search groups',
+    repeat: 'safe',
+    query: schema.groupQuery,
+    response: schema.groupPage,
+  }),
+  deleteGroup: endpoint({
+    method: 'DELETE',
+    path: '/core/contact/groups/{groupId}',
+    scope: 'core.contacts.write',
+    summary: 'Delete a group',
+    repeat: 'delete',
+    response: nothing,
+  }),
+  searchContent: endpoint({
+    method: 'GET',
+    path: '/core/content/library/search',
+    scope: 'core.content.read',
+    summary: 'Search the content library',
+    repeat: 'safe',
+    query: schema.contentQuery,
+    response: schema.contentPage,
+  }),
+} as const;
+
+export type EndpointName = keyof typeof endpoints;
+export type Endpoint<N extends EndpointName = EndpointName> = (typeof endpoints)[N];
+
+type ParamNames<P extends string> = P extends `${string}{${infer K}}${infer Rest}` ? K | ParamNames<Rest> : never;
+type Part<Key extends string, S> = S extends z.ZodType
+  ? unknown extends z.input<S>
+    ? unknown
+    : { [K in Key]: z.input<S> }
+  : unknown;
+
+/** What a call to an endpoint must supply: its path parameters, its query, its body; no more, no less. */
+export type RequestOf<N extends EndpointName> = ([ParamNames<Endpoint<N>['path']>] extends [never]
+  ? unknown
+  : { params: Record<ParamNames<Endpoint<N>['path']>, number> }) &
+  Part<'query', Endpoint<N> extends { query?: infer Q } ? Exclude<Q, undefined> : never> &
+  Part<'body', Endpoint<N> extends { body?: infer B } ? Exclude<B, undefined> : never>;
+
+export type ResponseOf<N extends EndpointName> = z.output<Endpoint<N>['response']>;

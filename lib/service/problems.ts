@@ -1,0 +1,78 @@
+/** The codes of the contract, each with the HTTP status it comes with and whether the service calls it retryable. */
+export const serviceCodes = {
+  invalid_request: { status: 400, retryable: false },
+  unauthorized: { status: 401, retryable: false },
+  forbidden: { status: 403, retryable: false },
+  not_found: { status: 404, retryable: false },
+  conflict: { status: 409, retryable: false },
+  version_mismatch: { status: 400, retryable: false },
+  rate_limited: { status: 429, retryable: true },
+  payload_too_large: { status: 413, retryable: false },
+  unsupported_media_type: { status: 415, retryable: false },
+  downstream_timeout: { status: 504, retryable: true },
+  downstream_unavailable: { status: 502, retryable: true },
+  internal_error: { status: 500, retryable: true },
+} as const;
+
+export type ServiceCode = keyof typeof serviceCodes;
+
+/** Our own codes, for what the service cannot tell us. */
+export const ownCodes = [
+  'consent_required',
+  'rejected',
+  'invalid_input',
+  'authorization_required',
+  'network_error',
+  'outcome_unknown',
+  'invalid_response',
+  'consent_limit',
+  'cancelled',
+  'stale',
+  'not_configured',
+] as const;
+
+export type OwnCode = (typeof ownCodes)[number];
+
+/** A service that grows may send codes this version has not heard of: they pass through. */
+export type Code = ServiceCode | OwnCode | (string & {});
+
+export interface ProblemFields {
+  status?: number;
+  title?: string;
+  detail?: string;
+  details?: unknown;
+  traceId?: string;
+  instance?: string;
+  type?: string;
+}
+
+/** What becomes `msg.error`, less the `source` that only a node can add. */
+export interface Problem extends ProblemFields {
+  message: string;
+  code: Code;
+  retryable: boolean;
+  attempts: number;
+}
+
+/** The one error of this package: a stable code, a sentence that says what to do, and what the service said. */
+export class ServiceError extends Error {
+  override readonly name = 'ServiceError';
+  readonly code: Code;
+
+  constructor(
+    readonly problem: Problem,
+    options?: { cause?: unknown },
+  ) {
+    super(problem.message, options);
+    this.code = problem.code;
+  }
+}
+
+const retryableByDefault: readonly Code[] = ['network_error', 'authorization_required'];
+
+/** An error of ours, without a problem body behind it. */
+export const problem = (code: Code, message: string, more: Partial<Problem> = {}, cause?: unknown): ServiceError =>
+  new ServiceError(
+    { message, code, retryable: retryableByDefault.includes(code), attempts: 0, ...more },
+    cause === undefined ? undefined : { cause },
+  );

@@ -1,0 +1,161 @@
+import { z } from 'zod';
+
+/** The contract's pattern for every phone field: a plus sign, a digit 1-9, then 7 to 14 more digits. */
+export const E164 = /^\+[1-9]\d{7,14}$/;
+
+export const sortFields = ['fullName', 'email', 'emailStatus', 'groupCount', 'source', 'dateTimeCreated'] as const;
+export const sortDirections = ['asc', 'desc'] as const;
+export const contentTypes = ['All', 'WebContent', 'Emails', 'SocialPosts', 'Print', 'DownloadContent'] as const;
+export const searchTextLimit = 150;
+export const pageSizeLimit = 200;
+
+const phone = z.string().regex(E164, 'must be E.164: a plus sign, a digit 1-9, then 7 to 14 more digits');
+const integer = z.int();
+
+/** Answers: whatever the contract does not require may be missing or null, and unknown fields are kept. */
+const maybe = <T extends z.ZodType>(schema: T) => schema.nullish();
+const text = maybe(z.string());
+const number = maybe(z.number());
+const whole = maybe(integer);
+const flag = maybe(z.boolean());
+
+export const messageRequest = z.object({
+  text: z.string(),
+  phone,
+  scheduleDelivery: z.boolean().optional(),
+  deliveryDate: z.number().optional(),
+  frequency: integer.optional(),
+});
+
+export const messageResult = z.looseObject({
+  successes: z.array(z.looseObject({ messageId: whole, memberId: whole })),
+  failures: z.array(z.string()),
+  failureDetails: maybe(z.array(z.looseObject({ code: text }))),
+});
+
+export const consentRequest = z.object({ phoneNumbers: z.array(phone).min(1) });
+
+export const consentRequestResult = z.looseObject({
+  successes: z.array(z.looseObject({ memberId: whole, consentState: text })),
+  failures: z.array(z.string()),
+});
+
+export const consentStatus = z.looseObject({ memberId: whole, state: z.string(), lastChanged: number });
+
+export const contactInput = z
+  .object({
+    firstName: z.string(),
+    lastName: z.string(),
+    emailAddress: z.string(),
+    nickname: z.string(),
+    birthDate: z.string(),
+    phone: z.string(),
+    clientAnniversary: z.string(),
+    gender: z.number(),
+    maritalStatus: z.number(),
+    address1: z.string(),
+    address2: z.string(),
+    city: z.string(),
+    state: z.string(),
+    postalCode: z.string(),
+  })
+  .partial();
+
+export const idResult = z.looseObject({ id: integer.min(0) });
+
+export const contactDetail = z.looseObject({
+  contactId: integer,
+  identifier: text,
+  remoteContactId: text,
+  source: whole,
+  sourceText: text,
+  isCrmLinkedContact: flag,
+  emailAddress: text,
+  phone: text,
+  firstName: text,
+  lastName: text,
+  nickname: text,
+  birthDate: text,
+  clientAnniversary: text,
+  dateTimeUnsubscribed: text,
+  dateTimeCreated: text,
+  dateTimeModified: text,
+  gender: number,
+  maritalStatus: number,
+  emailStatus: whole,
+  disableEmailStatus: flag,
+  address1: text,
+  address2: text,
+  city: text,
+  state: text,
+  postalCode: text,
+  groupIds: maybe(z.array(integer)),
+  remoteContactUrl: text,
+  customFields: maybe(
+    z.array(z.looseObject({ key: text, label: text, author: text, display: text, value: text })),
+  ),
+});
+
+const contactSummary = z.looseObject({
+  contactId: whole,
+  identifier: text,
+  fullName: text,
+  firstName: text,
+  lastName: text,
+  email: text,
+  emailStatus: text,
+  emailAddressDisposition: whole,
+  status: text,
+  source: whole,
+  sourceText: text,
+  groupCount: whole,
+  groupNames: maybe(z.array(z.string())),
+  remoteContactId: text,
+  remoteContactUrl: text,
+  isCrmLinkedContact: flag,
+  dateTimeCreated: text,
+});
+
+export const groupInput = z.object({ name: z.string(), externalGroupId: z.string() }).partial();
+
+const groupSummary = z.looseObject({
+  groupId: whole,
+  externalId: text,
+  name: text,
+  dateTimeCreated: text,
+  dateTimeModified: text,
+  contactCount: whole,
+  source: whole,
+});
+
+export const membershipInput = z.object({
+  groupIds: z.array(integer),
+  isSelectAllGroup: z.boolean().optional(),
+});
+
+const contentItem = z.looseObject({ title: text, url: text });
+
+const pageOf = <T extends z.ZodType>(item: T) =>
+  z.looseObject({
+    data: z.array(item),
+    pageInfo: maybe(
+      z.looseObject({ page: whole, pageSize: whole, totalRecord: whole, sortDirection: text, sortBy: text }),
+    ),
+  });
+
+export const contactPage = pageOf(contactSummary);
+export const groupPage = pageOf(groupSummary);
+export const contentPage = pageOf(contentItem);
+
+/** Query parameter names are ours where the contract shows none; an environment's `names` renames them. */
+const paging = { page: integer.min(1).optional(), pageSize: integer.min(1).max(pageSizeLimit).optional() };
+const sortDirection = z.enum(sortDirections).optional();
+
+export const contactQuery = z.object({ ...paging, sortBy: z.enum(sortFields).optional(), sortDirection });
+export const groupQuery = z.object({ ...paging, sortDirection });
+export const contentQuery = z.object({
+  contentType: z.enum(contentTypes).optional(),
+  searchText: z.string().max(searchTextLimit).optional(),
+  ...paging,
+});
+export const consentQuery = z.object({ phone: phone.optional(), memberId: integer.optional() });

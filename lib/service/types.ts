@@ -1,0 +1,51 @@
+import type { EndpointName, RequestOf, ResponseOf } from './endpoints';
+import type { Clock } from './clock';
+
+export type RepeatSends = 'never' | 'contract' | 'always';
+
+export interface ClientOptions {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  /**
+   * The access token of an advisor. `rejected` is a token the service has just answered 401 to: the source then
+   * refreshes (once, whoever asks) and gives a newer one. Returns the plain string when it has one at hand, so that
+   * the common case costs no turn of the event loop. Throws ServiceError `authorization_required` and the like.
+   */
+  readonly token: (advisor: string, rejected?: string) => string | Promise<string>;
+  /** Query parameter names on the wire, where they differ from ours. */
+  readonly names?: Readonly<Record<string, string>>;
+  readonly timeout?: number;
+  readonly retries?: number;
+  readonly repeatSends?: RepeatSends;
+  readonly maxConcurrent?: number;
+  readonly requestsPerSecond?: number;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+export interface CallOptions {
+  readonly advisor: string;
+  /** Requests of one lane (a node) are served in order, lanes in turn: a list of 10,000 starves nobody. */
+  readonly lane?: string;
+  /** `poll` goes only where no `normal` request waits. */
+  readonly priority?: 'normal' | 'poll';
+  readonly signal?: AbortSignal;
+  /** Called once, when the request has its turn and its token and is about to leave; it leaves after this resolves. */
+  readonly begin?: () => void | Promise<void>;
+}
+
+export interface Answer<N extends EndpointName> {
+  readonly data: ResponseOf<N>;
+  readonly status: number;
+  /** How many requests it took. */
+  readonly attempts: number;
+}
+
+/** The service, as everything above lib/service sees it. Every failure is a ServiceError. */
+export interface Client {
+  call<N extends EndpointName>(name: N, request: RequestOf<N>, options: CallOptions): Promise<Answer<N>>;
+  /** Until when the service has asked everybody to pause (429), in epoch ms; 0 when it has not. */
+  readonly pausedUntil: number;
+  /** Lets requests under way finish, fails those that have not begun with `cancelled`, and frees the connections. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,25 @@
+/**
+ * Where waits, journal and asked-when live. Nothing above knows whether that is a file here or a server shared by
+ * several machines.
+ */
+export interface Store {
+  /** False when nothing survives the process: every status then says so. */
+  readonly durable: boolean;
+  table<T>(name: string): Table<T>;
+  close(): Promise<void>;
+}
+
+export type Write<T> = { readonly put: string; readonly value: T } | { readonly remove: string };
+
+/**
+ * Records by key, in key order. A write is on disk when its promise resolves; the embedded store has written before
+ * it returns, so a message handed to it in an input handler survives a kill the moment after.
+ */
+export interface Table<T> {
+  get(key: string): Promise<T | undefined>;
+  /** All or nothing. */
+  write(writes: readonly Write<T>[]): Promise<void>;
+  /** For records whose loss only repeats work: may be gathered with others before it is on disk. */
+  writeSoon(writes: readonly Write<T>[]): Promise<void>;
+  entries(prefix?: string): AsyncIterable<readonly [key: string, value: T]>;
+}
