@@ -1,0 +1,36 @@
+import type { Client } from '../service/types';
+import type { Clock } from '../service/clock';
+import type { Store } from '../state/store';
+
+export interface EnvironmentSettings {
+  /** Region for numbers not written with +; empty means E.164 only. */
+  readonly country: string;
+  /** A regular expression in place of the word `consent`; empty means the default. */
+  readonly consentPattern: string;
+  readonly journal: boolean;
+  /** Milliseconds. */
+  readonly resumeWithin: number;
+  readonly deliveryDateUnit: 'ms' | 's';
+  readonly maxConcurrent: number;
+}
+
+/** What a flow node sees of its `advisor-environment`. */
+export interface Environment {
+  /** The config node's id in the editor (`_alias` in a subflow): state is kept under it. */
+  readonly id: string;
+  readonly name: string;
+  readonly service: 'simulator' | 'sandbox' | 'production';
+  /** In `simulator` the simulator's own, which can be moved; else the system's. */
+  readonly clock: Clock;
+  readonly settings: EnvironmentSettings;
+  /** Throws ServiceError `not_configured` with what to fill in. One client per environment, whoever asks. */
+  client(): Client | Promise<Client>;
+  /** The embedded store (in memory where it cannot be opened). One per runtime, whoever asks. */
+  store(): Store | Promise<Store>;
+  /** Keys of the authorized advisors; in `simulator` every key is authorized and this is `['default']`. */
+  advisors(): readonly string[];
+  /** `authorized`, `authorize_again` or `unknown`; in `simulator` always `authorized`. */
+  advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown';
+  /** Called when an authorization, a pause or the configuration changes, so that statuses can follow. */
+  onChange(listener: () => void): () => void;
+}
