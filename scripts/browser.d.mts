@@ -1,0 +1,5 @@
+export function findChromium(
+  env?: Readonly<Record<string, string | undefined>>,
+  exists?: (path: string) => boolean,
+): string | undefined;
+export function ensureChromium(): string;

@@ -1,0 +1,49 @@
+import { chromium } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+
+const flags = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+export interface OpenPage {
+  readonly page: Page;
+  /** Console errors (failed requests among them) and uncaught exceptions, in the order they happened. */
+  readonly errors: readonly string[];
+}
+
+export interface TestBrowser {
+  readonly browser: Browser;
+  /** A page in a context of its own (no shared cookies or storage). */
+  open(options?: BrowserContextOptions): Promise<OpenPage>;
+  close(): Promise<void>;
+}
+
+/** Collects whatever a person would see in red in the developer tools. */
+export const collectErrors = (page: Page): string[] => {
+  const errors: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error') errors.push(`${message.text()} (${message.location().url})`);
+  });
+  page.on('pageerror', (error) => errors.push(error.stack ?? error.message));
+  return errors;
+};
+
+export const launchBrowser = async (): Promise<TestBrowser> => {
+  const { ensureChromium } = await import('../../scripts/browser.mjs');
+  const browser = await chromium.launch({ executablePath: ensureChromium(), args: flags });
+  return {
+    browser,
+    async open(options = {}) {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+      const page = await context.newPage();
+      return { page, errors: collectErrors(page) };
+    },
+    close: () => browser.close(),
+  };
+};
