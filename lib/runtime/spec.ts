@@ -1,10 +1,16 @@
-/**
- * What a node is, as data: its runtime, its form, its validation and its docs all read this. No imports, so that the
- * editor and the build can use it as well as the runtime.
- */
-export type ValueType = 'msg' | 'flow' | 'global' | 'env' | 'jsonata' | 'str' | 'num' | 'bool' | 'json' | 'date';
+import type { pageSizeLimit } from '../service/schemas';
 
-/** Shown (and checked) only while other fields have one of these values. */
+/**
+ * What a node is, as data: its runtime, its form, its validation and its docs all read this. Types are all it and the
+ * nodes' own specs import, so that it costs nothing at start and the editor and the build can use it too.
+ */
+export type ValueType =
+  'msg' | 'flow' | 'global' | 'env' | 'jsonata' | 'str' | 'num' | 'bool' | 'json' | 'date';
+
+/**
+ * Shown (and checked) only while other fields have one of these values. A value that is a `${VARIABLE}` is not known
+ * in the editor and counts as any of them.
+ */
 export type When = Readonly<Record<string, readonly (string | boolean)[]>>;
 
 interface Common {
@@ -14,29 +20,97 @@ interface Common {
   readonly advanced?: boolean;
 }
 
-export type Field = Common &
-  (
-    | {
-        readonly kind: 'typed';
-        readonly types: readonly ValueType[];
-        readonly default: string;
-        readonly defaultType: ValueType | 'fields';
-        /** An empty value is a mistake that the form shows. */
-        readonly required?: boolean;
-      }
-    | { readonly kind: 'choice'; readonly options: readonly string[]; readonly default: string }
-    | {
-        readonly kind: 'number';
-        readonly default: number;
-        readonly min?: number;
-        readonly max?: number;
-        readonly whole?: boolean;
-      }
-    | { readonly kind: 'flag'; readonly default: boolean }
-    | { readonly kind: 'text'; readonly default: string; readonly required?: boolean }
-    | { readonly kind: 'json'; readonly default: unknown }
-    | { readonly kind: 'environment' }
-  );
+export interface TypedField extends Common {
+  readonly kind: 'typed';
+  /** `fields` stands for the rows of a `rows` field beside this one. */
+  readonly types: readonly (ValueType | 'fields')[];
+  readonly default: string;
+  readonly defaultType: ValueType | 'fields';
+  /** An empty value is a mistake that the form shows. */
+  readonly required?: boolean;
+  /** What a literal must look like. */
+  readonly literal?: 'phone' | 'date';
+  /** The most characters a literal may have. */
+  readonly longest?: number;
+}
+
+export interface ChoiceField extends Common {
+  readonly kind: 'choice';
+  readonly options: readonly string[];
+  readonly default: string;
+  /** A `${VARIABLE}` may stand in for one of the options. */
+  readonly variable?: boolean;
+}
+
+export interface NumberField extends Common {
+  readonly kind: 'number';
+  readonly default: number;
+  readonly min?: number;
+  readonly max?: number;
+  readonly whole?: boolean;
+}
+
+export interface FlagField extends Common {
+  readonly kind: 'flag';
+  readonly default: boolean;
+}
+
+export interface TextField extends Common {
+  readonly kind: 'text';
+  readonly default: string;
+  readonly required?: boolean;
+  /** What the text must look like when it is neither empty nor a `${VARIABLE}`. */
+  readonly format?: 'url' | 'country' | 'pattern';
+}
+
+export interface JsonField extends Common {
+  readonly kind: 'json';
+  readonly default: unknown;
+}
+
+/** Any number of options ticked, and others typed in: an array of strings. */
+export interface TicksField extends Common {
+  readonly kind: 'ticks';
+  readonly options: readonly string[];
+  readonly default: readonly string[];
+}
+
+/** One typed input per row, kept as `[{ field, value, valueType }]`; a row left empty is not in it. */
+export interface RowsField extends Common {
+  readonly kind: 'rows';
+  /** Each row's name, and the type its literal has. */
+  readonly rows: Readonly<Record<string, 'str' | 'num'>>;
+  readonly default: readonly FieldRow[];
+}
+
+export interface FieldRow {
+  readonly field: string;
+  readonly value: string;
+  readonly valueType: ValueType;
+}
+
+/** Kept among the node's credentials, never among its properties. */
+export interface CredentialField extends Common {
+  readonly kind: 'credential';
+  readonly secret: boolean;
+  readonly required?: boolean;
+}
+
+export interface EnvironmentField extends Common {
+  readonly kind: 'environment';
+}
+
+export type Field =
+  | TypedField
+  | ChoiceField
+  | NumberField
+  | FlagField
+  | TextField
+  | JsonField
+  | TicksField
+  | RowsField
+  | CredentialField
+  | EnvironmentField;
 
 export interface NodeSpec {
   /** The registered type, also the name of its files: `advisor-send-text`. */
@@ -48,19 +122,65 @@ export interface NodeSpec {
   /** Output names, in order; the second is always the failures. Their labels are in the locales. */
   readonly outputs: readonly string[];
   readonly fields: readonly Field[];
-  readonly credentials?: Readonly<Record<string, { readonly type: 'text' | 'password' }>>;
 }
 
-/** `name`, `environment`, `advisor`/`advisorType`: every flow node has them. */
+export type Credentials = Record<string, { type: 'text' | 'password' }>;
+
+/** As `registerType` wants them. */
+export const credentialsOf = (spec: NodeSpec): Credentials =>
+  Object.fromEntries(
+    spec.fields
+      .filter((field) => field.kind === 'credential')
+      .map(({ name, secret }) => [name, { type: secret ? 'password' : 'text' }]),
+  );
+
+/** `name`, `environment`, `advisor`/`advisorType`: every flow node begins with them. */
 export const commonFields = [
   { kind: 'text', name: 'name', default: '' },
   { kind: 'environment', name: 'environment' },
+  {
+    kind: 'typed',
+    name: 'advisor',
+    types: ['str', 'msg', 'flow', 'global', 'env', 'jsonata'],
+    default: '',
+    defaultType: 'str',
+  },
 ] as const satisfies readonly Field[];
 
-export const advisorField = {
+/** One number, or a list of them: the same in all three texting nodes. */
+export const phoneField = {
   kind: 'typed',
-  name: 'advisor',
-  types: ['str', 'msg', 'flow', 'global', 'env', 'jsonata'],
+  name: 'phone',
+  types: ['msg', 'str', 'json', 'flow', 'global', 'env', 'jsonata'],
+  default: 'phone',
+  defaultType: 'msg',
+  required: true,
+  literal: 'phone',
+} as const satisfies Field;
+
+const largestPage: typeof pageSizeLimit = 200;
+
+/** How a search pages and what it emits: the same in all three searching nodes. */
+export const searchFields = (when?: When, sorting: readonly Field[] = []): readonly Field[] => [
+  { kind: 'flag', name: 'all', default: false, ...(when && { when }) },
+  { kind: 'number', name: 'page', default: 1, min: 1, whole: true, when: { ...when, all: [false] } },
+  {
+    kind: 'number',
+    name: 'pageSize',
+    default: 50,
+    min: 1,
+    max: largestPage,
+    whole: true,
+    ...(when && { when }),
+  },
+  ...sorting.map((field) => ({ ...field, ...(when && { when }) })),
+  { kind: 'choice', name: 'emit', options: ['page', 'item'], default: 'page', ...(when && { when }) },
+];
+
+/** Empty leaves the order to the service. */
+export const sortDirectionField = {
+  kind: 'choice',
+  name: 'sortDirection',
+  options: ['', 'asc', 'desc'],
   default: '',
-  defaultType: 'str',
 } as const satisfies Field;

@@ -1,0 +1,36 @@
+import type { Node, NodeAPI, NodeDef } from 'node-red';
+import { credentialsOf, type NodeSpec } from './spec';
+
+/** A node's properties as saved in the flow: any may be missing in a flow of an older version. */
+export type Config = NodeDef & Readonly<Record<string, unknown>>;
+
+/** What `nodes/<name>/runtime.ts` exports. */
+export interface NodeRuntime {
+  create(RED: NodeAPI, node: Node, config: Config): void;
+}
+
+const reasonOf = (fault: unknown): Error => (fault instanceof Error ? fault : new Error(String(fault)));
+
+/**
+ * The one `registerType`. `load` requires the runtime when the first node of the type is made: a package that is
+ * installed and unused costs Node-RED next to nothing.
+ */
+export const register = (RED: NodeAPI, spec: NodeSpec, load: () => NodeRuntime): void => {
+  function construct(this: Node, config: Config): void {
+    RED.nodes.createNode(this, config);
+    try {
+      load().create(RED, this, config);
+    } catch (fault) {
+      // A constructor that throws leaves a hole where other nodes look this one up, and swallows its messages.
+      const reason = reasonOf(fault);
+      this.error(reason);
+      this.status({ fill: 'red', shape: 'ring', text: 'status.broken' });
+      this.on('input', (_msg, _send, done) => {
+        done(reason);
+      });
+    }
+  }
+  RED.nodes.registerType<Node, Config, object, object>(spec.type, construct, {
+    credentials: credentialsOf(spec),
+  });
+};

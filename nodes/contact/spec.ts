@@ -1,0 +1,82 @@
+import type { z } from 'zod';
+import type { contactInput, sortFields } from '../../lib/service/schemas';
+import { commonFields, type NodeSpec, searchFields, sortDirectionField } from '../../lib/runtime/spec';
+
+type ContactInput = Required<z.input<typeof contactInput>>;
+
+/** One entry per key of the schema, with the type the schema gives it: anything else does not compile. */
+export const contactFields = {
+  firstName: 'str',
+  lastName: 'str',
+  emailAddress: 'str',
+  nickname: 'str',
+  birthDate: 'str',
+  phone: 'str',
+  clientAnniversary: 'str',
+  gender: 'num',
+  maritalStatus: 'num',
+  address1: 'str',
+  address2: 'str',
+  city: 'str',
+  state: 'str',
+  postalCode: 'str',
+} as const satisfies {
+  [K in keyof ContactInput]: NonNullable<ContactInput[K]> extends number ? 'num' : 'str';
+};
+
+const sortBy = {
+  fullName: true,
+  email: true,
+  emailStatus: true,
+  groupCount: true,
+  source: true,
+  dateTimeCreated: true,
+} as const satisfies Record<(typeof sortFields)[number], true>;
+
+export const spec: NodeSpec = {
+  type: 'advisor-contact',
+  category: 'advisor texting',
+  color: '#c3d6ee',
+  icon: 'advisor-contact.svg',
+  inputs: 1,
+  outputs: ['done', 'failed'],
+  fields: [
+    ...commonFields,
+    {
+      kind: 'choice',
+      name: 'operation',
+      options: ['create', 'update', 'get', 'delete', 'search'],
+      default: 'create',
+    },
+    {
+      kind: 'typed',
+      name: 'contactId',
+      types: ['msg', 'num', 'flow', 'global', 'env', 'jsonata'],
+      default: 'contactId',
+      defaultType: 'msg',
+      required: true,
+      when: { operation: ['update', 'get', 'delete'] },
+    },
+    {
+      kind: 'typed',
+      name: 'contact',
+      types: ['msg', 'fields', 'json', 'flow', 'global', 'jsonata'],
+      default: 'payload',
+      defaultType: 'msg',
+      required: true,
+      when: { operation: ['create', 'update'] },
+    },
+    {
+      kind: 'rows',
+      name: 'fields',
+      rows: contactFields,
+      default: [],
+      when: { operation: ['create', 'update'], contactType: ['fields'] },
+    },
+    { kind: 'flag', name: 'merge', default: true, when: { operation: ['update'] } },
+    ...searchFields({ operation: ['search'] }, [
+      { kind: 'choice', name: 'sortBy', options: ['', ...Object.keys(sortBy)], default: '' },
+      sortDirectionField,
+    ]),
+  ],
+};

@@ -1,0 +1,73 @@
+import type { NodeSpec, When } from '../../lib/runtime/spec';
+
+/** The simulator needs nothing filled in. */
+const real: When = { service: ['sandbox', 'production'] };
+const byCode: When = { ...real, grant: ['authorization_code'] };
+
+export const scopes = [
+  'text.messaging.write',
+  'text.messaging.read',
+  'core.contacts.read',
+  'core.contacts.write',
+  'core.content.read',
+  'offline_access',
+] as const;
+
+export const spec: NodeSpec = {
+  type: 'advisor-environment',
+  category: 'config',
+  color: '#a9d8cf',
+  icon: 'advisor-environment.svg',
+  inputs: 0,
+  outputs: [],
+  fields: [
+    { kind: 'text', name: 'name', default: '' },
+    {
+      kind: 'choice',
+      name: 'service',
+      options: ['simulator', 'sandbox', 'production'],
+      default: 'simulator',
+      variable: true,
+    },
+    { kind: 'text', name: 'baseUrl', default: '', required: true, format: 'url', when: real },
+    {
+      kind: 'choice',
+      name: 'grant',
+      options: ['authorization_code', 'client_credentials'],
+      default: 'authorization_code',
+      when: real,
+    },
+    { kind: 'text', name: 'authUrl', default: '', required: true, format: 'url', when: byCode },
+    { kind: 'text', name: 'tokenUrl', default: '', required: true, format: 'url', when: real },
+    { kind: 'text', name: 'redirectUri', default: '', required: true, format: 'url', when: byCode },
+    { kind: 'credential', name: 'clientId', secret: false, required: true, when: real },
+    { kind: 'credential', name: 'clientSecret', secret: true, required: true, when: real },
+    { kind: 'credential', name: 'apiKey', secret: true, required: true, when: real },
+    { kind: 'ticks', name: 'scopes', options: scopes, default: scopes, when: real },
+    { kind: 'text', name: 'country', default: '', format: 'country', advanced: true },
+    { kind: 'number', name: 'maxConcurrent', default: 16, min: 1, whole: true, advanced: true },
+    { kind: 'number', name: 'requestsPerSecond', default: 0, min: 0, advanced: true },
+    { kind: 'number', name: 'timeout', default: 30, min: 1, advanced: true },
+    { kind: 'number', name: 'retries', default: 4, min: 0, whole: true, advanced: true },
+    {
+      kind: 'choice',
+      name: 'repeatSends',
+      options: ['never', 'contract', 'always'],
+      default: 'contract',
+      advanced: true,
+    },
+    { kind: 'flag', name: 'journal', default: true, advanced: true },
+    {
+      kind: 'number',
+      name: 'resumeWithin',
+      default: 3600,
+      min: 0,
+      when: { journal: [true] },
+      advanced: true,
+    },
+    { kind: 'choice', name: 'deliveryDateUnit', options: ['ms', 's'], default: 'ms', advanced: true },
+    { kind: 'json', name: 'names', default: {}, advanced: true },
+    { kind: 'text', name: 'consentPattern', default: '', format: 'pattern', advanced: true },
+    { kind: 'credential', name: 'refreshToken', secret: true, when: byCode, advanced: true },
+  ],
+};

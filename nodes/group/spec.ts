@@ -1,0 +1,63 @@
+import { commonFields, type NodeSpec, searchFields, sortDirectionField } from '../../lib/runtime/spec';
+
+export const spec: NodeSpec = {
+  type: 'advisor-group',
+  category: 'advisor texting',
+  color: '#c3d6ee',
+  icon: 'advisor-group.svg',
+  inputs: 1,
+  outputs: ['done', 'failed'],
+  fields: [
+    ...commonFields,
+    {
+      kind: 'choice',
+      name: 'operation',
+      options: ['create', 'search', 'delete', 'addContact', 'removeContact', 'setGroups'],
+      default: 'create',
+    },
+    {
+      kind: 'typed',
+      name: 'group',
+      types: ['msg', 'str', 'json', 'flow', 'global', 'env', 'jsonata'],
+      default: 'payload',
+      defaultType: 'msg',
+      required: true,
+      when: { operation: ['create'] },
+    },
+    {
+      kind: 'typed',
+      name: 'contactId',
+      types: ['msg', 'num', 'json', 'flow', 'global', 'env', 'jsonata'],
+      default: 'contactId',
+      defaultType: 'msg',
+      required: true,
+      when: { operation: ['addContact', 'removeContact', 'setGroups'] },
+    },
+    {
+      kind: 'typed',
+      name: 'groupId',
+      types: ['msg', 'str', 'num', 'flow', 'global', 'env', 'jsonata'],
+      default: 'groupId',
+      defaultType: 'msg',
+      required: true,
+      when: { operation: ['delete', 'addContact', 'removeContact'] },
+    },
+    {
+      kind: 'typed',
+      name: 'groupIds',
+      types: ['msg', 'json', 'str', 'num', 'flow', 'global', 'env', 'jsonata'],
+      default: 'groupIds',
+      defaultType: 'msg',
+      required: true,
+      when: { operation: ['setGroups'] },
+    },
+    {
+      kind: 'flag',
+      name: 'isSelectAllGroup',
+      default: false,
+      when: { operation: ['setGroups'] },
+      advanced: true,
+    },
+    ...searchFields({ operation: ['search'] }, [sortDirectionField]),
+  ],
+};

@@ -1,0 +1,16 @@
+import { commonFields, type NodeSpec, phoneField } from '../../lib/runtime/spec';
+
+export const spec: NodeSpec = {
+  type: 'advisor-request-consent',
+  category: 'advisor texting',
+  color: '#a9d8cf',
+  icon: 'advisor-request-consent.svg',
+  inputs: 1,
+  outputs: ['asked', 'failed'],
+  fields: [
+    ...commonFields,
+    phoneField,
+    { kind: 'number', name: 'every', default: 24, min: 0 },
+    { kind: 'number', name: 'limit', default: 3, min: 0, whole: true },
+  ],
+};

@@ -1,0 +1,43 @@
+import { commonFields, type NodeSpec, phoneField, type When } from '../../lib/runtime/spec';
+
+const scheduled: When = { schedule: ['at'] };
+
+export const spec: NodeSpec = {
+  type: 'advisor-send-text',
+  category: 'advisor texting',
+  color: '#a9d8cf',
+  icon: 'advisor-send-text.svg',
+  inputs: 1,
+  outputs: ['sent', 'failed', 'needsConsent'],
+  fields: [
+    ...commonFields,
+    phoneField,
+    {
+      kind: 'typed',
+      name: 'text',
+      types: ['msg', 'str', 'flow', 'global', 'env', 'jsonata'],
+      default: 'text',
+      defaultType: 'msg',
+      required: true,
+    },
+    { kind: 'choice', name: 'schedule', options: ['now', 'at'], default: 'now' },
+    {
+      kind: 'typed',
+      name: 'deliveryDate',
+      types: ['msg', 'str', 'num', 'flow', 'global', 'env', 'jsonata'],
+      default: 'deliveryDate',
+      defaultType: 'msg',
+      required: true,
+      literal: 'date',
+      when: scheduled,
+    },
+    {
+      kind: 'typed',
+      name: 'frequency',
+      types: ['msg', 'num', 'flow', 'global', 'env', 'jsonata'],
+      default: 'frequency',
+      defaultType: 'msg',
+      when: scheduled,
+    },
+  ],
+};
