@@ -1,0 +1,167 @@
+import { problem } from '../service/problems';
+import { isRecord, type Message, type Red, type RunningNode } from './red';
+import type { Field, NodeSpec } from './spec';
+
+/** A property as the user set it, ready to be read from each message: the value, or a promise of it. */
+export type Getter = (msg: Message) => unknown;
+
+type TypedField = Extract<Field, { kind: 'typed' }>;
+
+const simpleName = /^[A-Za-z_$][\w$]*$/;
+
+const unreadable = (field: string, cause: unknown) =>
+  problem(
+    'invalid_input',
+    `The property "${field}" could not be read: ${cause instanceof Error ? cause.message : String(cause)}. Open the node and correct it.`,
+    {},
+    cause,
+  );
+
+const constant = (field: string, make: () => unknown): Getter => {
+  let value: unknown;
+  try {
+    value = make();
+  } catch (cause) {
+    const error = unreadable(field, cause);
+    return () => {
+      throw error;
+    };
+  }
+  return () => value;
+};
+
+const fromMessage = (RED: Red, field: string, path: string): Getter => {
+  if (simpleName.test(path)) return (msg) => msg[path];
+  return (msg) => {
+    try {
+      return RED.util.getMessageProperty(msg, path);
+    } catch (cause) {
+      if (cause instanceof TypeError) return undefined;
+      throw unreadable(field, cause);
+    }
+  };
+};
+
+const fromExpression = (RED: Red, node: RunningNode, field: string, source: string): Getter => {
+  const prepared = constant(field, () => RED.util.prepareJSONataExpression(source, node));
+  return (msg) => {
+    const expression = prepared(msg) as ReturnType<typeof RED.util.prepareJSONataExpression>;
+    return new Promise((resolve, reject) => {
+      RED.util.evaluateJSONataExpression(expression, msg, (error: Error | null, value: unknown) => {
+        if (error) reject(unreadable(field, error));
+        else resolve(value);
+      });
+    });
+  };
+};
+
+const fromContext = (
+  RED: Red,
+  node: RunningNode,
+  field: string,
+  value: string,
+  type: 'flow' | 'global' | 'env' | 'date',
+): Getter => {
+  return (msg) =>
+    new Promise((resolve, reject) => {
+      try {
+        RED.util.evaluateNodeProperty(value, type, node, msg, (error, result: unknown) => {
+          if (error) reject(unreadable(field, error));
+          else resolve(result);
+        });
+      } catch (cause) {
+        reject(unreadable(field, cause));
+      }
+    });
+};
+
+const compile = (RED: Red, node: RunningNode, field: string, value: unknown, type: string): Getter => {
+  const text = typeof value === 'string' ? value : String(value ?? '');
+  switch (type) {
+    case 'msg':
+      return fromMessage(RED, field, text);
+    case 'jsonata':
+      return fromExpression(RED, node, field, text);
+    case 'flow':
+    case 'global':
+    case 'env':
+    case 'date':
+      return fromContext(RED, node, field, text, type);
+    case 'num':
+      return constant(field, () => (text.trim() === '' ? undefined : Number(text)));
+    case 'bool':
+      return constant(field, () => value === true || text === 'true');
+    case 'json':
+      return constant(field, () => (typeof value === 'string' ? JSON.parse(value) : value) as unknown);
+    case 'str':
+      return constant(field, () => value);
+    default:
+      return constant(field, () => {
+        throw new Error(`"${type}" is not a source this version knows`);
+      });
+  }
+};
+
+/** What the user chose for a typed property: where its value comes from, and how to read it. */
+export interface Source {
+  readonly value: unknown;
+  readonly type: string;
+  readonly read: Getter;
+  /** The property of the message that holds it, for sentences such as "msg.text is missing". */
+  readonly where: string;
+}
+
+/** A missing `xType` means its default, and so does a missing `x`: flows of older versions open as they were. */
+export const source = (
+  RED: Red,
+  node: RunningNode,
+  spec: NodeSpec,
+  config: Record<string, unknown>,
+  name: string,
+): Source => {
+  const field = spec.fields.find((f): f is TypedField => f.kind === 'typed' && f.name === name);
+  if (!field) throw new Error(`${spec.type} has no typed property ${name}`);
+  const type = typeof config[`${name}Type`] === 'string' ? (config[`${name}Type`] as string) : field.defaultType;
+  const value = config[name] ?? (type === field.defaultType ? field.default : '');
+  const where = ['msg', 'flow', 'global'].includes(type) ? `${type}.${String(value)}` : `"${name}"`;
+  return { value, type, where, read: compile(RED, node, name, value, type) };
+};
+
+/** A plain property, or its default where an older flow does not have it. */
+export const plain = <T extends string | number | boolean>(
+  spec: NodeSpec,
+  config: Record<string, unknown>,
+  name: string,
+): T => {
+  const field = spec.fields.find((f) => f.name === name);
+  if (!field || !('default' in field)) throw new Error(`${spec.type} has no property ${name}`);
+  const fallback = field.default as T;
+  const given = config[name];
+  if (given === undefined || given === null || given === '') return fallback;
+  if (typeof fallback === 'number') {
+    const number = Number(given);
+    return (Number.isFinite(number) ? number : fallback) as T;
+  }
+  if (typeof fallback === 'boolean') return (given === true || given === 'true') as T;
+  return given as T;
+};
+
+/** Values of several sources for one message; a promise only when one of them is. */
+export const readAll = (
+  sources: readonly Source[],
+  msg: Message,
+): readonly unknown[] | Promise<readonly unknown[]> => {
+  const values = sources.map((s) => s.read(msg));
+  return values.some((value) => value instanceof Promise) ? Promise.all(values) : values;
+};
+
+/** Reads `a.b.c` in plain data; undefined where any step is missing. */
+export const pick = (from: unknown, path: string): unknown => {
+  let value: unknown = from;
+  for (const step of path.split('.')) {
+    if (Array.isArray(value)) value = (value as readonly unknown[])[Number(step)];
+    else if (isRecord(value) && Object.hasOwn(value, step)) value = value[step];
+    else return undefined;
+  }
+  return value;
+};

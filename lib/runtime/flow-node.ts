@@ -1,0 +1,106 @@
+import { problem } from '../service/problems';
+import { whoseAdvisor } from './advisor';
+import type { Environment } from './environment';
+import { plain, source, type Source } from './fields';
+import { Job } from './job';
+import { createExit, type Exit } from './outcomes';
+import type { Message, Red, RunningNode } from './red';
+import type { NodeSpec } from './spec';
+import { createStatus, type Look, type Status } from './status';
+import { wordsOf, type Words } from './words';
+
+/** What a flow node is given to work with. */
+export interface Tools {
+  readonly RED: Red;
+  readonly node: RunningNode;
+  readonly words: Words;
+  readonly status: Status;
+  readonly exit: Exit;
+  source(name: string): Source;
+  plain<T extends string | number | boolean>(name: string): T;
+  /** Throws `not_configured` when the node has none, or a disabled one. */
+  environment(): Environment;
+  advisor(environment: Environment, value: unknown, msg: Message): string;
+  readonly advisorSource: Source;
+  /** A job that goes on without the input that began it: after a restart, its `done` is gone. */
+  resumed(msg: Message): Job;
+}
+
+/** A node's own part: from an input message to outcomes. */
+export interface Handler {
+  input(msg: Message, job: Job): void | Promise<void>;
+  /** True when the message was an order (`reset`, `flush`) rather than work. */
+  control?(msg: Message): boolean;
+  close?(): Promise<void>;
+}
+
+export const isOrder = (msg: Message, name: 'reset' | 'flush'): boolean =>
+  Object.hasOwn(msg, name) && msg[name] !== false && msg[name] !== undefined && msg[name] !== null;
+
+const environmentOf = (RED: Red, id: unknown): Environment | undefined => {
+  const found = typeof id === 'string' && id !== '' ? (RED.nodes.getNode(id) as unknown) : undefined;
+  return (found as { environment?: Environment } | null | undefined)?.environment;
+};
+
+/** The one `input` handler. Nothing may escape it: an input handler that rejects ends the whole of Node-RED. */
+export const flowNode = (
+  RED: Red,
+  node: RunningNode,
+  config: Record<string, unknown>,
+  spec: NodeSpec,
+  start: (tools: Tools) => Handler,
+): void => {
+  const words = wordsOf(RED);
+  const environment = environmentOf(RED, config.environment);
+  const status = createStatus(node, () => (environment?.service === 'simulator' ? `${words.say('status.sim')} ` : ''));
+  const exit = createExit(RED, node, (why) => why.message);
+  const advisorSource = source(RED, node, spec, config, 'advisor');
+
+  const handler = start({
+    RED,
+    node,
+    words,
+    status,
+    exit,
+    advisorSource,
+    source: (name) => source(RED, node, spec, config, name),
+    plain: (name) => plain(spec, config, name),
+    environment() {
+      if (environment) return environment;
+      throw problem(
+        'not_configured',
+        'This node has no environment, or a disabled one: open it and choose an environment.',
+      );
+    },
+    advisor: (from, value, msg) => whoseAdvisor(from, advisorSource, value, msg),
+    resumed: (msg) => new Job(RED, node, exit, msg, undefined),
+  });
+
+  node.on('input', (received, _send, done) => {
+    const msg = received as Message;
+    const job = new Job(RED, node, exit, msg, done);
+    const fail = (thrown: unknown): void => {
+      job.fail(thrown);
+    };
+    try {
+      if (handler.control?.(msg)) {
+        done();
+        return;
+      }
+      const working = handler.input(msg, job);
+      if (working) working.catch(fail);
+    } catch (thrown) {
+      fail(thrown);
+    }
+  });
+
+  node.on('close', (closed: () => void) => {
+    status.close();
+    (handler.close?.() ?? Promise.resolve()).then(closed, (fault: unknown) => {
+      node.warn(`closing: ${String(fault)}`);
+      closed();
+    });
+  });
+};
+
+export const look = (fill: Look['fill'], shape: Look['shape'], text: string): Look => ({ fill, shape, text });

@@ -1,0 +1,103 @@
+import { failure, problemOf, type Exit, type Outcome, type Parts } from './outcomes';
+import type { Message, Red, RunningNode } from './red';
+
+type Done = (error?: Error) => void;
+
+/** Properties that cannot be copied, and that Node-RED itself passes on as they are. */
+const neverCopied = new Set(['req', 'res']);
+
+const copyOf = (RED: Red, msg: Message, shared: string | undefined): Message => {
+  const copy: Message = {};
+  for (const [key, value] of Object.entries(msg)) {
+    const asIs = typeof value !== 'object' || value === null || key === shared || neverCopied.has(key);
+    copy[key] = asIs ? value : RED.util.cloneMessage({ value }).value;
+  }
+  return copy;
+};
+
+/**
+ * One input message on its way through a node: each of its recipients leaves exactly once, and `done` is settled
+ * exactly once, when the last has left.
+ */
+export class Job {
+  private left = 0;
+  private expected = 1;
+  private sequence: { readonly id: string; readonly count?: number; readonly shared?: string } | undefined;
+  private raised: Error | undefined;
+  private settled = false;
+
+  constructor(
+    private readonly RED: Red,
+    private readonly node: RunningNode,
+    private readonly exit: Exit,
+    readonly msg: Message,
+    private readonly done: Done | undefined,
+  ) {}
+
+  get isSettled(): boolean {
+    return this.settled;
+  }
+
+  /**
+   * An array came in: each outcome gets its own message with `parts`. The list itself, under the message property
+   * `shared`, is not copied for each: that would cost the square of its length.
+   */
+  asList(count: number | undefined, shared?: string, id: string = this.RED.util.generateId()): void {
+    this.expected = count ?? Infinity;
+    this.sequence = { id, ...(count !== undefined && { count }), ...(shared !== undefined && { shared }) };
+  }
+
+  /** The total of a stream, once its first page has told it. */
+  setCount(count: number): void {
+    if (this.sequence) this.sequence = { ...this.sequence, count };
+  }
+
+  get sequenceId(): string | undefined {
+    return this.sequence?.id;
+  }
+
+  leave(index: number, outcome: Outcome): void {
+    if (this.settled) return;
+    const msg = this.sequence ? this.partOf(index) : this.msg;
+    const error = this.exit.leave(msg, outcome);
+    if (error && this.sequence) this.node.error(error, msg);
+    else if (error) this.raised = error;
+    this.left += 1;
+    if (this.left >= this.expected) this.settle();
+  }
+
+  /** The whole input comes to one failure; what has left already has left. */
+  fail(thrown: unknown): void {
+    if (this.settled) return;
+    const error = this.exit.leave(this.msg, failure(problemOf(thrown)));
+    this.raised = error;
+    this.settle();
+  }
+
+  /** The end of a stream. */
+  end(): void {
+    this.settle();
+  }
+
+  private settle(): void {
+    if (this.settled) return;
+    this.settled = true;
+    if (this.done) this.done(this.raised);
+    else if (this.raised) this.node.error(this.raised, this.msg);
+  }
+
+  private partOf(index: number): Message {
+    const { id, count, shared } = this.sequence ?? { id: '' };
+    const msg = copyOf(this.RED, this.msg, shared);
+    const outer = this.msg.parts;
+    const parts: Parts & { parts?: unknown } = {
+      id,
+      type: 'array',
+      index,
+      ...(count !== undefined && { count }),
+      ...(outer !== undefined && { parts: outer }),
+    };
+    msg.parts = parts;
+    return msg;
+  }
+}

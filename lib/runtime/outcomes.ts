@@ -1,0 +1,88 @@
+import { problem, ServiceError, type Problem } from '../service/problems';
+import type { Message, Red, RunningNode } from './red';
+
+/** How one recipient (contact, group, item) leaves the node. */
+export interface Outcome {
+  readonly port: 0 | 1 | 2;
+  /** The result, on the first and third output; a failure leaves `msg.payload` as it was. */
+  readonly payload?: unknown;
+  /** Message fields this outcome writes. */
+  readonly set?: Readonly<Record<string, unknown>>;
+  /** Why, on the second output; on the third, what it becomes when nobody is wired there. */
+  readonly problem?: Problem;
+  /** It may have been told before the process was killed. */
+  readonly repeated?: boolean;
+}
+
+export interface Parts {
+  readonly id: string;
+  readonly type: 'array';
+  readonly index: number;
+  readonly count?: number;
+}
+
+export const failure = (why: Problem, set?: Outcome['set']): Outcome => ({
+  port: 1,
+  problem: why,
+  ...(set && { set }),
+});
+
+/** Whatever was thrown, as the problem that goes into `msg.error`. */
+export const problemOf = (thrown: unknown): Problem => {
+  if (thrown instanceof ServiceError) return thrown.problem;
+  const said = thrown instanceof Error ? thrown.message : String(thrown);
+  return problem('internal_error', `This node met an unexpected fault (${said}): please report it.`).problem;
+};
+
+/** The error for Catch and the log: our code, and the whole `msg.error` as its cause. */
+class OutcomeError extends Error {
+  readonly code: string;
+
+  constructor(details: Problem & { source: object }) {
+    super(details.message, { cause: details });
+    this.name = 'Error';
+    this.code = details.code;
+    // A stack of ours tells the user nothing and makes one line in the log into ten.
+    this.stack = `${details.code}: ${details.message}`;
+  }
+}
+
+export interface Exit {
+  /** Sends the outcome where it belongs; returns the error to raise when no output takes it. */
+  leave(msg: Message, outcome: Outcome): Error | undefined;
+}
+
+export const createExit = (RED: Red, node: RunningNode, translate: (why: Problem) => string): Exit => {
+  const isWired = (port: number): boolean =>
+    (node.wires[port] ?? []).some((id) => (RED.nodes.getNode(id) as unknown) != null);
+
+  const send = (msg: Message, port: number): void => {
+    const outputs: (Message | null)[] = [null, null, null];
+    outputs[port] = msg;
+    node.send(outputs.slice(0, port + 1));
+  };
+
+  return {
+    leave(msg, outcome) {
+      Object.assign(msg, outcome.set);
+      if (outcome.repeated) msg.repeated = true;
+      if (outcome.port !== 1 && (outcome.port === 0 || isWired(2))) {
+        msg.payload = outcome.payload;
+        if ('error' in msg) delete msg.error;
+        send(msg, outcome.port);
+        return undefined;
+      }
+      const why = outcome.problem;
+      if (!why) throw new Error('a failure without a problem');
+      const details = {
+        ...why,
+        message: translate(why),
+        source: { id: node.id, type: node.type, name: node.name },
+      };
+      if (!isWired(1)) return new OutcomeError(details);
+      msg.error = details;
+      send(msg, 1);
+      return undefined;
+    },
+  };
+};

@@ -1,0 +1,16 @@
+import type { Node, NodeAPI } from 'node-red';
+
+/** A message, as flows pass them: anything may be on it. */
+export type Message = Record<string, unknown> & { _msgid?: string };
+
+/** Node-RED's node, with the members that its type declarations leave out. */
+export interface RunningNode extends Node {
+  wires: string[][];
+  /** Inside a subflow: the id the node has in the editor. */
+  _alias?: string;
+}
+
+export type Red = NodeAPI;
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

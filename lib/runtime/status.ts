@@ -1,0 +1,57 @@
+import { systemClock, type Clock } from '../service/clock';
+import type { RunningNode } from './red';
+
+export type Fill = 'green' | 'yellow' | 'red' | 'blue' | 'grey';
+
+export interface Look {
+  readonly fill: Fill;
+  readonly shape: 'dot' | 'ring';
+  readonly text: string;
+}
+
+export interface Status {
+  /** What to show; it is put into words only when it is drawn, at most once a second. */
+  show(look: () => Look): void;
+  close(): void;
+}
+
+const leastInterval = 1000;
+
+export const createStatus = (
+  node: Pick<RunningNode, 'status'>,
+  prefix: () => string,
+  clock: Clock = systemClock,
+): Status => {
+  let latest: (() => Look) | undefined;
+  let lastDrawn = -Infinity;
+  let lastText: string | undefined;
+  let cancel: (() => void) | undefined;
+
+  const draw = (): void => {
+    cancel = undefined;
+    if (!latest) return;
+    const { fill, shape, text } = latest();
+    latest = undefined;
+    const whole = prefix() + text;
+    const key = `${fill} ${shape} ${whole}`;
+    if (key === lastText) return;
+    lastText = key;
+    lastDrawn = clock.now();
+    node.status({ fill, shape, text: whole });
+  };
+
+  return {
+    show(look) {
+      latest = look;
+      if (cancel) return;
+      const wait = lastDrawn + leastInterval - clock.now();
+      if (wait <= 0) draw();
+      else cancel = clock.after(Math.min(wait, leastInterval), draw);
+    },
+    close() {
+      cancel?.();
+      cancel = undefined;
+      latest = undefined;
+    },
+  };
+};
