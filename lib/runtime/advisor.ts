@@ -26,7 +26,12 @@ const theOnlyOne = (environment: Environment): string => {
 };
 
 /** Whose advisor: the chosen source, else `msg.advisor`, else the only one there is. Never a guess. */
-export const whoseAdvisor = (environment: Environment, chosen: Source, value: unknown, msg: Message): string => {
+export const whoseAdvisor = (
+  environment: Environment,
+  chosen: Source,
+  value: unknown,
+  msg: Message,
+): string => {
   const isChosen = chosen.type !== 'str' || asKey(chosen.value) !== undefined;
   const given = isChosen ? asKey(value) : asKey(msg.advisor);
   if (isChosen && given === undefined) {

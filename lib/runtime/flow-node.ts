@@ -52,7 +52,9 @@ export const flowNode = (
 ): void => {
   const words = wordsOf(RED);
   const environment = environmentOf(RED, config.environment);
-  const status = createStatus(node, () => (environment?.service === 'simulator' ? `${words.say('status.sim')} ` : ''));
+  const status = createStatus(node, () =>
+    environment?.service === 'simulator' ? `${words.say('status.sim')} ` : '',
+  );
   const exit = createExit(RED, node, (why) => why.message);
   const advisorSource = source(RED, node, spec, config, 'advisor');
 

@@ -50,7 +50,8 @@ export const recipientsOf = (
 
 /** What to tell the user about a value that is not a number we may text. */
 export const notANumber = (given: unknown, country: string): string => {
-  if (given === undefined || given === null || given === '') return 'There is no phone number: put one there.';
+  if (given === undefined || given === null || given === '')
+    return 'There is no phone number: put one there.';
   if (typeof given !== 'string' && typeof given !== 'number') {
     return 'A phone number must be a text such as +12025550123; a list may hold numbers or objects with a phone.';
   }

@@ -1,0 +1,41 @@
+import { problem } from '../../lib/service/problems';
+
+export interface Delivery {
+  readonly scheduleDelivery: true;
+  readonly deliveryDate: number;
+  readonly frequency?: number;
+}
+
+const epoch = (value: unknown): number => {
+  if (value instanceof Date) return value.getTime();
+  if (typeof value === 'number') return value;
+  if (typeof value !== 'string' || value.trim() === '') return NaN;
+  return /^\d+$/.test(value.trim()) ? Number(value) : Date.parse(value);
+};
+
+const isEmpty = (value: unknown): boolean => value === undefined || value === null || value === '';
+
+/** The schedule fields as they go over the wire. The input is epoch milliseconds, an ISO string or a Date. */
+export const deliveryOf = (date: unknown, frequency: unknown, unit: 'ms' | 's', now: number): Delivery => {
+  const at = epoch(date);
+  if (!Number.isFinite(at)) {
+    throw problem(
+      'invalid_input',
+      isEmpty(date)
+        ? 'There is no delivery date: give epoch milliseconds, an ISO date or a Date.'
+        : 'The delivery date cannot be read: give epoch milliseconds, an ISO date or a Date.',
+    );
+  }
+  if (at <= now) {
+    throw problem('invalid_input', 'The delivery date is in the past: choose a later one, or send now.');
+  }
+  const often = isEmpty(frequency) ? undefined : Number(frequency);
+  if (often !== undefined && !Number.isInteger(often)) {
+    throw problem('invalid_input', 'The frequency must be a whole number: correct it, or leave it empty.');
+  }
+  return {
+    scheduleDelivery: true,
+    deliveryDate: unit === 's' ? Math.round(at / 1000) : at,
+    ...(often !== undefined && { frequency: often }),
+  };
+};
