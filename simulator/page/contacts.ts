@@ -1,0 +1,64 @@
+import { control } from './control';
+import { byId, element, showList } from './dom';
+import { readableNumber } from './phone';
+import type { Contact } from './shape';
+
+const pageSize = 25;
+
+const rows = byId('contact-rows', HTMLElement);
+const empty = byId('contacts-empty', HTMLElement);
+const previous = byId('previous', HTMLButtonElement);
+const next = byId('next', HTMLButtonElement);
+const pageOf = byId('page-of', HTMLElement);
+let page = 1;
+let asked = 0;
+
+const draw = (contact: Contact): HTMLElement =>
+  element(
+    'tr',
+    {},
+    element('td', {}, element('b', { dir: 'auto' }, contact.fullName || 'No name')),
+    element('td', { class: 'when' }, readableNumber(contact.phone)),
+    element('td', { dir: 'auto' }, contact.email),
+    element('td', { dir: 'auto' }, contact.groupNames.join(', ')),
+    element('td', { class: 'number' }, String(contact.contactId)),
+  );
+
+/** Contacts stay in the simulator (there may be 100,000): the page fetches the one page that is looked at. */
+export const showContacts = async (advisor: string, filter: string): Promise<void> => {
+  const question = ++asked;
+  const answer = await control.contacts(advisor, page, pageSize, filter.trim());
+  if (question !== asked) return;
+  const pages = Math.max(1, Math.ceil(answer.total / pageSize));
+  if (page > pages) {
+    page = pages;
+    await showContacts(advisor, filter);
+    return;
+  }
+  showList(rows, answer.data, {
+    key: (contact) => String(contact.contactId),
+    version: (contact) => JSON.stringify(contact),
+    draw,
+  });
+  empty.hidden = answer.total > 0;
+  empty.textContent =
+    filter.trim() === '' ? 'This advisor has no contacts yet.' : 'No contact matches the filter.';
+  pageOf.textContent = `Page ${page.toLocaleString('en')} of ${pages.toLocaleString('en')}`;
+  previous.disabled = page <= 1;
+  next.disabled = page >= pages;
+};
+
+export const firstPage = (): void => {
+  page = 1;
+};
+
+export const onTurn = (turned: () => void): void => {
+  previous.addEventListener('click', () => {
+    page = Math.max(1, page - 1);
+    turned();
+  });
+  next.addEventListener('click', () => {
+    page += 1;
+    turned();
+  });
+};

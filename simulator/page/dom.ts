@@ -1,0 +1,87 @@
+type Child = Node | string;
+
+interface Attributes {
+  readonly class?: string;
+  readonly [name: string]: string | undefined;
+}
+
+/** The page's only way to make elements. Strings become text nodes: a name that looks like HTML stays a name. */
+export const element = <K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): HTMLElementTagNameMap[K] => {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined) made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+};
+
+export const button = (label: string, kind: string, press: () => void): HTMLButtonElement => {
+  const made = element('button', { class: `button ${kind}`, type: 'button' }, label);
+  made.addEventListener('click', press);
+  return made;
+};
+
+/** An element of index.html. */
+export const byId = <T extends HTMLElement>(id: string, type: new () => T): T => {
+  const found = document.getElementById(id);
+  if (!(found instanceof type)) throw new Error(`index.html has no #${id} of the expected kind`);
+  return found;
+};
+
+interface Row<T> {
+  readonly key: (item: T) => string;
+  /** Equal versions look equal: such an item's element is left alone. */
+  readonly version: (item: T) => string;
+  readonly draw: (item: T) => HTMLElement;
+}
+
+const versions = new WeakMap<HTMLElement, string>();
+
+/**
+ * Makes `parent` show `items` in order, touching only what changed, so that focus, selection and scroll positions
+ * survive live updates.
+ */
+export const showList = <T>(parent: HTMLElement, items: readonly T[], row: Row<T>): void => {
+  const focused = document.activeElement;
+  const before = new Map<string, HTMLElement>();
+  for (const child of parent.children) {
+    if (child instanceof HTMLElement) before.set(child.dataset['key'] ?? '', child);
+  }
+  let place = parent.firstElementChild;
+  for (const item of items) {
+    const key = row.key(item);
+    const version = row.version(item);
+    const old = before.get(key);
+    before.delete(key);
+    let shown = old;
+    if (old === undefined || versions.get(old) !== version) {
+      shown = row.draw(item);
+      shown.dataset['key'] = key;
+      versions.set(shown, version);
+      if (old !== undefined) {
+        if (place === old) place = old.nextElementSibling;
+        const hadFocus = old.contains(focused);
+        old.replaceWith(shown);
+        if (hadFocus) keepFocus(focused, shown);
+      }
+    }
+    if (shown === undefined) continue;
+    if (shown === place) place = place.nextElementSibling;
+    else parent.insertBefore(shown, place);
+  }
+  for (const gone of before.values()) gone.remove();
+  if (focused instanceof HTMLElement && focused.isConnected && parent.contains(focused)) {
+    focused.focus({ preventScroll: true });
+  }
+};
+
+/** The same button in the new drawing, else the whole drawing: the keyboard never falls back to the page's top. */
+const keepFocus = (focused: Element | null, shown: HTMLElement): void => {
+  const action = focused instanceof HTMLElement ? focused.dataset['action'] : undefined;
+  const same = action === undefined ? null : shown.querySelector<HTMLElement>(`[data-action="${action}"]`);
+  (same ?? shown).focus({ preventScroll: true });
+};

@@ -1,0 +1,151 @@
+import { showClock, simulatorNow, startClock } from './clock';
+import { firstPage, onTurn, showContacts } from './contacts';
+import { control, follow } from './control';
+import type { Connection } from './control';
+import { byId, element } from './dom';
+import { showFaults, startFaults } from './faults';
+import { showMessages } from './messages';
+import type { PhoneActions } from './phone';
+import { showPhones } from './phones';
+import { showSettings } from './settings';
+import type { Message, Phone, SimulatorState } from './shape';
+import { startTabs } from './tabs';
+import type { Tab } from './tabs';
+
+const advisorField = byId('advisor-field', HTMLElement);
+const advisor = byId('advisor', HTMLSelectElement);
+const filter = byId('filter', HTMLInputElement);
+const live = byId('live', HTMLElement);
+const toast = byId('toast', HTMLElement);
+const confirmReset = byId('confirm', HTMLDialogElement);
+
+const everybody = '';
+let state: SimulatorState | undefined;
+let tab: Tab = 'phones';
+
+const say = (sentence: string): void => {
+  toast.textContent = sentence;
+  toast.hidden = sentence === '';
+};
+
+/** Runs what a button asked for; the change itself comes back through the events. */
+const act = (deed: Promise<void>): void => {
+  say('');
+  deed.catch((error: unknown) => {
+    say(`That did not work: ${error instanceof Error ? error.message : String(error)}`);
+  });
+};
+
+/** Silence is doing nothing: the simulator need not know of it, so it lives as long as the page. */
+const silenced = new Set<string>();
+const requestKey = (phone: Phone, request: Message): string =>
+  `${phone.advisor} ${phone.phone} ${String(request.id)}`;
+
+const actions: PhoneActions = {
+  answer(phone, answer) {
+    act(control.answer(phone.phone, phone.advisor, answer));
+  },
+  silence(phone, request, silent) {
+    if (silent) silenced.add(requestKey(phone, request));
+    else silenced.delete(requestKey(phone, request));
+    show();
+  },
+  isSilent: (phone, request) => silenced.has(requestKey(phone, request)),
+};
+
+const count = (id: string, number: number): void => {
+  byId(id, HTMLElement).textContent = number.toLocaleString('en');
+};
+
+const showAdvisors = (advisors: readonly string[]): void => {
+  const offered = [everybody, ...advisors];
+  if ([...advisor.options].map((option) => option.value).join('\n') !== offered.join('\n')) {
+    const chosen = advisor.value;
+    advisor.replaceChildren(
+      ...offered.map((key) => element('option', { value: key }, key || 'All advisors')),
+    );
+    advisor.value = offered.includes(chosen) ? chosen : everybody;
+  }
+  advisorField.hidden = advisors.length < 2;
+};
+
+const clearFilter = (): void => {
+  filter.value = '';
+  filter.focus();
+  show();
+};
+
+const show = (): void => {
+  if (state === undefined) return;
+  const now = simulatorNow();
+  showAdvisors(state.advisors);
+  const phones = state.phones.filter(
+    (phone) => advisor.value === everybody || phone.advisor === advisor.value,
+  );
+  count('phone-count', phones.length);
+  count(
+    'message-count',
+    phones.reduce((sum, phone) => sum + phone.messages.length, 0),
+  );
+  count('contact-count', state.contacts.count);
+  showFaults(state.faults);
+  showSettings(state.settings, (settings) => {
+    act(control.change(settings));
+  });
+  if (tab === 'phones') showPhones(phones, now, filter.value, actions, clearFilter);
+  if (tab === 'messages') showMessages(phones, now, filter.value);
+  if (tab === 'contacts') act(showContacts(advisor.value, filter.value));
+};
+
+const connectionText: Readonly<Record<Connection, string>> = {
+  connecting: 'Connecting…',
+  live: 'Live',
+  lost: 'Connection lost – trying again',
+};
+
+const choose = (): void => {
+  firstPage();
+  show();
+};
+
+advisor.addEventListener('change', choose);
+filter.addEventListener('input', choose);
+onTurn(show);
+startClock();
+startFaults(
+  (fault) => {
+    act(control.addFault(fault));
+  },
+  () => {
+    act(control.clearFaults());
+  },
+);
+startTabs((chosen) => {
+  tab = chosen;
+  show();
+});
+
+byId('advance', HTMLElement).addEventListener('click', (event) => {
+  const pressed = event.target instanceof HTMLElement ? event.target.dataset['seconds'] : undefined;
+  if (pressed !== undefined) act(control.advance(Number(pressed)));
+});
+
+byId('reset', HTMLButtonElement).addEventListener('click', () => {
+  confirmReset.returnValue = '';
+  confirmReset.showModal();
+});
+confirmReset.addEventListener('close', () => {
+  if (confirmReset.returnValue === 'reset') act(control.reset());
+});
+
+follow(
+  async () => {
+    state = await control.state();
+    showClock(state.now);
+    show();
+  },
+  (connection) => {
+    live.dataset['state'] = connection;
+    live.textContent = connectionText[connection];
+  },
+);

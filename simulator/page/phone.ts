@@ -1,0 +1,127 @@
+import type { Answer } from './control';
+import { button, element } from './dom';
+import type { Message, Phone } from './shape';
+import { thread } from './thread';
+
+export interface PhoneActions {
+  answer(phone: Phone, answer: Answer): void;
+  silence(phone: Phone, request: Message, silent: boolean): void;
+  isSilent(phone: Phone, request: Message): boolean;
+}
+
+const tints = 8;
+
+const badgeText: Readonly<Record<string, string>> = {
+  none: 'no consent',
+  pending: 'consent pending',
+  accepted: 'consent accepted',
+};
+
+export const displayName = (phone: Phone): string => phone.name.trim() || 'No name';
+
+const initials = (name: string): string =>
+  name
+    .split(/\s+/u)
+    .map((word) => [...word].find((character) => /[\p{L}\p{N}]/u.test(character)) ?? '')
+    .join('')
+    .slice(0, 2)
+    .toUpperCase();
+
+/** `+12025550123` as `+1 202 555 0123`; other countries stay in one piece. */
+export const readableNumber = (phone: string): string =>
+  phone.replace(/^\+1(\d{3})(\d{3})(\d{4})$/u, '+1 $1 $2 $3');
+
+/** The consent request that nobody has answered yet, if that is how things stand. */
+export const openRequest = (phone: Phone): Message | undefined => {
+  if (phone.consent === 'accepted') return undefined;
+  const last = phone.messages.filter((message) => message.kind !== 'text').at(-1);
+  return last?.kind === 'consent-request' ? last : undefined;
+};
+
+export const lastArrival = (phone: Phone): number => phone.messages.at(-1)?.at ?? 0;
+
+const caption = (phone: Phone): HTMLElement => {
+  const consent = element('span', { class: 'badge', 'data-consent': phone.consent });
+  consent.append(badgeText[phone.consent] ?? `consent: ${phone.consent}`);
+  return element(
+    'header',
+    {},
+    element(
+      'span',
+      { class: 'avatar', 'data-tint': String(Number(phone.phone.slice(-2)) % tints), 'aria-hidden': 'true' },
+      initials(phone.name) || '#',
+    ),
+    element(
+      'div',
+      { class: 'who' },
+      element('h2', { dir: 'auto' }, displayName(phone)),
+      element('p', { class: 'phone-number' }, readableNumber(phone.phone)),
+    ),
+    consent,
+  );
+};
+
+/** What the person holding this phone can do just now. */
+const answers = (phone: Phone, actions: PhoneActions): HTMLElement => {
+  const action = (label: string, kind: string, name: string, press: () => void): HTMLButtonElement => {
+    const made = button(label, kind, press);
+    made.dataset['action'] = name;
+    made.setAttribute('aria-label', `${label}, ${displayName(phone)}, ${readableNumber(phone.phone)}`);
+    return made;
+  };
+  const accept = (label: string): HTMLButtonElement =>
+    action(label, 'accept', 'accept', () => {
+      actions.answer(phone, 'accept');
+    });
+  const decline = (): HTMLButtonElement =>
+    action('Decline', 'decline', 'decline', () => {
+      actions.answer(phone, 'decline');
+    });
+  const bar = element('div', { class: 'answers' });
+  const request = openRequest(phone);
+  if (request !== undefined && !actions.isSilent(phone, request)) {
+    const silent = action('Stay silent', 'quiet wide', 'silent', () => {
+      actions.silence(phone, request, true);
+    });
+    bar.append(accept('Accept'), decline(), silent);
+  } else if (request !== undefined) {
+    const change = action('Answer after all', 'quiet wide', 'silent', () => {
+      actions.silence(phone, request, false);
+    });
+    bar.append(element('p', {}, 'Staying silent. Whoever waits for an answer goes on waiting.'), change);
+  } else if (phone.consent === 'accepted') {
+    const forget = action('Forget the consent', 'quiet wide', 'forget', () => {
+      actions.answer(phone, 'reset');
+    });
+    bar.append(element('p', {}, 'Texts from this advisor get through.'), forget);
+  } else if (phone.messages.some((message) => message.kind === 'consent-request')) {
+    bar.append(element('p', {}, 'Declined. The service shows that as pending.'), accept('Accept after all'));
+  } else {
+    bar.append(element('p', {}, 'Not asked for consent yet.'));
+  }
+  return bar;
+};
+
+export const drawPhone = (phone: Phone, now: number, actions: PhoneActions): HTMLElement =>
+  element(
+    'article',
+    { class: 'phone', tabindex: '-1', 'aria-label': `${displayName(phone)}, ${readableNumber(phone.phone)}` },
+    caption(phone),
+    element(
+      'div',
+      { class: 'frame' },
+      element(
+        'div',
+        { class: 'screen' },
+        element('div', { class: 'island', 'aria-hidden': 'true' }, element('i', {})),
+        element(
+          'p',
+          { class: 'sender' },
+          element('span', {}, 'Advisor'),
+          element('b', { dir: 'auto' }, phone.advisor),
+        ),
+        thread(phone.messages, now, displayName(phone)),
+        answers(phone, actions),
+      ),
+    ),
+  );

@@ -1,0 +1,33 @@
+import { byId, element, showList } from './dom';
+import type { SimulatorState } from './shape';
+
+const switches = [
+  ['consentConfigured', 'Set up for consent collection', 'When off, a consent request answers 409.'],
+  ['rotateRefreshTokens', 'Rotate refresh tokens', 'Each refresh ends the refresh token before it.'],
+] as const;
+
+const box = byId('settings', HTMLElement);
+
+export const showSettings = (
+  settings: SimulatorState['settings'],
+  change: (settings: Record<string, boolean>) => void,
+): void => {
+  const known = switches.filter(([name]) => typeof settings[name] === 'boolean');
+  showList(box, known, {
+    key: ([name]) => name,
+    version: ([name]) => String(settings[name]),
+    draw: ([name, label, hint]) => {
+      const input = element('input', { type: 'checkbox', 'data-action': name });
+      input.checked = settings[name] === true;
+      input.addEventListener('change', () => {
+        change({ [name]: input.checked });
+      });
+      return element(
+        'label',
+        { class: 'switch' },
+        input,
+        element('span', {}, label, element('small', {}, hint)),
+      );
+    },
+  });
+};

@@ -1,0 +1,44 @@
+const time = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const timeWithSeconds = new Intl.DateTimeFormat('en', {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
+const day = new Intl.DateTimeFormat('en', { weekday: 'short', day: 'numeric', month: 'short' });
+const longDay = new Intl.DateTimeFormat('en', {
+  weekday: 'long',
+  day: 'numeric',
+  month: 'long',
+  year: 'numeric',
+});
+
+export const clockTime = (at: number): string => time.format(at);
+export const clockSeconds = (at: number): string => timeWithSeconds.format(at);
+export const fullDay = (at: number): string => longDay.format(at);
+export const shortDay = (at: number): string => day.format(at);
+
+export const sameDay = (one: number, other: number): boolean => day.format(one) === day.format(other);
+
+/** `14:05` today, `Tue, Jun 3, 14:05` on any other day. */
+export const moment = (at: number, now: number): string =>
+  sameDay(at, now) ? clockTime(at) : `${shortDay(at)}, ${clockTime(at)}`;
+
+const units = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1000],
+] as const;
+
+/** The two largest units of a span: `1 day 2 hours`. */
+export const span = (ms: number): string => {
+  let left = Math.max(0, ms);
+  const parts: string[] = [];
+  for (const [unit, size] of units) {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count > 0 && parts.length < 2) parts.push(`${String(count)} ${unit}${count === 1 ? '' : 's'}`);
+  }
+  return parts.join(' ');
+};
