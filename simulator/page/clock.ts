@@ -1,5 +1,5 @@
 import { byId } from './dom';
-import { clockSeconds, fullDay, span } from './when';
+import { clockSeconds, clockTime, fullDay, span } from './when';
 
 const time = byId('time', HTMLTimeElement);
 const date = byId('date', HTMLElement);
@@ -16,6 +16,10 @@ const tick = (): void => {
   time.dateTime = new Date(now).toISOString();
   time.textContent = clockSeconds(now);
   date.textContent = fullDay(now);
+  const minute = clockTime(now);
+  for (const shown of document.querySelectorAll('.phone-time')) {
+    if (shown.textContent !== minute) shown.textContent = minute;
+  }
   ahead.hidden = offset < noticeable;
   ahead.textContent = `${span(Math.round(offset / 1000) * 1000)} ahead of real time`;
 };

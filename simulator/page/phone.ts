@@ -2,6 +2,7 @@ import type { Answer } from './control';
 import { button, element } from './dom';
 import type { Message, Phone } from './shape';
 import { thread } from './thread';
+import { clockTime } from './when';
 
 export interface PhoneActions {
   answer(phone: Phone, answer: Answer): void;
@@ -13,8 +14,8 @@ const tints = 8;
 
 const badgeText: Readonly<Record<string, string>> = {
   none: 'no consent',
-  pending: 'consent pending',
-  accepted: 'consent accepted',
+  pending: 'pending',
+  accepted: 'accepted',
 };
 
 export const displayName = (phone: Phone): string => phone.name.trim() || 'No name';
@@ -41,8 +42,12 @@ export const openRequest = (phone: Phone): Message | undefined => {
 export const lastArrival = (phone: Phone): number => phone.messages.at(-1)?.at ?? 0;
 
 const caption = (phone: Phone): HTMLElement => {
-  const consent = element('span', { class: 'badge', 'data-consent': phone.consent });
-  consent.append(badgeText[phone.consent] ?? `consent: ${phone.consent}`);
+  const consent = element(
+    'span',
+    { class: 'badge', 'data-consent': phone.consent },
+    element('span', { class: 'unseen' }, 'Consent: '),
+    badgeText[phone.consent] ?? phone.consent,
+  );
   return element(
     'header',
     {},
@@ -113,7 +118,13 @@ export const drawPhone = (phone: Phone, now: number, actions: PhoneActions): HTM
       element(
         'div',
         { class: 'screen' },
-        element('div', { class: 'island', 'aria-hidden': 'true' }, element('i', {})),
+        element(
+          'div',
+          { class: 'island', 'aria-hidden': 'true' },
+          element('span', { class: 'phone-time' }, clockTime(now)),
+          element('i'),
+          element('span', { class: 'battery' }),
+        ),
         element(
           'p',
           { class: 'sender' },

@@ -35,6 +35,7 @@ const bubble = (message: Message, now: number): HTMLElement => {
 /** What arrived on one phone, oldest first as phones show it, with the days marked. */
 export const thread = (messages: readonly Message[], now: number, owner: string): HTMLElement => {
   const list = element('ol');
+  if (messages.length === 0) list.append(element('li', { class: 'day' }, 'Nothing has arrived yet'));
   let previous: number | undefined;
   for (const message of messages.slice(-longest)) {
     if (previous === undefined || !sameDay(previous, message.at)) {
