@@ -1,0 +1,159 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { generateChallenge } from 'pkce-challenge';
+import type { Clock } from '../service/clock';
+import type { Connection } from './connection';
+import { stateOf, type GrantBook, type GrantState } from './grant-book';
+import { newGrant, renewed } from './grants';
+import { exchangeCode, type PostForm } from './token-endpoint';
+import type { Vault } from './vault';
+
+const stateLifetime = 10 * 60 * 1000;
+const linkLifetime = 24 * 60 * 60 * 1000;
+/** Previews fetch links, and each visit starts anew: the oldest visits of a link are dropped beyond this. */
+const visitsPerLink = 20;
+
+interface Pending {
+  readonly connection: Connection;
+  readonly advisor: string;
+  readonly verifier: string;
+  readonly expiresAt: number;
+  readonly link: string | undefined;
+}
+
+interface Link {
+  readonly environment: string;
+  readonly advisor: string;
+  readonly expiresAt: number;
+}
+
+/** Why a return from the authorization page came to nothing. */
+export type Refusal = 'invalid' | 'expired' | 'denied' | 'declined' | 'refused' | 'client' | 'later';
+
+export type Finished =
+  | { readonly ok: true; readonly environment: string; readonly advisor: string; readonly state: GrantState }
+  | { readonly ok: false; readonly why: Refusal };
+
+export interface AuthorizationsOptions {
+  readonly vault: Vault;
+  readonly book: GrantBook;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly post: PostForm;
+}
+
+const linkName = (token: string): string => `link:${createHash('sha256').update(token).digest('base64url')}`;
+
+interface Returned {
+  readonly state: string;
+  readonly code: string;
+  readonly error: string;
+}
+
+/** The three parameters we read; undefined when one is there twice, or the answer is none. */
+const readReturn = (query: URLSearchParams): Returned | undefined => {
+  const [state, code, error] = ['state', 'code', 'error'].map((name) => query.getAll(name));
+  if (!state || !code || !error || [state, code, error].some((values) => values.length > 1)) return undefined;
+  const returned = { state: state[0] ?? '', code: code[0] ?? '', error: error[0] ?? '' };
+  return returned.code === '' && returned.error === '' ? undefined : returned;
+};
+
+/** Our parameters at top level, beside whatever query the address already has, which stays as it was written. */
+const withParameters = (address: string, parameters: Readonly<Record<string, string>>): string => {
+  const url = new URL(address);
+  const kept = url.search
+    .slice(1)
+    .split('&')
+    .filter(
+      (pair) =>
+        pair !== '' && !Object.hasOwn(parameters, new URLSearchParams(pair).keys().next().value ?? ''),
+    );
+  const ours = Object.entries(parameters).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  return `${url.origin}${url.pathname}?${[...kept, ...ours].join('&')}`;
+};
+
+/** The authorization code flow with PKCE: from a click, or a link sent to an advisor, to a grant in the book. */
+export class Authorizations {
+  readonly #options: AuthorizationsOptions;
+  readonly #pending = new Map<string, Pending>();
+
+  constructor(options: AuthorizationsOptions) {
+    this.#options = options;
+  }
+
+  /** The address to send the browser to. */
+  async begin(connection: Connection, advisor: string, link?: string): Promise<string> {
+    this.#sweep(link);
+    const verifier = randomBytes(32).toString('base64url');
+    const state = randomBytes(16).toString('base64url');
+    const expiresAt = this.#options.clock.now() + stateLifetime;
+    this.#pending.set(state, { connection, advisor, verifier, expiresAt, link });
+    return withParameters(connection.authUrl, {
+      response_type: 'code',
+      client_id: connection.clientId,
+      redirect_uri: connection.redirectUri,
+      code_challenge: await generateChallenge(verifier),
+      code_challenge_method: 'S256',
+      state,
+      scope: connection.scopes.join(' '),
+    });
+  }
+
+  /**
+   * Takes the query the browser came back with. Only `code`, `state` and `error` are looked at. A state that is unknown,
+   * used, expired or another environment's changes nothing.
+   */
+  async finish(query: URLSearchParams, environment?: string): Promise<Finished> {
+    const returned = readReturn(query);
+    const pending = returned && this.#pending.get(returned.state);
+    if (!pending || (environment !== undefined && pending.connection.environment !== environment)) {
+      return { ok: false, why: 'invalid' };
+    }
+    this.#pending.delete(returned.state);
+    if (this.#options.clock.now() >= pending.expiresAt) return { ok: false, why: 'expired' };
+    if (returned.error !== '')
+      return { ok: false, why: returned.error === 'access_denied' ? 'denied' : 'declined' };
+    return this.#exchange(pending, returned.code);
+  }
+
+  async #exchange({ connection, advisor, verifier, link }: Pending, code: string): Promise<Finished> {
+    const { book, clock, post, vault } = this.#options;
+    const result = await exchangeCode(post, connection, code, verifier);
+    if (result.outcome !== 'issued') return { ok: false, why: result.outcome };
+    const entry = await book.authorized(renewed(newGrant(connection, advisor), result.answer, clock.now()));
+    if (link !== undefined) await vault.remove(linkName(link));
+    return { ok: true, environment: connection.environment, advisor, state: stateOf(entry) };
+  }
+
+  /** A link's secret part, for an advisor who has no login here. Kept as a hash. */
+  async createLink(environment: string, advisor: string): Promise<string> {
+    const token = randomBytes(24).toString('base64url');
+    const link: Link = { environment, advisor, expiresAt: this.#options.clock.now() + linkLifetime };
+    await this.#options.vault.write(linkName(token), link);
+    return token;
+  }
+
+  /** Whose link it is; undefined when it is unknown, spent or a day old. Looking does not spend it. */
+  readLink(token: string): { environment: string; advisor: string } | undefined {
+    const link = this.#options.vault.read(linkName(token)) as Link | undefined;
+    return link && this.#options.clock.now() < link.expiresAt ? link : undefined;
+  }
+
+  /** Drops links that have had their day, and those of an environment that is gone. */
+  async sweepLinks(gone: ReadonlySet<string> = new Set()): Promise<void> {
+    const { clock, vault } = this.#options;
+    for (const name of vault.names('link:')) {
+      const link = vault.read(name) as Link | undefined;
+      if (link && (clock.now() >= link.expiresAt || gone.has(link.environment))) await vault.remove(name);
+    }
+  }
+
+  #sweep(link: string | undefined): void {
+    const now = this.#options.clock.now();
+    const visits: string[] = [];
+    for (const [state, pending] of this.#pending) {
+      if (now >= pending.expiresAt + stateLifetime) this.#pending.delete(state);
+      else if (link !== undefined && pending.link === link) visits.push(state);
+    }
+    for (const state of visits.slice(0, Math.max(0, visits.length - visitsPerLink + 1)))
+      this.#pending.delete(state);
+  }
+}

@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../service/clock';
+import { defaultAdvisor, type Connection } from './connection';
+import { Flights } from './flights';
+import { isNearEnd, newGrant, renewed, usableToken, type Grant } from './grants';
+import * as endpoint from './token-endpoint';
+
+const nameOf = (connection: Connection): string =>
+  createHash('sha256').update(JSON.stringify(connection)).digest('hex');
+
+/** Tokens of the client credentials grant: had anew at any time, so never kept on disk. */
+export class ClientTokens {
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #post: endpoint.PostForm;
+  readonly #grants = new Map<string, Grant>();
+  readonly #flights = new Flights();
+
+  constructor(clock: Pick<Clock, 'now'>, post: endpoint.PostForm) {
+    this.#clock = clock;
+    this.#post = post;
+  }
+
+  /** As far as it has been tried. */
+  grant(connection: Connection): Grant | undefined {
+    return this.#grants.get(nameOf(connection));
+  }
+
+  token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
+    if (advisor !== defaultAdvisor) throw endpoint.notAuthorized(connection, advisor);
+    const name = nameOf(connection);
+    const grant = this.#grants.get(name);
+    const usable = grant && usableToken(grant, this.#clock, rejected);
+    if (grant && usable !== undefined) {
+      if (isNearEnd(grant, this.#clock.now())) void this.#renew(name, connection).catch(() => undefined);
+      return usable;
+    }
+    return this.#renew(name, connection);
+  }
+
+  #renew(name: string, connection: Connection): Promise<string> {
+    return this.#flights.join(name, async () => {
+      const result = await endpoint.clientCredentials(this.#post, connection);
+      if (result.outcome === 'later') throw endpoint.tryLater(connection, result.why);
+      if (result.outcome !== 'issued') throw endpoint.clientRefused(connection);
+      const fresh = newGrant(connection, defaultAdvisor);
+      this.#grants.set(name, renewed(fresh, result.answer, this.#clock.now()));
+      return result.answer.accessToken;
+    });
+  }
+}

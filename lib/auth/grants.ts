@@ -1,0 +1,146 @@
+import type { Clock } from '../service/clock';
+import type { Connection } from './connection';
+
+/** Who a token says it speaks for. For display and for noticing a change of person; never for deciding access. */
+export interface Identity {
+  readonly subject: string;
+  readonly label: string;
+}
+
+/** One advisor's authorization. */
+export interface Grant {
+  readonly environment: string;
+  readonly advisor: string;
+  /** Where it was issued, and to which application: it is of no use anywhere else and goes nowhere else. */
+  readonly tokenUrl: string;
+  readonly clientId: string;
+  readonly accessToken: string | null;
+  readonly refreshToken: string | null;
+  /** Epoch ms; null when the service did not say. */
+  readonly expiresAt: number | null;
+  readonly lifetime: number | null;
+  readonly refreshedAt: number;
+  readonly asked: readonly string[];
+  readonly scopes: readonly string[];
+  readonly identity: Identity | null;
+  /** The service has refused to renew it: somebody must authorize again. */
+  readonly refused: boolean;
+}
+
+/** A grant that has no tokens yet. */
+export const newGrant = (connection: Connection, advisor: string): Grant => ({
+  environment: connection.environment,
+  advisor,
+  tokenUrl: connection.tokenUrl,
+  clientId: connection.clientId,
+  accessToken: null,
+  refreshToken: null,
+  expiresAt: null,
+  lifetime: null,
+  refreshedAt: 0,
+  asked: connection.scopes,
+  scopes: [],
+  identity: null,
+  refused: false,
+});
+
+/** What the token endpoint answered, read. */
+export interface TokenAnswer {
+  readonly accessToken: string;
+  readonly refreshToken: string | null;
+  readonly expiresIn: number | null;
+  readonly scopes: readonly string[] | null;
+  readonly identity: Identity | null;
+}
+
+type Claims = Readonly<Record<string, unknown>>;
+
+const claimsOf = (token: unknown): Claims | undefined => {
+  if (typeof token !== 'string') return undefined;
+  const parts = token.split('.');
+  if (parts.length !== 3 || !parts[1]) return undefined;
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(parts[1], 'base64url').toString());
+    return typeof claims === 'object' && claims !== null ? (claims as Claims) : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+const text = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
+
+const identityOf = (answer: Claims): Identity | null => {
+  for (const token of [answer['id_token'], answer['access_token']]) {
+    const claims = claimsOf(token);
+    const subject = text(claims?.['sub']);
+    if (claims && subject !== undefined) {
+      const label = [claims['name'], claims['email'], claims['preferred_username']].map(text).find(Boolean);
+      return { subject, label: (label ?? subject).slice(0, 200) };
+    }
+  }
+  return null;
+};
+
+export const splitScopes = (scope: string): string[] => scope.split(/\s+/).filter(Boolean);
+
+/** Undefined when the text is not a token answer. */
+export const readTokenAnswer = (body: string): TokenAnswer | undefined => {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+  if (typeof answer !== 'object' || answer === null) return undefined;
+  const fields = answer as Claims;
+  const accessToken = text(fields['access_token']);
+  if (accessToken === undefined || /[^\x21-\x7e]/.test(accessToken)) return undefined;
+  const seconds = Number(fields['expires_in'] ?? Number.NaN);
+  const scope = fields['scope'];
+  return {
+    accessToken,
+    refreshToken: text(fields['refresh_token']) ?? null,
+    expiresIn: Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : null,
+    scopes: typeof scope === 'string' ? splitScopes(scope) : null,
+    identity: identityOf(fields),
+  };
+};
+
+/** A grant after the service has issued or renewed its token. What the answer leaves out stays as it was. */
+export const renewed = (grant: Grant, answer: TokenAnswer, now: number): Grant => ({
+  ...grant,
+  accessToken: answer.accessToken,
+  refreshToken: answer.refreshToken ?? grant.refreshToken,
+  expiresAt: answer.expiresIn === null ? null : now + answer.expiresIn,
+  lifetime: answer.expiresIn,
+  refreshedAt: now,
+  scopes: answer.scopes ?? (grant.scopes.length > 0 ? grant.scopes : grant.asked),
+  identity: answer.identity ?? grant.identity,
+  refused: false,
+});
+
+/** Too late to start a request with it: the token might expire on its way. */
+const isSpent = (grant: Grant, now: number): boolean =>
+  grant.expiresAt !== null && now >= grant.expiresAt - Math.min(10_000, (grant.lifetime ?? 0) / 20);
+
+/** Close enough to its end to be renewed while it still serves. */
+export const isNearEnd = (grant: Grant, now: number): boolean =>
+  grant.expiresAt !== null && now >= grant.expiresAt - Math.min(300_000, (grant.lifetime ?? 0) / 5);
+
+/** The access token, if it can be used now; a token the service has just rejected cannot. */
+export const usableToken = (
+  grant: Grant,
+  clock: Pick<Clock, 'now'>,
+  rejected?: string,
+): string | undefined =>
+  grant.accessToken !== null &&
+  grant.accessToken !== rejected &&
+  !grant.refused &&
+  !isSpent(grant, clock.now())
+    ? grant.accessToken
+    : undefined;
+
+/** Asked for and not given. `openid` and `offline_access` grant no operation and some services never list them. */
+export const missingScopes = (asked: readonly string[], granted: readonly string[]): string[] =>
+  asked.filter((scope) => scope !== 'openid' && scope !== 'offline_access' && !granted.includes(scope));

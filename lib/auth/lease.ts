@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** Runs work under a name that no other process holds at the same time. */
+export type Lease = <T>(name: string, work: () => Promise<T>) => Promise<T>;
+
+/** Longer than a token request may take. */
+const abandonedAfter = 60_000;
+const lookEvery = 50;
+
+interface Holder {
+  readonly pid: number;
+  readonly host: string;
+}
+
+const isGone = ({ pid, host }: Holder): boolean => {
+  if (host !== hostname()) return false;
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (fault) {
+    return (fault as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+};
+
+/** Whether the holder was killed, or has had its time. A file just being written reads as empty: that is no proof. */
+const isAbandoned = async (path: string): Promise<boolean> => {
+  try {
+    const { mtimeMs } = await stat(path);
+    if (Date.now() - mtimeMs > abandonedAfter) return true;
+    return isGone(JSON.parse(await readFile(path, 'utf8')) as Holder);
+  } catch {
+    return false;
+  }
+};
+
+/** Renaming picks one winner among those who all found the lease abandoned. */
+const breakLease = async (path: string): Promise<void> => {
+  const grave = `${path}.${randomUUID()}`;
+  await rename(path, grave).catch(() => undefined);
+  await rm(grave, { force: true });
+};
+
+const take = async (path: string): Promise<'taken' | 'held' | 'impossible'> => {
+  try {
+    const file = await open(path, 'wx', 0o600);
+    await file.writeFile(JSON.stringify({ pid: process.pid, host: hostname() } satisfies Holder));
+    await file.close();
+    return 'taken';
+  } catch (fault) {
+    return (fault as NodeJS.ErrnoException).code === 'EEXIST' ? 'held' : 'impossible';
+  }
+};
+
+/**
+ * Several processes on one user directory would otherwise spend a rotating refresh token twice, which kills the whole
+ * authorization. Where no file can be made there is no second process to fear, and the work simply runs.
+ */
+export const fileLease = (userDir: string): Lease => {
+  const folder = join(userDir, 'advisor-texting');
+  return async (name, work) => {
+    const path = join(folder, `${name}.lease`);
+    await mkdir(folder, { recursive: true, mode: 0o700 }).catch(() => undefined);
+    let result = await take(path);
+    while (result === 'held') {
+      if (await isAbandoned(path)) await breakLease(path);
+      else await pause(lookEvery);
+      result = await take(path);
+    }
+    try {
+      return await work();
+    } finally {
+      if (result === 'taken') await rm(path, { force: true }).catch(() => undefined);
+    }
+  };
+};
+
+export const noLease: Lease = (_name, work) => work();

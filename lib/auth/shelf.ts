@@ -1,0 +1,67 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Where the vault's document lies. */
+export interface Shelf {
+  /** What this process knows. */
+  read(): unknown;
+  /** What lies on disk, where another process may have written; undefined when that cannot be told. */
+  reread(): Promise<unknown>;
+  /** False when the document lives only as long as the process. */
+  write(document: object): Promise<boolean>;
+}
+
+/** The part of the runtime's settings that the vault needs. In a test runtime `get` and `set` throw. */
+export interface RuntimeSettings {
+  get(property: string): unknown;
+  set(property: string, value: unknown): Promise<unknown>;
+  readonly userDir?: string | undefined;
+  readonly readOnly?: boolean | undefined;
+}
+
+const property = 'advisorTextingVault';
+
+export const memoryShelf = (): Shelf => {
+  let kept: unknown;
+  return {
+    read: () => kept,
+    reread: () => Promise.resolve(undefined),
+    write: (document) => {
+      kept = document;
+      return Promise.resolve(false);
+    },
+  };
+};
+
+/** The settings storage, and memory for as long as that is not to be had. */
+export const settingsShelf = (settings: RuntimeSettings): Shelf => {
+  const memory = memoryShelf();
+  return {
+    read() {
+      try {
+        return settings.get(property) ?? memory.read();
+      } catch {
+        return memory.read();
+      }
+    },
+    async reread() {
+      if (!settings.userDir) return undefined;
+      try {
+        // The default storage keeps its settings in this file; another storage module simply has no such file.
+        const text = await readFile(join(settings.userDir, '.config.runtime.json'), 'utf8');
+        return (JSON.parse(text) as Record<string, unknown>)[property];
+      } catch {
+        return undefined;
+      }
+    },
+    async write(document) {
+      await memory.write(document);
+      try {
+        await settings.set(property, document);
+        return settings.readOnly !== true;
+      } catch {
+        return false;
+      }
+    },
+  };
+};
