@@ -1,5 +1,5 @@
 import { byId } from './dom';
-import { clockSeconds, clockTime, fullDay, span } from './when';
+import { clockSeconds, clockTime, fullDay, isoTime, span } from './when';
 
 const time = byId('time', HTMLTimeElement);
 const date = byId('date', HTMLElement);
@@ -13,7 +13,7 @@ let offset: number | undefined;
 const tick = (): void => {
   if (offset === undefined) return;
   const now = simulatorNow();
-  time.dateTime = new Date(now).toISOString();
+  time.dateTime = isoTime(now);
   time.textContent = clockSeconds(now);
   date.textContent = fullDay(now);
   const minute = clockTime(now);

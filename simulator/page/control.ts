@@ -1,4 +1,6 @@
-import type { ContactPage, Fault, SimulatorState } from './shape';
+import type { FaultInput } from '../faults';
+import type { SettingsChange } from '../state/settings';
+import type { ContactPage, SimulatorState } from './shape';
 
 /** Relative, so that the page works wherever it is mounted. */
 const address = (path: string): string => `control/${path}`;
@@ -42,9 +44,9 @@ export const control = {
   answer: (phone: string, advisor: string, answer: Answer) =>
     tell('POST', `phones/${encodeURIComponent(phone)}/${answer}`, { advisor }),
   advance: (seconds: number) => tell('POST', 'clock', { advance: seconds }),
-  addFault: (fault: Fault) => tell('POST', 'faults', fault),
+  addFault: (fault: FaultInput) => tell('POST', 'faults', fault),
   clearFaults: () => tell('DELETE', 'faults'),
-  change: (settings: Record<string, boolean>) => tell('PUT', 'settings', settings),
+  change: (settings: SettingsChange) => tell('PUT', 'settings', settings),
   reset: () => tell('POST', 'reset'),
 };
 

@@ -1,9 +1,9 @@
-import type { EndpointName } from '../../lib/service/endpoints';
-import { serviceCodes } from '../../lib/service/problems';
+import { serviceCodes, type ServiceCode } from '../../lib/service/problems';
+import type { EffectKind } from '../effects';
+import type { Fault, FaultInput, FaultTarget } from '../faults';
 import { byId, element, showList } from './dom';
-import type { Fault } from './shape';
 
-const requests: Readonly<Record<EndpointName, string>> = {
+const requests: Readonly<Record<FaultTarget, string>> = {
   sendMessage: 'Send a text',
   requestConsent: 'Request consent',
   getConsent: 'Read the consent status',
@@ -17,15 +17,21 @@ const requests: Readonly<Record<EndpointName, string>> = {
   searchGroups: 'Search groups',
   deleteGroup: 'Delete a group',
   searchContent: 'Search content',
+  token: 'Get or refresh a token',
 };
 
-const ways = {
+const ways: Readonly<Record<EffectKind, string>> = {
   'cut-before': 'Connection cut before it is processed',
   'cut-after': 'Connection cut after it was processed',
+  'cut-inside': 'Connection cut in the middle of the answer',
   slow: 'Slow answer',
+  gateway: 'HTML page of a gateway (502)',
+  empty: 'Empty answer (502)',
+  truncated: 'Answer that stops halfway',
+  malformed: 'Answer of another shape',
 };
 
-const frequencies: readonly (readonly [label: string, often: Fault])[] = [
+const frequencies: readonly (readonly [label: string, often: FaultInput])[] = [
   ['Only the next request', { next: 1 }],
   ['The next 3 requests', { next: 3 }],
   ['One request in ten', { rate: 0.1 }],
@@ -40,20 +46,18 @@ const clear = byId('clear-faults', HTMLButtonElement);
 
 const option = (value: string, label: string): HTMLElement => element('option', { value }, label);
 
-const lookUp = (table: Readonly<Record<string, string>>, key: string): string => table[key] ?? key;
-
-const chosen = (): Fault => ({
-  ...(endpoint.value === '' ? {} : { endpoint: endpoint.value }),
-  ...(what.value in ways ? { kind: what.value } : { code: what.value }),
+const chosen = (): FaultInput => ({
+  ...(endpoint.value === '' ? {} : { endpoint: endpoint.value as FaultTarget }),
+  ...(what.value in ways ? { kind: what.value as EffectKind } : { code: what.value as ServiceCode }),
   ...frequencies[often.selectedIndex]?.[1],
 });
 
 const describe = (fault: Fault): string => {
-  const where = fault.endpoint === undefined ? 'Any request' : lookUp(requests, fault.endpoint);
+  const where = fault.endpoint === undefined ? 'Any request' : requests[fault.endpoint];
+  const who = fault.phone === undefined ? '' : ` (${fault.phone})`;
   const which =
-    fault.code ??
-    (fault.kind === undefined ? `status ${String(fault.status ?? '')}` : lookUp(ways, fault.kind));
-  return `${where}: ${which}`;
+    fault.kind === undefined ? (fault.code ?? `status ${String(fault.status)}`) : ways[fault.kind];
+  return `${where}${who}: ${which}`;
 };
 
 const remaining = (fault: Fault): string => {
@@ -79,7 +83,7 @@ export const showFaults = (faults: readonly Fault[]): void => {
   clear.hidden = faults.length === 0;
 };
 
-export const startFaults = (add: (fault: Fault) => void, clearAll: () => void): void => {
+export const startFaults = (add: (fault: FaultInput) => void, clearAll: () => void): void => {
   endpoint.append(option('', 'Any request'));
   for (const [name, label] of Object.entries(requests)) endpoint.append(option(name, label));
   const errors = element('optgroup', { label: 'An error of the service' });

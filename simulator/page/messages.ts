@@ -2,8 +2,8 @@ import { byId, element, showList } from './dom';
 import { displayName, readableNumber } from './phone';
 import { matches } from './phones';
 import type { Message, Phone } from './shape';
-import { due, kindLabel } from './thread';
-import { moment, shortDay, clockTime } from './when';
+import { isUpcoming, kindLabel } from './thread';
+import { clockTime, isoTime, moment, shortDay } from './when';
 
 const step = 100;
 
@@ -22,14 +22,10 @@ const draw = ({ phone, message }: Line, now: number): HTMLElement => {
   const when = element(
     'td',
     { class: 'when' },
-    element(
-      'time',
-      { datetime: new Date(message.at).toISOString() },
-      `${shortDay(message.at)}, ${clockTime(message.at)}`,
-    ),
+    element('time', { datetime: isoTime(message.at) }, `${shortDay(message.at)}, ${clockTime(message.at)}`),
   );
-  if (message.scheduledFor != null) {
-    const tense = due(message, now) ? 'scheduled for' : 'was scheduled for';
+  if (message.scheduledFor !== null) {
+    const tense = isUpcoming(message, now) ? 'scheduled for' : 'was scheduled for';
     when.append(element('small', {}, `${tense} ${moment(message.scheduledFor, now)}`));
   }
   return element(
@@ -54,7 +50,7 @@ export const showMessages = (phones: readonly Phone[], now: number, filter: stri
     .sort((one, other) => other.message.at - one.message.at);
   showList(rows, found.slice(0, limit), {
     key: ({ phone, message }) => `${phone.advisor} ${phone.phone} ${String(message.id)}`,
-    version: ({ phone, message }) => JSON.stringify([phone.name, message, due(message, now)]),
+    version: ({ phone, message }) => JSON.stringify([phone.name, message, isUpcoming(message, now)]),
     draw: (line) => draw(line, now),
   });
   empty.hidden = found.length > 0;

@@ -1,7 +1,7 @@
 import type { Answer } from './control';
 import { button, element } from './dom';
 import type { Message, Phone } from './shape';
-import { thread } from './thread';
+import { arrival, isUpcoming, thread } from './thread';
 import { clockTime } from './when';
 
 export interface PhoneActions {
@@ -39,7 +39,12 @@ export const openRequest = (phone: Phone): Message | undefined => {
   return last?.kind === 'consent-request' ? last : undefined;
 };
 
-export const lastArrival = (phone: Phone): number => phone.messages.at(-1)?.at ?? 0;
+/** What just arrived or was just scheduled brings its phone to the front. */
+export const lastActivity = (phone: Phone, now: number): number =>
+  phone.messages.reduce(
+    (latest, message) => Math.max(latest, isUpcoming(message, now) ? message.at : arrival(message)),
+    0,
+  );
 
 const caption = (phone: Phone): HTMLElement => {
   const consent = element(

@@ -1,8 +1,8 @@
 import { byId, button, element, showList } from './dom';
-import { drawPhone, lastArrival, openRequest } from './phone';
+import { drawPhone, lastActivity, openRequest } from './phone';
 import type { PhoneActions } from './phone';
 import type { Phone } from './shape';
-import { due } from './thread';
+import { isUpcoming } from './thread';
 import { fullDay } from './when';
 
 /** Phones drawn at first, and with each press of the button below them. */
@@ -28,7 +28,7 @@ export const matches = (phone: Phone, filter: string): boolean => {
 
 const version = (phone: Phone, now: number, actions: PhoneActions): string => {
   const request = openRequest(phone);
-  const upcoming = phone.messages.filter((message) => due(message, now)).length;
+  const upcoming = phone.messages.filter((message) => isUpcoming(message, now)).length;
   return JSON.stringify([
     phone,
     request !== undefined && actions.isSilent(phone, request),
@@ -74,7 +74,9 @@ export const showPhones = (
 ): void => {
   const found = phones
     .filter((phone) => matches(phone, filter))
-    .sort((one, other) => lastArrival(other) - lastArrival(one));
+    .map((phone) => ({ phone, latest: lastActivity(phone, now) }))
+    .sort((one, other) => other.latest - one.latest)
+    .map(({ phone }) => phone);
   showList(list, found.slice(0, limit), {
     key: (phone) => `${phone.advisor} ${phone.phone}`,
     version: (phone) => version(phone, now, actions),

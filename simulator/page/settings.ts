@@ -1,8 +1,10 @@
 import { byId, element, showList } from './dom';
+import type { SettingsChange } from '../state/settings';
 import type { SimulatorState } from './shape';
 
 const switches = [
   ['consentConfigured', 'Set up for consent collection', 'When off, a consent request answers 409.'],
+  ['consentRequired', 'Texts need consent', 'When off, texts reach anybody, asked or not.'],
   ['rotateRefreshTokens', 'Rotate refresh tokens', 'Each refresh ends the refresh token before it.'],
 ] as const;
 
@@ -10,7 +12,7 @@ const box = byId('settings', HTMLElement);
 
 export const showSettings = (
   settings: SimulatorState['settings'],
-  change: (settings: Record<string, boolean>) => void,
+  change: (settings: SettingsChange) => void,
 ): void => {
   const known = switches.filter(([name]) => typeof settings[name] === 'boolean');
   showList(box, known, {

@@ -1,3 +1,9 @@
+import type { Fault } from '../faults';
+import type { Message } from '../state/line';
+import type { Settings } from '../state/settings';
+
+export type { Message };
+
 /** What the page reads from control/state, and nothing more: the simulator may send further fields. */
 export interface SimulatorState {
   readonly now: number;
@@ -5,7 +11,7 @@ export interface SimulatorState {
   readonly phones: readonly Phone[];
   readonly contacts: { readonly count: number };
   readonly faults: readonly Fault[];
-  readonly settings: Readonly<Record<string, boolean | number | string | null>>;
+  readonly settings: Settings;
 }
 
 export interface Phone {
@@ -16,26 +22,6 @@ export interface Phone {
   readonly memberId: number;
   readonly consent: string;
   readonly messages: readonly Message[];
-}
-
-export interface Message {
-  readonly id: number | string;
-  readonly at: number;
-  readonly kind: 'text' | 'consent-request' | 'reply';
-  readonly text: string;
-  readonly messageId?: number | null;
-  readonly scheduledFor?: number | null;
-  readonly from?: string;
-}
-
-/** A fault as it stands in the simulator: what happens, where, and how often still. */
-export interface Fault {
-  readonly endpoint?: string;
-  readonly code?: string;
-  readonly status?: number;
-  readonly kind?: string;
-  readonly rate?: number;
-  readonly next?: number;
 }
 
 export interface Contact {

@@ -1,18 +1,22 @@
 import { element } from './dom';
 import type { Message } from './shape';
-import { clockTime, moment, sameDay, shortDay } from './when';
+import { clockTime, isoTime, moment, sameDay, shortDay } from './when';
 
 /** More than this nobody scrolls through in a phone of this size; the Messages tab has all of them. */
 const longest = 60;
 
-/** Whether it is still to come. */
-export const due = (message: Message, now: number): boolean => (message.scheduledFor ?? 0) > now;
+/** When it is on the phone; `at` is when the service took it. */
+export const arrival = (message: Message): number => message.scheduledFor ?? message.at;
+
+export const isUpcoming = (message: Message, now: number): boolean => arrival(message) > now;
+
+const byArrival = (one: Message, other: Message): number => arrival(one) - arrival(other);
 
 const note = (message: Message, now: number): string => {
-  if (message.scheduledFor == null) return clockTime(message.at);
-  return due(message, now)
+  if (message.scheduledFor === null) return clockTime(message.at);
+  return isUpcoming(message, now)
     ? `scheduled for ${moment(message.scheduledFor, now)}`
-    : `scheduled, arrived ${clockTime(message.scheduledFor)}`;
+    : `${clockTime(message.scheduledFor)}, as scheduled`;
 };
 
 export const kindLabel: Readonly<Record<Message['kind'], string>> = {
@@ -23,11 +27,11 @@ export const kindLabel: Readonly<Record<Message['kind'], string>> = {
 
 const bubble = (message: Message, now: number): HTMLElement => {
   const made = element('li', { class: `bubble ${message.kind}` });
-  if (due(message, now)) made.classList.add('upcoming');
+  if (isUpcoming(message, now)) made.classList.add('upcoming');
   if (message.kind === 'consent-request') made.append(element('strong', {}, kindLabel[message.kind]));
   made.append(
     element('p', { dir: 'auto' }, message.text),
-    element('time', { datetime: new Date(message.at).toISOString() }, note(message, now)),
+    element('time', { datetime: isoTime(arrival(message)) }, note(message, now)),
   );
   return made;
 };
@@ -37,12 +41,12 @@ export const thread = (messages: readonly Message[], now: number, owner: string)
   const list = element('ol');
   if (messages.length === 0) list.append(element('li', { class: 'day' }, 'Nothing has arrived yet'));
   let previous: number | undefined;
-  for (const message of messages.slice(-longest)) {
-    if (previous === undefined || !sameDay(previous, message.at)) {
-      const today = sameDay(message.at, now) ? 'Today' : shortDay(message.at);
+  for (const message of [...messages].sort(byArrival).slice(-longest)) {
+    if (previous === undefined || !sameDay(previous, arrival(message))) {
+      const today = sameDay(arrival(message), now) ? 'Today' : shortDay(arrival(message));
       list.append(element('li', { class: 'day' }, today));
     }
-    previous = message.at;
+    previous = arrival(message);
     list.append(bubble(message, now));
   }
   return element(

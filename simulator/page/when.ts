@@ -13,12 +13,16 @@ const longDay = new Intl.DateTimeFormat('en', {
   year: 'numeric',
 });
 
-export const clockTime = (at: number): string => time.format(at);
-export const clockSeconds = (at: number): string => timeWithSeconds.format(at);
-export const fullDay = (at: number): string => longDay.format(at);
-export const shortDay = (at: number): string => day.format(at);
+/** Formatting a moment outside what a Date can hold throws, and a client may schedule a text for any number. */
+const valid = (at: number): number => Math.min(Math.max(at, -8.64e15), 8.64e15);
 
-export const sameDay = (one: number, other: number): boolean => day.format(one) === day.format(other);
+export const clockTime = (at: number): string => time.format(valid(at));
+export const clockSeconds = (at: number): string => timeWithSeconds.format(valid(at));
+export const fullDay = (at: number): string => longDay.format(valid(at));
+export const shortDay = (at: number): string => day.format(valid(at));
+export const isoTime = (at: number): string => new Date(valid(at)).toISOString();
+
+export const sameDay = (one: number, other: number): boolean => fullDay(one) === fullDay(other);
 
 /** `14:05` today, `Tue, Jun 3, 14:05` on any other day. */
 export const moment = (at: number, now: number): string =>
