@@ -1,0 +1,133 @@
+import type { Field } from '../runtime/spec';
+import { type Control, controlOf } from './inputs';
+import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
+import { problemOf, type Surroundings } from './validate';
+import { applies, withDefaults } from './values';
+
+interface OpenForm extends Form {
+  readonly own: OwnEditor;
+}
+
+/** A node's dialog and that of its environment can be open at once. */
+const forms = new Map<string, OpenForm>();
+
+const surroundings = (say: Say): Surroundings => ({
+  now: Date.now(),
+  say,
+  environment(id) {
+    const found = typeof id === 'string' && id !== '' ? RED.nodes.node(id) : null;
+    if (!found) return 'missing';
+    if (found.valid === false) return 'incomplete';
+    return { country: typeof found['country'] === 'string' ? found['country'] : '' };
+  },
+  propertyExpression: (text) => RED.utils.validatePropertyExpression(text),
+  jsonata(text) {
+    try {
+      jsonata(text);
+      return true;
+    } catch {
+      return false;
+    }
+  },
+});
+
+const sayOf =
+  (node: EditedNode): Say =>
+  (key, parts) =>
+    node._(key, parts);
+
+/** True, or the sentence that the red triangle shows. */
+export const check = (node: EditedNode, spec: EditorSpec, name: string, value: unknown): string | true => {
+  const field = spec.fields.find((candidate) => candidate.name === name);
+  if (!field) return true;
+  const values = forms.get(node.id)?.values() ?? withDefaults(spec.fields, node);
+  const shown = field.kind === 'json' || value === undefined ? values[name] : value;
+  return problemOf(field, shown, values, surroundings(sayOf(node))) ?? true;
+};
+
+const showProblem = (root: JQuery, control: Control, field: Field, sentence: string | undefined): void => {
+  const row = root.find(`[data-field="${field.name}"]`);
+  const spoken = control.input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-input');
+  const box = spoken.length > 0 ? spoken : control.input;
+  row.children('.advisor-error').text(sentence ?? '');
+  row.toggleClass('advisor-wrong', sentence !== undefined);
+  box.attr('aria-invalid', String(sentence !== undefined));
+};
+
+const describe = (control: Control): void => {
+  const id = control.input.attr('id') ?? '';
+  control.input.attr('aria-describedby', `${id}-hint ${id}-error`);
+};
+
+export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void => {
+  const root = $(`.advisor-form[data-type="${spec.type}"]`).last();
+  const say = sayOf(node);
+  const listeners: ((values: Values) => void)[] = [];
+  const controls = spec.fields.map((field) => ({ field, control: controlOf(field, node, spec, root) }));
+
+  const values = (): Values => Object.assign({}, ...controls.map(({ control }) => control.read())) as Values;
+
+  const refresh = (): void => {
+    const now = values();
+    for (const { field, control } of controls) {
+      root.find(`[data-field="${field.name}"]`).toggle(applies(field, now));
+      showProblem(root, control, field, problemOf(field, now[field.name], now, surroundings(say)));
+    }
+    for (const listener of listeners) listener(now);
+  };
+
+  const inputOf = (name: string): JQuery =>
+    controls.find(({ field }) => field.name === name)?.control.input ?? $();
+
+  const form: OpenForm = {
+    node,
+    spec,
+    root,
+    own,
+    say,
+    more: root.find('.advisor-more'),
+    values,
+    refresh,
+    input: inputOf,
+    row: (name) => root.find(`[data-field="${name}"]`),
+    set(name, value, type) {
+      const input = inputOf(name);
+      if (type === undefined) input.val(value);
+      else input.typedInput('type', type).typedInput('value', value);
+      input.trigger('change');
+    },
+    onChange(listener) {
+      listeners.push(listener);
+      listener(values());
+    },
+  };
+
+  forms.set(node.id, form);
+  controls.forEach(({ control }) => {
+    describe(control);
+  });
+  own.opened?.(form);
+  root.on('input change keyup paste', refresh);
+  refresh();
+};
+
+/** Hidden fields keep what they hold: choosing another operation and back again loses nothing. */
+export const save = (node: EditedNode): void => {
+  const form = forms.get(node.id);
+  if (!form) return;
+  const credentials = form.spec.fields
+    .filter((field) => field.kind === 'credential')
+    .map((field) => field.name);
+  const saved = { ...form.values(), ...form.own.saving?.(form) };
+  for (const [name, value] of Object.entries(saved)) {
+    // The editor itself saves these, and tells config nodes about their users.
+    if (!credentials.includes(name) && name !== 'environment') node[name] = value;
+  }
+  close(node);
+};
+
+export const close = (node: EditedNode): void => {
+  const form = forms.get(node.id);
+  forms.delete(node.id);
+  if (form) form.own.closed?.(form);
+};

@@ -1,0 +1,160 @@
+import type {
+  ChoiceField,
+  Field,
+  JsonField,
+  RowsField,
+  TicksField,
+  TypedField,
+  ValueType,
+} from '../runtime/spec';
+import type { EditedNode, EditorSpec, Say, TypedInputType } from './red';
+import { asNumber, filledRows, isVariable, savedOr, tickedAnd } from './values';
+
+/** One field's controls: `read` gives its properties as they would be saved. */
+export interface Control {
+  readonly input: JQuery;
+  read(): Readonly<Record<string, unknown>>;
+}
+
+const sources = ['msg', 'flow', 'global', 'env', 'jsonata'] as const;
+
+const valOf = (input: JQuery): string => String(input.val() ?? '');
+
+/** The typed input shows its own box in place of ours: what our label says must be said of that one. */
+const nameTypedInput = (input: JQuery, say: Say): void => {
+  const id = input.attr('id') ?? '';
+  const container = input.next('.red-ui-typedInput-container');
+  container
+    .find('.red-ui-typedInput-input')
+    .attr({ 'aria-labelledby': `${id}-label`, 'aria-describedby': `${id}-hint ${id}-error` });
+  container
+    .find('.red-ui-typedInput-type-select')
+    .attr({ 'aria-label': say('source'), 'aria-haspopup': 'menu' });
+};
+
+const typed = (field: TypedField, input: JQuery, node: EditedNode, say: Say): Control => {
+  const typeField = $(`#${input.attr('id') ?? ''}Type`);
+  typeField.val(String(savedOr(node[`${field.name}Type`], field.defaultType)));
+  input.val(String(savedOr(node[field.name], field.default)));
+  const typeOf = (type: ValueType | 'fields'): string | TypedInputType =>
+    type === 'fields' ? { value: 'fields', label: say('option.contact.fields'), hasValue: false } : type;
+  input.typedInput({ types: field.types.map(typeOf), default: field.defaultType, typeField });
+  nameTypedInput(input, say);
+  return {
+    input,
+    read: () => ({
+      [field.name]: input.typedInput('value'),
+      [`${field.name}Type`]: input.typedInput('type'),
+    }),
+  };
+};
+
+/** The select itself holds the variable, as one more option, so that its value is always the truth. */
+const variableChoice = (field: ChoiceField, input: JQuery, saved: string): void => {
+  const option = input.find('.advisor-variable');
+  const entry = $(`#${input.attr('id') ?? ''}-variable`);
+  const sync = (): void => {
+    entry.toggle(option.is(':selected'));
+  };
+  if (!field.options.includes(saved)) {
+    option.val(saved).prop('selected', true);
+    entry.val(saved);
+  }
+  entry.on('input change', () => {
+    option.val(isVariable(valOf(entry)) ? valOf(entry) : `\${${valOf(entry).replace(/[${}]/g, '')}}`);
+    input.trigger('change');
+  });
+  input.on('change', sync);
+  sync();
+};
+
+const choice = (field: ChoiceField, input: JQuery, node: EditedNode): Control => {
+  const saved = String(savedOr(node[field.name], field.default));
+  input.val(saved);
+  if (field.variable) variableChoice(field, input, saved);
+  return { input, read: () => ({ [field.name]: valOf(input) }) };
+};
+
+const json = (field: JsonField, input: JQuery, node: EditedNode, say: Say): Control => {
+  input.val(JSON.stringify(savedOr(node[field.name], field.default)));
+  input.typedInput({ types: ['json'], default: 'json' });
+  nameTypedInput(input, say);
+  const parse = (text: string): unknown => {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return text;
+    }
+  };
+  return { input, read: () => ({ [field.name]: parse(valOf(input)) }) };
+};
+
+const ticks = (field: TicksField, input: JQuery, node: EditedNode): Control => {
+  const saved = savedOr(node[field.name], field.default) as readonly string[];
+  const boxes = input.find('input[type=checkbox]');
+  const others = $(`#${input.attr('id') ?? ''}-others`);
+  boxes.each((_, box) => {
+    $(box).prop('checked', saved.includes(valOf($(box))));
+  });
+  others.val(saved.filter((value) => !field.options.includes(value)).join(' '));
+  return {
+    input,
+    read: () => ({
+      [field.name]: tickedAnd(
+        boxes
+          .filter(':checked')
+          .get()
+          .map((box) => valOf($(box))),
+        valOf(others),
+      ),
+    }),
+  };
+};
+
+const rows = (field: RowsField, input: JQuery, node: EditedNode, say: Say): Control => {
+  const saved = savedOr(node[field.name], field.default) as RowsField['default'];
+  const prefix = input.attr('id')?.replace(/-[^-]+$/, '') ?? '';
+  for (const [row, literal] of Object.entries(field.rows)) {
+    const box = $(`#${prefix}-${row}`);
+    const given = saved.find((entry) => entry.field === row);
+    const typeField = $(`#${prefix}-${row}Type`).val(given?.valueType ?? literal);
+    box.val(given?.value ?? '');
+    box.typedInput({ types: [literal, ...sources], default: literal, typeField });
+    nameTypedInput(box, say);
+  }
+  const read = (row: string) => {
+    const box = $(`#${prefix}-${row}`);
+    return { value: box.typedInput('value'), valueType: box.typedInput('type') };
+  };
+  return { input, read: () => ({ [field.name]: filledRows(field, read) }) };
+};
+
+/** Makes a field's controls from the rows that the build wrote, and fills them with what is saved. */
+export const controlOf = (field: Field, node: EditedNode, spec: EditorSpec, root: JQuery): Control => {
+  const prefix = spec.category === 'config' ? 'node-config-input' : 'node-input';
+  const say: Say = (key, parts) => node._(key, parts);
+  const input = root.find(`#${prefix}-${field.name}`);
+  const entry = root.find(`#${prefix}-${field.name}-entry`);
+  switch (field.kind) {
+    case 'typed':
+      return typed(field, input, node, say);
+    case 'choice':
+      return choice(field, input, node);
+    case 'json':
+      return json(field, entry, node, say);
+    case 'ticks':
+      return ticks(field, entry, node);
+    case 'rows':
+      return rows(field, root.find(`[data-field=${field.name}] .advisor-row input`).first(), node, say);
+    case 'flag':
+      input.prop('checked', savedOr(node[field.name], field.default) === true);
+      return { input, read: () => ({ [field.name]: input.prop('checked') === true }) };
+    case 'number':
+      input.val(String(savedOr(node[field.name], field.default)));
+      return { input, read: () => ({ [field.name]: asNumber(valOf(input)) }) };
+    case 'credential':
+    case 'environment':
+    case 'text':
+      return { input, read: () => ({ [field.name]: valOf(input) }) };
+  }
+};

@@ -1,0 +1,80 @@
+import type { NodeSpec } from '../runtime/spec';
+
+export type Values = Readonly<Record<string, unknown>>;
+
+/** Gives the string of a key in the user's language, with `__name__` filled in from `parts`. */
+export type Say = (key: string, parts?: Readonly<Record<string, unknown>>) => string;
+
+/** A node as the editor holds it: its saved properties, and what the editor adds. */
+export interface EditedNode {
+  id: string;
+  type: string;
+  name?: string;
+  valid?: boolean;
+  _: Say;
+  [property: string]: unknown;
+}
+
+export interface TypedInputType {
+  value: string;
+  label: string;
+  hasValue?: boolean;
+}
+
+interface TypedInput {
+  (options: {
+    types: readonly (string | TypedInputType)[];
+    default?: string;
+    typeField?: JQuery | string;
+  }): JQuery;
+  (command: 'type' | 'value'): string;
+  (command: 'type' | 'value', value: string): JQuery;
+}
+
+/** The little of the editor that we use. */
+interface Editor {
+  nodes: { node(id: string): EditedNode | null };
+  utils: { validatePropertyExpression(expression: string): boolean };
+  notify(text: string, options?: { type?: 'error' | 'warning' | 'success'; timeout?: number }): void;
+}
+
+declare global {
+  const RED: Editor;
+  const jsonata: (expression: string) => unknown;
+  interface JQuery {
+    typedInput: TypedInput;
+  }
+}
+
+/** The part of a spec that travels to the editor. */
+export type EditorSpec = Pick<NodeSpec, 'type' | 'category' | 'fields'>;
+
+/** What a node's own `editor.ts` may export. */
+export interface OwnEditor {
+  /** Reads like a sentence; used when the node has no name. */
+  label?: (values: Values, say: Say) => string;
+  /** Adds to the form what fields alone cannot say. */
+  opened?: (form: Form) => void;
+  /** Called before the form's values are saved; what it returns is saved too. */
+  saving?: (form: Form) => Readonly<Record<string, unknown>>;
+  closed?: (form: Form) => void;
+}
+
+/** An open dialog, as a node's own editor code sees it. */
+export interface Form {
+  readonly node: EditedNode;
+  readonly spec: EditorSpec;
+  readonly root: JQuery;
+  /** An empty place between the fields and *Advanced*. */
+  readonly more: JQuery;
+  readonly say: Say;
+  /** What the form holds now, as it would be saved. */
+  values(): Values;
+  row(field: string): JQuery;
+  input(field: string): JQuery;
+  set(field: string, value: string, type?: string): void;
+  /** Called now and after every change. */
+  onChange(listener: (values: Values) => void): void;
+  /** To be called when own code has changed something the form cannot see. */
+  refresh(): void;
+}

@@ -1,0 +1,35 @@
+import type { Form, Say, Values } from '../../lib/editor/red';
+
+/** What the service recommends: every 30 seconds for 5 minutes, then every 5 minutes, for a day. */
+const recommended = { pollEvery: 30, pollFor: 300, thenEvery: 300, giveUpAfter: 86400 };
+const names = Object.keys(recommended) as (keyof typeof recommended)[];
+
+const asRecommended = (values: Values): boolean => names.every((name) => values[name] === recommended[name]);
+
+export const label = (values: Values, say: Say): string =>
+  values['mode'] === 'wait' ? say('sentence.wait') : say('sentence.check');
+
+/** Four numbers are hardly ever wanted: one choice stands for them until *custom* is chosen. */
+export const opened = (form: Form): void => {
+  const { say } = form;
+  const id = 'node-input-pace';
+  const pace = $('<select>', { id }).append(
+    $('<option>', { value: 'recommended', text: say('option.pace.recommended') }),
+    $('<option>', { value: 'custom', text: say('option.pace.custom') }),
+  );
+  const row = $('<div>', { class: 'form-row' }).append(
+    $('<label>', { for: id, text: say('label.pace') }),
+    pace,
+  );
+  form.row('pollEvery').before(row);
+  pace.val(asRecommended(form.values()) ? 'recommended' : 'custom');
+  pace.on('change', () => {
+    if (pace.val() !== 'recommended') return;
+    for (const name of names) form.set(name, String(recommended[name]));
+  });
+  form.onChange((values) => {
+    const waiting = values['mode'] === 'wait';
+    row.toggle(waiting);
+    for (const name of names) form.row(name).toggle(waiting && pace.val() === 'custom');
+  });
+};

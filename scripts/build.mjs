@@ -1,0 +1,92 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { editorLimit, missingParts } from './build/checks.mjs';
+import { at, Complaint, exists, languages, nodeNames, readText } from './build/folders.mjs';
+import { helpOf, htmlOf } from './build/html.mjs';
+import { has, missingStrings, stringsFor } from './build/strings.mjs';
+import { buildPage } from './page.mjs';
+
+const require = createRequire(import.meta.url);
+const out = (...parts) => at('dist', ...parts);
+
+const write = (path, text) => {
+  mkdirSync(join(path, '..'), { recursive: true });
+  writeFileSync(path, text);
+};
+
+const compile = () => {
+  try {
+    execFileSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', at('tsconfig.json')], {
+      cwd: at(),
+      stdio: 'inherit',
+    });
+  } catch {
+    throw new Complaint('TypeScript found mistakes: correct what is listed above.');
+  }
+};
+
+/** What a source that was renamed or removed has left behind would be packed with the rest. */
+const removeStale = () => {
+  for (const folder of ['lib', 'nodes', 'simulator']) {
+    if (!existsSync(out(folder))) continue;
+    for (const entry of readdirSync(out(folder), { withFileTypes: true, recursive: true })) {
+      const path = join(entry.parentPath, entry.name);
+      const source = at(path.slice(out().length + 1).replace(/\.js$/, '.ts'));
+      const generated = /^(nodes\/(advisor-|icons|locales)|simulator\/page)/.test(
+        path.slice(out().length + 1),
+      );
+      if (entry.isFile() && !generated && !existsSync(source)) rmSync(path);
+    }
+  }
+};
+
+/** Small on purpose: this is all that runs when Node-RED starts. */
+const registrationOf = (name) => `'use strict';
+const { register } = require('../lib/runtime/register');
+const { spec } = require('./${name}/spec');
+
+module.exports = (RED) => {
+  register(RED, spec, () => require('./${name}/runtime'));
+${exists(`nodes/${name}/routes.ts`) ? `  require('./${name}/routes').routes(RED);\n` : ''}};
+`;
+
+const writeNode = async ({ name, spec }) => {
+  const strings = stringsFor('en-US', name);
+  const html = await htmlOf(name, spec, (key) => has(strings, key));
+  write(out('nodes', `${spec.type}.js`), registrationOf(name));
+  write(out('nodes', `${spec.type}.html`), html);
+  for (const language of languages()) {
+    const folder = out('nodes', 'locales', language);
+    write(join(folder, `${spec.type}.json`), JSON.stringify(stringsFor(language, name)));
+    write(join(folder, `${spec.type}.html`), helpOf(spec, readText('locales', language, `${spec.type}.md`)));
+  }
+  return Buffer.byteLength(html);
+};
+
+const build = async () => {
+  removeStale();
+  compile();
+  const specs = nodeNames().map((name) => ({ name, spec: require(out('nodes', name, 'spec.js')).spec }));
+  const missing = [...missingParts(specs), ...missingStrings(specs)];
+  if (missing.length > 0) throw new Complaint(missing);
+  rmSync(out('nodes', 'locales'), { recursive: true, force: true });
+  const sizes = await Promise.all(specs.map(writeNode));
+  const size = sizes.reduce((sum, bytes) => sum + bytes, 0);
+  if (size > editorLimit) {
+    throw new Complaint(`The editor code of all nodes is ${size} bytes: bring it under ${editorLimit}.`);
+  }
+  rmSync(out('nodes', 'icons'), { recursive: true, force: true });
+  cpSync(at('icons'), out('nodes', 'icons'), { recursive: true });
+  await buildPage(out('simulator', 'page'));
+  return `Built ${specs.length} nodes; ${(size / 1000).toFixed(1)} kB of editor code.`;
+};
+
+try {
+  console.log(await build());
+} catch (fault) {
+  if (!(fault instanceof Complaint)) throw fault;
+  console.error(`The build stopped.\n${fault.message}`);
+  process.exitCode = 1;
+}

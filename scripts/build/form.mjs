@@ -1,0 +1,115 @@
+const escape = (value) =>
+  String(value).replace(
+    /[&<>"]/g,
+    (sign) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[sign],
+  );
+
+/** i18next reads a dot as a step down, and an empty option still needs a name. */
+export const optionKey = (field, option) =>
+  `option.${field}.${option === '' ? 'none' : option.replaceAll('.', '_')}`;
+
+/** The strings a spec cannot do without. */
+export const stringsOf = (spec) => [
+  'palette',
+  ...spec.outputs.map((output) => `output.${output}`),
+  ...spec.fields.flatMap((field) => [
+    `label.${field.name}`,
+    ...(field.kind === 'choice' || field.kind === 'ticks'
+      ? field.options.map((option) => optionKey(field.name, option))
+      : []),
+    ...(field.kind === 'rows' ? Object.keys(field.rows).map((row) => `row.${row}`) : []),
+  ]),
+];
+
+/** The form of a node, from its field table. `say` tells whether a string exists: hints and units are optional. */
+export const formOf = (spec, said) => {
+  const prefix = spec.category === 'config' ? 'node-config-input' : 'node-input';
+
+  const label = (field, id) => `<label for="${id}" id="${id}-label" data-i18n="label.${field.name}"></label>`;
+  const placeholder = (field) =>
+    said(`placeholder.${field.name}`) ? ` data-i18n="[placeholder]placeholder.${field.name}"` : '';
+  const optional = (part, field, id) =>
+    said(`${part}.${field.name}`)
+      ? `<span class="advisor-${part}" id="${id}-${part}" data-i18n="${part}.${field.name}"></span>`
+      : '';
+  const text = (field, id, more = '') => `<input type="text" id="${id}"${placeholder(field)}${more}>`;
+  const options = (field) =>
+    field.options
+      .map(
+        (option) =>
+          `<option value="${escape(option)}" data-i18n="${optionKey(field.name, option)}"></option>`,
+      )
+      .join('');
+
+  const controls = {
+    environment: (field, id) => text(field, id),
+    text: (field, id) => text(field, id),
+    number: (field, id) => text(field, id, ' inputmode="decimal"'),
+    credential: (field, id) =>
+      `<input type="${field.secret ? 'password' : 'text'}" id="${id}" autocomplete="off"${placeholder(field)}>`,
+    typed: (field, id) => `${text(field, id)}<input type="hidden" id="${id}Type">`,
+    json: (field, id) => text(field, id),
+    choice: (field, id) =>
+      `<select id="${id}">${options(field)}${
+        field.variable
+          ? '<option class="advisor-variable" value="${}" data-i18n="option.variable"></option>'
+          : ''
+      }</select>${
+        field.variable
+          ? `<input type="text" id="${id}-variable" class="advisor-below" data-i18n="[placeholder]placeholder.variable;[aria-label]option.variable">`
+          : ''
+      }`,
+    ticks: (field, id) =>
+      `<div class="advisor-ticks" id="${id}" role="group" aria-labelledby="${id}-label">${field.options
+        .map(
+          (option) =>
+            `<label><input type="checkbox" value="${escape(option)}"> <span data-i18n="${optionKey(
+              field.name,
+              option,
+            )}"></span> <code>${escape(option)}</code></label>`,
+        )
+        .join('')}<input type="text" id="${id}-others" data-i18n="[placeholder]placeholder.${
+        field.name
+      };[aria-label]placeholder.${field.name}"></div>`,
+    rows: (field, id) =>
+      Object.keys(field.rows)
+        .map(
+          (row) =>
+            `<div class="advisor-row"><label for="${id}-${row}" id="${id}-${row}-label" data-i18n="row.${row}"></label><input type="text" id="${id}-${row}"><input type="hidden" id="${id}-${row}Type"></div>`,
+        )
+        .join(''),
+  };
+
+  /** These hold arrays and objects: the editor must not find an input by their name and save its text. */
+  const idOf = (field) =>
+    `${prefix}-${field.name}${['json', 'ticks', 'rows'].includes(field.kind) ? '-entry' : ''}`;
+
+  const row = (field) => {
+    const id = idOf(field);
+    const after = `${optional('unit', field, id)}${optional('hint', field, id)}<span class="advisor-error" id="${id}-error" role="status"></span>`;
+    if (field.kind === 'flag') {
+      return `<div class="form-row advisor-flag" data-field="${field.name}"><input type="checkbox" id="${id}">${label(field, id)}${after}</div>`;
+    }
+    const caption =
+      field.kind === 'ticks' || field.kind === 'rows'
+        ? `<span class="advisor-caption" id="${id}-label" data-i18n="label.${field.name}"></span>`
+        : label(field, id);
+    return `<div class="form-row" data-field="${field.name}">${caption}${controls[field.kind](field, id)}${after}</div>`;
+  };
+
+  const shown = spec.fields.filter((field) => !field.advanced).map(row);
+  const advanced = spec.fields.filter((field) => field.advanced).map(row);
+  return [
+    `<div class="advisor-form" data-type="${spec.type}">`,
+    ...shown,
+    '<div class="advisor-more"></div>',
+    ...(advanced.length === 0
+      ? []
+      : [
+          '<details class="advisor-advanced"><summary data-i18n="advanced"></summary>',
+          ...advanced,
+          '</details>',
+        ]),
+    '</div>',
+  ].join('\n');
+};

@@ -1,0 +1,115 @@
+import { build } from 'esbuild';
+import { at, exists, readText } from './folders.mjs';
+import { formOf } from './form.mjs';
+
+/** A closing tag inside a string would end the script it is in. */
+const inScript = (code) => code.trim().replaceAll('</script', '<\\/script');
+
+export const bundle = async (entry, globalName) => {
+  const { outputFiles } = await build({
+    entryPoints: [at(entry)],
+    bundle: true,
+    write: false,
+    minify: true,
+    format: 'iife',
+    globalName,
+    target: 'es2020',
+    charset: 'utf8',
+    tsconfig: at('tsconfig.editor.json'),
+    logLevel: 'warning',
+  });
+  return inScript(outputFiles[0].text);
+};
+
+const literal = (value) =>
+  typeof value === 'string'
+    ? `'${JSON.stringify(value).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
+    : JSON.stringify(value);
+
+const unchecked = ['flag', 'ticks', 'rows', 'choice'];
+
+const defaultOf = (field) => {
+  const validate = unchecked.includes(field.kind)
+    ? ''
+    : `, validate: function (value, options) { return AdvisorTexting.check(this, spec, '${field.name}', value); }`;
+  switch (field.kind) {
+    case 'credential':
+      return [];
+    case 'environment':
+      return [`${field.name}: { value: '', type: 'advisor-environment'${validate} }`];
+    case 'typed':
+      return [
+        `${field.name}: { value: ${literal(field.default)}${validate} }`,
+        `${field.name}Type: { value: ${literal(field.defaultType)} }`,
+      ];
+    case 'text':
+      return [
+        `${field.name}: { value: ${literal(field.default)}${field.required || field.format ? validate : ''} }`,
+      ];
+    default:
+      return [`${field.name}: { value: ${literal(field.default)}${validate} }`];
+  }
+};
+
+const credentialsOf = (spec) =>
+  spec.fields
+    .filter((field) => field.kind === 'credential')
+    .map((field) => `${field.name}: { type: '${field.secret ? 'password' : 'text'}' }`);
+
+/** Written out, with the object in place: the flow library reads this file as text to find a package's types. */
+const registration = (spec) => {
+  const credentials = credentialsOf(spec);
+  const flow = spec.category !== 'config';
+  const lines = [
+    `category: ${literal(spec.category)}`,
+    `color: ${literal(spec.color)}`,
+    `icon: ${literal(spec.icon)}`,
+    ...(flow
+      ? [
+          `inputs: ${spec.inputs}`,
+          `outputs: ${spec.outputs.length}`,
+          `outputLabels: function (index) { return this._('output.' + ${literal(spec.outputs)}[index]); }`,
+          `align: 'left'`,
+        ]
+      : []),
+    `defaults: {\n    ${spec.fields.flatMap(defaultOf).join(',\n    ')}\n  }`,
+    ...(credentials.length === 0 ? [] : [`credentials: {\n    ${credentials.join(',\n    ')}\n  }`]),
+    `paletteLabel: function () { return this._('palette'); }`,
+    `label: function () { return AdvisorTexting.label(this, own); }`,
+    `labelStyle: function () { return this.name ? 'node_label_italic' : ''; }`,
+    `oneditprepare: function () { AdvisorTexting.open(this, spec, own); }`,
+    `oneditsave: function () { AdvisorTexting.save(this); }`,
+    `oneditcancel: function () { AdvisorTexting.close(this); }`,
+    `oneditdelete: function () { AdvisorTexting.close(this); }`,
+  ];
+  return `RED.nodes.registerType('${spec.type}', {\n  ${lines.join(',\n  ')}\n});`;
+};
+
+/** The spec as the editor needs it: the look is in the registration already. */
+const specForEditor = ({ type, category, fields }) => inScript(JSON.stringify({ type, category, fields }));
+
+/** A node's `.html`; the shared editor code travels with the environment, which every node needs anyway. */
+export const htmlOf = async (name, spec, said) => {
+  const entry = `nodes/${name}/editor.ts`;
+  const own = exists(entry) ? await bundle(entry, 'own') : 'var own = {};';
+  const shared =
+    name === 'environment'
+      ? `<style>${readText('lib/editor/form.css').replace(/\s+/g, ' ').trim()}</style>
+<script type="text/javascript">${await bundle('lib/editor/index.ts', 'AdvisorTexting')}</script>
+`
+      : '';
+  return `${shared}<script type="text/javascript">
+(function () {
+var spec = ${specForEditor(spec)};
+${own}
+${registration(spec)}
+})();
+</script>
+<script type="text/html" data-template-name="${spec.type}">
+${formOf(spec, said)}
+</script>
+`;
+};
+
+export const helpOf = (spec, markdown) =>
+  `<script type="text/markdown" data-help-name="${spec.type}">\n${markdown.trim()}\n</script>\n`;
