@@ -1,54 +1,63 @@
 import type { Clock } from '../service/clock';
-import { keyIdOf, keyedHash, newDataKey, seal, unseal, unwrap, wrap, type DataKey } from './cipher';
-import { mergeDocuments, readDocument, writeDocument, type KeptRecord, type VaultDocument } from './document';
-import type { KeyFile } from './key-file';
-import { previousSecretVariable, type Secrets } from './secrets';
+import { keyIdOf, keyedHash, seal, unseal, type DataKey } from './cipher';
+import { mergeDocuments, readDocument, writeDocument, type VaultDocument } from './document';
+import { Keyring, type KeyringOptions } from './keyring';
+import { previousSecretVariable } from './secrets';
 import type { Shelf } from './shelf';
 
-/** Seals what others keep: the embedded store uses it for waits and journal. */
-export interface Sealer {
-  seal(plain: Buffer, name: string): Buffer;
-  /** Undefined when damaged, or sealed with a key that is not to be had. */
-  open(sealed: Buffer, name: string): Buffer | undefined;
-  /** A fixed-length stand-in for a personal key. */
-  hash(value: string): string;
-}
-
-export interface VaultOptions {
+export interface VaultOptions extends KeyringOptions {
   readonly shelf: Shelf;
-  readonly secrets: () => Secrets;
-  /** Absent where the runtime has no user directory. */
-  readonly keyFile?: KeyFile | undefined;
   readonly clock: Pick<Clock, 'now'>;
-  readonly warn: (message: string) => void;
 }
 
 /** A removed record is remembered this long, so that a second process does not bring it back. */
 const remembered = 8 * 24 * 60 * 60 * 1000;
 
-/** Records under authenticated encryption, kept through the runtime's settings storage. */
-export class Vault implements Sealer {
-  readonly #options: VaultOptions;
-  readonly #keys = new Map<string, DataKey>();
-  readonly #warned = new Set<string>();
+const bytesOf = (sealed: string): Buffer => Buffer.from(sealed, 'base64');
+
+/**
+ * Records under authenticated encryption, kept through the runtime's settings storage. Also seals what others keep
+ * elsewhere, under the same data key.
+ */
+export class Vault {
+  readonly #shelf: Shelf;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #keyring: Keyring;
+  readonly #warn: (message: string) => void;
   #document: VaultDocument;
   #saving: Promise<void> = Promise.resolve();
   #queued: Promise<void> | undefined;
 
-  constructor(options: VaultOptions) {
-    this.#options = options;
-    this.#document = readDocument(options.shelf.read());
+  constructor({ shelf, clock, secrets, keyFile, warn }: VaultOptions) {
+    const warned = new Set<string>();
+    this.#warn = (message) => {
+      if (!warned.has(message)) warn(message);
+      warned.add(message);
+    };
+    this.#shelf = shelf;
+    this.#clock = clock;
+    this.#keyring = new Keyring({ secrets, keyFile, warn: this.#warn });
+    this.#document = readDocument(shelf.read());
     this.#unlock();
-    if (this.#document.keys.size > 0) this.#rewrap();
+    this.#rewrap();
   }
 
   /** The value of a record; undefined when there is none, or none that can be opened. */
   read(name: string): unknown {
-    const record = this.#document.records.get(name);
-    if (!record?.sealed) return undefined;
-    const plain = this.open(Buffer.from(record.sealed, 'base64'), name);
+    const sealed = this.#document.records.get(name)?.sealed;
+    if (!sealed) return undefined;
+    const plain = this.open(bytesOf(sealed), name);
     if (plain) return JSON.parse(plain.toString()) as unknown;
-    this.#reportUnopened(name, record.sealed);
+    if (
+      this.#keyring.get(keyIdOf(bytesOf(sealed))) ||
+      !this.#document.keys.has(keyIdOf(bytesOf(sealed)) ?? '')
+    ) {
+      this.#warn(
+        `A stored record (${name}) is damaged and was set aside. If it was an authorization, authorize again.`,
+      );
+      this.#put(name, null);
+      void this.#save();
+    }
     return undefined;
   }
 
@@ -72,7 +81,7 @@ export class Vault implements Sealer {
 
   /** Takes up what another process has written. */
   async reread(): Promise<void> {
-    const stored = await this.#options.shelf.reread();
+    const stored = await this.#shelf.reread();
     if (stored === undefined) return;
     this.#document = mergeDocuments(this.#document, readDocument(stored));
     this.#unlock();
@@ -82,16 +91,18 @@ export class Vault implements Sealer {
     return seal(this.#activeKey(), plain, name);
   }
 
+  /** Undefined when damaged, or sealed with a key that is not to be had. */
   open(sealed: Buffer, name: string): Buffer | undefined {
-    const key = this.#keys.get(keyIdOf(sealed) ?? '');
+    const key = this.#keyring.get(keyIdOf(sealed));
     return key && unseal(key, sealed, name);
   }
 
+  /** A fixed-length stand-in for a personal key, such as a phone number. */
   hash(value: string): string {
     return keyedHash(this.#activeKey(), value);
   }
 
-  /** Waits until the data key is on disk: nothing may be kept elsewhere under a key that a crash would lose. */
+  /** Resolves when the data key is on disk: nothing may be kept elsewhere under a key that a crash would lose. */
   async ready(): Promise<void> {
     this.#activeKey();
     await this.#save();
@@ -99,119 +110,64 @@ export class Vault implements Sealer {
 
   #put(name: string, sealed: string | null): void {
     const records = new Map(this.#document.records);
-    const before = records.get(name);
-    const lost = before?.sealed && !this.open(Buffer.from(before.sealed, 'base64'), name);
-    const aside = lost
-      ? [...this.#document.aside, { name, at: before.at, sealed: before.sealed ?? '' }]
+    const { at = 0, sealed: before = null } = records.get(name) ?? {};
+    const isUnreadable = before !== null && this.open(bytesOf(before), name) === undefined;
+    const aside = isUnreadable
+      ? [...this.#document.aside, { name, at, sealed: before }]
       : this.#document.aside;
-    // Never older than what it replaces, whatever the clock did, or a merge would bring the old one back.
-    const record: KeptRecord = { at: Math.max(this.#options.clock.now(), (before?.at ?? 0) + 1), sealed };
-    records.set(name, record);
+    records.set(name, { at: this.#later(at), sealed });
     this.#document = { ...this.#document, records, aside };
   }
 
+  /** Never older than what it replaces, whatever the clock did, or a merge would bring the old one back. */
+  #later(than = 0): number {
+    return Math.max(this.#clock.now(), than + 1);
+  }
+
   #activeKey(): DataKey {
-    const active = this.#keys.get(this.#document.active?.key ?? '');
+    const active = this.#keyring.get(this.#document.active?.key);
     if (active) return active;
-    const key = newDataKey();
-    const at = this.#options.clock.now();
-    this.#keys.set(key.id, key);
-    this.#document = { ...this.#document, active: { at, key: key.id } };
+    const key = this.#keyring.create();
+    this.#document = {
+      ...this.#document,
+      active: { at: this.#later(this.#document.active?.at), key: key.id },
+    };
     this.#keep(key);
     return key;
   }
 
-  /** Wraps a key with the current secret, or puts it into the key file where there is none. */
   #keep(key: DataKey): void {
-    const { current } = this.#options.secrets();
-    const before = this.#document.keys.get(key.id);
-    const at = Math.max(this.#options.clock.now(), (before?.at ?? 0) + 1);
-    if (current === undefined && this.#options.keyFile) {
-      const { path } = this.#options.keyFile;
-      if (this.#options.keyFile.add(key)) {
-        this.#warnOnce(
-          `This Node-RED has no credential secret, so the key to stored authorizations lies in ${path}, readable only by its owner. Set credentialSecret in settings.js to protect it.`,
-        );
-      } else {
-        this.#warnOnce(
-          `The key to stored authorizations could not be written to ${path}. Authorizations will be lost when Node-RED stops: make the user directory writable.`,
-        );
-      }
-    }
-    const wrapped = current === undefined ? null : wrap(key, current);
-    this.#document = { ...this.#document, keys: new Map(this.#document.keys).set(key.id, { at, wrapped }) };
+    const kept = this.#keyring.keep(key, this.#later(this.#document.keys.get(key.id)?.at));
+    this.#document = { ...this.#document, keys: new Map(this.#document.keys).set(key.id, kept) };
   }
 
   #unlock(): void {
-    const { candidates } = this.#options.secrets();
-    for (const [id, { wrapped }] of this.#document.keys) {
-      if (this.#keys.has(id)) continue;
-      const key = wrapped
-        ? candidates.map((secret) => unwrap(id, wrapped, secret)).find((found) => found !== undefined)
-        : this.#options.keyFile?.read(id);
-      if (key) this.#keys.set(id, key);
-      else if (this.#isNeeded(id)) {
-        this.#warnOnce(
-          `Stored authorizations cannot be opened, because the credential secret has changed. They are kept. Start Node-RED once with the previous secret in the environment variable ${previousSecretVariable} to get them back, or authorize again.`,
-        );
-      }
-    }
-    this.#restore();
-  }
-
-  #isNeeded(id: string): boolean {
-    return [...this.#document.records.values()].some(
-      ({ sealed }) => sealed !== null && keyIdOf(Buffer.from(sealed, 'base64')) === id,
-    );
-  }
-
-  /** What was set aside while its key was missing, and has not been replaced since. */
-  #restore(): void {
+    const locked = new Set(this.#keyring.unlock(this.#document.keys));
     const records = new Map(this.#document.records);
+    const isReadable = (name: string, sealed: string): boolean =>
+      this.open(bytesOf(sealed), name) !== undefined;
+    // What was set aside while its key was missing comes back, unless something newer took its place.
     for (const { name, at, sealed } of this.#document.aside) {
-      if (this.open(Buffer.from(sealed, 'base64'), name) === undefined) continue;
       const present = records.get(name);
-      if (!present || (present.sealed && !this.open(Buffer.from(present.sealed, 'base64'), name))) {
-        records.set(name, { at, sealed });
-      }
+      const isFree = !present || (present.sealed !== null && !isReadable(name, present.sealed));
+      if (isFree && isReadable(name, sealed)) records.set(name, { at, sealed });
     }
     this.#document = { ...this.#document, records };
+    if ([...records.values()].some(({ sealed }) => sealed && locked.has(keyIdOf(bytesOf(sealed)) ?? ''))) {
+      this.#warn(
+        `Stored authorizations cannot be opened, because the credential secret has changed. They are kept. Start Node-RED once with the previous secret in the environment variable ${previousSecretVariable} to get them back, or authorize again.`,
+      );
+    }
   }
 
   /** Follows a credential secret that was set or changed. */
   #rewrap(): void {
-    const { current } = this.#options.secrets();
-    let moved = false;
-    for (const key of this.#keys.values()) {
-      const kept = this.#document.keys.get(key.id);
-      const inPlace = kept?.wrapped
-        ? current !== undefined && unwrap(key.id, kept.wrapped, current) !== undefined
-        : current === undefined;
-      if (inPlace) continue;
-      this.#keep(key);
-      moved = true;
-    }
-    if (!moved) return;
+    const misplaced = this.#keyring.misplaced(this.#document.keys);
+    if (misplaced.length === 0) return;
+    for (const key of misplaced) this.#keep(key);
     void this.#save().then(() => {
-      // Only once the new wrapping is on disk may the open copy go.
-      if (current === undefined) return;
-      for (const id of this.#keys.keys()) this.#options.keyFile?.remove(id);
+      this.#keyring.clearFile(this.#document.keys);
     });
-  }
-
-  #reportUnopened(name: string, sealed: string): void {
-    if (!this.#keys.has(keyIdOf(Buffer.from(sealed, 'base64')) ?? '')) return;
-    this.#warnOnce(
-      `A stored record (${name}) is damaged. It has been set aside; if it was an authorization, authorize again.`,
-    );
-    this.#put(name, null);
-    void this.#save();
-  }
-
-  #warnOnce(message: string): void {
-    if (this.#warned.has(message)) return;
-    this.#warned.add(message);
-    this.#options.warn(message);
   }
 
   /** One write at a time; those that ask while one waits share it. */
@@ -226,14 +182,13 @@ export class Vault implements Sealer {
 
   async #saveNow(): Promise<void> {
     await this.reread();
-    const now = this.#options.clock.now();
+    const oldest = this.#clock.now() - remembered;
     const records = [...this.#document.records].filter(
-      ([, { at, sealed }]) => sealed !== null || at > now - remembered,
+      ([, { at, sealed }]) => sealed !== null || at > oldest,
     );
     this.#document = { ...this.#document, records: new Map(records) };
-    const durable = await this.#options.shelf.write(writeDocument(this.#document));
-    if (!durable) {
-      this.#warnOnce(
+    if (!(await this.#shelf.write(writeDocument(this.#document)))) {
+      this.#warn(
         'Authorizations cannot be written to disk and will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
       );
     }
