@@ -37,7 +37,7 @@ const typed = (field: TypedField, input: JQuery, node: EditedNode, say: Say): Co
   typeField.val(String(savedOr(node[`${field.name}Type`], field.defaultType)));
   input.val(String(savedOr(node[field.name], field.default)));
   const typeOf = (type: ValueType | 'fields'): string | TypedInputType =>
-    type === 'fields' ? { value: 'fields', label: say('option.contact.fields'), hasValue: false } : type;
+    type === 'fields' ? { value: 'fields', label: say('fieldByField'), hasValue: false } : type;
   input.typedInput({ types: field.types.map(typeOf), default: field.defaultType, typeField });
   nameTypedInput(input, say);
   return {
