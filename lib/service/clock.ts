@@ -3,6 +3,8 @@ export interface Clock {
   now(): number;
   /** Runs `task` once, `ms` from now (any length, also beyond what a single timer can hold); returns its cancel. */
   after(ms: number, task: () => void): () => void;
+  /** A clock that can be moved stands still while work it set off (a request) is under way; returns the release. */
+  hold?(): () => void;
 }
 
 /** A longer delay makes setTimeout fire at once. */
@@ -25,3 +27,180 @@ export const systemClock: Clock = {
     };
   },
 };
+
+interface Timer {
+  readonly due: number;
+  /** Timers due at the same time run in the order they were set. */
+  readonly order: number;
+  task: (() => void) | undefined;
+}
+
+const before = (a: Timer, b: Timer): boolean => a.due < b.due || (a.due === b.due && a.order < b.order);
+
+class TimerHeap {
+  readonly #items: Timer[] = [];
+
+  push(timer: Timer): void {
+    const items = this.#items;
+    let at = items.push(timer) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = items[parent];
+      if (above === undefined || !before(timer, above)) break;
+      items[at] = above;
+      at = parent;
+    }
+    items[at] = timer;
+  }
+
+  /** The earliest timer that was not cancelled. */
+  peek(): Timer | undefined {
+    for (let first = this.#items[0]; first !== undefined; first = this.#items[0]) {
+      if (first.task !== undefined) return first;
+      this.pop();
+    }
+    return undefined;
+  }
+
+  pop(): void {
+    const items = this.#items;
+    const last = items.pop();
+    if (last === undefined || items.length === 0) return;
+    let at = 0;
+    for (;;) {
+      const left = items[2 * at + 1];
+      const right = items[2 * at + 2];
+      if (left === undefined) break;
+      const rightFirst = right !== undefined && before(right, left);
+      const child = rightFirst ? right : left;
+      if (!before(child, last)) break;
+      items[at] = child;
+      at = 2 * at + (rightFirst ? 2 : 1);
+    }
+    items[at] = last;
+  }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Turns of the event loop after which work that needs no waiting has settled. */
+const settlingTurns = 8;
+/** Real time to wait for work under way; work that itself waits for this clock would hold it for ever. */
+const longestHold = 1000;
+
+/**
+ * A clock that can be moved forward. On a running base (`Date.now`) its timers also come by themselves; on a base that
+ * stands still only `move` makes them due.
+ */
+export class MovableClock implements Clock {
+  readonly #base: () => number;
+  readonly #timers = new TimerHeap();
+  #offset = 0;
+  #order = 0;
+  #held = 0;
+  #released: (() => void) | undefined;
+  #alarm: NodeJS.Timeout | undefined;
+  #moving: Promise<void> = Promise.resolve();
+
+  constructor(base: () => number) {
+    this.#base = base;
+  }
+
+  now(): number {
+    return this.#base() + this.#offset;
+  }
+
+  after(ms: number, task: () => void): () => void {
+    const timer: Timer = { due: this.now() + Math.max(0, ms), order: this.#order++, task };
+    this.#timers.push(timer);
+    if (this.#timers.peek() === timer) this.#arm();
+    return () => {
+      timer.task = undefined;
+    };
+  }
+
+  hold(): () => void {
+    this.#held++;
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      if (--this.#held === 0) this.#released?.();
+    };
+  }
+
+  /** Moves time forward, timer by timer and in order; what each sets off settles before the next. */
+  move(ms: number): Promise<void> {
+    const run = (): Promise<void> => this.#move(ms);
+    this.#moving = this.#moving.then(run, run);
+    return this.#moving;
+  }
+
+  async #move(ms: number): Promise<void> {
+    const target = this.now() + ms;
+    await this.#settle();
+    for (
+      let next = this.#timers.peek();
+      next !== undefined && next.due <= target;
+      next = this.#timers.peek()
+    ) {
+      this.#reach(next.due);
+      this.#runDue();
+      await this.#settle();
+    }
+    this.#reach(target);
+    this.#arm();
+  }
+
+  #reach(time: number): void {
+    this.#offset += Math.max(0, time - this.now());
+  }
+
+  #runDue(): void {
+    const now = this.now();
+    for (let next = this.#timers.peek(); next !== undefined && next.due <= now; next = this.#timers.peek()) {
+      const task = next.task;
+      this.#timers.pop();
+      next.task = undefined;
+      task?.();
+    }
+  }
+
+  async #settle(): Promise<void> {
+    for (let left = settlingTurns; left > 0; left--) {
+      await turn();
+      if (this.#held > 0) {
+        if (!(await this.#allReleased())) return;
+        left = settlingTurns;
+      }
+    }
+  }
+
+  #allReleased(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const settle = (released: boolean): void => {
+        clearTimeout(limit);
+        this.#released = undefined;
+        resolve(released);
+      };
+      const limit = setTimeout(settle, longestHold, false);
+      this.#released = () => {
+        settle(true);
+      };
+    });
+  }
+
+  #arm(): void {
+    clearTimeout(this.#alarm);
+    const next = this.#timers.peek();
+    if (next === undefined) return;
+    const armedAt = this.#base();
+    const delay = Math.min(Math.max(0, next.due - this.now()), longestTimer);
+    this.#alarm = setTimeout(() => {
+      this.#runDue();
+      const standsStill = delay > 0 && this.#base() === armedAt;
+      if (!standsStill) this.#arm();
+    }, delay);
+    this.#alarm.unref();
+  }
+}

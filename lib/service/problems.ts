@@ -54,6 +54,16 @@ export interface Problem extends ProblemFields {
   attempts: number;
 }
 
+/** The sentence of an error as a key and its values, for whoever says it in another language. */
+export interface Wording {
+  readonly key: string;
+  readonly values: Readonly<Record<string, string | number>>;
+}
+
+const wordings = new WeakMap<Problem, Wording>();
+
+export const wordingOf = (problem: Problem): Wording | undefined => wordings.get(problem);
+
 /** The one error of this package: a stable code, a sentence that says what to do, and what the service said. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
@@ -61,18 +71,26 @@ export class ServiceError extends Error {
 
   constructor(
     readonly problem: Problem,
-    options?: { cause?: unknown },
+    options?: { cause?: unknown; wording?: Wording },
   ) {
     super(problem.message, options);
     this.code = problem.code;
+    if (options?.wording) wordings.set(problem, options.wording);
   }
 }
 
-const retryableByDefault: readonly Code[] = ['network_error', 'authorization_required'];
+/** Where no problem body gave the service's word. */
+export const isRetryable = (code: Code): boolean =>
+  code === 'network_error' || code === 'authorization_required';
 
 /** An error of ours, without a problem body behind it. */
-export const problem = (code: Code, message: string, more: Partial<Problem> = {}, cause?: unknown): ServiceError =>
+export const problem = (
+  code: Code,
+  message: string,
+  more: Partial<Problem> = {},
+  cause?: unknown,
+): ServiceError =>
   new ServiceError(
-    { message, code, retryable: retryableByDefault.includes(code), attempts: 0, ...more },
+    { message, code, retryable: isRetryable(code), attempts: 0, ...more },
     cause === undefined ? undefined : { cause },
   );

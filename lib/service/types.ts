@@ -14,6 +14,7 @@ export interface ClientOptions {
   readonly token: (advisor: string, rejected?: string) => string | Promise<string>;
   /** Query parameter names on the wire, where they differ from ours. */
   readonly names?: Readonly<Record<string, string>>;
+  /** Milliseconds for the whole of one request; 30 s. */
   readonly timeout?: number;
   readonly retries?: number;
   readonly repeatSends?: RepeatSends;
@@ -21,6 +22,8 @@ export interface ClientOptions {
   readonly requestsPerSecond?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
+  /** The service asked everybody to pause (429), until then. */
+  readonly onPause?: (until: number) => void;
 }
 
 export interface CallOptions {
@@ -46,6 +49,9 @@ export interface Client {
   call<N extends EndpointName>(name: N, request: RequestOf<N>, options: CallOptions): Promise<Answer<N>>;
   /** Until when the service has asked everybody to pause (429), in epoch ms; 0 when it has not. */
   readonly pausedUntil: number;
-  /** Lets requests under way finish, fails those that have not begun with `cancelled`, and frees the connections. */
-  close(): Promise<void>;
+  /**
+   * Lets requests under way finish, fails those that have not begun with `cancelled`, and frees the connections. What
+   * is still under way after `within` ms (12 s) is cut, and reported as what it then is.
+   */
+  close(within?: number): Promise<void>;
 }

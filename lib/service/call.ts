@@ -1,0 +1,202 @@
+import { onAbort } from './cancel';
+import type { Clock } from './clock';
+import type { Limits, Place } from './limits';
+import { failure } from './messages';
+import { assess, endAs } from './outcome';
+import type { Assessment } from './outcome';
+import type { Plan, Wire } from './plan';
+import { ServiceError } from './problems';
+import { decide, doubtAfter } from './retry';
+import type { Course, RetryBudget, Rules } from './retry';
+import type { Transport } from './transport';
+import type { CallOptions, ClientOptions } from './types';
+
+/** What all calls of a client share. */
+export interface Shared {
+  readonly transport: Transport;
+  readonly limits: Limits;
+  readonly budget: RetryBudget;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly rules: Rules;
+  readonly apiKey: string;
+  readonly token: ClientOptions['token'];
+  readonly closing: AbortSignal;
+  readonly paused: (until: number) => void;
+}
+
+export interface Completed {
+  readonly data: unknown;
+  readonly status: number;
+  readonly attempts: number;
+}
+
+/** What may stand in a header; anything else would make the request unsendable. */
+export const headerSafe = /^[\x21-\x7e]+$/;
+
+/** One call, from its first request to its outcome. */
+export class Call {
+  readonly #shared: Shared;
+  readonly #plan: Plan;
+  readonly #wire: Wire;
+  readonly #options: CallOptions;
+  #attempts = 0;
+  #retried = 0;
+  #limited = 0;
+  #limitedSince = 0;
+  #doubt: Course['doubt'] = 'none';
+  #refreshed = false;
+  #rejected: string | undefined;
+  #token = '';
+
+  constructor(shared: Shared, plan: Plan, wire: Wire, options: CallOptions) {
+    this.#shared = shared;
+    this.#plan = plan;
+    this.#wire = wire;
+    this.#options = options;
+  }
+
+  async run(): Promise<Completed> {
+    for (;;) {
+      const { assessment, status } = await this.#attempt();
+      if (assessment.happened.what === 'done') {
+        this.#shared.budget.refund();
+        return { data: assessment.data, status, attempts: this.#attempts };
+      }
+      if (await this.#settled(assessment)) return { data: undefined, status, attempts: this.#attempts };
+    }
+  }
+
+  /** Takes a turn and a token, and makes one request. Nothing here waits unless it has to. */
+  async #attempt(): Promise<{ assessment: Assessment; status: number }> {
+    const { limits, transport, clock, apiKey } = this.#shared;
+    const { signal, begin } = this.#options;
+    const token = this.#fetchToken();
+    if (token) await token;
+    const entered = limits.enter(this.#place());
+    if (entered !== true && !(await entered)) throw this.#stopped();
+    try {
+      if (entered !== true) await this.#fetchToken();
+      if (this.#attempts === 0 && begin !== undefined) {
+        await begin();
+        if (signal?.aborted === true) throw this.#stopped();
+      }
+      this.#attempts++;
+      const release = clock.hold?.();
+      const result = await transport.send(this.#outgoing(), signal);
+      release?.();
+      const assessment = assess(this.#plan, this.#wire.id, result, clock.now(), [this.#token, apiKey]);
+      return { assessment, status: result.state === 'answered' ? result.status : 0 };
+    } finally {
+      limits.leave();
+    }
+  }
+
+  /** After a failure: true when it counts as a success after all, false when it is to be repeated; else throws. */
+  async #settled(assessment: Assessment): Promise<boolean> {
+    const { budget, clock, limits, random, rules } = this.#shared;
+    const { happened } = assessment;
+    if (this.#isStopped() && (happened.what === 'unreached' || happened.what === 'broken')) {
+      this.#doubt = doubtAfter(this.#doubt, happened);
+      throw this.#stopped();
+    }
+    if (happened.what === 'limited' && this.#limited === 0) this.#limitedSince = clock.now();
+    const decision = decide(this.#plan.kind, happened, rules, this.#course(), budget.left, random());
+    if (decision.do === 'succeed') return true;
+    if (decision.do === 'fail') throw endAs(decision.as, assessment, this.#attempts);
+
+    this.#doubt = doubtAfter(this.#doubt, happened);
+    if (decision.do === 'refresh') {
+      this.#refreshed = true;
+      this.#rejected = this.#token;
+    } else if (decision.do === 'pause') {
+      this.#limited++;
+      const until = clock.now() + decision.ms;
+      limits.pause(until);
+      this.#shared.paused(until);
+    } else {
+      this.#retried++;
+      budget.spend();
+      await this.#sleep(decision.ms);
+    }
+    if (this.#isStopped()) throw this.#stopped();
+    return false;
+  }
+
+  /** Gives a promise only when the source has no token at hand. */
+  #fetchToken(): Promise<void> | undefined {
+    const accept = (token: string): void => {
+      if (!headerSafe.test(token)) throw failure('authorization_required', 'token_unusable');
+      this.#token = token;
+      this.#rejected = undefined;
+    };
+    try {
+      const token = this.#shared.token(this.#options.advisor, this.#rejected);
+      if (typeof token === 'string') accept(token);
+      else return token.then(accept).catch((error: unknown) => this.#tokenless(error));
+      return undefined;
+    } catch (error) {
+      return this.#tokenless(error);
+    }
+  }
+
+  #tokenless(error: unknown): never {
+    if (this.#attempts === 0 || !(error instanceof ServiceError)) throw error;
+    if (this.#mayBeDone()) throw this.#stopped();
+    throw new ServiceError({ ...error.problem, attempts: this.#attempts }, { cause: error.cause });
+  }
+
+  #outgoing() {
+    const { path, body } = this.#wire;
+    const headers = ['authorization', `Bearer ${this.#token}`, 'x-api-key', this.#shared.apiKey];
+    headers.push('accept', 'application/json');
+    if (body !== null) headers.push('content-type', 'application/json');
+    return { method: this.#plan.method, path, headers, body };
+  }
+
+  #place(): Place {
+    const { advisor, lane = advisor, priority = 'normal', signal } = this.#options;
+    return { lane, priority, front: this.#attempts > 0, signal };
+  }
+
+  #course(): Course {
+    return {
+      retried: this.#retried,
+      refreshed: this.#refreshed,
+      limited: this.#limited,
+      limitedFor: this.#limitedSince === 0 ? 0 : this.#shared.clock.now() - this.#limitedSince,
+      doubt: this.#doubt,
+    };
+  }
+
+  /** Ends early when the call is cancelled or the client closed. */
+  #sleep(ms: number): Promise<void> {
+    const { clock, closing } = this.#shared;
+    const { signal } = this.#options;
+    if (this.#isStopped()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        for (const forget of forgets) forget();
+        resolve();
+      };
+      const forgets = [clock.after(ms, wake), onAbort(closing, wake)];
+      if (signal) forgets.push(onAbort(signal, wake));
+    });
+  }
+
+  #isStopped(): boolean {
+    return this.#shared.closing.aborted || this.#options.signal?.aborted === true;
+  }
+
+  #mayBeDone(): boolean {
+    return this.#doubt === 'unknown' && this.#plan.kind !== 'read';
+  }
+
+  /** Cancelled, unless an earlier attempt may have been carried out. */
+  #stopped(): ServiceError {
+    const attempts = this.#attempts;
+    if (this.#mayBeDone())
+      return failure('outcome_unknown', 'outcome_unknown', { reason: 'cancelled' }, { attempts });
+    return failure('cancelled', 'cancelled', {}, { attempts });
+  }
+}

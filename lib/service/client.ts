@@ -1,0 +1,88 @@
+import { Call, headerSafe } from './call';
+import type { Shared } from './call';
+import { systemClock } from './clock';
+import { endpoints } from './endpoints';
+import type { EndpointName, RequestOf } from './endpoints';
+import { Limits } from './limits';
+import { failure } from './messages';
+import { planEndpoint } from './plan';
+import type { Plan, Request } from './plan';
+import { RetryBudget } from './retry';
+import { createTransport, trustedUrl } from './transport';
+import type { Answer, CallOptions, Client, ClientOptions } from './types';
+
+const defaults = { timeout: 30_000, retries: 4, maxConcurrent: 16, requestsPerSecond: 0 } as const;
+/** Leaves a little of the 15 s that a runtime gives its nodes to close. */
+const closeLimit = 12_000;
+
+/** Throws ServiceError `not_configured` when the address or the API key cannot be used. */
+export const createClient = (options: ClientOptions): Client => {
+  const { timeout, retries, maxConcurrent, requestsPerSecond } = { ...defaults, ...options };
+  const base = trustedUrl(options.baseUrl, 'baseUrl');
+  if (!headerSafe.test(options.apiKey)) throw failure('not_configured', 'key_missing');
+
+  const clock = options.clock ?? systemClock;
+  const limits = new Limits(clock, maxConcurrent, requestsPerSecond);
+  const transport = createTransport({ origin: base.origin, timeout, connections: maxConcurrent });
+  const closing = new AbortController();
+  const shared: Shared = {
+    transport,
+    limits,
+    budget: new RetryBudget(),
+    clock,
+    random: options.random ?? Math.random,
+    rules: { retries, repeatSends: options.repeatSends ?? 'contract' },
+    apiKey: options.apiKey,
+    token: options.token,
+    closing: closing.signal,
+    paused: (until) => options.onPause?.(until),
+  };
+
+  const names = new Map(Object.entries(options.names ?? {}));
+  const basePath = base.pathname.replace(/\/+$/, '');
+  const plans = new Map<EndpointName, Plan>();
+  for (const name of Object.keys(endpoints) as EndpointName[]) {
+    plans.set(name, planEndpoint(name, basePath, names));
+  }
+
+  let underWay = 0;
+  let allDone: (() => void) | undefined;
+  let closed: Promise<void> | undefined;
+
+  const close = async (within: number): Promise<void> => {
+    closing.abort();
+    limits.close();
+    if (underWay > 0) {
+      const finished = new Promise<void>((resolve) => (allDone = resolve));
+      const cut = setTimeout(() => void transport.destroy(), within);
+      await finished;
+      clearTimeout(cut);
+    }
+    await transport.destroy();
+  };
+
+  return {
+    async call<N extends EndpointName>(
+      name: N,
+      request: RequestOf<N>,
+      callOptions: CallOptions,
+    ): Promise<Answer<N>> {
+      if (closing.signal.aborted || callOptions.signal?.aborted === true)
+        throw failure('cancelled', 'cancelled');
+      const plan = plans.get(name);
+      if (plan === undefined)
+        throw failure('invalid_input', 'invalid_input', { field: 'name', issue: 'unknown' });
+      const wire = plan.wire(request as Request);
+      underWay++;
+      try {
+        return (await new Call(shared, plan, wire, callOptions).run()) as Answer<N>;
+      } finally {
+        if (--underWay === 0) allDone?.();
+      }
+    },
+    get pausedUntil() {
+      return limits.pausedUntil;
+    },
+    close: (within = closeLimit) => (closed ??= close(within)),
+  };
+};

@@ -1,0 +1,123 @@
+import type { Pool } from 'undici';
+
+/** Answers larger than this are refused. */
+export const answerLimit = 5 * 1024 * 1024;
+
+/**
+ * What became of one request. `unreached`: there was no connection, so it cannot have been carried out. `broken`: there
+ * was one, but no whole answer. `answered`: a whole answer, whose `text` is undefined when it was over the limit.
+ */
+export type Result =
+  | { readonly state: 'unreached' | 'broken'; readonly reason: string }
+  | {
+      readonly state: 'answered';
+      readonly status: number;
+      readonly text: string | undefined;
+      readonly retryAfter: string | undefined;
+    };
+
+export interface Outgoing {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly path: string;
+  /** Names and values in turn. */
+  readonly headers: string[];
+  readonly body: string | null;
+}
+
+export const reasons = { timeout: 'timeout', aborted: 'aborted', tooLarge: 'too large' } as const;
+
+const retryAfterName = 'retry-after';
+
+const isRetryAfter = (name: Buffer): boolean =>
+  name.length === retryAfterName.length && name.toString('latin1').toLowerCase() === retryAfterName;
+
+/** Errors of the network carry a short code; their messages may quote the answer and stay here. */
+const reasonOf = (error: Error): string =>
+  'code' in error && typeof error.code === 'string' ? error.code : error.name;
+
+/**
+ * One request on its way, as undici calls back about it. These are undici's plain calls (`onConnect`, `onHeaders`, …)
+ * rather than the newer ones, which turn every header of every answer into an object that nobody here reads.
+ */
+export class Exchange {
+  readonly outgoing: Outgoing;
+  #settle: ((result: Result) => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** Set once undici is about to write to an established connection: the only proof that something may have left. */
+  #abort: ((error?: Error) => void) | undefined;
+  #status = 0;
+  #retryAfter: string | undefined;
+  #first: Buffer | undefined;
+  #more: Buffer[] | undefined;
+  #size = 0;
+
+  constructor(outgoing: Outgoing) {
+    this.outgoing = outgoing;
+  }
+
+  /** Sends it; `settle` is called exactly once, within the time limit, whatever the other side does. */
+  start(pool: Pool, timeout: number, settle: (result: Result) => void): void {
+    this.#settle = settle;
+    this.#timer = setTimeout(() => {
+      this.abandon(reasons.timeout);
+    }, timeout);
+    pool.dispatch(this.outgoing, this);
+  }
+
+  abandon(reason: string): void {
+    this.#finish({ state: this.#abort === undefined ? 'unreached' : 'broken', reason });
+    this.#abort?.();
+  }
+
+  #finish(result: Result): void {
+    const settle = this.#settle;
+    if (settle === undefined) return;
+    this.#settle = undefined;
+    clearTimeout(this.#timer);
+    settle(result);
+  }
+
+  onConnect(abort: (error?: Error) => void): void {
+    // A second start would be undici repeating the request by itself: nothing is sent twice but by decision.
+    if (this.#settle === undefined || this.#abort !== undefined) abort();
+    else this.#abort = abort;
+  }
+
+  onHeaders(status: number, headers: Buffer[]): boolean {
+    this.#status = status;
+    if (status === 429) {
+      for (let at = 0; at + 1 < headers.length; at += 2) {
+        const name = headers[at];
+        if (name !== undefined && isRetryAfter(name)) this.#retryAfter = headers[at + 1]?.toString('latin1');
+      }
+    }
+    return true;
+  }
+
+  onData(chunk: Buffer): boolean {
+    this.#size += chunk.length;
+    if (this.#size > answerLimit) {
+      this.#finish({
+        state: 'answered',
+        status: this.#status,
+        text: undefined,
+        retryAfter: this.#retryAfter,
+      });
+      this.#abort?.();
+      return false;
+    }
+    if (this.#first === undefined) this.#first = chunk;
+    else (this.#more ??= [this.#first]).push(chunk);
+    return true;
+  }
+
+  onComplete(): void {
+    const body = this.#more === undefined ? this.#first : Buffer.concat(this.#more, this.#size);
+    const text = body === undefined ? '' : body.toString('utf8');
+    this.#finish({ state: 'answered', status: this.#status, text, retryAfter: this.#retryAfter });
+  }
+
+  onError(error: Error): void {
+    this.#finish({ state: this.#abort === undefined ? 'unreached' : 'broken', reason: reasonOf(error) });
+  }
+}

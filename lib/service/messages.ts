@@ -1,0 +1,71 @@
+import { isRetryable, ServiceError } from './problems';
+import type { Code, Problem } from './problems';
+
+/**
+ * Every sentence of lib/service, by key. A ServiceError carries its key and values beside the English sentence, so that
+ * the runtime can say it in another language.
+ */
+export const messages = {
+  invalid_request: 'The service refused the request: {detail}',
+  invalid_request_plain: 'The service refused the request: check the values that were sent.',
+  unauthorized:
+    'The service refused the access token even after it was renewed: check the API key of this environment, then authorize again.',
+  forbidden: 'The authorization does not cover this: authorize again with {scope} ticked.',
+  not_found: 'The service has nothing under this id: check that it exists on the account of this advisor.',
+  not_found_phone:
+    'No contact of this advisor has this phone number: check the number, or send it a consent request first.',
+  conflict:
+    "The advisor's account is not set up to collect consent: contact the operator of the service to have it set up.",
+  conflict_other:
+    'The service says this conflicts with the state of the account: contact the operator of the service.',
+  version_mismatch: 'The service expects another version of its interface: update this package.',
+  rate_limited:
+    'The service kept asking to slow down: send less at a time, or set the requests per second of the environment.',
+  payload_too_large: 'The service refused the request as too large: send less in one request.',
+  unsupported_media_type:
+    'The service refused the format of the request: check the base address, and update this package.',
+  downstream_timeout: 'The service did not get an answer from its own platform in time: try again later.',
+  downstream_unavailable: 'A part of the service is not available right now: try again later.',
+  internal_error:
+    'The service failed on its own side: try again later, and quote the trace id if it goes on.',
+  other_code: 'The service answered "{code}": look it up in its documentation, or contact its operator.',
+  unreached:
+    'The service could not be reached ({reason}): check the network and the base address, then try again.',
+  read_failed: 'The service gave no usable answer ({reason}): try again later.',
+  token_unreached:
+    'The authorization service gave no usable answer ({reason}): check the network and the token address, then try again.',
+  outcome_unknown:
+    'No whole answer came ({reason}), so this may or may not have been carried out: check before you repeat it.',
+  invalid_response:
+    'The service gave an answer that does not fit its contract ({reason}): check the base address, and contact its operator if that is right.',
+  redirect: 'The service redirects elsewhere, which is not followed: correct the base address.',
+  answer_too_large: 'The answer of the service was over 5 MB and was refused: ask for a smaller page.',
+  invalid_input: 'Nothing was sent because a value is not valid: correct {field} ({issue}).',
+  cancelled: 'This was cancelled before it was carried out: send it again if it is still wanted.',
+  token_unusable: 'The access token of this advisor cannot be used: authorize again.',
+  key_missing: 'The API key is missing or has characters that cannot be sent: correct it in the environment.',
+  address_invalid: 'The address in {field} is not valid: enter a full one that begins with https://.',
+  address_insecure:
+    'The address in {field} must begin with https:// unless it is on this machine: correct it.',
+} as const;
+
+export type MessageKey = keyof typeof messages;
+export type MessageValues = Readonly<Record<string, string | number>>;
+
+/** Fills in the placeholders of a sentence, in whatever language it is. */
+export const fill = (sentence: string, values: MessageValues): string =>
+  sentence.replace(/\{(\w+)\}/g, (whole, name: string) =>
+    Object.hasOwn(values, name) ? String(values[name]) : whole,
+  );
+
+/** An error with a sentence of the table. */
+export const failure = (
+  code: Code,
+  key: MessageKey,
+  values: MessageValues = {},
+  more: Partial<Problem> = {},
+): ServiceError =>
+  new ServiceError(
+    { message: fill(messages[key], values), code, retryable: isRetryable(code), attempts: 0, ...more },
+    { wording: { key, values } },
+  );

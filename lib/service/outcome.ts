@@ -1,0 +1,193 @@
+import { reasons } from './exchange';
+import type { Result } from './exchange';
+import { failure } from './messages';
+import type { MessageKey, MessageValues } from './messages';
+import type { Plan } from './plan';
+import { serviceCodes } from './problems';
+import type { Code, Problem, ServiceCode, ServiceError } from './problems';
+import { readRetryAfter } from './retry';
+import type { Decision, Happened } from './retry';
+
+/** The service's word, ready to become an error. */
+interface Told {
+  readonly code: Code;
+  readonly key: MessageKey;
+  readonly values?: MessageValues;
+  readonly more: Partial<Problem>;
+}
+
+/** An attempt, judged: what happened, and what to say should it end there. */
+export interface Assessment {
+  readonly happened: Happened;
+  readonly data?: unknown;
+  readonly told?: Told;
+  /** A word or two for the sentence of an unclear failure. */
+  readonly reason: string;
+  readonly status?: number;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const done: Happened = { what: 'done' };
+/** Deeper answers are hostile: what clones or prints them later goes down level by level, on the stack. */
+const deepest = 64;
+
+const isTooDeep = (text: string): boolean => {
+  if (text.length <= 2 * deepest) return false;
+  let depth = 0;
+  let quoted = false;
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at);
+    if (quoted) {
+      if (char === 0x5c) at++;
+      else if (char === 0x22) quoted = false;
+    } else if (char === 0x22) quoted = true;
+    else if (char === 0x7b || char === 0x5b) {
+      if (++depth > deepest) return true;
+    } else if (char === 0x7d || char === 0x5d) depth--;
+  }
+  return false;
+};
+
+/** The value of a JSON text; undefined, which JSON cannot say, when it is not one. */
+const parse = (text: string): unknown => {
+  if (isTooDeep(text)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
+
+const isServiceCode = (code: string): code is ServiceCode => Object.hasOwn(serviceCodes, code);
+
+/** version_mismatch is a 400 too, but a 400 that does not say so is an invalid request. */
+const codeOfStatus = (status: number): ServiceCode => {
+  const found = (Object.keys(serviceCodes) as ServiceCode[]).find(
+    (code) => serviceCodes[code].status === status,
+  );
+  return found ?? 'invalid_request';
+};
+
+const scopeName = /\b(?:core|text)(?:\.[a-z]+)+\b|\boffline_access\b|\bopenid\b/;
+
+const sentence = (plan: Plan, code: Code, detail: string): Pick<Told, 'key' | 'values'> => {
+  if (!isServiceCode(code)) return { key: 'other_code', values: { code } };
+  switch (code) {
+    case 'invalid_request':
+      return detail === '' ? { key: 'invalid_request_plain' } : { key: code, values: { detail } };
+    case 'forbidden':
+      return { key: code, values: { scope: scopeName.exec(detail)?.[0] ?? plan.scope } };
+    case 'not_found':
+      return { key: plan.name === 'getConsent' ? 'not_found_phone' : code };
+    case 'conflict':
+      return { key: plan.name === 'requestConsent' ? code : 'conflict_other' };
+    default:
+      return { key: code };
+  }
+};
+
+const tell = (plan: Plan, code: Code, status: number, more: Partial<Problem>): Told => ({
+  code,
+  ...sentence(plan, code, more.detail ?? ''),
+  more: { status, ...more },
+});
+
+const texts = ['title', 'detail', 'traceId', 'instance', 'type'] as const;
+
+/**
+ * A problem body says at least its code and whether to retry. A gateway's own JSON does not, and must not pass for the
+ * service's word on whether a text was sent.
+ */
+const isProblemBody = (body: unknown): body is Fields & { code: string; retryable: boolean } =>
+  typeof body === 'object' &&
+  body !== null &&
+  'code' in body &&
+  typeof body.code === 'string' &&
+  body.code !== '' &&
+  body.code.length <= 100 &&
+  'retryable' in body &&
+  typeof body.retryable === 'boolean';
+
+const problemFields = (body: Fields & { retryable: boolean }): Partial<Problem> => {
+  const fields: Partial<Problem> = { retryable: body.retryable };
+  for (const name of texts) {
+    const value = body[name];
+    if (typeof value === 'string') fields[name] = value;
+  }
+  if (body.details !== undefined) fields.details = body.details;
+  return fields;
+};
+
+const unfit = (status: number, key: MessageKey, reason: string): Assessment => ({
+  happened: { what: 'refused', status },
+  told: { code: 'invalid_response', key, values: { reason }, more: { status } },
+  reason,
+});
+
+/** Any 2xx is a success for a write; an update says nothing we did not know, so it may be empty. */
+const assessSuccess = (
+  plan: Plan,
+  id: number | undefined,
+  status: number,
+  text: string | undefined,
+): Assessment => {
+  if (plan.kind === 'delete') return { happened: done, data: parse(text ?? ''), reason: '' };
+  if (text === undefined) return unfit(status, 'answer_too_large', reasons.tooLarge);
+  if (text === '' && plan.kind === 'replace') return { happened: done, data: { id }, reason: '' };
+  const body = parse(text);
+  if (body === undefined) return unfit(status, 'invalid_response', text === '' ? 'empty' : 'not JSON');
+  const checked = plan.response.safeParse(body);
+  if (checked.success) return { happened: done, data: checked.data, reason: '' };
+  const field = checked.error.issues[0]?.path.map(String).join('.') ?? '';
+  return unfit(status, 'invalid_response', field === '' ? 'another shape' : `in ${field}`);
+};
+
+const happenedAt = (status: number, body: unknown, retryAfter: number | undefined): Happened => {
+  if (status === 401) return { what: 'unauthorized' };
+  if (status === 429) return { what: 'limited', retryAfter };
+  if (isProblemBody(body)) return { what: 'problem', status, retryable: body.retryable };
+  return status >= 500 ? { what: 'gateway' } : { what: 'refused', status };
+};
+
+/** From what came back to what it means. `secrets` are taken out of a problem, should the service echo them. */
+export const assess = (
+  plan: Plan,
+  id: number | undefined,
+  result: Result,
+  now: number,
+  secrets: readonly string[],
+): Assessment => {
+  if (result.state !== 'answered') return { happened: { what: result.state }, reason: result.reason };
+  const { status } = result;
+  if (status >= 200 && status < 300) return assessSuccess(plan, id, status, result.text);
+  if (status < 400) return unfit(status, 'redirect', `HTTP ${String(status)}`);
+  if (status >= 600) return unfit(status, 'invalid_response', `HTTP ${String(status)}`);
+
+  const text = secrets.reduce((said, secret) => said.replaceAll(secret, '…'), result.text ?? '');
+  const body = parse(text);
+  const happened = happenedAt(status, body, readRetryAfter(result.retryAfter, now));
+  const reason = `HTTP ${String(status)}`;
+  if (isProblemBody(body)) {
+    return { happened, told: tell(plan, body.code, status, problemFields(body)), reason, status };
+  }
+  if (status >= 500) return { happened, reason, status };
+  return { happened, told: tell(plan, codeOfStatus(status), status, {}), reason, status };
+};
+
+/** The error a call ends with. */
+export const endAs = (
+  as: Extract<Decision, { do: 'fail' }>['as'],
+  { happened, told, reason, status }: Assessment,
+  attempts: number,
+): ServiceError => {
+  if (as === 'answered' && told) return failure(told.code, told.key, told.values, { ...told.more, attempts });
+  const more = { attempts, ...(status !== undefined && { status }) };
+  if (as === 'outcome_unknown') return failure(as, as, { reason }, more);
+  return failure(
+    'network_error',
+    happened.what === 'unreached' ? 'unreached' : 'read_failed',
+    { reason },
+    more,
+  );
+};

@@ -1,0 +1,151 @@
+import type { RepeatSends } from './types';
+
+/** Repeating a `read` or `replace` changes nothing, a `delete` may find its work done, the rest happens `once`. */
+export type Kind = 'read' | 'replace' | 'delete' | 'once';
+
+/** What an attempt came to, as far as repeating it is concerned. */
+export type Happened =
+  | { readonly what: 'done' }
+  /** No connection was made: it cannot have been carried out. */
+  | { readonly what: 'unreached' }
+  /** A connection, but no whole answer. */
+  | { readonly what: 'broken' }
+  /** 5xx without a problem body: something on the way answered for the service. */
+  | { readonly what: 'gateway' }
+  | { readonly what: 'unauthorized' }
+  /** 429; `retryAfter` in ms from now, where the service said it. */
+  | { readonly what: 'limited'; readonly retryAfter: number | undefined }
+  | { readonly what: 'problem'; readonly status: number; readonly retryable: boolean }
+  /** Any other answer that settles it: 3xx, 4xx without a problem body, a 200 that does not fit. */
+  | { readonly what: 'refused'; readonly status: number };
+
+/** What has happened to this call so far. */
+export interface Course {
+  /** Repeats that used up `retries`. */
+  readonly retried: number;
+  /** The token was refreshed after a 401. */
+  readonly refreshed: boolean;
+  /** Answers of 429, and the milliseconds since the first. */
+  readonly limited: number;
+  readonly limitedFor: number;
+  /** An earlier attempt may have been carried out: `unknown` without an answer, `problem` though the service failed. */
+  readonly doubt: 'none' | 'problem' | 'unknown';
+}
+
+export interface Rules {
+  readonly repeatSends: RepeatSends;
+  readonly retries: number;
+}
+
+export type Decision =
+  | { readonly do: 'succeed' }
+  | { readonly do: 'refresh' }
+  /** Everybody waits, then this is repeated. */
+  | { readonly do: 'pause'; readonly ms: number }
+  | { readonly do: 'repeat'; readonly ms: number }
+  | { readonly do: 'fail'; readonly as: 'answered' | 'network_error' | 'outcome_unknown' };
+
+export const hour = 3_600_000;
+const firstBackoff = 500;
+const longestBackoff = 20_000;
+
+/** Full jitter: anything from nothing to the whole, so that those who failed together do not return together. */
+export const backoff = (round: number, random: number): number =>
+  random * Math.min(firstBackoff * 2 ** round, longestBackoff);
+
+/** Whether it may have been carried out without our knowing. */
+const inDoubt = (happened: Happened): boolean => happened.what === 'broken' || happened.what === 'gateway';
+
+const mayRepeat = (kind: Kind, happened: Happened, repeatSends: RepeatSends): boolean => {
+  switch (happened.what) {
+    case 'unreached':
+      return true;
+    case 'broken':
+    case 'gateway':
+      return kind !== 'once' || repeatSends === 'always';
+    case 'problem':
+      return happened.retryable && (kind !== 'once' || repeatSends !== 'never');
+    default:
+      return false;
+  }
+};
+
+const fail = (kind: Kind, happened: Happened, course: Course): Decision => {
+  const settled = happened.what === 'refused' || (happened.what === 'problem' && !happened.retryable);
+  if (settled) return { do: 'fail', as: 'answered' };
+  const unanswered = happened.what === 'unreached' || inDoubt(happened);
+  if (kind !== 'read' && (inDoubt(happened) || course.doubt === 'unknown')) {
+    return { do: 'fail', as: 'outcome_unknown' };
+  }
+  return { do: 'fail', as: unanswered ? 'network_error' : 'answered' };
+};
+
+/** What to do next: a function of values alone. `budget` is what is left of the retry budget, `random` from 0 to 1. */
+export const decide = (
+  kind: Kind,
+  happened: Happened,
+  rules: Rules,
+  course: Course,
+  budget: number,
+  random: number,
+): Decision => {
+  if (happened.what === 'done') return { do: 'succeed' };
+  if (kind === 'delete' && course.doubt !== 'none' && 'status' in happened && happened.status === 404) {
+    return { do: 'succeed' };
+  }
+  if (happened.what === 'unauthorized' && !course.refreshed) return { do: 'refresh' };
+  if (happened.what === 'limited') {
+    const asked = Math.min(happened.retryAfter ?? 0, hour);
+    const ms = asked > 0 ? asked : backoff(course.limited, random);
+    if (course.limitedFor + ms <= hour) return { do: 'pause', ms };
+  }
+  if (
+    mayRepeat(kind, happened, rules.repeatSends) &&
+    course.retried < rules.retries &&
+    budget >= RetryBudget.cost
+  ) {
+    return { do: 'repeat', ms: backoff(course.retried, random) };
+  }
+  return fail(kind, happened, course);
+};
+
+/** The course after an attempt that is going to be repeated. */
+export const doubtAfter = (doubt: Course['doubt'], happened: Happened): Course['doubt'] => {
+  if (inDoubt(happened)) return 'unknown';
+  return doubt === 'none' && happened.what === 'problem' ? 'problem' : doubt;
+};
+
+/**
+ * Keeps an outage from multiplying the load: a repeat costs 5 of 500, a success gives back half a token. Once it is
+ * empty there is one repeat for ten messages that get through, and none for those that do not.
+ */
+export class RetryBudget {
+  static readonly cost = 5;
+  static readonly #full = 500;
+  static readonly #refund = 0.5;
+  #left = RetryBudget.#full;
+
+  get left(): number {
+    return this.#left;
+  }
+
+  spend(): void {
+    this.#left -= RetryBudget.cost;
+  }
+
+  refund(): void {
+    this.#left = Math.min(RetryBudget.#full, this.#left + RetryBudget.#refund);
+  }
+}
+
+const dateForm = /^[A-Za-z]{3,9},? /;
+
+/** `Retry-After` in ms from `now`: seconds or an HTTP date, at most an hour; undefined when it says neither. */
+export const readRetryAfter = (value: string | undefined, now: number): number | undefined => {
+  const said = value?.trim() ?? '';
+  if (/^\d+$/.test(said)) return Math.min(Number(said) * 1000, hour);
+  if (!dateForm.test(said)) return undefined;
+  // The oldest of the three date forms names no zone; all of them mean GMT.
+  const at = Date.parse(/ GMT$/.test(said) ? said : `${said} GMT`);
+  return Number.isNaN(at) ? undefined : Math.min(Math.max(0, at - now), hour);
+};

@@ -1,0 +1,124 @@
+import axios from 'axios';
+import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios';
+import { Pool } from 'undici';
+import { onAbort } from './cancel';
+import { Exchange, reasons } from './exchange';
+import type { Outgoing, Result } from './exchange';
+import { failure } from './messages';
+
+/** Below the idle limits of servers (5 s and more): a POST on a connection they just closed is an unknown outcome. */
+const idleLimit = 4000;
+const connectLimit = 10_000;
+
+export interface TransportOptions {
+  /** The one origin requests go to: redirects are not followed, so a token is never taken elsewhere. */
+  readonly origin: string;
+  /** Milliseconds for the whole of a request, the last byte of its answer included. */
+  readonly timeout: number;
+  readonly connections: number;
+}
+
+export interface Transport {
+  /** Never rejects: what went wrong is in the result. */
+  send(outgoing: Outgoing, signal?: AbortSignal): Promise<Result>;
+  /** Cuts whatever is left. */
+  destroy(): Promise<void>;
+}
+
+const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+
+/** The address, if a secret may go there: HTTPS, or this machine. Throws `not_configured`. */
+export const trustedUrl = (address: string, field: string): URL => {
+  let url: URL;
+  try {
+    url = new URL(address);
+  } catch {
+    throw failure('not_configured', 'address_invalid', { field });
+  }
+  const trusted = url.protocol === 'https:' || (url.protocol === 'http:' && loopback.test(url.hostname));
+  if (!trusted) throw failure('not_configured', 'address_insecure', { field });
+  return url;
+};
+
+/** Axios insists on a headers object for each answer; the one header that matters is in the result. */
+const noHeaders = new axios.AxiosHeaders();
+
+export const createTransport = ({ origin, timeout, connections }: TransportOptions): Transport => {
+  const pool = new Pool(origin, {
+    connections,
+    pipelining: 1,
+    keepAliveTimeout: idleLimit,
+    keepAliveMaxTimeout: idleLimit,
+    connect: { timeout: Math.min(timeout, connectLimit) },
+    // undici's limits start anew with every byte; the exchange has one for the whole.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+
+  const adapter = (config: InternalAxiosRequestConfig<Exchange>): Promise<AxiosResponse<Result>> =>
+    new Promise((resolve) => {
+      const exchange = config.data;
+      exchange?.start(pool, timeout, (data) => {
+        resolve({ data, status: 0, statusText: '', headers: noHeaders, config });
+      });
+    });
+
+  // No defaults, transforms or status check: the exchange is complete when it comes here and when it leaves.
+  const http = new axios.Axios({ adapter });
+
+  return {
+    async send(outgoing, signal) {
+      const exchange = new Exchange(outgoing);
+      const forget =
+        signal &&
+        onAbort(signal, () => {
+          exchange.abandon(reasons.aborted);
+        });
+      const { data } = await http.request<Result, AxiosResponse<Result>, Exchange>({
+        method: outgoing.method,
+        data: exchange,
+      });
+      forget?.();
+      return data;
+    },
+    destroy: () => pool.destroy(),
+  };
+};
+
+export interface FormAnswer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/**
+ * Posts a form (the OAuth token endpoint) to exactly this address, on a connection of its own. Throws ServiceError
+ * `network_error` when no usable answer came.
+ */
+export const postForm = async (
+  address: string,
+  fields: Readonly<Record<string, string>>,
+  options: { readonly timeout: number; readonly signal?: AbortSignal },
+): Promise<FormAnswer> => {
+  const url = trustedUrl(address, 'tokenUrl');
+  if (options.signal?.aborted === true) throw failure('cancelled', 'cancelled');
+  const transport = createTransport({ origin: url.origin, timeout: options.timeout, connections: 1 });
+  try {
+    const result = await transport.send(
+      {
+        method: 'POST',
+        path: url.pathname + url.search,
+        headers: ['content-type', 'application/x-www-form-urlencoded', 'accept', 'application/json'],
+        body: new URLSearchParams(fields).toString(),
+      },
+      options.signal,
+    );
+    if (result.state === 'answered' && result.text !== undefined) {
+      return { status: result.status, text: result.text };
+    }
+    const reason = result.state === 'answered' ? reasons.tooLarge : result.reason;
+    if (reason === reasons.aborted) throw failure('cancelled', 'cancelled', {}, { attempts: 1 });
+    throw failure('network_error', 'token_unreached', { reason }, { attempts: 1 });
+  } finally {
+    await transport.destroy();
+  }
+};
