@@ -3,7 +3,14 @@ import type { SettingsChange } from '../state/settings';
 import type { ContactPage, SimulatorState } from './shape';
 
 /** Relative, so that the page works wherever it is mounted. */
-const address = (path: string): string => `control/${path}`;
+export const address = (path: string): string => `control/${path}`;
+
+/** Where a server lets people in by a pass (Node-RED does), passes end. */
+export class PassExpired extends Error {
+  constructor() {
+    super('this page may no longer look; open it again from Node-RED');
+  }
+}
 
 const request = async (method: string, path: string, body?: unknown): Promise<Response> => {
   const response = await fetch(address(path), {
@@ -13,6 +20,7 @@ const request = async (method: string, path: string, body?: unknown): Promise<Re
       ? {}
       : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
   });
+  if (response.status === 401) throw new PassExpired();
   if (!response.ok) throw new Error(await reason(response));
   return response;
 };
@@ -48,49 +56,4 @@ export const control = {
   clearFaults: () => tell('DELETE', 'faults'),
   change: (settings: SettingsChange) => tell('PUT', 'settings', settings),
   reset: () => tell('POST', 'reset'),
-};
-
-export type Connection = 'connecting' | 'live' | 'lost';
-
-/**
- * Calls `changed` now and after every change in the simulator, one reading at a time; a change during a reading
- * leads to exactly one more. EventSource reconnects by itself except after an HTTP error, which is handled here.
- */
-export const follow = (
-  changed: () => Promise<void>,
-  connection: (state: Connection) => void,
-  retryAfter = 2000,
-): void => {
-  let reading = false;
-  let again = false;
-  const update = async (): Promise<void> => {
-    again = true;
-    if (reading) return;
-    reading = true;
-    try {
-      while (again) {
-        again = false;
-        await changed();
-      }
-    } catch {
-      connection('lost');
-      setTimeout(() => void update(), retryAfter);
-    } finally {
-      reading = false;
-    }
-  };
-  const connect = (): void => {
-    const events = new EventSource(address('events'));
-    events.onopen = () => {
-      connection('live');
-      void update();
-    };
-    events.onmessage = () => void update();
-    events.onerror = () => {
-      connection('lost');
-      if (events.readyState === EventSource.CLOSED) setTimeout(connect, retryAfter);
-    };
-  };
-  void update();
-  connect();
 };

@@ -1,9 +1,10 @@
 import { showClock, simulatorNow, startClock } from './clock';
 import { firstPage, onTurn, showContacts } from './contacts';
-import { control, follow } from './control';
-import type { Connection } from './control';
+import { control } from './control';
 import { byId, element } from './dom';
 import { showFaults, startFaults } from './faults';
+import { follow } from './live';
+import type { Connection } from './live';
 import { showMessages } from './messages';
 import type { PhoneActions } from './phone';
 import { showPhones } from './phones';
@@ -28,12 +29,14 @@ const say = (sentence: string): void => {
   toast.hidden = sentence === '';
 };
 
+const complain = (error: unknown): void => {
+  say(`That did not work: ${error instanceof Error ? error.message : String(error)}.`);
+};
+
 /** Runs what a button asked for; the change itself comes back through the events. */
 const act = (deed: Promise<void>): void => {
   say('');
-  deed.catch((error: unknown) => {
-    say(`That did not work: ${error instanceof Error ? error.message : String(error)}`);
-  });
+  deed.catch(complain);
 };
 
 /** Silence is doing nothing: the simulator need not know of it, so it lives as long as the page. */
@@ -94,13 +97,14 @@ const show = (): void => {
   });
   if (tab === 'phones') showPhones(phones, now, filter.value, actions, clearFilter);
   if (tab === 'messages') showMessages(phones, now, filter.value);
-  if (tab === 'contacts') act(showContacts(advisor.value, filter.value));
+  if (tab === 'contacts') showContacts(advisor.value, filter.value).catch(complain);
 };
 
 const connectionText: Readonly<Record<Connection, string>> = {
   connecting: 'Connecting…',
   live: 'Live',
   lost: 'Connection lost – trying again',
+  expired: 'Expired – open this page again from Node-RED',
 };
 
 const choose = (): void => {

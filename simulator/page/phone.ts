@@ -39,12 +39,14 @@ export const openRequest = (phone: Phone): Message | undefined => {
   return last?.kind === 'consent-request' ? last : undefined;
 };
 
-/** What just arrived or was just scheduled brings its phone to the front. */
+/** What just arrived or was just scheduled brings its phone to the front; answering leaves it where it is. */
 export const lastActivity = (phone: Phone, now: number): number =>
-  phone.messages.reduce(
-    (latest, message) => Math.max(latest, isUpcoming(message, now) ? message.at : arrival(message)),
-    0,
-  );
+  phone.messages
+    .filter((message) => message.kind !== 'reply')
+    .reduce(
+      (latest, message) => Math.max(latest, isUpcoming(message, now) ? message.at : arrival(message)),
+      0,
+    );
 
 const caption = (phone: Phone): HTMLElement => {
   const consent = element(

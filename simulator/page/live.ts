@@ -1,0 +1,58 @@
+import { address, PassExpired } from './control';
+
+export type Connection = 'connecting' | 'live' | 'lost' | 'expired';
+
+const retryAfter = 2000;
+
+/**
+ * Reads now and after every change in the simulator, one reading at a time; a change during a reading leads to
+ * exactly one more. EventSource reconnects by itself, except after an HTTP error: that, and a failed reading, are
+ * tried again here.
+ */
+export const follow = (read: () => Promise<void>, tell: (connection: Connection) => void): void => {
+  let events: EventSource | undefined;
+  let reading = false;
+  let stale = false;
+  let retry: number | undefined;
+
+  const update = async (): Promise<void> => {
+    stale = true;
+    if (reading) return;
+    reading = true;
+    try {
+      while (stale) {
+        stale = false;
+        await read();
+      }
+      if (events?.readyState === EventSource.OPEN) tell('live');
+    } catch (error) {
+      if (error instanceof PassExpired) {
+        events?.close();
+        tell('expired');
+      } else {
+        lost();
+      }
+    } finally {
+      reading = false;
+    }
+  };
+
+  const connect = (): void => {
+    events = new EventSource(address('events'));
+    events.onopen = () => void update();
+    events.onmessage = () => void update();
+    events.onerror = lost;
+  };
+
+  const lost = (): void => {
+    tell('lost');
+    retry ??= window.setTimeout(() => {
+      retry = undefined;
+      if (events?.readyState === EventSource.CLOSED) connect();
+      void update();
+    }, retryAfter);
+  };
+
+  connect();
+  void update();
+};

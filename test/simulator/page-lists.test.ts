@@ -1,0 +1,113 @@
+import should from 'should';
+import { launchBrowser } from '../support/browser';
+import type { OpenPage, TestBrowser } from '../support/browser';
+import { Bench, buildSimulatorPage, phoneOf } from '../support/simulator-page';
+
+describe("the lists of the simulator's page", () => {
+  let browser: TestBrowser;
+  let bench: Bench;
+  let opened: OpenPage;
+
+  before(async () => {
+    await buildSimulatorPage();
+    browser = await launchBrowser();
+  });
+  beforeEach(async () => {
+    bench = await Bench.start(browser, { contacts: 60 });
+    opened = await bench.open();
+  });
+  afterEach(async () => {
+    await opened.page.context().close();
+    await bench.simulator.close();
+    should(opened.errors).eql([]);
+  });
+  after(async () => {
+    await browser.close();
+  });
+
+  const tab = (name: string) => opened.page.getByRole('tab', { name: new RegExp(`^${name}`) });
+  const count = (selector: string): Promise<number> => opened.page.locator(selector).count();
+
+  it('shows an advisor’s contacts page by page, with their number', async () => {
+    await tab('Contacts').click();
+    await opened.page.getByText('Page 1 of 3').waitFor();
+    should(await tab('Contacts').innerText()).match(/60/);
+    should(await count('#contact-rows tr')).equal(25);
+    await opened.page.getByRole('button', { name: 'Next' }).click();
+    await opened.page.getByText('Page 2 of 3').waitFor();
+    await opened.page.getByRole('button', { name: 'Next' }).click();
+    await opened.page.getByText('Page 3 of 3').waitFor();
+    should(await count('#contact-rows tr')).equal(10);
+    should(await opened.page.getByRole('button', { name: 'Next' }).isDisabled()).be.true();
+  });
+
+  it('finds contacts by name or number, and counts a new one at once', async () => {
+    await tab('Contacts').click();
+    await opened.page.getByText('Page 1 of 3').waitFor();
+    await bench.call('POST', '/core/contact/contacts', {
+      firstName: 'Zelda',
+      lastName: 'Quist',
+      phone: '+14155550177',
+    });
+    await tab('Contacts').getByText('61').waitFor();
+    await opened.page.getByRole('searchbox').fill('zelda');
+    await opened.page.getByText('Page 1 of 1').waitFor();
+    should(await opened.page.locator('#contact-rows').innerText()).match(/Zelda Quist\s+\+1 415 555 0177/);
+  });
+
+  it('lists every message, newest first', async () => {
+    await bench.simulator.change({ consentRequired: false });
+    await bench.send('+14155550101', 'first');
+    await bench.send('+14155550102', 'second');
+    await tab('Messages').click();
+    await opened.page.locator('#message-rows').getByText('second').waitFor();
+    should(await opened.page.locator('#message-rows td.text').allInnerTexts()).eql(['second', 'first']);
+  });
+
+  it('keeps the phones of each advisor apart when there are several', async () => {
+    await bench.askConsent('+14155550101', 'default');
+    await bench.askConsent('+14155550102', 'riley');
+    await phoneOf(opened.page, '+1 415 555 0102').waitFor();
+    should(await count('article')).equal(2);
+    await opened.page.getByLabel('Advisor', { exact: true }).selectOption('riley');
+    should(await count('article')).equal(1);
+    await phoneOf(opened.page, '+1 415 555 0102').waitFor();
+  });
+
+  it('stays usable with hundreds of phones: the newest first, the rest one press or a filter away', async () => {
+    await bench.simulator.change({ consentRequired: false });
+    for (let line = 100; line < 400; line++) {
+      await bench.send(`+14155550${String(line)}`, `Text number ${String(line)}`);
+    }
+    await opened.page.locator('article').first().getByText('Text number 399').waitFor();
+    should(await count('article')).equal(24);
+    await opened.page.getByRole('button', { name: 'Show 24 more of 300 phones' }).click();
+    should(await count('article')).equal(48);
+    await opened.page.getByRole('searchbox').fill('(415) 555-0123');
+    await opened.page.getByText('Text number 123').waitFor();
+    should(await count('article')).equal(1);
+    await opened.page.getByRole('searchbox').fill('nobody has this');
+    await opened.page.getByRole('button', { name: 'Clear the filter' }).click();
+    should(await count('article')).equal(48);
+  });
+
+  it('treats hostile names and texts as text, everywhere', async () => {
+    const hostile = '<img src=x onerror="window.struck = true"><script>window.struck = true</script>';
+    await bench.simulator.change({ consentRequired: false });
+    await bench.call('POST', '/core/contact/contacts', {
+      firstName: hostile,
+      lastName: '"><svg onload=window.struck=true>',
+      emailAddress: hostile,
+      phone: '+14155550166',
+    });
+    await bench.send('+14155550166', `javascript:alert(1) ${hostile}`, {}, 'default');
+    await bench.send('+14155550167', hostile, {}, hostile);
+    await phoneOf(opened.page, '+1 415 555 0167').waitFor();
+    for (const name of ['Phones', 'Messages', 'Contacts']) {
+      await tab(name).click();
+      await opened.page.locator('[role=tabpanel]:visible').getByText('<img src=x').first().waitFor();
+      should(await count('main img, main script, main svg')).equal(0);
+    }
+    should(await opened.page.evaluate(() => 'struck' in globalThis)).be.false();
+  });
+});

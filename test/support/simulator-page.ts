@@ -1,0 +1,60 @@
+import { join } from 'node:path';
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
+import { startSimulator } from '../../simulator';
+import type { Simulator, SimulatorOptions } from '../../simulator';
+import type { OpenPage, TestBrowser } from './browser';
+
+export const buildSimulatorPage = async (): Promise<void> => {
+  const { buildPage } = await import('../../scripts/page.mjs');
+  await buildPage(join(__dirname, '..', '..', 'dist', 'simulator', 'page'));
+};
+
+/** The simulator and a browser to look at its page with. */
+export class Bench {
+  private constructor(
+    readonly simulator: Simulator,
+    private readonly browser: TestBrowser,
+  ) {}
+
+  static async start(browser: TestBrowser, options: SimulatorOptions = {}): Promise<Bench> {
+    return new Bench(await startSimulator(options), browser);
+  }
+
+  async open(options: BrowserContextOptions = {}, url = this.simulator.url): Promise<OpenPage> {
+    const opened = await this.browser.open(options);
+    await opened.page.goto(url);
+    await opened.page.locator('#live[data-state=live]').waitFor();
+    return opened;
+  }
+
+  /** A request of the contract, as an advisor's client sends it. */
+  async call(method: string, path: string, body?: unknown, advisor = 'default'): Promise<Response> {
+    return fetch(`${this.simulator.baseUrl}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${this.simulator.accessToken(advisor)}`,
+        'x-api-key': this.simulator.credentials.apiKey,
+        'content-type': 'application/json',
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+
+  async send(phone: string, text: string, more: object = {}, advisor = 'default'): Promise<unknown> {
+    return (await this.call('POST', '/text/messaging/messages', { phone, text, ...more }, advisor)).json();
+  }
+
+  async askConsent(phone: string, advisor = 'default'): Promise<unknown> {
+    const body = { phoneNumbers: [phone] };
+    return (await this.call('POST', '/text/messaging/consent-requests', body, advisor)).json();
+  }
+
+  async consent(phone: string): Promise<string> {
+    const answer = await this.call('GET', `/text/messaging/consents?phone=${encodeURIComponent(phone)}`);
+    return ((await answer.json()) as { state: string }).state;
+  }
+}
+
+/** The phone of a number, as drawn on the page. */
+export const phoneOf = (page: Page, readable: string): Locator =>
+  page.locator('article', { hasText: readable });
