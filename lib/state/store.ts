@@ -19,7 +19,12 @@ export interface Table<T> {
   get(key: string): Promise<T | undefined>;
   /** All or nothing. */
   write(writes: readonly Write<T>[]): Promise<void>;
-  /** For records whose loss only repeats work: may be gathered with others before it is on disk. */
+  /**
+   * For records whose loss only repeats work: on disk a moment later, gathered with others. That moment also lets an
+   * outcome reach the next node before the record that would tell it again is gone.
+   */
   writeSoon(writes: readonly Write<T>[]): Promise<void>;
   entries(prefix?: string): AsyncIterable<readonly [key: string, value: T]>;
+  /** The first key that is not before `start`. */
+  keyFrom(start: string): Promise<string | undefined>;
 }

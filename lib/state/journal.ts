@@ -1,0 +1,232 @@
+import { arrivalId } from './ids';
+import * as records from './journal-records';
+import type { JobRecord, JournalRecord, LogRecord, Todo } from './journal-records';
+import { liveMessages, storable } from './messages';
+import type { Store, Table, Write } from './store';
+
+export type { Todo } from './journal-records';
+
+/** One input message of a send node. */
+export interface JournalJob<R> {
+  readonly message: Record<string, unknown>;
+  readonly recipients: readonly R[];
+  /** What the node needs besides, to go on after a restart. */
+  readonly context?: unknown;
+}
+
+/** The steps of one job's recipients. Each promise resolves when the step is on disk. */
+export interface JournalEntry<O> {
+  /** Before the request leaves. */
+  begin(index: number): Promise<void>;
+  /** Before the outcome is told. */
+  outcome(index: number, outcome: O): Promise<void>;
+  /** It has left the node. */
+  told(index: number): void;
+}
+
+export interface Resumed<R, O> {
+  readonly entry: JournalEntry<O>;
+  readonly message: Record<string, unknown>;
+  /** Parts of the message could not be kept (`req`, functions) and are gone. */
+  readonly dropped: boolean;
+  readonly context: unknown;
+  /** Of the whole job, told ones included: the `count` of its sequence. */
+  readonly count: number;
+  /** What is still to be done, in list order. */
+  readonly open: readonly Todo<R, O>[];
+}
+
+interface Entry<R, O> extends JournalEntry<O> {
+  readonly key: string;
+  readonly count: number;
+  /** Set until the job's own record is on disk. */
+  unwritten: JobRecord<R> | undefined;
+  open: number;
+  logs: number;
+  tolds: number;
+  begun: number[];
+  outcomes: (readonly [number, O])[];
+  toldIndexes: number[];
+}
+
+const toldDelay = 50;
+
+/**
+ * What a send node has taken on, has begun and has told. Each step is on disk before the next is taken:
+ * accepted, begun (before the request leaves), outcome (before it is told), told (some time after, with others).
+ * So after a kill a recipient not begun may be sent, one begun without outcome is unknown, and an outcome not marked
+ * as told is told again and says so. Steps of one turn of the event loop share one commit.
+ */
+export class Journal<R, O> {
+  private readonly table: Table<JournalRecord<R, O>>;
+  private readonly changed = new Set<Entry<R, O>>();
+  private readonly told = new Set<Entry<R, O>>();
+  private chunks: Write<JournalRecord<R, O>>[] = [];
+  private hasUnwritten = false;
+  private turn: Promise<void> | undefined;
+  private toldTimer: NodeJS.Timeout | undefined;
+
+  constructor(
+    store: Store,
+    private readonly now: () => number,
+  ) {
+    this.table = store.table('journal');
+  }
+
+  /**
+   * On disk before the next message is accepted, and at the latest after this turn of the event loop: a recipient that
+   * begins in the same turn costs no write of its own.
+   */
+  accept(nodeId: string, job: JournalJob<R>): JournalEntry<O> {
+    if (this.hasUnwritten) void this.writeTurn();
+    const at = this.now();
+    const key = `${nodeId}/${arrivalId(at)}`;
+    const { copy: message, dropped } = storable(job.message);
+    if (dropped) liveMessages.keep(key, job.message);
+    const { recipients, context } = job;
+    const count = recipients.length;
+    const size = records.recipientsPerRecord;
+    const entry = this.createEntry(key, count, count, 0, 0);
+    entry.unwritten = {
+      at,
+      message,
+      dropped,
+      count,
+      recipients: recipients.slice(0, size),
+      begun: [],
+      context,
+    };
+    for (let from = size; from < count; from += size) {
+      const value = { from, recipients: recipients.slice(from, from + size) };
+      this.chunks.push({ put: records.recipientsKey(key, from), value });
+    }
+    this.hasUnwritten = true;
+    this.onDisk(entry).catch(() => undefined);
+    return entry;
+  }
+
+  /** What the node with this id left undone, oldest first. Call it once, when the node starts. */
+  async resume(nodeId: string, resumeWithin: number): Promise<Resumed<R, O>[]> {
+    const jobs = new Map<string, (readonly [string, JournalRecord<R, O>])[]>();
+    for await (const each of this.table.entries(`${nodeId}/`)) {
+      const key = each[0].slice(0, each[0].lastIndexOf('/'));
+      const found = jobs.get(key);
+      if (found) found.push(each);
+      else jobs.set(key, [each]);
+    }
+    const resumed: Resumed<R, O>[] = [];
+    for (const [key, found] of jobs) {
+      const replayed = records.replay(found, this.now() - resumeWithin);
+      if (!replayed || replayed.todos.length === 0) {
+        void this.table.writeSoon(found.map(([remove]) => ({ remove })));
+        continue;
+      }
+      const { job, todos, logs, tolds } = replayed;
+      const alive = liveMessages.get(key);
+      resumed.push({
+        entry: this.createEntry(key, job.count, todos.length, logs, tolds),
+        message: alive ?? job.message,
+        dropped: job.dropped && !alive,
+        context: job.context,
+        count: job.count,
+        open: todos,
+      });
+    }
+    return resumed;
+  }
+
+  /** Writes what is still gathered; before the node closes. */
+  async settle(): Promise<void> {
+    await this.writeTurn();
+    this.markTold();
+  }
+
+  private createEntry(key: string, count: number, open: number, logs: number, tolds: number): Entry<R, O> {
+    const entry: Entry<R, O> = {
+      key,
+      count,
+      open,
+      logs,
+      tolds,
+      unwritten: undefined,
+      begun: [],
+      outcomes: [],
+      toldIndexes: [],
+      begin: (index) => {
+        entry.begun.push(index);
+        return this.onDisk(entry);
+      },
+      outcome: (index, outcome) => {
+        entry.outcomes.push([index, outcome]);
+        return this.onDisk(entry);
+      },
+      told: (index) => {
+        entry.open -= 1;
+        if (entry.open === 0) {
+          this.remove(entry);
+          return;
+        }
+        entry.toldIndexes.push(index);
+        this.told.add(entry);
+        this.toldTimer ??= setTimeout(() => {
+          this.markTold();
+        }, toldDelay).unref();
+      },
+    };
+    return entry;
+  }
+
+  private onDisk(entry: Entry<R, O>): Promise<void> {
+    this.changed.add(entry);
+    this.turn ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
+      this.turn = undefined;
+      return this.writeTurn();
+    });
+    return this.turn;
+  }
+
+  private writeTurn(): Promise<void> {
+    if (this.changed.size === 0) return Promise.resolve();
+    const writes = this.chunks;
+    this.chunks = [];
+    for (const entry of this.changed) {
+      if (entry.unwritten) {
+        writes.push({ put: records.jobKey(entry.key), value: { ...entry.unwritten, begun: entry.begun } });
+        entry.unwritten = undefined;
+        entry.begun = [];
+      }
+      const log: LogRecord<O> = {
+        ...(entry.begun.length > 0 && { begun: entry.begun }),
+        ...(entry.outcomes.length > 0 && { outcomes: entry.outcomes }),
+      };
+      if (log.begun ?? log.outcomes)
+        writes.push({ put: records.logKey(entry.key, entry.logs++), value: log });
+      entry.begun = [];
+      entry.outcomes = [];
+    }
+    this.changed.clear();
+    this.hasUnwritten = false;
+    return this.table.write(writes);
+  }
+
+  private markTold(): void {
+    clearTimeout(this.toldTimer);
+    this.toldTimer = undefined;
+    const writes: Write<JournalRecord<R, O>>[] = [];
+    for (const entry of this.told) {
+      const put = records.toldKey(entry.key, entry.tolds++);
+      writes.push({ put, value: { told: entry.toldIndexes } });
+      entry.toldIndexes = [];
+    }
+    this.told.clear();
+    if (writes.length > 0) void this.table.writeSoon(writes);
+  }
+
+  private remove(entry: Entry<R, O>): void {
+    this.changed.delete(entry);
+    this.told.delete(entry);
+    liveMessages.forget(entry.key);
+    const { key, count, logs, tolds } = entry;
+    void this.table.writeSoon(records.keysOf(key, count, logs, tolds).map((remove) => ({ remove })));
+  }
+}

@@ -1,0 +1,66 @@
+import type { Journal, JournalEntry, JournalJob, Resumed, Todo } from './journal';
+
+interface LiveJob<R, O> {
+  readonly job: JournalJob<R>;
+  readonly begun: Set<number>;
+  readonly outcomes: Map<number, O>;
+  readonly told: Set<number>;
+  readonly entry: JournalEntry<O>;
+}
+
+/** By node: a deploy makes a new node, which takes up what its predecessor left. */
+const jobsOf = new Map<string, Set<LiveJob<unknown, unknown>>>();
+
+const onDisk = Promise.resolve();
+
+/**
+ * The journal of an environment that keeps none: it lives as long as the process, so that a deploy loses and repeats
+ * nothing, and costs no write.
+ */
+export const liveJournal = <R, O>(): Pick<Journal<R, O>, 'accept' | 'resume' | 'settle'> => ({
+  accept(nodeId, job) {
+    const jobs = jobsOf.get(nodeId) ?? new Set<LiveJob<unknown, unknown>>();
+    jobsOf.set(nodeId, jobs);
+    const live: LiveJob<R, O> = {
+      job,
+      begun: new Set(),
+      outcomes: new Map(),
+      told: new Set(),
+      entry: {
+        begin(index) {
+          live.begun.add(index);
+          return onDisk;
+        },
+        outcome(index, outcome) {
+          live.outcomes.set(index, outcome);
+          return onDisk;
+        },
+        told(index) {
+          live.told.add(index);
+          if (live.told.size === job.recipients.length) jobs.delete(live as LiveJob<unknown, unknown>);
+        },
+      },
+    };
+    jobs.add(live as LiveJob<unknown, unknown>);
+    return live.entry;
+  },
+
+  resume(nodeId) {
+    const jobs = (jobsOf.get(nodeId) ?? new Set()) as Set<LiveJob<R, O>>;
+    return Promise.resolve(
+      [...jobs].map((live): Resumed<R, O> => {
+        const open: Todo<R, O>[] = [];
+        live.job.recipients.forEach((recipient, index) => {
+          const outcome = live.outcomes.get(index);
+          if (live.told.has(index)) return;
+          if (outcome !== undefined) open.push({ index, recipient, what: 'tell', outcome });
+          else open.push({ index, recipient, what: live.begun.has(index) ? 'unknown' : 'send' });
+        });
+        const { message, context, recipients } = live.job;
+        return { entry: live.entry, message, dropped: false, context, count: recipients.length, open };
+      }),
+    );
+  },
+
+  settle: () => onDisk,
+});
