@@ -23,9 +23,9 @@ export const displayName = (phone: Phone): string => phone.name.trim() || 'No na
 const initials = (name: string): string =>
   name
     .split(/\s+/u)
-    .map((word) => [...word].find((character) => /[\p{L}\p{N}]/u.test(character)) ?? '')
-    .join('')
+    .flatMap((word) => /[\p{L}\p{N}]/u.exec(word)?.[0] ?? [])
     .slice(0, 2)
+    .join('')
     .toUpperCase();
 
 /** `+12025550123` as `+1 202 555 0123`; other countries stay in one piece. */

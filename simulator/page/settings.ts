@@ -1,6 +1,5 @@
 import { byId, element, showList } from './dom';
-import type { SettingsChange } from '../state/settings';
-import type { SimulatorState } from './shape';
+import type { Settings, SettingsChange } from '../state/settings';
 
 const switches = [
   ['consentConfigured', 'Set up for consent collection', 'When off, a consent request answers 409.'],
@@ -10,17 +9,13 @@ const switches = [
 
 const box = byId('settings', HTMLElement);
 
-export const showSettings = (
-  settings: SimulatorState['settings'],
-  change: (settings: SettingsChange) => void,
-): void => {
-  const known = switches.filter(([name]) => typeof settings[name] === 'boolean');
-  showList(box, known, {
+export const showSettings = (settings: Settings, change: (settings: SettingsChange) => void): void => {
+  showList(box, switches, {
     key: ([name]) => name,
     version: ([name]) => String(settings[name]),
     draw: ([name, label, hint]) => {
       const input = element('input', { type: 'checkbox', 'data-action': name });
-      input.checked = settings[name] === true;
+      input.checked = settings[name];
       input.addEventListener('change', () => {
         change({ [name]: input.checked });
       });

@@ -10,7 +10,7 @@ import { Bench, buildSimulatorPage, phoneOf } from '../support/simulator-page';
 
 const violations = async (page: Page): Promise<string[]> => {
   await page.evaluate(await readFile(require.resolve('axe-core/axe.min.js'), 'utf8'));
-  const results = (await page.evaluate('axe.run()')) as AxeResults;
+  const results = await page.evaluate<AxeResults>('axe.run()');
   return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
 };
 
