@@ -151,7 +151,9 @@ export const endpoints = {
 export type EndpointName = keyof typeof endpoints;
 export type Endpoint<N extends EndpointName = EndpointName> = (typeof endpoints)[N];
 
-type ParamNames<P extends string> = P extends `${string}{${infer K}}${infer Rest}` ? K | ParamNames<Rest> : never;
+type ParamNames<P extends string> = P extends `${string}{${infer K}}${infer Rest}`
+  ? K | ParamNames<Rest>
+  : never;
 type Part<Key extends string, S> = S extends z.ZodType
   ? unknown extends z.input<S>
     ? unknown

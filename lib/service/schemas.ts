@@ -3,9 +3,23 @@ import { z } from 'zod';
 /** The contract's pattern for every phone field: a plus sign, a digit 1-9, then 7 to 14 more digits. */
 export const E164 = /^\+[1-9]\d{7,14}$/;
 
-export const sortFields = ['fullName', 'email', 'emailStatus', 'groupCount', 'source', 'dateTimeCreated'] as const;
+export const sortFields = [
+  'fullName',
+  'email',
+  'emailStatus',
+  'groupCount',
+  'source',
+  'dateTimeCreated',
+] as const;
 export const sortDirections = ['asc', 'desc'] as const;
-export const contentTypes = ['All', 'WebContent', 'Emails', 'SocialPosts', 'Print', 'DownloadContent'] as const;
+export const contentTypes = [
+  'All',
+  'WebContent',
+  'Emails',
+  'SocialPosts',
+  'Print',
+  'DownloadContent',
+] as const;
 export const searchTextLimit = 150;
 export const pageSizeLimit = 200;
 
