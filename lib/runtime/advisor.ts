@@ -1,6 +1,6 @@
-import { problem } from '../service/problems';
 import type { Environment } from './environment';
 import type { Source } from './fields';
+import { invalid, refuse } from './messages';
 import type { Message } from './red';
 
 const asKey = (value: unknown): string | undefined => {
@@ -11,16 +11,10 @@ const asKey = (value: unknown): string | undefined => {
 const theOnlyOne = (environment: Environment): string => {
   const [only, ...others] = environment.advisors();
   if (only === undefined) {
-    throw problem(
-      'authorization_required',
-      `Nobody has authorized "${environment.name}" yet: open the environment and authorize an advisor.`,
-    );
+    throw refuse('authorization_required', 'nobody_authorized', { environment: environment.name });
   }
   if (others.length > 0) {
-    throw problem(
-      'invalid_input',
-      'This environment serves several advisors: say whose text this is in msg.advisor or in the node.',
-    );
+    throw invalid('several_advisors');
   }
   return only;
 };
@@ -35,14 +29,14 @@ export const whoseAdvisor = (
   const isChosen = chosen.type !== 'str' || asKey(chosen.value) !== undefined;
   const given = isChosen ? asKey(value) : asKey(msg.advisor);
   if (isChosen && given === undefined) {
-    throw problem('invalid_input', `The advisor is to come from ${chosen.where}, and there is none there.`);
+    throw invalid('advisor_empty', { where: chosen.where });
   }
   const advisor = given ?? theOnlyOne(environment);
   if (environment.advisorState(advisor) !== 'authorized') {
-    throw problem(
-      'authorization_required',
-      `The advisor "${advisor}" has to authorize "${environment.name}": open the environment and authorize.`,
-    );
+    throw refuse('authorization_required', 'advisor_unauthorized', {
+      advisor,
+      environment: environment.name,
+    });
   }
   return advisor;
 };

@@ -1,4 +1,4 @@
-import { problem } from '../service/problems';
+import { invalid } from './messages';
 import { isRecord, type Message, type Red, type RunningNode } from './red';
 import type { Field, NodeSpec } from './spec';
 
@@ -10,12 +10,10 @@ type TypedField = Extract<Field, { kind: 'typed' }>;
 const simpleName = /^[A-Za-z_$][\w$]*$/;
 
 const unreadable = (field: string, cause: unknown) =>
-  problem(
-    'invalid_input',
-    `The property "${field}" could not be read: ${cause instanceof Error ? cause.message : String(cause)}. Open the node and correct it.`,
-    {},
-    cause,
-  );
+  invalid('property_unreadable', {
+    field,
+    reason: cause instanceof Error ? cause.message : String(cause),
+  });
 
 const constant = (field: string, make: () => unknown): Getter => {
   let value: unknown;
@@ -75,7 +73,8 @@ const fromContext = (
     });
 };
 
-const compile = (RED: Red, node: RunningNode, field: string, value: unknown, type: string): Getter => {
+/** How to read a value of this type, made ready once. */
+export const compile = (RED: Red, node: RunningNode, field: string, value: unknown, type: string): Getter => {
   const text = typeof value === 'string' ? value : String(value ?? '');
   switch (type) {
     case 'msg':
@@ -146,6 +145,10 @@ export const plain = <T extends string | number | boolean>(
   if (typeof fallback === 'boolean') return (given === true || given === 'true') as T;
   return given as T;
 };
+
+/** The message property a source reads from: a list there need not be copied for each of its outcomes. */
+export const sharedBy = ({ type, value }: Source): string | undefined =>
+  type === 'msg' ? /^[\w$]+/.exec(String(value))?.[0] : undefined;
 
 /** Values of several sources for one message; a promise only when one of them is. */
 export const readAll = (

@@ -1,11 +1,12 @@
-import { problem } from '../service/problems';
 import { whoseAdvisor } from './advisor';
 import type { Environment } from './environment';
 import { plain, source, type Source } from './fields';
 import { Job } from './job';
+import { refuse } from './messages';
 import { createExit, type Exit } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 import type { NodeSpec } from './spec';
+import { atNextStart } from './started';
 import { createStatus, type Look, type Status } from './status';
 import { wordsOf, type Words } from './words';
 
@@ -22,6 +23,12 @@ export interface Tools {
   environment(): Environment;
   advisor(environment: Environment, value: unknown, msg: Message): string;
   readonly advisorSource: Source;
+  /** What is waiting or on record would not outlive the process: every status says so. */
+  markUnsaved(): void;
+  /** Runs once all nodes of the flows are there to be sent to. */
+  whenStarted(task: () => void): void;
+  /** Parts of a message that could not be kept on disk are gone: said once per node. */
+  warnOfDropped(): void;
   /** A job that goes on without the input that began it: after a restart, its `done` is gone. */
   resumed(msg: Message): Job;
 }
@@ -52,10 +59,21 @@ export const flowNode = (
 ): void => {
   const words = wordsOf(RED);
   const environment = environmentOf(RED, config.environment);
-  const status = createStatus(node, () =>
-    environment?.service === 'simulator' ? `${words.say('status.sim')} ` : '',
-  );
-  const exit = createExit(RED, node, (why) => why.message);
+  let isUnsaved = false;
+  const status = createStatus(node, () => {
+    const marks = [
+      ...(environment?.service === 'simulator' ? [words.say('status.sim')] : []),
+      ...(isUnsaved ? [words.say('status.unsaved')] : []),
+      '',
+    ];
+    return marks.join(' ');
+  });
+  let hasWarned = false;
+  let forgetStart = (): void => undefined;
+  const started = new Promise<void>((resolve) => {
+    forgetStart = atNextStart(RED, resolve);
+  });
+  const exit = createExit(RED, node, words.problem);
   const advisorSource = source(RED, node, spec, config, 'advisor');
 
   const handler = start({
@@ -69,12 +87,19 @@ export const flowNode = (
     plain: (name) => plain(spec, config, name),
     environment() {
       if (environment) return environment;
-      throw problem(
-        'not_configured',
-        'This node has no environment, or a disabled one: open it and choose an environment.',
-      );
+      throw refuse('not_configured', 'no_environment');
     },
     advisor: (from, value, msg) => whoseAdvisor(from, advisorSource, value, msg),
+    markUnsaved() {
+      isUnsaved = true;
+    },
+    whenStarted(task) {
+      void started.then(task);
+    },
+    warnOfDropped() {
+      if (!hasWarned) node.warn(words.say('warning.dropped'));
+      hasWarned = true;
+    },
     resumed: (msg) => new Job(RED, node, exit, msg, undefined),
   });
 
@@ -98,6 +123,7 @@ export const flowNode = (
 
   node.on('close', (closed: () => void) => {
     status.close();
+    forgetStart();
     (handler.close?.() ?? Promise.resolve()).then(closed, (fault: unknown) => {
       node.warn(`closing: ${String(fault)}`);
       closed();

@@ -1,4 +1,5 @@
-import { problem, ServiceError, type Problem } from '../service/problems';
+import { ServiceError, type Problem } from '../service/problems';
+import { refuse } from './messages';
 import type { Message, Red, RunningNode } from './red';
 
 /** How one recipient (contact, group, item) leaves the node. */
@@ -8,6 +9,8 @@ export interface Outcome {
   readonly payload?: unknown;
   /** Message fields this outcome writes. */
   readonly set?: Readonly<Record<string, unknown>>;
+  /** Fields for the third output alone. */
+  readonly carry?: Readonly<Record<string, unknown>>;
   /** Why, on the second output; on the third, what it becomes when nobody is wired there. */
   readonly problem?: Problem;
   /** It may have been told before the process was killed. */
@@ -30,8 +33,8 @@ export const failure = (why: Problem, set?: Outcome['set']): Outcome => ({
 /** Whatever was thrown, as the problem that goes into `msg.error`. */
 export const problemOf = (thrown: unknown): Problem => {
   if (thrown instanceof ServiceError) return thrown.problem;
-  const said = thrown instanceof Error ? thrown.message : String(thrown);
-  return problem('internal_error', `This node met an unexpected fault (${said}): please report it.`).problem;
+  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  return refuse('internal_error', 'unexpected', { reason }).problem;
 };
 
 /** The error for Catch and the log: our code, and the whole `msg.error` as its cause. */
@@ -68,6 +71,7 @@ export const createExit = (RED: Red, node: RunningNode, translate: (why: Problem
       if (outcome.repeated) msg.repeated = true;
       if (outcome.port !== 1 && (outcome.port === 0 || isWired(2))) {
         msg.payload = outcome.payload;
+        Object.assign(msg, outcome.carry);
         if ('error' in msg) delete msg.error;
         send(msg, outcome.port);
         return undefined;

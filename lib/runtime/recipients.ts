@@ -1,4 +1,6 @@
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
+import type { ServiceError } from '../service/problems';
+import { invalid } from './messages';
 import { isRecord } from './red';
 
 /** The contract's pattern; here as well as in the schemas, because those load zod. */
@@ -49,16 +51,13 @@ export const recipientsOf = (
 };
 
 /** What to tell the user about a value that is not a number we may text. */
-export const notANumber = (given: unknown, country: string): string => {
-  if (given === undefined || given === null || given === '')
-    return 'There is no phone number: put one there.';
-  if (typeof given !== 'string' && typeof given !== 'number') {
-    return 'A phone number must be a text such as +12025550123; a list may hold numbers or objects with a phone.';
-  }
-  if (String(given).trim().startsWith('+')) {
-    return 'The phone number is not in E.164 format: write a plus sign and 8 to 15 digits, without spaces.';
-  }
-  return country === ''
-    ? 'Write the phone number with + and its country code, or set the country in the environment.'
-    : `The phone number is not a possible number in ${country}: write it with + and its country code.`;
+export const notANumber = (given: unknown, country: string): ServiceError => {
+  if (given === undefined || given === null || given === '') return invalid('phone_missing');
+  if (typeof given !== 'string' && typeof given !== 'number') return invalid('phone_kind');
+  if (String(given).trim().startsWith('+')) return invalid('phone_format');
+  return country === '' ? invalid('phone_country') : invalid('phone_impossible', { country });
 };
+
+/** What to tell the user about a value that is neither a number nor a list of them. */
+export const noRecipients = (value: unknown, where: string): ServiceError =>
+  invalid(Array.isArray(value) ? 'phones_empty' : 'phones_kind', { where });

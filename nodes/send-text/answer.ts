@@ -1,5 +1,5 @@
-import { problem } from '../../lib/service/problems';
 import type { ResponseOf } from '../../lib/service/endpoints';
+import { refuse } from '../../lib/runtime/messages';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
 
 export interface Asked {
@@ -17,30 +17,9 @@ export const outcomeOf = (result: ResponseOf<'sendMessage'>, asked: Asked): Outc
     return { port: 0, payload: { messageId, memberId, scheduled: asked.scheduled, attempts } };
   }
   const [reason] = result.failures;
-  if (reason === undefined) {
-    return failure(
-      problem(
-        'invalid_response',
-        'The service named neither a success nor a failure: look in the texting app whether the text was sent.',
-        { attempts },
-      ).problem,
-    );
-  }
-  if (asked.isConsentMissing(result)) {
-    return {
-      port: 2,
-      payload: { reason },
-      problem: problem(
-        'consent_required',
-        'This person has not consented to texts: request consent, then send again.',
-        { detail: reason, attempts },
-      ).problem,
-    };
-  }
-  return failure(
-    problem('rejected', 'The service refused this recipient: see "detail" for its reason.', {
-      detail: reason,
-      attempts,
-    }).problem,
-  );
+  if (reason === undefined)
+    return failure(refuse('invalid_response', 'no_outcome', {}, { attempts }).problem);
+  const code = asked.isConsentMissing(result) ? 'consent_required' : 'rejected';
+  const why = refuse(code, code, {}, { detail: reason, attempts }).problem;
+  return code === 'rejected' ? failure(why) : { port: 2, payload: { reason }, problem: why };
 };

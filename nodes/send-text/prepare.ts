@@ -1,6 +1,7 @@
-import { problem, type Problem } from '../../lib/service/problems';
+import { ServiceError, type Problem } from '../../lib/service/problems';
 import type { Source } from '../../lib/runtime/fields';
-import { notANumber, recipientsOf, type Recipient } from '../../lib/runtime/recipients';
+import { invalid } from '../../lib/runtime/messages';
+import { noRecipients, notANumber, recipientsOf, type Recipient } from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
 import { compileTemplate, type Filled } from '../../lib/runtime/template';
 
@@ -12,28 +13,26 @@ export interface Text {
   readonly recipient?: Record<string, unknown>;
   /** The same number and text stand earlier in this list: sent once, told twice. */
   readonly duplicateOf?: number;
+  /** It came back with consent, but its original is the one that is sent. */
+  readonly sentAs?: number;
   readonly wrong?: Problem;
 }
 
 /** Gives each recipient its text: its own, else the literal filled in, else the one of the message. */
 export type TextOf = (recipient: Recipient, msg: Message, value: unknown) => string;
 
-const invalid = (message: string) => problem('invalid_input', message);
-
 const asText = (value: unknown): string | undefined => {
   const text = typeof value === 'number' ? String(value) : value;
   return typeof text === 'string' && text.trim() !== '' ? text : undefined;
 };
 
-const whyNoText = (source: Source, value: unknown, msg: Message): string => {
-  if (source.type === 'str') return 'The text is empty: write one in the node.';
-  const noText = value === undefined || value === null || value === '';
-  if (noText && source.where === 'msg.text' && asText(msg.payload) !== undefined) {
-    return 'msg.text is missing, but msg.payload holds a text: choose msg.payload as the text in the node.';
+const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
+  if (source.type === 'str') return invalid('text_literal_empty');
+  const isEmpty = value === undefined || value === null || value === '';
+  if (isEmpty && source.where === 'msg.text' && asText(msg.payload) !== undefined) {
+    return invalid('text_in_payload');
   }
-  if (noText)
-    return `There is no text in ${source.where}: put one there, or choose another place in the node.`;
-  return `What is in ${source.where} is not a text with at least one letter: give it a text.`;
+  return invalid(isEmpty ? 'text_missing' : 'text_kind', { where: source.where });
 };
 
 export const textOf = (source: Source): TextOf => {
@@ -41,20 +40,18 @@ export const textOf = (source: Source): TextOf => {
   return ({ record }, msg, value) => {
     if (record && 'text' in record) {
       const own = asText(record.text);
-      if (own === undefined) throw invalid("This recipient's own text is empty: fill it in or leave it out.");
+      if (own === undefined) throw invalid('text_own_empty');
       return own;
     }
     const filled: Filled | undefined = literal?.(record, msg);
-    if (filled && 'missing' in filled) {
-      throw invalid(`There is no "${filled.missing}" to fill into the text: give each recipient one.`);
-    }
+    if (filled && 'missing' in filled) throw invalid('placeholder_missing', { field: filled.missing });
     const text = asText(filled ? filled.text : value);
-    if (text === undefined) throw invalid(whyNoText(source, value, msg));
+    if (text === undefined) throw noText(source, value, msg);
     return text;
   };
 };
 
-const refuse = (index: number, recipient: Recipient, wrong: Problem): Text => ({
+const wrongText = (index: number, recipient: Recipient, wrong: Problem): Text => ({
   index,
   ...(recipient.phone !== undefined && { phone: recipient.phone }),
   ...(recipient.record && { recipient: recipient.record }),
@@ -69,24 +66,19 @@ export const prepareTexts = (
   give: (recipient: Recipient) => string,
 ): { readonly list: boolean; readonly texts: readonly Text[] } => {
   const found = recipientsOf(phones, country);
-  if (!found) {
-    throw invalid(
-      Array.isArray(phones)
-        ? `The list in ${where} is empty: give it at least one number.`
-        : `${where} must hold a phone number or a list of them.`,
-    );
-  }
+  if (!found) throw noRecipients(phones, where);
   const seen = new Map<string, number>();
   const texts = found.recipients.map((recipient, index): Text => {
     const { phone, record } = recipient;
     if (phone === undefined) {
-      return refuse(index, recipient, invalid(notANumber(recipient.given, country)).problem);
+      return wrongText(index, recipient, notANumber(recipient.given, country).problem);
     }
     let text: string;
     try {
       text = give(recipient);
     } catch (thrown) {
-      return refuse(index, recipient, (thrown as ReturnType<typeof invalid>).problem);
+      if (!(thrown instanceof ServiceError)) throw thrown;
+      return wrongText(index, recipient, thrown.problem);
     }
     const key = `${phone} ${text}`;
     const original = seen.get(key);

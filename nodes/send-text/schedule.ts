@@ -1,4 +1,4 @@
-import { problem } from '../../lib/service/problems';
+import { invalid } from '../../lib/runtime/messages';
 
 export interface Delivery {
   readonly scheduleDelivery: true;
@@ -18,21 +18,10 @@ const isEmpty = (value: unknown): boolean => value === undefined || value === nu
 /** The schedule fields as they go over the wire. The input is epoch milliseconds, an ISO string or a Date. */
 export const deliveryOf = (date: unknown, frequency: unknown, unit: 'ms' | 's', now: number): Delivery => {
   const at = epoch(date);
-  if (!Number.isFinite(at)) {
-    throw problem(
-      'invalid_input',
-      isEmpty(date)
-        ? 'There is no delivery date: give epoch milliseconds, an ISO date or a Date.'
-        : 'The delivery date cannot be read: give epoch milliseconds, an ISO date or a Date.',
-    );
-  }
-  if (at <= now) {
-    throw problem('invalid_input', 'The delivery date is in the past: choose a later one, or send now.');
-  }
+  if (!Number.isFinite(at)) throw invalid(isEmpty(date) ? 'date_missing' : 'date_unreadable');
+  if (at <= now) throw invalid('date_past');
   const often = isEmpty(frequency) ? undefined : Number(frequency);
-  if (often !== undefined && !Number.isInteger(often)) {
-    throw problem('invalid_input', 'The frequency must be a whole number: correct it, or leave it empty.');
-  }
+  if (often !== undefined && !Number.isInteger(often)) throw invalid('frequency_kind');
   return {
     scheduleDelivery: true,
     deliveryDate: unit === 's' ? Math.round(at / 1000) : at,

@@ -1,0 +1,90 @@
+import { fill, type MessageValues } from '../service/messages';
+import { isRetryable, ServiceError, type Code, type Problem } from '../service/problems';
+
+/** Every sentence the nodes say of their own accord, by key; those about answers are in lib/service. */
+export const messages = {
+  property_unreadable: 'The property {field} could not be read ({reason}): open the node and correct it.',
+  no_environment: 'This node has no environment, or a disabled one: open it and choose an environment.',
+  nobody_authorized:
+    'Nobody has authorized "{environment}" yet: open the environment and authorize an advisor.',
+  several_advisors:
+    'This environment serves several advisors: say which one in msg.advisor or in the node, for none is guessed.',
+  advisor_empty:
+    'The advisor is to come from {where}, and there is none there: put the key of an advisor there.',
+  advisor_unauthorized:
+    'The advisor "{advisor}" has to authorize "{environment}": open the environment and authorize.',
+  unexpected: 'This node met an unexpected fault ({reason}): please report it.',
+  phone_missing: 'There is no phone number: put one there.',
+  phone_kind:
+    'A phone number must be a text such as +12025550123; a list may hold numbers, or objects with a phone.',
+  phone_format:
+    'The phone number is not in E.164 format: write a plus sign and 8 to 15 digits, without spaces.',
+  phone_country:
+    'The phone number has no country code: write it with +, or set the country in the environment.',
+  phone_impossible:
+    'The phone number is not a possible one in {country}: write it with + and its country code.',
+  phones_empty: 'The list in {where} is empty: give it at least one number.',
+  phones_kind: 'There is no phone number or list of them in {where}: put one there.',
+  text_literal_empty: 'The text is empty: write one in the node.',
+  text_in_payload:
+    'msg.text is missing, but msg.payload holds a text: choose msg.payload as the text in the node.',
+  text_missing: 'There is no text in {where}: put one there, or choose another place in the node.',
+  text_kind: 'What is in {where} is not a text with at least one letter: give it a text.',
+  text_own_empty: "This recipient's own text is empty: fill it in, or leave it out.",
+  placeholder_missing: 'There is no "{field}" to fill into the text: give each recipient one.',
+  date_missing: 'There is no delivery date: give epoch milliseconds, an ISO date or a Date.',
+  date_unreadable: 'The delivery date cannot be read: give epoch milliseconds, an ISO date or a Date.',
+  date_past: 'The delivery date is in the past: choose a later one, or send now.',
+  frequency_kind: 'The frequency must be a whole number: correct it, or leave it empty.',
+  no_outcome:
+    'The service named neither a success nor a failure: look in the texting app whether this was carried out.',
+  consent_required: 'This person has not consented to texts: request consent, then send again.',
+  rejected: 'The service refused this recipient: its reason is in "detail".',
+  cancelled: 'This was cancelled by msg.reset before it was sent: send it again if it is still wanted.',
+  stale:
+    'This waited too long over a restart and was not sent: send it again if it is still wanted, or raise "resume within" in the environment.',
+  unknown_after_restart:
+    'The runtime stopped while this was being sent, so it may or may not have been carried out: check before you repeat it.',
+  cancelled_by_close:
+    'The node was stopped by a deploy or a shutdown before this was carried out: send it again if it is still wanted.',
+  id_missing: 'There is no id in {where}: put one there, or choose another place in the node.',
+  id_kind: 'What is in {where} is not an id: give it a whole number, or a text of digits.',
+  list_empty: 'The list in {where} is empty: give it at least one entry.',
+  operation_unknown: 'This node does not know the operation "{operation}": open it and choose another.',
+  page_range: 'The page must be a whole number of 1 or more: open the node and correct it.',
+  page_size_range: 'The page size must be a whole number from 1 to 200: open the node and correct it.',
+  page_repeated:
+    'The service gave the same records again when asked for page {page}: check the name it has for the page number, under "names" in the environment.',
+  contact_kind: 'There is no contact in {where}: put an object with fields such as firstName there.',
+  contact_empty: 'None of the fields of a contact is filled in: give at least one, such as firstName.',
+  contact_id_in_list: 'This contact of the list has no contactId of its own: give each one the id it has.',
+  field_text: 'The field "{field}" must be a text: correct it, or leave it out.',
+  field_number: 'The field "{field}" must be a number: correct it, or leave it out.',
+  group_kind: 'There is no group in {where}: put a name there, or an object with a name.',
+  group_unnamed: 'The group has neither a name nor an external id: give it a name.',
+  group_missing: 'No group is named in {where}: put the id or the name of a group there.',
+  group_value: 'What is in {where} is not a group: give the id or the name of one.',
+  group_delete_id: 'A group is deleted by its id only, so that no other is hit: put its id in {where}.',
+  group_unknown: 'This advisor has no group named "{name}": check the name, or create the group first.',
+  group_ambiguous: 'Several groups are named "{name}" (ids {ids}): give the id of the one you mean.',
+  search_kind:
+    'What is in {where} is not a search text: put a text there, or leave it empty to find everything.',
+  search_long: 'The search text has {length} characters: shorten it to {longest} at most.',
+} as const;
+
+export type MessageKey = keyof typeof messages;
+
+/** An error with a sentence of the table. */
+export const refuse = (
+  code: Code,
+  key: MessageKey,
+  values: MessageValues = {},
+  more: Partial<Problem> = {},
+): ServiceError =>
+  new ServiceError(
+    { message: fill(messages[key], values), code, retryable: isRetryable(code), attempts: 0, ...more },
+    { wording: { key, values } },
+  );
+
+export const invalid = (key: MessageKey, values: MessageValues = {}): ServiceError =>
+  refuse('invalid_input', key, values);

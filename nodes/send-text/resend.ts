@@ -1,0 +1,21 @@
+import { isRecord, type Message } from '../../lib/runtime/red';
+
+/** What a message that lacked consent carries on its way round the loop, for the send node it came from. */
+export interface Resend {
+  readonly node: string;
+  readonly phone: string;
+  readonly text: string;
+  readonly advisor: string;
+  /** It was a duplicate when it left, and is one when it comes back: its original is the one that is sent. */
+  readonly duplicateOf?: number;
+}
+
+/** Takes the order to send again off the message, when it is meant for this node. */
+export const takeResend = (msg: Message, node: string): Resend | undefined => {
+  const { resend } = msg;
+  if (!isRecord(resend) || resend.node !== node) return undefined;
+  const { phone, text, advisor } = resend;
+  if (typeof phone !== 'string' || typeof text !== 'string' || typeof advisor !== 'string') return undefined;
+  delete msg.resend;
+  return resend as unknown as Resend;
+};
