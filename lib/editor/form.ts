@@ -54,8 +54,12 @@ const showProblem = (root: JQuery, control: Control, field: Field, sentence: str
   box.attr('aria-invalid', String(sentence !== undefined));
 };
 
-const describe = (control: Control): void => {
+/** Where the sentence about a field will stand, and what a screen reader reads with it. */
+const describe = (root: JQuery, control: Control, field: Field): void => {
   const id = control.input.attr('id') ?? '';
+  root
+    .find(`[data-field="${field.name}"]`)
+    .append($('<span>', { class: 'advisor-error', id: `${id}-error`, role: 'status' }));
   control.input.attr('aria-describedby', `${id}-hint ${id}-error`);
 };
 
@@ -103,9 +107,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
   };
 
   forms.set(node.id, form);
-  controls.forEach(({ control }) => {
-    describe(control);
-  });
+  for (const { field, control } of controls) describe(root, control, field);
   own.opened?.(form);
   root.on('input change keyup paste', refresh);
   refresh();

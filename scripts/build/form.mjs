@@ -86,7 +86,7 @@ export const formOf = (spec, said) => {
 
   const row = (field) => {
     const id = idOf(field);
-    const after = `${optional('unit', field, id)}${optional('hint', field, id)}<span class="advisor-error" id="${id}-error" role="status"></span>`;
+    const after = `${optional('unit', field, id)}${optional('hint', field, id)}`;
     if (field.kind === 'flag') {
       return `<div class="form-row advisor-flag" data-field="${field.name}"><input type="checkbox" id="${id}">${label(field, id)}${after}</div>`;
     }

@@ -29,9 +29,7 @@ const literal = (value) =>
 const unchecked = ['flag', 'ticks', 'rows', 'choice'];
 
 const defaultOf = (field) => {
-  const validate = unchecked.includes(field.kind)
-    ? ''
-    : `, validate: function (value, options) { return AdvisorTexting.check(this, spec, '${field.name}', value); }`;
+  const validate = unchecked.includes(field.kind) ? '' : `, validate: check('${field.name}')`;
   switch (field.kind) {
     case 'credential':
       return [];
@@ -101,6 +99,9 @@ export const htmlOf = async (name, spec, said) => {
   return `${shared}<script type="text/javascript">
 (function () {
 var spec = ${specForEditor(spec)};
+var check = function (name) {
+  return function (value, options) { return AdvisorTexting.check(this, spec, name, value); };
+};
 ${own}
 ${registration(spec)}
 })();

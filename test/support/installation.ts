@@ -1,0 +1,146 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join, resolve } from 'node:path';
+
+export const root = resolve(__dirname, '..', '..');
+const packageName = '@advisor-texting/node-red';
+const cache = join(tmpdir(), 'advisor-texting-test');
+
+/** The machine's own Node and not the one in node_modules, which npm puts first on the path. */
+const ownNode = (): string => {
+  const given = process.env['npm_node_execpath'];
+  if (given !== undefined && !given.includes('node_modules')) return given;
+  const found = (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .filter((folder) => !folder.includes('node_modules'))
+    .map((folder) => join(folder, process.platform === 'win32' ? 'node.exe' : 'node'))
+    .find((path) => existsSync(path));
+  return found ?? process.execPath;
+};
+
+export type Version = 4 | 5;
+
+/** Node-RED 5 needs a newer Node than some machines have: it runs on the one in node_modules. */
+export const commandOf = (version: Version): { node: string; script: string } =>
+  version === 4
+    ? { node: ownNode(), script: join(root, 'node_modules', 'node-red-4', 'red.js') }
+    : {
+        node: join(root, 'node_modules', '.bin', 'node'),
+        script: join(root, 'node_modules', 'node-red', 'red.js'),
+      };
+
+export const npm = (args: readonly string[], cwd: string): string => {
+  const script = process.env['npm_execpath'];
+  const [command, first] = script === undefined ? ['npm', []] : [process.execPath, [script]];
+  return execFileSync(command, [...first, ...args], {
+    cwd,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+};
+
+const packed = ['dist', 'examples', 'docs', 'package.json', 'README.md', 'CHANGELOG.md', 'LICENSE'];
+
+const filesUnder = (path: string): string[] => {
+  if (!existsSync(path)) return [];
+  const entries = readdirSync(resolve(path, '..'), { withFileTypes: true });
+  if (entries.some((entry) => entry.isFile() && join(entry.parentPath, entry.name) === path)) return [path];
+  return readdirSync(path, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+};
+
+const digest = (parts: readonly (string | Buffer)[]): string => {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part).update('\0');
+  return hash.digest('hex').slice(0, 16);
+};
+
+/** Makes `path` by filling a folder beside it and renaming it, so that nobody ever sees half of it. */
+const once = (path: string, fill: (folder: string) => void): string => {
+  if (existsSync(path)) return path;
+  mkdirSync(cache, { recursive: true });
+  const folder = mkdtempSync(join(cache, 'making-'));
+  fill(folder);
+  try {
+    renameSync(folder, path);
+  } catch (fault) {
+    rmSync(folder, { recursive: true, force: true });
+    if (!existsSync(path)) throw fault;
+  }
+  return path;
+};
+
+let built = process.env['ADVISOR_TEXTING_BUILT'] === '1';
+
+/** The package as npm would publish it, packed once for as long as its files stay the same. */
+export const tarball = (): string => {
+  if (!built)
+    execFileSync(process.execPath, [join(root, 'scripts', 'build.mjs')], { cwd: root, stdio: 'pipe' });
+  built = true;
+  const files = packed.flatMap((name) => filesUnder(join(root, name)));
+  const key = digest(files.flatMap((file) => [file, readFileSync(file)]));
+  const folder = once(join(cache, `packed-${key}`), (making) => {
+    npm(['pack', '--ignore-scripts', '--pack-destination', making], root);
+  });
+  const name = readdirSync(folder).find((file) => file.endsWith('.tgz'));
+  if (name === undefined) throw new Error(`npm pack has left no tarball in ${folder}.`);
+  return join(folder, name);
+};
+
+export const install = (userDir: string, file: string): void => {
+  npm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', file], userDir);
+};
+
+/** A user directory with the package installed, to be copied. Only new dependencies need npm again. */
+const template = (): string => {
+  const file = tarball();
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+  const base = once(join(cache, `installed-${digest([JSON.stringify(dependencies)])}`), (making) => {
+    install(making, file);
+  });
+  return once(join(cache, `user-${digest([file])}`), (making) => {
+    copy(base, making);
+    const inside = join(making, 'node_modules', ...packageName.split('/'));
+    rmSync(inside, { recursive: true });
+    mkdirSync(inside);
+    execFileSync('tar', ['-xzf', file, '-C', inside, '--strip-components=1']);
+  });
+};
+
+/** Hard links where the system has them: a directory full of modules in no time. */
+const copy = (from: string, to: string): void => {
+  try {
+    execFileSync('cp', ['-al', `${from}/.`, to], { stdio: 'ignore' });
+  } catch {
+    cpSync(from, to, { recursive: true });
+  }
+};
+
+/** A fresh user directory with the package installed and the tests' own node beside it. */
+export const freshUserDir = (): string => {
+  const userDir = mkdtempSync(join(tmpdir(), 'advisor-texting-user-'));
+  copy(template(), userDir);
+  addTestPort(userDir);
+  return userDir;
+};
+
+export const addTestPort = (userDir: string): void => {
+  mkdirSync(join(userDir, 'nodes'), { recursive: true });
+  for (const file of ['test-port.js', 'test-port.html'])
+    cpSync(join(__dirname, file), join(userDir, 'nodes', file));
+};

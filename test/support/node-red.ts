@@ -1,0 +1,91 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freshUserDir } from './installation';
+import { type FlowNode, freePort, type RedOptions, RedProcess } from './red-process';
+
+export type { FlowNode, Message, RedOptions } from './red-process';
+export type DeployType = 'full' | 'nodes' | 'flows' | 'reload';
+
+export interface Answer {
+  readonly status: number;
+  readonly text: string;
+  readonly json: unknown;
+}
+
+/** A real Node-RED in its own process, with the packed package installed, and its admin API. */
+export class RealRed extends RedProcess {
+  /** The login, once there is one. */
+  token: string | undefined;
+
+  static async start(options: RedOptions): Promise<RealRed> {
+    const red = new RealRed(options, options.userDir ?? freshUserDir(), await freePort());
+    if (options.flows) writeFileSync(join(red.userDir, 'flows.json'), JSON.stringify(options.flows));
+    red.writeSettings();
+    await red.run();
+    return red;
+  }
+
+  /** Where the admin API is, without a slash at the end. */
+  get adminUrl(): string {
+    const path = this.options.settings?.['httpAdminRoot'];
+    return `${this.url}${typeof path === 'string' && path !== '/' ? path.replace(/\/$/, '') : ''}`;
+  }
+
+  /** The admin API; `path` without a slash in front. */
+  async request(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Answer> {
+    const response = await fetch(`${this.adminUrl}/${path}`, {
+      method,
+      redirect: 'manual',
+      headers: {
+        accept: 'application/json',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(this.token === undefined ? {} : { authorization: `Bearer ${this.token}` }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json') === true;
+    return { status: response.status, text, json: isJson && text !== '' ? JSON.parse(text) : undefined };
+  }
+
+  /** With adminAuth: later requests carry the login. */
+  async login(username: string, password: string): Promise<void> {
+    const answer = await this.request('POST', 'auth/token', {
+      client_id: 'node-red-admin',
+      grant_type: 'password',
+      scope: '*',
+      username,
+      password,
+    });
+    if (answer.status !== 200) throw new Error(`The login was answered with ${answer.status.toString()}.`);
+    this.token = (answer.json as { access_token: string }).access_token;
+  }
+
+  async flows(): Promise<FlowNode[]> {
+    return (await this.request('GET', 'flows')).json as FlowNode[];
+  }
+
+  /** Credentials travel as `credentials` on a node. Resolves when the flows run. */
+  async deploy(flows: readonly FlowNode[], type: DeployType = 'full'): Promise<void> {
+    const from = this.lines.length;
+    const answer = await this.request('POST', 'flows', type === 'reload' ? undefined : flows, {
+      'Node-RED-Deployment-Type': type,
+    });
+    if (answer.status >= 300)
+      throw new Error(`The deploy was answered with ${answer.status.toString()}: ${answer.text}`);
+    await this.logged(/Started (modified )?(flows|nodes)|Waiting for missing|Updated flows/, { from });
+  }
+
+  async inject(id: string): Promise<void> {
+    const answer = await this.request('POST', `inject/${id}`, {});
+    if (answer.status !== 200) throw new Error(`The inject was answered with ${answer.status.toString()}.`);
+  }
+}
+
+export const startRed = (options: RedOptions): Promise<RealRed> => RealRed.start(options);
