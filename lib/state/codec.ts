@@ -1,8 +1,8 @@
 import { deserialize, serialize } from 'node:v8';
 
+/** The letter J, then JSON; the letter S, then what V8 makes of it. */
 const json = 0x4a;
 const structured = 0x53;
-const jsonHead = Buffer.from([json]);
 const structuredHead = Buffer.from([structured]);
 
 /** A tree with more values than this is cheaper to hand to V8 than to look through first. */
@@ -33,7 +33,7 @@ const survivesJson = (value: unknown): boolean => {
  */
 export const encode = (value: unknown): Buffer =>
   survivesJson(value)
-    ? Buffer.concat([jsonHead, Buffer.from(JSON.stringify(value))])
+    ? Buffer.from(`J${JSON.stringify(value)}`)
     : Buffer.concat([structuredHead, serialize(value)]);
 
 export const decode = (bytes: Buffer): unknown => {
