@@ -10,7 +10,7 @@ const types = {
   DownloadContent: true,
 } as const satisfies Record<(typeof contentTypes)[number], true>;
 
-const longest: typeof searchTextLimit = 150;
+export const longestSearch: typeof searchTextLimit = 150;
 
 export const spec: NodeSpec = {
   type: 'advisor-content',
@@ -27,7 +27,7 @@ export const spec: NodeSpec = {
       types: ['msg', 'str', 'flow', 'global', 'env', 'jsonata'],
       default: 'payload',
       defaultType: 'msg',
-      longest,
+      longest: longestSearch,
     },
     { kind: 'choice', name: 'contentType', options: Object.keys(types), default: 'All' },
     ...searchFields(),

@@ -1,0 +1,58 @@
+import { invalid } from './messages';
+import type { Tools } from './flow-node';
+
+/** The fields of a resource that the service takes, each with the kind of value it has. */
+export type FieldKinds = Readonly<Record<string, 'str' | 'num'>>;
+
+const asText = (value: unknown): string | undefined => {
+  if (typeof value === 'number' && Number.isFinite(value)) return String(value);
+  return typeof value === 'string' ? value : undefined;
+};
+
+const asNumber = (value: unknown): number | undefined => {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
+};
+
+const isEmpty = (value: unknown, kind: 'str' | 'num'): boolean =>
+  value === undefined || value === null || (kind === 'num' && value === '');
+
+/** Only the fields given, as the service wants them. An empty text is a value; null says that there is none. */
+export const fieldsGiven = <K extends FieldKinds>(
+  record: Readonly<Record<string, unknown>>,
+  kinds: K,
+): { [P in keyof K]?: K[P] extends 'num' ? number : string } => {
+  const given: Record<string, string | number> = {};
+  for (const [field, kind] of Object.entries(kinds)) {
+    const value = Object.hasOwn(record, field) ? record[field] : undefined;
+    if (isEmpty(value, kind)) continue;
+    const fitting = kind === 'num' ? asNumber(value) : asText(value);
+    if (fitting === undefined) throw invalid(kind === 'num' ? 'field_number' : 'field_text', { field });
+    given[field] = fitting;
+  }
+  return given as { [P in keyof K]?: K[P] extends 'num' ? number : string };
+};
+
+/** Enough to help with a wrong spelling; a flow that invents names must not fill the memory with them. */
+const mostNames = 100;
+
+/** Names, once each, the fields that the service does not know: ten thousand contacts make one warning. */
+export const unknownFields = (
+  tools: Tools,
+  known: Readonly<Record<string, unknown>>,
+): ((records: readonly unknown[]) => void) => {
+  const named = new Set<string>();
+  return (records) => {
+    const found: string[] = [];
+    for (const record of records) {
+      if (typeof record !== 'object' || record === null) continue;
+      for (const field of Object.keys(record)) {
+        if (Object.hasOwn(known, field) || named.has(field) || named.size >= mostNames) continue;
+        named.add(field);
+        found.push(field);
+      }
+    }
+    if (found.length === 0) return;
+    tools.node.warn(tools.words.say('warning.unknownFields', { fields: found.join(', ') }));
+  };
+};

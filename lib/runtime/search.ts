@@ -1,0 +1,152 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { wholeId } from './ids';
+import { invalid, refuse } from './messages';
+import { pageCountOf, pagesOf, Seen, totalOf, type Fetch, type Page } from './paging';
+import type { Tools } from './flow-node';
+import type { Task } from './task';
+
+/** How a search pages and what it emits, as the user set it. */
+export interface SearchSettings {
+  readonly page: number;
+  readonly pageSize: number;
+  readonly all: boolean;
+  readonly emit: 'page' | 'item';
+}
+
+export interface Search<T> {
+  readonly fetch: Fetch<Page<T>>;
+  /** What tells one record from another; undefined when it has nothing of the kind. */
+  idOf(item: T): number | string | undefined;
+  /** Message fields that go with an item. */
+  set?(item: T): Readonly<Record<string, unknown>>;
+}
+
+export const searchSettings = (tools: Tools): SearchSettings => ({
+  page: tools.plain('page'),
+  pageSize: tools.plain('pageSize'),
+  all: tools.plain('all'),
+  emit: tools.plain('emit'),
+});
+
+/** A `set` that names the id of an item for the nodes after this one. */
+export const idAs =
+  <K extends string>(name: K) =>
+  (item: { readonly [P in K]?: number | null | undefined }): Record<string, unknown> => {
+    const id = wholeId(item[name]);
+    return id === undefined ? {} : { [name]: id };
+  };
+
+const checkPaging = ({ page, pageSize }: SearchSettings): void => {
+  if (!Number.isInteger(page) || page < 1) throw invalid('page_range');
+  if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > 200) throw invalid('page_size_range');
+};
+
+/** Takes out what an earlier page had: a record moved there while we were reading. */
+const newIn = <T>(page: Page<T>, seen: Seen, search: Search<T>): readonly T[] => {
+  let fresh: T[] | undefined;
+  const ids: (number | string)[] = [];
+  page.data.forEach((item, index) => {
+    const id = search.idOf(item);
+    if (id !== undefined && seen.has(id)) {
+      fresh ??= page.data.slice(0, index);
+      return;
+    }
+    if (id !== undefined) ids.push(id);
+    fresh?.push(item);
+  });
+  for (const id of ids) seen.add(id);
+  return fresh ?? page.data;
+};
+
+/** A service that does not know our name for the page number gives the first page for ever. */
+const checkProgress = (page: Page<unknown>, fresh: readonly unknown[], asked: number): void => {
+  const repeats = page.data.length > 0 && fresh.length === 0;
+  if (repeats && page.pageInfo?.page !== asked) {
+    throw refuse('invalid_response', 'page_repeated', { page: asked });
+  }
+};
+
+const onePage = async <T>(task: Task, search: Search<T>, settings: SearchSettings): Promise<void> => {
+  const { job } = task;
+  const page = await search.fetch(settings.page, task.givenUp);
+  if (settings.emit === 'page') {
+    job.leave(0, { port: 0, payload: page });
+  } else {
+    job.asList(page.data.length, 'payload');
+    page.data.forEach((item, index) => {
+      job.leave(index, { port: 0, payload: item, set: search.set?.(item) ?? {} });
+    });
+    if (page.data.length === 0) job.end();
+  }
+  task.show('green', 'dot', 'found', page.data.length);
+};
+
+/** Emits what a page brought; gives how many messages that made. */
+const emitPage = <T>(
+  task: Task,
+  search: Search<T>,
+  emit: SearchSettings['emit'],
+  page: Page<T>,
+  fresh: readonly T[],
+  from: number,
+): number => {
+  if (emit === 'page') {
+    const payload = fresh === page.data ? page : { ...page, data: fresh };
+    task.job.leave(from, { port: 0, payload });
+    return 1;
+  }
+  let index = from;
+  for (const item of fresh) {
+    task.job.leave(index++, { port: 0, payload: item, set: search.set?.(item) ?? {} });
+  }
+  return fresh.length;
+};
+
+const allPages = async <T>(task: Task, search: Search<T>, settings: SearchSettings): Promise<void> => {
+  const { job, stopped } = task;
+  const { emit, pageSize } = settings;
+  const seen = new Seen();
+  let pages = 0;
+  let records = 0;
+  let emitted = 0;
+  let count: number | undefined;
+  job.asList(undefined, 'payload');
+  for await (const page of pagesOf(search.fetch, pageSize, stopped)) {
+    if (stopped.aborted) break;
+    pages += 1;
+    const fresh = newIn(page, seen, search);
+    checkProgress(page, fresh, pages);
+    if (pages === 1) {
+      count = emit === 'item' ? totalOf(page) : pageCountOf(page, pageSize);
+      if (count !== undefined) job.setCount(count);
+    }
+    records += fresh.length;
+    const isAfterTheEnd = pages > 1 && page.data.length === 0 && (count === undefined || emitted >= count);
+    if (!isAfterTheEnd) emitted += emitPage(task, search, emit, page, fresh, emitted);
+    task.progress(records, totalOf(page));
+    // Gives the nodes behind this one their turn before the next page.
+    await nextTurn();
+  }
+  if (!stopped.aborted) task.show('green', 'dot', 'found', records);
+};
+
+/** A search, one page of it or all: the same in all three searching nodes. */
+export const runSearch = async <T>(
+  task: Task,
+  search: Search<T>,
+  settings: SearchSettings,
+): Promise<void> => {
+  checkPaging(settings);
+  if (!settings.all) {
+    await onePage(task, search, settings);
+    return;
+  }
+  try {
+    await allPages(task, search, settings);
+  } catch (thrown) {
+    if (!task.stopped.aborted) throw thrown;
+  }
+  if (task.closing) return;
+  if (task.stopped.aborted) task.show('grey', 'ring', 'stopped');
+  task.job.end();
+};

@@ -1,0 +1,181 @@
+import { systemClock } from '../service/clock';
+import type { EndpointName, RequestOf, ResponseOf } from '../service/endpoints';
+import { callerFor, type Caller } from './caller';
+import { isOrder, look, type Handler, type Tools } from './flow-node';
+import type { Job } from './job';
+import { invalid, refuse } from './messages';
+import { failure, problemOf, type Outcome } from './outcomes';
+import { eachOf } from './queue';
+import type { Message } from './red';
+
+/** Leaves a little of the 15 s that a runtime gives its nodes to close. */
+const closeLimit = 12_000;
+
+/** Message fields of one outcome, filled in as they become known. */
+export type Known = Record<string, unknown>;
+
+export interface Each {
+  readonly items: readonly unknown[];
+  /** An array came in, even of one. */
+  readonly list: boolean;
+  /** The message property that holds the list. */
+  readonly shared: string | undefined;
+  /** What an outcome carries whatever becomes of it. */
+  carries(item: unknown): Known;
+  /** Gives the payload; what it learns on the way goes into `known`. */
+  work(item: unknown, index: number, known: Known): Promise<unknown>;
+}
+
+/** From one input message to its outcomes. */
+export type Run = (task: Task) => Promise<void>;
+
+/** One input message at work in an address-book node. */
+export class Task {
+  private readonly halt = new AbortController();
+  private readonly cut = new AbortController();
+  private failed = 0;
+  /** The node is closing: what is interrupted now settles nothing. */
+  closing = false;
+
+  constructor(
+    private readonly tools: Tools,
+    readonly msg: Message,
+    readonly job: Job,
+    readonly caller: Caller,
+  ) {}
+
+  /** Aborts when nothing new is to be begun. */
+  get stopped(): AbortSignal {
+    return this.halt.signal;
+  }
+
+  /** Aborts when requests under way are to be given up too. */
+  get givenUp(): AbortSignal {
+    return this.cut.signal;
+  }
+
+  stop(): void {
+    this.halt.abort();
+  }
+
+  giveUp(): void {
+    this.cut.abort();
+  }
+
+  call<N extends EndpointName>(name: N, request: RequestOf<N>): Promise<ResponseOf<N>> {
+    return this.caller.call(name, request, this.cut.signal);
+  }
+
+  /** Each item leaves with its own outcome, as it settles. */
+  async each({ items, list, shared, carries, work }: Each): Promise<void> {
+    if (list) this.job.asList(items.length, shared);
+    let left = 0;
+    await eachOf(items, this.caller.environment.settings.maxConcurrent, async (item, index) => {
+      const known = carries(item);
+      const outcome = await this.outcomeOf(known, () => work(item, index, known));
+      left += 1;
+      this.job.leave(index, outcome);
+      if (left < items.length) this.progress(left, items.length);
+    });
+    if (this.failed === 0) this.show('green', 'dot', 'done');
+    else if (list) this.show('yellow', 'dot', 'someFailed', this.failed);
+  }
+
+  progress(done: number, total: number | undefined): void {
+    const { status, words } = this.tools;
+    status.show(() => {
+      const read = words.number(done);
+      const values = { done: read, count: read, total: total === undefined ? '' : words.number(total) };
+      return look('blue', 'dot', words.say(total === undefined ? 'status.read' : 'status.progress', values));
+    });
+  }
+
+  show(fill: 'green' | 'yellow' | 'grey', shape: 'dot' | 'ring', key: string, count = 0): void {
+    const { status, words } = this.tools;
+    const time = words.time(this.caller.environment.clock.now());
+    status.show(() => look(fill, shape, words.say(`status.${key}`, { time, count: words.number(count) })));
+  }
+
+  private async outcomeOf(known: Known, work: () => Promise<unknown>): Promise<Outcome> {
+    try {
+      if (this.stopped.aborted) throw refuse('cancelled', this.closing ? 'cancelled_by_close' : 'cancelled');
+      return { port: 0, payload: await work(), set: known };
+    } catch (thrown) {
+      const why = problemOf(thrown);
+      this.failed += 1;
+      showFailure(this.tools, why.code, this.caller.environment.clock.now());
+      return failure(why, known);
+    }
+  }
+}
+
+/** Whatever reads and then writes a contact does so under this key, in all nodes. */
+export const contactKey = ({ environment, advisor }: Caller, contactId: number): string =>
+  JSON.stringify([environment.id, advisor, contactId]);
+
+const showFailure = ({ status, words }: Tools, code: string, at: number): void => {
+  const keys: Record<string, string> = {
+    authorization_required: 'authorizeAgain',
+    not_configured: 'notConfigured',
+  };
+  const time = words.time(at);
+  status.show(() => look('red', 'ring', words.say(`status.${keys[code] ?? 'failed'}`, { time })));
+};
+
+/** The handler of an address-book node. */
+export const taskHandler = (tools: Tools, run: Run): Handler => {
+  const underWay = new Map<Task, Promise<void>>();
+
+  const settle = async (task: Task): Promise<void> => {
+    try {
+      await run(task);
+    } catch (thrown) {
+      showFailure(tools, problemOf(thrown).code, task.caller.environment.clock.now());
+      task.job.fail(thrown);
+    } finally {
+      underWay.delete(task);
+    }
+  };
+
+  return {
+    control(msg) {
+      if (!isOrder(msg, 'reset')) return false;
+      for (const task of underWay.keys()) task.stop();
+      return true;
+    },
+    async input(msg, job) {
+      try {
+        const task = new Task(tools, msg, job, await callerFor(tools, msg));
+        const settled = settle(task);
+        underWay.set(task, settled);
+        await settled;
+      } catch (thrown) {
+        showFailure(tools, problemOf(thrown).code, Date.now());
+        job.fail(thrown);
+      }
+    },
+    async close() {
+      for (const task of underWay.keys()) {
+        task.closing = true;
+        task.stop();
+      }
+      const giveUp = systemClock.after(closeLimit, () => {
+        for (const task of underWay.keys()) task.giveUp();
+      });
+      await Promise.all(underWay.values());
+      giveUp();
+    },
+  };
+};
+
+/** The handler of a node whose `operation` says what it does. */
+export const operationHandler = <C>(
+  tools: Tools,
+  operations: Readonly<Record<string, (tools: Tools, config: C) => Run>>,
+  config: C,
+): Handler => {
+  const operation = tools.plain<string>('operation');
+  const start = Object.hasOwn(operations, operation) ? operations[operation] : undefined;
+  const unknown: Run = () => Promise.reject(invalid('operation_unknown', { operation }));
+  return taskHandler(tools, start?.(tools, config) ?? unknown);
+};

@@ -1,0 +1,142 @@
+import { sharedBy } from '../../lib/runtime/fields';
+import type { Tools } from '../../lib/runtime/flow-node';
+import { idFrom, oneOrList, wholeId } from '../../lib/runtime/ids';
+import { invalid } from '../../lib/runtime/messages';
+import { oneAtATime } from '../../lib/runtime/queue';
+import { unknownFields } from '../../lib/runtime/record';
+import { isRecord } from '../../lib/runtime/red';
+import { idAs, runSearch, searchSettings } from '../../lib/runtime/search';
+import { contactKey, type Run, type Task } from '../../lib/runtime/task';
+import type { RequestOf } from '../../lib/service/endpoints';
+import { bodyOf, contactReader, merged } from './input';
+import { contactFields } from './spec';
+
+type Config = Readonly<Record<string, unknown>>;
+
+const creating = (tools: Tools, config: Config): Run => {
+  const contact = tools.source('contact');
+  const read = contactReader(tools, contact, config.fields);
+  const warn = unknownFields(tools, contactFields);
+  return async (task) => {
+    const given = oneOrList(await read(task.msg), contact.where);
+    warn(given.items);
+    await task.each({
+      ...given,
+      shared: sharedBy(contact),
+      carries: (item) => ({ contact: item }),
+      async work(item, _index, known) {
+        const body = bodyOf(item, contact.where);
+        const result = await task.call('createContact', { body });
+        known.contactId = result.id;
+        return result;
+      },
+    });
+  };
+};
+
+/** In a list each contact says which one it is: one id for all would write them over each other. */
+const idToUpdate = (item: unknown, ids: unknown, index: number, list: boolean, where: string): number => {
+  const own = isRecord(item) ? wholeId(item.contactId) : undefined;
+  if (!list) return own !== undefined && wholeId(ids) === undefined ? own : idFrom(ids, where);
+  const id = own ?? (Array.isArray(ids) ? wholeId(ids[index]) : undefined);
+  if (id === undefined) throw invalid('contact_id_in_list');
+  return id;
+};
+
+const updating = (tools: Tools, config: Config): Run => {
+  const contact = tools.source('contact');
+  const contactId = tools.source('contactId');
+  const merge = tools.plain<boolean>('merge');
+  const read = contactReader(tools, contact, config.fields);
+  const warn = unknownFields(tools, { ...contactFields, contactId: true });
+  return async (task) => {
+    const [value, ids] = await Promise.all([read(task.msg), contactId.read(task.msg)]);
+    const given = oneOrList(value, contact.where);
+    warn(given.items);
+    await task.each({
+      ...given,
+      shared: sharedBy(contact),
+      carries: (item) => ({ contact: item }),
+      async work(item, index, known) {
+        const id = idToUpdate(item, ids, index, given.list, contactId.where);
+        known.contactId = id;
+        return updateOne(task, id, item, contact.where, merge);
+      },
+    });
+  };
+};
+
+const updateOne = (task: Task, id: number, changes: unknown, where: string, merge: boolean) => {
+  const params = { contactId: id };
+  const body = bodyOf(changes, where);
+  return oneAtATime(contactKey(task.caller, id), async () => {
+    if (!merge) return task.call('updateContact', { params, body });
+    const current = await task.call('getContact', { params });
+    return task.call('updateContact', { params, body: merged(current, changes as Config) });
+  });
+};
+
+/** For operations that need nothing but the id. */
+const byId = (tools: Tools, operate: (task: Task, id: number) => Promise<unknown>): Run => {
+  const contactId = tools.source('contactId');
+  return async (task) => {
+    await task.each({
+      ...oneOrList(await contactId.read(task.msg), contactId.where),
+      shared: sharedBy(contactId),
+      carries: () => ({}),
+      async work(item, _index, known) {
+        const id = idFrom(item, contactId.where);
+        known.contactId = id;
+        return operate(task, id);
+      },
+    });
+  };
+};
+
+const getting = (tools: Tools): Run =>
+  byId(tools, (task, contactId) => task.call('getContact', { params: { contactId } }));
+
+const deleting = (tools: Tools): Run =>
+  byId(tools, (task, contactId) =>
+    oneAtATime(contactKey(task.caller, contactId), async () => {
+      await task.call('deleteContact', { params: { contactId } });
+      return { id: contactId };
+    }),
+  );
+
+type Sorting = Pick<NonNullable<RequestOf<'searchContacts'>['query']>, 'sortBy' | 'sortDirection'>;
+
+/** Empty leaves the order to the service; a value it does not know is refused before anything is sent. */
+const sortingOf = (tools: Tools): Sorting => {
+  const sortBy = tools.plain<string>('sortBy');
+  const sortDirection = tools.plain<string>('sortDirection');
+  return { ...(sortBy !== '' && { sortBy }), ...(sortDirection !== '' && { sortDirection }) } as Sorting;
+};
+
+const searching = (tools: Tools): Run => {
+  const settings = searchSettings(tools);
+  const sorting = sortingOf(tools);
+  return (task) =>
+    runSearch(
+      task,
+      {
+        fetch: (page, signal) =>
+          task.caller.call(
+            'searchContacts',
+            { query: { page, pageSize: settings.pageSize, ...sorting } },
+            signal,
+          ),
+        idOf: ({ contactId }) => contactId ?? undefined,
+        set: idAs('contactId'),
+      },
+      settings,
+    );
+};
+
+export const operations: Readonly<Record<string, (tools: Tools, config: Config) => Run>> = {
+  create: creating,
+  update: updating,
+  get: getting,
+  delete: deleting,
+  search: searching,
+};

@@ -1,0 +1,79 @@
+import type { Caller } from '../../lib/runtime/caller';
+import type { Environment } from '../../lib/runtime/environment';
+import { wholeId } from '../../lib/runtime/ids';
+import { invalid, refuse } from '../../lib/runtime/messages';
+import { pagesOf } from '../../lib/runtime/paging';
+
+/** Ids by name: several where a name was given twice. */
+type Names = ReadonlyMap<string, readonly number[]>;
+
+interface Lookup {
+  readonly at: number;
+  readonly names: Promise<Names>;
+}
+
+const rememberFor = 60_000;
+const pageSize = 200;
+
+/** Shared by all nodes of an environment, by advisor; gone when the environment is. */
+const lookups = new WeakMap<Environment, Map<string, Lookup>>();
+
+const readNames = async (caller: Caller): Promise<Names> => {
+  const names = new Map<string, number[]>();
+  const pages = pagesOf(
+    (page, signal) => caller.call('searchGroups', { query: { page, pageSize } }, signal),
+    pageSize,
+  );
+  for await (const { data } of pages) {
+    for (const { groupId, name } of data) {
+      if (groupId == null || name == null) continue;
+      const ids = names.get(name.trim()) ?? [];
+      if (!ids.includes(groupId)) names.set(name.trim(), [...ids, groupId]);
+    }
+  }
+  return names;
+};
+
+const lookUp = (caller: Caller, olderThan: number): Lookup => {
+  const { environment, advisor } = caller;
+  const now = environment.clock.now();
+  const byAdvisor = lookups.get(environment) ?? new Map<string, Lookup>();
+  lookups.set(environment, byAdvisor);
+  const known = byAdvisor.get(advisor);
+  if (known && now - known.at < olderThan) return known;
+  const fresh: Lookup = { at: now, names: readNames(caller) };
+  byAdvisor.set(advisor, fresh);
+  fresh.names.catch(() => {
+    if (byAdvisor.get(advisor) === fresh) byAdvisor.delete(advisor);
+  });
+  return fresh;
+};
+
+/** To be called when a group was created or deleted, or may have been. */
+export const forgetNames = ({ environment, advisor }: Caller): void => {
+  lookups.get(environment)?.delete(advisor);
+};
+
+const idNamed = async (caller: Caller, name: string): Promise<number> => {
+  const remembered = lookups.get(caller.environment)?.get(caller.advisor);
+  let lookup = lookUp(caller, rememberFor);
+  let ids = (await lookup.names).get(name);
+  if (!ids && lookup === remembered) {
+    // It may have been created since, by somebody else.
+    lookup = lookUp(caller, 0);
+    ids = (await lookup.names).get(name);
+  }
+  const [id, ...others] = ids ?? [];
+  if (id === undefined) throw refuse('not_found', 'group_unknown', { name });
+  if (others.length > 0) throw invalid('group_ambiguous', { name, ids: [id, ...others].join(', ') });
+  return id;
+};
+
+/** An integer or a string of digits is an id, any other string a name. */
+export const groupFrom = async (caller: Caller, value: unknown, where: string): Promise<number> => {
+  const id = wholeId(value);
+  if (id !== undefined) return id;
+  if (value === undefined || value === null || value === '') throw invalid('group_missing', { where });
+  if (typeof value !== 'string' || value.trim() === '') throw invalid('group_value', { where });
+  return idNamed(caller, value.trim());
+};
