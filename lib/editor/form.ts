@@ -14,14 +14,14 @@ const forms = new Map<string, OpenForm>();
 const surroundings = (say: Say): Surroundings => ({
   now: Date.now(),
   say,
-  environment(id) {
+  environment: (id) => {
     const found = typeof id === 'string' && id !== '' ? RED.nodes.node(id) : null;
     if (!found) return 'missing';
     if (found.valid === false) return 'incomplete';
     return { country: typeof found['country'] === 'string' ? found['country'] : '' };
   },
   propertyExpression: (text) => RED.utils.validatePropertyExpression(text),
-  jsonata(text) {
+  jsonata: (text) => {
     try {
       jsonata(text);
       return true;

@@ -7,9 +7,9 @@ export interface Surroundings {
   readonly now: number;
   readonly say: Say;
   /** `missing`, `incomplete`, or the region its environment reads national numbers by. */
-  environment(id: unknown): 'missing' | 'incomplete' | { readonly country: string };
-  propertyExpression(text: string): boolean;
-  jsonata(text: string): boolean;
+  readonly environment: (id: unknown) => 'missing' | 'incomplete' | { readonly country: string };
+  readonly propertyExpression: (text: string) => boolean;
+  readonly jsonata: (text: string) => boolean;
 }
 
 const e164 = /^\+[1-9]\d{7,14}$/;
@@ -48,7 +48,7 @@ const typedProblem = (
   around: Surroundings,
 ): string | undefined => {
   const { say } = around;
-  const text = typeof value === 'string' ? value : String(value ?? '');
+  const text = typeof value === 'string' || typeof value === 'number' ? String(value) : '';
   const type = values[`${field.name}Type`] ?? field.defaultType;
   if (type === 'fields' || isVariable(text)) return undefined;
   if (text.trim() === '') {

@@ -14,7 +14,8 @@ export const applies = (field: Field, values: Values): boolean =>
   });
 
 /** The default where an older flow has nothing saved. */
-export const savedOr = <T>(value: unknown, fallback: T): unknown => (value === undefined ? fallback : value);
+export const savedOr = (value: unknown, fallback: unknown): unknown =>
+  value === undefined ? fallback : value;
 
 /** A node's values with its defaults filled in, as its runtime will see them. */
 export const withDefaults = (fields: readonly Field[], saved: Values): Values => {

@@ -8,6 +8,12 @@ export const shortened = (text: string): string => {
   return line.length > longest ? `${line.slice(0, longest - 1).trimEnd()}…` : line;
 };
 
+/** A choice as saved, or its default where an older flow has none. */
+export const choiceOf = (values: Values, field: string, fallback: string): string => {
+  const value = values[field];
+  return typeof value === 'string' && value !== '' ? value : fallback;
+};
+
 /** A literal that was typed into the form, or undefined when the value comes from elsewhere. */
 export const literalOf = (values: Values, field: string): string | undefined => {
   const value = values[field];

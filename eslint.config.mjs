@@ -1,0 +1,123 @@
+import js from '@eslint/js';
+import tseslint from 'typescript-eslint';
+
+/** Dependencies point one way: lib/service ← lib/auth, simulator ← lib/consent, lib/runtime ← nodes. */
+const forbidden = {
+  'lib/service': ['lib/auth', 'lib/consent', 'lib/state', 'lib/runtime', 'lib/editor', 'simulator', 'nodes'],
+  'lib/state': ['lib/auth', 'lib/consent', 'lib/runtime', 'lib/editor', 'simulator', 'nodes'],
+  'lib/auth': ['lib/consent', 'lib/runtime', 'lib/editor', 'simulator', 'nodes'],
+  'lib/consent': ['lib/auth', 'lib/runtime', 'lib/editor', 'nodes'],
+  'lib/runtime': ['lib/editor', 'nodes'],
+  'lib/editor': ['lib/auth', 'lib/consent', 'lib/state', 'simulator', 'nodes'],
+  simulator: ['lib/auth', 'lib/consent', 'lib/runtime', 'lib/editor', 'nodes'],
+};
+
+const patternOf = (folder) => ({
+  regex: `(^|/)${folder.replace('lib/', '(lib/|\\.\\./)')}(/|$)`,
+  message: `This folder may not depend on ${folder}: see "Dependencies" in CONTRIBUTING.md.`,
+});
+
+/** lib/service and what stands on it alone must work without Node-RED. */
+const nodeRed = {
+  regex: '^(@node-red/|node-red)',
+  message: 'Only lib/runtime and nodes know Node-RED.',
+};
+
+const directions = Object.entries(forbidden).map(([folder, others]) => ({
+  files: [`${folder}/**/*.ts`],
+  rules: {
+    'no-restricted-imports': [
+      'error',
+      {
+        patterns: [
+          ...others.map(patternOf),
+          ...(['lib/service', 'lib/state', 'lib/consent', 'simulator'].includes(folder) ? [nodeRed] : []),
+        ],
+      },
+    ],
+  },
+}));
+
+const noOtherNode = {
+  regex: '^\\.\\./[^.]',
+  message: 'No node imports another: what two share belongs in lib/.',
+};
+
+export default tseslint.config(
+  { ignores: ['dist/', 'node_modules/', '.data/', 'coverage/', 'test/output/'] },
+  js.configs.recommended,
+  {
+    files: ['**/*.ts'],
+    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
+    languageOptions: {
+      parserOptions: {
+        project: ['./test/tsconfig.json', './tsconfig.editor.json'],
+        tsconfigRootDir: import.meta.dirname,
+      },
+    },
+    rules: {
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
+      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
+      // tsconfig decides how index signatures are read; dots read better.
+      '@typescript-eslint/dot-notation': 'off',
+      // An interface may be implemented with a method that needs no await, and a callback may give a promise up.
+      '@typescript-eslint/require-await': 'off',
+      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: { arguments: false } }],
+      eqeqeq: 'error',
+      'max-lines': ['error', { max: 300, skipBlankLines: false, skipComments: false }],
+      'no-console': 'error',
+    },
+  },
+  ...directions,
+  {
+    files: ['nodes/*/*.ts'],
+    ignores: ['nodes/*/editor.ts'],
+    rules: {
+      'no-restricted-imports': ['error', { patterns: [patternOf('lib/editor'), noOtherNode] }],
+    },
+  },
+  {
+    files: ['nodes/*/editor.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: ['lib/auth', 'lib/consent', 'lib/state', 'simulator'].map(patternOf).concat(noOtherNode),
+        },
+      ],
+    },
+  },
+  {
+    files: ['simulator/cli.ts', 'bench/**/*.ts'],
+    rules: { 'no-console': 'off' },
+  },
+  {
+    files: ['test/**/*.ts'],
+    rules: {
+      // `value.should.be.true` is read, not called.
+      '@typescript-eslint/no-unused-expressions': 'off',
+      '@typescript-eslint/no-floating-promises': ['error', { ignoreVoid: true }],
+    },
+  },
+  {
+    files: ['**/*.mjs', '**/*.js'],
+    languageOptions: {
+      globals: {
+        AbortSignal: 'readonly',
+        Buffer: 'readonly',
+        clearTimeout: 'readonly',
+        console: 'readonly',
+        fetch: 'readonly',
+        module: 'writable',
+        process: 'readonly',
+        require: 'readonly',
+        setTimeout: 'readonly',
+        URL: 'readonly',
+        window: 'readonly',
+        document: 'readonly',
+      },
+    },
+  },
+);
