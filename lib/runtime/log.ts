@@ -1,0 +1,53 @@
+import type { Red } from './red';
+
+/** What may stand beside a sentence in the log. Secrets, tokens and texts have no place here. */
+export interface About {
+  readonly environment?: string;
+  readonly advisor?: string;
+  readonly phone?: string;
+  readonly code?: string;
+  readonly status?: number;
+  readonly traceId?: string;
+}
+
+export interface Log {
+  info(sentence: string, about?: About): void;
+  warn(sentence: string, about?: About): void;
+  error(sentence: string, about?: About): void;
+}
+
+/** `…0199`: enough to find the recipient by, too little to reach them. */
+export const lastFour = (phone: string): string => `…${phone.slice(-4)}`;
+
+/**
+ * Sentences are our own, so what this finds should not be there; a fault of the platform may still quote an address or a
+ * number in its message.
+ */
+export const redact = (sentence: string): string =>
+  sentence
+    .replaceAll(/\+\d{8,15}\b/g, lastFour)
+    .replaceAll(/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, '[token]')
+    .replaceAll(/\bBearer\s+\S+/gi, 'Bearer [token]')
+    .replaceAll(
+      /\b(code|state|key|access_token|refresh_token|client_secret|code_verifier|x-api-key|api_?key)(["']?\s*[=:]\s*["']?)[^\s"'&,;]+/gi,
+      '$1$2[hidden]',
+    );
+
+const line = (sentence: string, { phone, ...rest }: About = {}): string => {
+  const shown = Object.entries({ ...rest, ...(phone === undefined ? {} : { phone: lastFour(phone) }) });
+  const details = shown.map(([name, value]) => `${name} ${String(value)}`).join(', ');
+  return `[advisor-texting] ${redact(sentence)}${details === '' ? '' : ` (${redact(details)})`}`;
+};
+
+/** The one way into Node-RED's log for what belongs to no single node. */
+export const logOf = (RED: Pick<Red, 'log'>): Log => ({
+  info: (sentence, about) => {
+    RED.log.info(line(sentence, about));
+  },
+  warn: (sentence, about) => {
+    RED.log.warn(line(sentence, about));
+  },
+  error: (sentence, about) => {
+    RED.log.error(line(sentence, about));
+  },
+});

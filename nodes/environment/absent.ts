@@ -1,0 +1,69 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Red } from '../../lib/runtime/red';
+import { systemClock } from '../../lib/service/clock';
+import type { Services } from './services';
+
+const prefix = 'absent:';
+const keptFor = 7 * 24 * 60 * 60 * 1000;
+
+/** Authorizations of environments that left the flow: kept seven days from when they were first missed. */
+export const forgetAbsentEnvironments = async (
+  { authorizations, book, vault }: Pick<Services, 'authorizations' | 'book' | 'vault'>,
+  existing: ReadonlySet<string>,
+  now: number,
+): Promise<void> => {
+  const gone = new Set<string>();
+  for (const id of book.environments()) {
+    const name = prefix + id;
+    const since = vault.read(name);
+    if (existing.has(id)) await vault.remove(name);
+    else if (typeof since !== 'number') await vault.write(name, now);
+    else if (now - since >= keptFor) {
+      await book.forget(id);
+      await vault.remove(name);
+      gone.add(id);
+    }
+  }
+  await authorizations.sweepLinks(gone);
+};
+
+/** Waits and journal, where there are any: the database is not opened only to find it empty. */
+const forgetAbsentNodes = async (
+  { openStore }: Services,
+  userDir: string | undefined,
+  existing: ReadonlySet<string>,
+): Promise<void> => {
+  if (!userDir || !existsSync(join(userDir, 'advisor-texting', 'state.mdb'))) return;
+  const { forgetAbsent } = await import('../../lib/state/absent.js');
+  const store = await openStore();
+  try {
+    await forgetAbsent(store, existing, systemClock.now());
+  } finally {
+    await store.close();
+  }
+};
+
+const listeners = new WeakMap<Red['events'], () => void>();
+
+/**
+ * Decided once flows have started, from the nodes that exist, disabled ones among them: a node that closes cannot tell
+ * whether it was deleted or only switched off.
+ */
+export const forgetWhenStarted = (RED: Red, services: Services): void => {
+  const onStarted = (): void => {
+    const existing = new Set<string>();
+    RED.nodes.eachNode(({ id }) => existing.add(id));
+    const { userDir } = RED.settings as { userDir?: string };
+    Promise.all([
+      forgetAbsentEnvironments(services, existing, systemClock.now()),
+      forgetAbsentNodes(services, userDir, existing),
+    ]).catch((fault: unknown) => {
+      services.log.warn(`Data of removed nodes could not be cleared: ${String(fault)}`);
+    });
+  };
+  const before = listeners.get(RED.events);
+  if (before) RED.events.off('flows:started', before);
+  listeners.set(RED.events, onStarted);
+  RED.events.on('flows:started', onStarted);
+};

@@ -1,0 +1,162 @@
+import type { CallOptions, Client } from '../../lib/service/types';
+import { ServiceError } from '../../lib/service/problems';
+import { missingScopes } from '../../lib/auth/grants';
+import { connectionOf, requestSettingsOf, serviceAddressOf, serviceOf, type Values } from './config';
+import type { Services } from './services';
+
+const checkNames = ['reachability', 'token', 'apiKey', 'scopes'] as const;
+type CheckName = (typeof checkNames)[number];
+
+/** Milliseconds. */
+const patience = 10_000;
+
+export interface Check {
+  readonly check: CheckName;
+  readonly ok: boolean;
+  readonly message: string;
+}
+
+const pass = (check: CheckName, message: string): Check => ({ check, ok: true, message });
+const miss = (check: CheckName, message: string): Check => ({ check, ok: false, message });
+
+const wordsOf = (fault: unknown): string => (fault instanceof Error ? fault.message : String(fault));
+
+/** Nobody has this number: it is set aside for fiction. */
+const nobody = '+12025550100';
+
+type Read = (client: Client, options: CallOptions) => Promise<unknown>;
+
+/** Reads that change nothing, by the scope each needs. */
+const reads: readonly (readonly [scope: string, read: Read])[] = [
+  [
+    'text.messaging.read',
+    (client, options) => client.call('getConsent', { query: { phone: nobody } }, options),
+  ],
+  [
+    'core.contacts.read',
+    (client, options) => client.call('searchContacts', { query: { page: 1, pageSize: 1 } }, options),
+  ],
+  [
+    'core.content.read',
+    (client, options) => client.call('searchContent', { query: { page: 1, pageSize: 1 } }, options),
+  ],
+];
+
+type Seen = 'fine' | 'failed' | 'refused' | 'lacking';
+
+/** What the service makes of one read. A 404 for nobody's number is as good as an answer can be. */
+const tryRead = async (client: Client, advisor: string, read: Read): Promise<[seen: Seen, words: string]> => {
+  try {
+    await read(client, { advisor });
+    return ['fine', ''];
+  } catch (fault) {
+    if (!(fault instanceof ServiceError)) throw fault;
+    const { code, status, detail } = fault.problem;
+    if (code === 'not_found') return ['fine', ''];
+    if (code === 'unauthorized') return ['refused', fault.message];
+    // A gateway that refuses the key answers 403 without the service's problem body.
+    if (status === 403) return [detail === undefined ? 'refused' : 'lacking', fault.message];
+    return ['failed', fault.message];
+  }
+};
+
+/** Whether anything answers there, told without handing over a token or a key. */
+const tryReach = async (baseUrl: string): Promise<Check> => {
+  const { createTransport, trustedUrl } = await import('../../lib/service/transport.js');
+  const { origin, pathname } = trustedUrl(baseUrl, 'baseUrl');
+  const transport = createTransport({ origin, timeout: patience, connections: 1 });
+  try {
+    const result = await transport.send({ method: 'GET', path: pathname, headers: [], body: null });
+    return result.state === 'answered'
+      ? pass('reachability', 'The service answers.')
+      : miss(
+          'reachability',
+          `The service cannot be reached (${result.reason}): check the network and its address.`,
+        );
+  } finally {
+    await transport.destroy();
+  }
+};
+
+interface Probe {
+  readonly client: Client;
+  readonly asked: readonly string[];
+  granted(): readonly string[] | undefined;
+}
+
+/** API key and scopes, which only a token can show. */
+const tryReads = async ({ client, asked, granted }: Probe, advisor: string): Promise<Check[]> => {
+  const allowed = reads.filter(([scope]) => (granted() ?? asked).includes(scope));
+  const chosen = allowed.length > 0 ? allowed : reads.slice(0, 1);
+  const results = await Promise.all(
+    chosen.map(async ([scope, read]) => [scope, ...(await tryRead(client, advisor, read))] as const),
+  );
+  const find = (wanted: Seen): string | undefined => results.find(([, seen]) => seen === wanted)?.[2];
+  const lacking = results.flatMap(([scope, seen]) =>
+    seen === 'lacking' && asked.includes(scope) ? [scope] : [],
+  );
+  const missing = [...new Set([...missingScopes(asked, granted() ?? asked), ...lacking])];
+  const refused =
+    find('refused') === undefined ? undefined : 'The service refused it, or the token: check the API key.';
+  const trouble = refused ?? find('failed');
+  return [
+    trouble === undefined ? pass('apiKey', 'The API key is accepted.') : miss('apiKey', trouble),
+    missing.length === 0
+      ? pass('scopes', 'Everything that was asked for is granted.')
+      : miss(
+          'scopes',
+          `Not granted: ${missing.join(', ')}. Authorize again with these ticked, or untick them.`,
+        ),
+  ];
+};
+
+const withToken = async (
+  token: () => Promise<unknown>,
+  further: () => Promise<Check[]>,
+): Promise<Check[]> => {
+  try {
+    await token();
+  } catch (fault) {
+    const untried = 'This cannot be tried without a token.';
+    return [miss('token', wordsOf(fault)), miss('apiKey', untried), miss('scopes', untried)];
+  }
+  return [pass('token', 'The token is valid.'), ...(await further())];
+};
+
+/** Tries an environment as it is, or as the form would have it, with reads that change nothing. */
+export const runChecks = async (
+  { book, tokens }: Services,
+  id: string,
+  values: Values,
+  advisor: string,
+): Promise<Check[]> => {
+  if (serviceOf(values) === 'simulator') {
+    return checkNames.map((check) => pass(check, 'The simulator needs nothing.'));
+  }
+  const connection = connectionOf(id, values);
+  const address = serviceAddressOf(values);
+  const { createClient } = await import('../../lib/service/client.js');
+  // Somebody is looking at the dialog: an honest answer now is better than a patient one.
+  const client = createClient({
+    ...requestSettingsOf(values),
+    ...address,
+    retries: 0,
+    timeout: patience,
+    token: (who, rejected) => tokens.token(connection, who, rejected),
+  });
+  const granted = (): readonly string[] | undefined =>
+    (connection.grant === 'client_credentials'
+      ? tokens.client.grant(connection)
+      : book.get(connection, advisor)?.grant
+    )?.scopes;
+  try {
+    const reach = tryReach(address.baseUrl);
+    const others = withToken(
+      async () => tokens.token(connection, advisor),
+      () => tryReads({ client, asked: connection.scopes, granted }, advisor),
+    );
+    return [await reach, ...(await others)];
+  } finally {
+    await client.close();
+  }
+};

@@ -1,0 +1,181 @@
+import type { Connection } from '../../lib/auth/connection';
+import { splitScopes } from '../../lib/auth/grants';
+import type { EnvironmentSettings } from '../../lib/runtime/environment';
+import { problem } from '../../lib/service/problems';
+import type { RepeatSends } from '../../lib/service/types';
+
+export type Service = 'simulator' | 'sandbox' | 'production';
+
+/** Properties and credentials together, as saved or as in the form: any may be missing or of an older version. */
+export type Values = Readonly<Record<string, unknown>>;
+
+const text = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
+
+const number = (value: unknown, fallback: number, least: number): number => {
+  const given = typeof value === 'string' && value.trim() === '' ? Number.NaN : Number(value ?? Number.NaN);
+  return Number.isFinite(given) && given >= least ? given : fallback;
+};
+
+const oneOf = <T extends string>(value: unknown, options: readonly T[], fallback: T): T =>
+  options.find((option) => option === value) ?? fallback;
+
+const flag = (value: unknown, fallback: boolean): boolean => {
+  if (typeof value === 'boolean') return value;
+  return value === 'true' || (value === 'false' ? false : fallback);
+};
+
+const scopesOf = (value: unknown): string[] => {
+  const given = Array.isArray(value) ? value.map(text) : splitScopes(text(value));
+  return [...new Set(['openid', ...given.filter(Boolean)])];
+};
+
+const namesOf = (value: unknown): Record<string, string> => {
+  let given = value;
+  if (typeof given === 'string' && given.trim() !== '') {
+    try {
+      given = JSON.parse(given);
+    } catch {
+      throw problem('not_configured', 'The query names of the environment are not valid JSON: correct them.');
+    }
+  }
+  const entries = typeof given === 'object' && given !== null ? Object.entries(given) : [];
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => text(entry[1]) !== ''));
+};
+
+/** Undefined when it says something else: a variable that is not set must never become the simulator, nor production. */
+export const serviceOf = (values: Values): Service | undefined => {
+  const { service = 'simulator' } = values;
+  return (['simulator', 'sandbox', 'production'] as const).find((option) => option === service);
+};
+
+export const settingsOf = (values: Values): EnvironmentSettings => ({
+  country: text(values['country']).toUpperCase(),
+  consentPattern: text(values['consentPattern']),
+  journal: flag(values['journal'], true),
+  resumeWithin: number(values['resumeWithin'], 3600, 0) * 1000,
+  deliveryDateUnit: oneOf(values['deliveryDateUnit'], ['ms', 's'], 'ms'),
+  maxConcurrent: Math.floor(number(values['maxConcurrent'], 16, 1)),
+});
+
+export interface RequestSettings {
+  readonly names: Readonly<Record<string, string>>;
+  readonly timeout: number;
+  readonly retries: number;
+  readonly repeatSends: RepeatSends;
+  readonly maxConcurrent: number;
+  readonly requestsPerSecond: number;
+}
+
+export const requestSettingsOf = (values: Values): RequestSettings => ({
+  names: namesOf(values['names']),
+  timeout: number(values['timeout'], 30, 0.001) * 1000,
+  retries: Math.floor(number(values['retries'], 4, 0)),
+  repeatSends: oneOf(values['repeatSends'], ['never', 'contract', 'always'], 'contract'),
+  maxConcurrent: settingsOf(values).maxConcurrent,
+  requestsPerSecond: number(values['requestsPerSecond'], 0, 0),
+});
+
+/** As the form calls them. */
+const labels = {
+  service: 'Service',
+  baseUrl: 'Service address',
+  authUrl: 'Authorization address',
+  tokenUrl: 'Token address',
+  redirectUri: 'Redirect address',
+  clientId: 'Client ID',
+  clientSecret: 'Client secret',
+  apiKey: 'API key',
+} as const;
+type Label = keyof typeof labels;
+
+const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+
+const addressFault = (field: Label, value: string): string | undefined => {
+  let url: URL;
+  try {
+    url = new URL(value);
+  } catch {
+    return `"${labels[field]}" is not a full address: it begins with https://`;
+  }
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && loopback.test(url.hostname))) {
+    return `"${labels[field]}" must begin with https://, unless it is on this machine`;
+  }
+  if (field === 'redirectUri' && value.includes('#')) return `"${labels[field]}" must have no part after #`;
+  return undefined;
+};
+
+const list = (names: readonly string[]): string =>
+  names.length > 1 ? `${names.slice(0, -1).join(', ')} and ${names.at(-1) ?? ''}` : names.join('');
+
+/** Throws `not_configured`, saying what to fill in or correct. */
+const check = (values: Values, fields: readonly Label[]): void => {
+  const name = nameOf(values);
+  const unset = fields.flatMap((field) => [...text(values[field]).matchAll(/\$\{([^}]+)\}/g)]);
+  if (unset.length > 0) {
+    const variables = [...new Set(unset.map(([, variable]) => variable ?? ''))];
+    throw problem(
+      'not_configured',
+      `"${name}" is not ready: set ${list(variables)} in the environment of Node-RED.`,
+    );
+  }
+  const missing = fields.filter((field) => text(values[field]) === '');
+  if (missing.length > 0) {
+    const words = missing.map((field) => labels[field]);
+    throw problem(
+      'not_configured',
+      `"${name}" is not ready: open the environment and fill in ${list(words)}.`,
+    );
+  }
+  const faults = fields
+    .filter((field) => /Ur[li]$/.test(field))
+    .flatMap((field) => addressFault(field, text(values[field])) ?? []);
+  if (faults.length > 0) throw problem('not_configured', `"${name}" is not ready: ${faults.join('; ')}.`);
+};
+
+export const nameOf = (values: Values): string =>
+  text(values['name']) || text(values['service']) || 'simulator';
+
+const checkService = (values: Values): void => {
+  if (serviceOf(values) !== undefined) return;
+  check(values, ['service']);
+  throw problem(
+    'not_configured',
+    `"${nameOf(values)}" is not ready: "${labels.service}" must be simulator, sandbox or production.`,
+  );
+};
+
+const grantOf = (values: Values): Connection['grant'] =>
+  oneOf(values['grant'], ['authorization_code', 'client_credentials'], 'authorization_code');
+
+const codeOnly: readonly Label[] = ['authUrl', 'redirectUri'];
+
+const tokenFields = (values: Values): Label[] => {
+  const fields: Label[] = ['authUrl', 'tokenUrl', 'redirectUri', 'clientId', 'clientSecret'];
+  return fields.filter((field) => grantOf(values) === 'authorization_code' || !codeOnly.includes(field));
+};
+
+/** How to get tokens. Throws `not_configured`. */
+export const connectionOf = (environment: string, values: Values): Connection => {
+  checkService(values);
+  check(values, tokenFields(values));
+  const grant = grantOf(values);
+  return {
+    environment,
+    name: nameOf(values),
+    grant,
+    authUrl: text(values['authUrl']),
+    tokenUrl: text(values['tokenUrl']),
+    redirectUri: text(values['redirectUri']),
+    clientId: text(values['clientId']),
+    clientSecret: text(values['clientSecret']),
+    scopes: scopesOf(values['scopes']),
+    seed: grant === 'authorization_code' ? text(values['refreshToken']) : '',
+  };
+};
+
+/** Where to send requests, once everything is there to send them. Throws `not_configured`. */
+export const serviceAddressOf = (values: Values): { baseUrl: string; apiKey: string } => {
+  checkService(values);
+  check(values, ['baseUrl', ...tokenFields(values), 'apiKey']);
+  return { baseUrl: text(values['baseUrl']), apiKey: text(values['apiKey']) };
+};

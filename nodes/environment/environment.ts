@@ -1,0 +1,148 @@
+import type { Connection } from '../../lib/auth/connection';
+import { defaultAdvisor } from '../../lib/auth/connection';
+import { fits } from '../../lib/auth/tokens';
+import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
+import { systemClock, type Clock } from '../../lib/service/clock';
+import type { Client, ClientOptions } from '../../lib/service/types';
+import type { Store } from '../../lib/state/store';
+import {
+  connectionOf,
+  nameOf,
+  requestSettingsOf,
+  serviceAddressOf,
+  serviceOf,
+  settingsOf,
+  type Service,
+  type Values,
+} from './config';
+import type { Services } from './services';
+import type { Lookup } from './variables';
+
+/** An `advisor-environment` that is deployed. */
+export class RunningEnvironment implements Environment {
+  readonly name: string;
+  readonly service: Service;
+  readonly clock: Clock;
+  readonly settings: EnvironmentSettings;
+  readonly #services: Services;
+  readonly #listeners = new Set<() => void>();
+  readonly #endings: (() => Promise<unknown>)[] = [];
+  #client: Client | Promise<Client> | undefined;
+  #store: Promise<Store> | undefined;
+
+  constructor(
+    services: Services,
+    readonly id: string,
+    readonly values: Values,
+    readonly lookup: Lookup,
+  ) {
+    this.#services = services;
+    this.name = nameOf(values);
+    // A service that is none of the three can do nothing until it is corrected, least of all pretend to send.
+    this.service = serviceOf(values) ?? 'sandbox';
+    this.clock = this.service === 'simulator' ? services.simulator.clock : systemClock;
+    this.settings = settingsOf(values);
+    const unlisten = services.book.onChange(() => {
+      this.#changed();
+    });
+    this.#endings.push(() => Promise.resolve(unlisten()));
+    if (this.service === 'simulator') this.#endings.push(services.simulator.use());
+  }
+
+  /** Throws `not_configured`. */
+  connection(): Connection {
+    return connectionOf(this.id, this.values);
+  }
+
+  client(): Client | Promise<Client> {
+    this.#client ??= this.#open().then(
+      (client) => (this.#client = client),
+      (fault: unknown) => {
+        this.#client = undefined;
+        throw fault;
+      },
+    );
+    return this.#client;
+  }
+
+  store(): Promise<Store> {
+    this.#store ??= this.#services.openStore();
+    return this.#store;
+  }
+
+  advisors(): string[] {
+    if (this.#isForAll()) return [defaultAdvisor];
+    return this.#services.book.list(this.id, this.#connection()).map(([advisor]) => advisor);
+  }
+
+  advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown' {
+    if (this.service === 'simulator') return 'authorized';
+    if (this.#isForAll()) return advisor === defaultAdvisor ? 'authorized' : 'unknown';
+    const connection = this.#connection();
+    const entry = connection && this.#services.book.get(connection, advisor);
+    if (!entry) return 'unknown';
+    return entry.grant.refused || !fits(entry.grant, connection) ? 'authorize_again' : 'authorized';
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  async close(): Promise<void> {
+    const client = await Promise.resolve(this.#client).catch(() => undefined);
+    await client?.close();
+    const store = await this.#store?.catch(() => undefined);
+    await store?.close();
+    await Promise.all(this.#endings.map((end) => end()));
+  }
+
+  #isForAll(): boolean {
+    return this.service === 'simulator' || this.values['grant'] === 'client_credentials';
+  }
+
+  #connection(): Connection | undefined {
+    try {
+      return this.connection();
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #open(): Promise<Client> {
+    const options = this.service === 'simulator' ? await this.#simulated() : this.#configured();
+    const { createClient } = await import('../../lib/service/client.js');
+    return createClient({
+      ...requestSettingsOf(this.values),
+      ...options,
+      clock: this.clock,
+      onPause: () => {
+        this.#changed();
+      },
+    });
+  }
+
+  async #simulated(): Promise<Pick<ClientOptions, 'baseUrl' | 'apiKey' | 'token'>> {
+    const simulator = await this.#services.simulator.start();
+    return {
+      baseUrl: simulator.baseUrl,
+      apiKey: simulator.credentials.apiKey,
+      token: (advisor) => simulator.accessToken(advisor),
+    };
+  }
+
+  #configured(): Pick<ClientOptions, 'baseUrl' | 'apiKey' | 'token'> {
+    const connection = this.connection();
+    const { tokens } = this.#services;
+    return {
+      ...serviceAddressOf(this.values),
+      token: (advisor, rejected) => tokens.token(connection, advisor, rejected),
+    };
+  }
+
+  #changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}

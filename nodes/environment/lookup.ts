@@ -1,0 +1,101 @@
+import type { Request } from 'express';
+import { pagesOf, type Page } from '../../lib/runtime/paging';
+import type { CallOptions, Client } from '../../lib/service/types';
+import type { RunningEnvironment } from './environment';
+import { advisorKey, Refused } from './reply';
+
+const pageSize = 20;
+/** Pages fetched to filter over: 10,000 records, after which the rest is left to a longer filter. */
+const fetchSize = 200;
+const fetchLimit = 50;
+
+type Search = (
+  client: Client,
+  page: number,
+  size: number,
+  filter: string,
+  options: CallOptions,
+) => Promise<Page<unknown>>;
+
+const searches: Readonly<Record<string, { readonly search: Search; readonly fields: readonly string[] }>> = {
+  contacts: {
+    search: async (client, page, size, _filter, options) =>
+      (await client.call('searchContacts', { query: { page, pageSize: size } }, options)).data,
+    fields: ['fullName', 'firstName', 'lastName', 'email', 'identifier', 'contactId'],
+  },
+  groups: {
+    search: async (client, page, size, _filter, options) =>
+      (await client.call('searchGroups', { query: { page, pageSize: size } }, options)).data,
+    fields: ['name', 'externalId', 'groupId'],
+  },
+  content: {
+    search: async (client, page, size, filter, options) => {
+      const searchText = filter === '' ? {} : { searchText: filter.slice(0, 150) };
+      return (await client.call('searchContent', { query: { page, pageSize: size, ...searchText } }, options))
+        .data;
+    },
+    fields: [],
+  },
+};
+
+const matches = (record: unknown, fields: readonly string[], filter: string): boolean => {
+  const values = record as Readonly<Record<string, unknown>>;
+  return fields.some((name) => {
+    const value = values[name];
+    return (
+      (typeof value === 'string' || typeof value === 'number') && String(value).toLowerCase().includes(filter)
+    );
+  });
+};
+
+/** The contract shows no text filter for contacts and groups, so the pages are filtered here. */
+const filtered = async (
+  fetch: (page: number) => Promise<Page<unknown>>,
+  fields: readonly string[],
+  filter: string,
+  page: number,
+): Promise<object> => {
+  const found: unknown[] = [];
+  let fetched = 0;
+  let isComplete = true;
+  for await (const { data } of pagesOf(fetch, fetchSize)) {
+    found.push(...data.filter((record) => matches(record, fields, filter)));
+    fetched += 1;
+    if (found.length > page * pageSize || fetched === fetchLimit) {
+      isComplete = false;
+      break;
+    }
+  }
+  const data = found.slice((page - 1) * pageSize, page * pageSize);
+  return { data, pageInfo: { page, pageSize, totalRecord: isComplete ? found.length : null } };
+};
+
+const single = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
+
+/** For the pickers of the editor. */
+export const lookUp = async (
+  environment: RunningEnvironment | undefined,
+  request: Request,
+): Promise<object> => {
+  const what = request.params['what'] ?? '';
+  const kind = Object.hasOwn(searches, what) ? searches[what] : undefined;
+  if (!kind) throw new Refused(404, 'Only contacts, groups and content can be looked up.');
+  if (!environment) throw new Refused(404, 'This environment is not deployed: deploy it, then try again.');
+  const known = environment.advisors();
+  const given = single(request.query['advisor']);
+  const advisor = given === '' && known.length === 1 ? (known[0] ?? '') : advisorKey(given);
+  const filter = single(request.query['filter']);
+  const page = Math.max(1, Math.floor(Number(request.query['page'] ?? 1)) || 1);
+  const client = await environment.client();
+  const options: CallOptions = { advisor, lane: 'editor' };
+  if (filter === '' || what === 'content') {
+    const { data, pageInfo } = await kind.search(client, page, pageSize, filter, options);
+    return { data, pageInfo: pageInfo ?? { page, pageSize, totalRecord: null } };
+  }
+  return filtered(
+    (number) => kind.search(client, number, fetchSize, filter, options),
+    kind.fields,
+    filter.toLowerCase(),
+    page,
+  );
+};

@@ -1,0 +1,14 @@
+import type { Red } from '../../lib/runtime/red';
+import type { RunningEnvironment } from './environment';
+
+const running = new WeakMap<Red, Set<RunningEnvironment>>();
+
+/** The environments that are deployed now. One inside a subflow is there once for each use of the subflow. */
+export const runningOf = (RED: Red): Set<RunningEnvironment> => {
+  const set = running.get(RED) ?? new Set<RunningEnvironment>();
+  running.set(RED, set);
+  return set;
+};
+
+export const findRunning = (RED: Red, id: string): RunningEnvironment | undefined =>
+  [...runningOf(RED)].find((environment) => environment.id === id);

@@ -1,0 +1,27 @@
+import type { Node } from 'node-red';
+import type { Config, NodeRuntime } from '../../lib/runtime/register';
+import type { Red, RunningNode } from '../../lib/runtime/red';
+import { RunningEnvironment } from './environment';
+import { runningOf } from './running';
+import { servicesOf } from './services';
+import { resolveValues } from './variables';
+
+/** What flow nodes find when they look their environment up. */
+type EnvironmentNode = RunningNode & { environment?: RunningEnvironment };
+
+export const create: NodeRuntime['create'] = (RED: Red, node: Node, config: Config): void => {
+  const self: EnvironmentNode = node as EnvironmentNode;
+  const lookup = (variable: string): unknown => RED.util.getSetting(self, variable);
+  const values = resolveValues({ ...config, ...self.credentials }, lookup);
+  const environment = new RunningEnvironment(servicesOf(RED), self._alias ?? self.id, values, lookup);
+  const running = runningOf(RED);
+  self.environment = environment;
+  running.add(environment);
+  self.on('close', (done: () => void) => {
+    running.delete(environment);
+    environment.close().then(done, (fault: unknown) => {
+      self.error(fault instanceof Error ? fault.message : String(fault));
+      done();
+    });
+  });
+};

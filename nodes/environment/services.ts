@@ -1,0 +1,111 @@
+import { join } from 'node:path';
+import { Authorizations } from '../../lib/auth/authorization';
+import { GrantBook } from '../../lib/auth/grant-book';
+import { keyFile } from '../../lib/auth/key-file';
+import { fileLease, noLease } from '../../lib/auth/lease';
+import { readSecrets } from '../../lib/auth/secrets';
+import { memoryShelf, settingsShelf, type RuntimeSettings } from '../../lib/auth/shelf';
+import type { PostForm } from '../../lib/auth/token-endpoint';
+import { Tokens } from '../../lib/auth/tokens';
+import { Vault } from '../../lib/auth/vault';
+import { logOf, type Log } from '../../lib/runtime/log';
+import type { Red } from '../../lib/runtime/red';
+import { SharedSimulator } from '../../lib/runtime/simulator';
+import { systemClock } from '../../lib/service/clock';
+import type { Store } from '../../lib/state/store';
+
+/** What all environments of a runtime share. */
+export interface Services {
+  readonly log: Log;
+  readonly vault: Vault;
+  readonly book: GrantBook;
+  readonly tokens: Tokens;
+  readonly authorizations: Authorizations;
+  readonly simulator: SharedSimulator;
+  openStore(): Promise<Store>;
+}
+
+/** Loaded at the first request: the transport brings axios and undici with it. */
+const post: PostForm = async (address, fields, options) => {
+  const { postForm } = await import('../../lib/service/transport.js');
+  return postForm(address, fields, options);
+};
+
+/** A runtime without settings (as in tests) forgets nothing either for as long as the process lives. */
+const unsaved = new Map<string, Vault>();
+
+const vaultOf = (settings: RuntimeSettings, isAvailable: boolean, log: Log): Vault => {
+  const warn = (message: string): void => {
+    log.warn(message);
+  };
+  const secrets = (): ReturnType<typeof readSecrets> => readSecrets(settings, process.env);
+  if (isAvailable) {
+    return new Vault({
+      shelf: settingsShelf(settings),
+      secrets,
+      keyFile: settings.userDir ? keyFile(settings.userDir) : undefined,
+      clock: systemClock,
+      warn,
+    });
+  }
+  const place = settings.userDir ?? '';
+  const vault =
+    unsaved.get(place) ??
+    new Vault({ shelf: memoryShelf(), secrets, clock: systemClock, warn: () => undefined });
+  unsaved.set(place, vault);
+  return vault;
+};
+
+let memoryStore: Store | undefined;
+
+const inMemory = async (): Promise<Store> => {
+  const { createMemoryStore } = await import('../../lib/state/memory.js');
+  memoryStore ??= createMemoryStore();
+  return memoryStore;
+};
+
+const isAvailable = (RED: Red): boolean => {
+  try {
+    return RED.settings.available();
+  } catch {
+    return false;
+  }
+};
+
+const start = (RED: Red): Services => {
+  const log = logOf(RED);
+  const settings: RuntimeSettings = RED.settings;
+  const { userDir } = settings;
+  const vault = vaultOf(settings, isAvailable(RED), log);
+  const book = new GrantBook(vault);
+  const clock = systemClock;
+  return {
+    log,
+    vault,
+    book,
+    tokens: new Tokens({ book, clock, post, lease: userDir ? fileLease(userDir) : noLease }),
+    authorizations: new Authorizations({ vault, book, clock, post }),
+    simulator: new SharedSimulator(userDir),
+    async openStore() {
+      if (!userDir) return inMemory();
+      const { openStore } = await import('../../lib/state/embedded.js');
+      await vault.ready();
+      return openStore({
+        directory: join(userDir, 'advisor-texting'),
+        sealer: vault,
+        warn: (message) => {
+          log.warn(message);
+        },
+      });
+    },
+  };
+};
+
+const started = new WeakMap<Red, Services>();
+
+/** One per runtime: Node-RED hands the same object to the registration and to every node of the type. */
+export const servicesOf = (RED: Red): Services => {
+  const services = started.get(RED) ?? start(RED);
+  started.set(RED, services);
+  return services;
+};

@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto';
+import type { Request, RequestHandler, Response } from 'express';
+import type { Red } from '../../lib/runtime/red';
+import { answer, fail, jsonOnly, Refused } from './reply';
+import type { Services } from './services';
+
+const cookie = 'advisor-texting-simulator';
+const keyLifetime = 60_000;
+const sessionLifetime = 12 * 60 * 60 * 1000;
+const noSimulator = 'No environment that is deployed uses the simulator: choose it in one, and deploy.';
+
+const cookieOf = (request: Request): string =>
+  (request.headers.cookie ?? '')
+    .split(';')
+    .map((pair) => pair.trim().split('='))
+    .find(([name]) => name === cookie)?.[1] ?? '';
+
+/** Secrets that serve until they expire. */
+class Passes {
+  readonly #passes = new Map<string, number>();
+
+  constructor(readonly lifetime: number) {}
+
+  issue(): string {
+    const now = Date.now();
+    for (const [pass, expiresAt] of this.#passes) if (now >= expiresAt) this.#passes.delete(pass);
+    const pass = randomBytes(24).toString('base64url');
+    this.#passes.set(pass, now + this.lifetime);
+    return pass;
+  }
+
+  has(pass: string): boolean {
+    return Date.now() < (this.#passes.get(pass) ?? 0);
+  }
+
+  spend(pass: string): boolean {
+    const isGood = this.has(pass);
+    this.#passes.delete(pass);
+    return isGood;
+  }
+}
+
+/**
+ * The phones page. A new window carries no login, so the editor opens it with a key that serves once, and a cookie for
+ * this page alone takes over.
+ */
+export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void => {
+  const keys = new Passes(keyLifetime);
+  const sessions = new Passes(sessionLifetime);
+
+  const mayOpen = RED.auth.needsPermission('advisor-texting.write') as RequestHandler;
+  RED.httpAdmin.post(
+    '/advisor-texting/simulator/open',
+    mayOpen,
+    jsonOnly,
+    answer(log, () => {
+      if (!simulator.isWanted) throw new Refused(409, noSimulator);
+      return { url: `advisor-texting/simulator/?key=${keys.issue()}` };
+    }),
+  );
+
+  /** Neither names a path: behind a proxy only the browser knows under which one this page is. */
+  const enter = (request: Request, response: Response): void => {
+    const secure = request.secure ? '; Secure' : '';
+    const age = String(sessionLifetime / 1000);
+    response
+      .status(303)
+      .set({
+        'Cache-Control': 'no-store',
+        'Referrer-Policy': 'no-referrer',
+        'Set-Cookie': `${cookie}=${sessions.issue()}; HttpOnly; SameSite=Strict; Max-Age=${age}${secure}`,
+        Location: './',
+      })
+      .end();
+  };
+
+  const serve = async (request: Request, response: Response): Promise<void> => {
+    const { key } = request.query;
+    if (typeof key === 'string' && request.path === '/' && keys.spend(key)) {
+      enter(request, response);
+      return;
+    }
+    if (!sessions.has(cookieOf(request)))
+      throw new Refused(401, 'Open the simulator from the editor of Node-RED.');
+    if (!simulator.isWanted) throw new Refused(409, noSimulator);
+    await (await simulator.start()).handle(request, response);
+  };
+
+  RED.httpAdmin.use('/advisor-texting/simulator', (request, response) => {
+    serve(request, response).catch((fault: unknown) => {
+      fail(log, response, fault);
+    });
+  });
+};
