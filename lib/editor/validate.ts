@@ -79,7 +79,7 @@ const numberProblem = (field: NumberField, value: unknown, { say }: Surroundings
 };
 
 const urlProblem = (field: TextField, text: string, say: Say): string | undefined => {
-  if (!URL.canParse(text)) return say('invalid.url');
+  if (!succeeds(() => new URL(text))) return say('invalid.url');
   const url = new URL(text);
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && loopback.test(url.hostname))) {
     return say('invalid.https');

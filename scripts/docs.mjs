@@ -1,0 +1,47 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { register } from 'tsx/cjs/api';
+import { at } from './build/folders.mjs';
+import { openApi } from './docs/openapi.mjs';
+import { apiPage } from './docs/page.mjs';
+
+/** Docs come from the table itself, not from a build of it that may be old. */
+const load = () => {
+  const unregister = register();
+  const require = createRequire(import.meta.url);
+  try {
+    return {
+      ...require(at('lib', 'service', 'endpoints.ts')),
+      ...require(at('lib', 'service', 'schemas.ts')),
+      ...require(at('lib', 'service', 'problems.ts')),
+      z: require('zod').z,
+      version: require(at('package.json')).version,
+    };
+  } finally {
+    unregister();
+  }
+};
+
+const source = load();
+const document = openApi(source);
+const pages = {
+  'docs/openapi.json': `${JSON.stringify(document, null, 2)}\n`,
+  'docs/api.md': apiPage(source, document),
+};
+
+const differing = Object.entries(pages).filter(
+  ([path, text]) => !existsSync(at(path)) || readFileSync(at(path), 'utf8') !== text,
+);
+
+if (process.argv.includes('--check')) {
+  for (const [path] of differing)
+    console.error(`${path} is not what the endpoint table says: run npm run docs.`);
+  process.exitCode = differing.length === 0 ? 0 : 1;
+} else {
+  for (const [path, text] of differing) writeFileSync(at(path), text);
+  console.log(
+    differing.length === 0
+      ? 'The docs were up to date.'
+      : `Wrote ${differing.map(([path]) => path).join(', ')}.`,
+  );
+}

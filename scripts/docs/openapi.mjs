@@ -1,0 +1,162 @@
+/** Names by which the document speaks of the schemas, in the words of the contract. */
+const schemaNames = {
+  messageRequest: 'MessageRequest',
+  messageResult: 'MessageResult',
+  consentRequest: 'ConsentRequest',
+  consentRequestResult: 'ConsentRequestResult',
+  consentStatus: 'ConsentStatus',
+  contactInput: 'ContactInput',
+  idResult: 'IdResult',
+  contactDetail: 'ContactDetail',
+  contactPage: 'ContactPage',
+  groupInput: 'GroupInput',
+  groupPage: 'GroupPage',
+  membershipInput: 'GroupMembership',
+  contentPage: 'ContentPage',
+};
+
+export const scopeMeanings = {
+  'core.contacts.read': 'Read contacts and contact groups',
+  'core.contacts.write': 'Create, update and delete contacts and groups',
+  'core.content.read': 'Read content library items',
+  'text.messaging.read': 'Read texting status',
+  'text.messaging.write': 'Send and schedule texts, send consent requests',
+  openid: 'Identity claims in the token (required)',
+  offline_access: 'Returns a refresh token',
+};
+
+const problemSchema = (codes) => ({
+  type: 'object',
+  required: ['type', 'title', 'status', 'detail', 'instance', 'code', 'traceId', 'retryable'],
+  properties: {
+    type: { type: 'string', format: 'uri-reference' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    detail: { type: 'string' },
+    instance: { type: 'string' },
+    code: { type: 'string', enum: codes },
+    traceId: { type: 'string' },
+    retryable: { type: 'boolean' },
+    details: {},
+  },
+});
+
+/** Requests drop what they do not know, answers keep it: neither refuses unknown fields. */
+const open = (schema) => {
+  if (Array.isArray(schema)) return schema.map(open);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  return Object.fromEntries(
+    Object.entries(schema)
+      .filter(
+        ([key, value]) => key !== '$schema' && !(key === 'additionalProperties' && typeof value !== 'string'),
+      )
+      // The bounds of a JavaScript integer are no rule of the contract.
+      .filter(([, value]) => Math.abs(value) !== Number.MAX_SAFE_INTEGER)
+      .map(([key, value]) => [key, open(value)]),
+  );
+};
+
+const pathParameters = (path) =>
+  [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'integer' },
+  }));
+
+const queryParameters = (schema) =>
+  Object.entries(schema.properties ?? {}).map(([name, property]) => ({
+    name,
+    in: 'query',
+    required: schema.required?.includes(name) ?? false,
+    schema: property,
+  }));
+
+const json = (schema) => ({ 'application/json': { schema } });
+
+/** The OpenAPI 3.1 document of the whole service. */
+export const openApi = ({ endpoints, serviceCodes, z, version, ...schemas }) => {
+  const jsonSchema = (schema, io) => open(z.toJSONSchema(schema, { io, unrepresentable: 'any' }));
+  const names = new Map(Object.entries(schemaNames).map(([key, name]) => [schemas[key], name]));
+  const refer = (schema) => ({ $ref: `#/components/schemas/${names.get(schema)}` });
+
+  const statuses = [...new Set(Object.values(serviceCodes).map(({ status }) => status))].sort(
+    (a, b) => a - b,
+  );
+  const codesOf = (wanted) => Object.entries(serviceCodes).filter(([, { status }]) => status === wanted);
+  const errors = Object.fromEntries(
+    statuses.map((status) => [
+      status,
+      {
+        description: codesOf(status)
+          .map(([code]) => code)
+          .join(' or '),
+        content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+      },
+    ]),
+  );
+
+  const operation = (name, { path, scope, summary, query, body, response }) => ({
+    operationId: name,
+    summary,
+    tags: [path.split('/')[1] === 'text' ? 'Texting' : 'Address book and content'],
+    security: [{ oauth: [scope], apiKey: [] }],
+    parameters: [...pathParameters(path), ...(query ? queryParameters(jsonSchema(query, 'input')) : [])],
+    ...(body ? { requestBody: { required: true, content: json(refer(body)) } } : {}),
+    responses: {
+      ...(names.has(response)
+        ? { 200: { description: 'Done', content: json(refer(response)) } }
+        : { '2XX': { description: 'Done; with or without a body' } }),
+      ...errors,
+    },
+  });
+
+  const paths = {};
+  for (const [name, endpoint] of Object.entries(endpoints)) {
+    paths[endpoint.path] = {
+      ...paths[endpoint.path],
+      [endpoint.method.toLowerCase()]: operation(name, endpoint),
+    };
+  }
+  const scopes = { ...scopeMeanings };
+  const requests = new Set(Object.values(endpoints).map(({ body }) => body));
+
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Partner texting and address book',
+      version: '1.0.0',
+      description: `As @advisor-texting/node-red ${version} understands it. Query parameter names that the contract does not show are ours.`,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '{base_url}', variables: { base_url: { default: 'http://localhost:8100/v1' } } }],
+    tags: [{ name: 'Texting' }, { name: 'Address book and content' }],
+    paths,
+    components: {
+      securitySchemes: {
+        oauth: {
+          type: 'oauth2',
+          flows: {
+            authorizationCode: {
+              authorizationUrl: 'http://localhost:8100/oauth/authorize',
+              tokenUrl: 'http://localhost:8100/oauth/token',
+              refreshUrl: 'http://localhost:8100/oauth/token',
+              scopes,
+            },
+            clientCredentials: { tokenUrl: 'http://localhost:8100/oauth/token', scopes },
+          },
+        },
+        apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },
+      },
+      schemas: {
+        ...Object.fromEntries(
+          [...names].map(([schema, name]) => [
+            name,
+            jsonSchema(schema, requests.has(schema) ? 'input' : 'output'),
+          ]),
+        ),
+        Problem: problemSchema(Object.keys(serviceCodes)),
+      },
+    },
+  };
+};
