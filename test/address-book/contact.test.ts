@@ -1,0 +1,339 @@
+import should from 'should';
+import { Flow } from '../support/flow';
+import { startSimulated, type Simulated } from '../support/simulated';
+import { closeAll, problemReply } from '../service/support';
+import { contactNode, errorOf, first, folders, payloads, scripted } from './setup';
+
+const ann = 1001;
+
+describe('contact node', () => {
+  let on: Simulated;
+
+  beforeEach(async () => {
+    on = await startSimulated();
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await on.close();
+    await closeAll();
+  });
+
+  const get = async (contactId: number): Promise<Record<string, unknown>> => {
+    const client = await on.environment.client();
+    const answer = await client.call('getContact', { params: { contactId } }, { advisor: 'default' });
+    return answer.data;
+  };
+
+  describe('create', () => {
+    it('creates the contact of msg.payload and gives its id, its input and an untouched rest', async () => {
+      const flow = await contactNode(on.environment, { operation: 'create' });
+      const given = { firstName: 'Zoe', phone: '+13125550177' };
+      const { port, msg } = first(await flow.ask({ payload: given, topic: 'kept', error: 'old' }));
+      const { id } = msg.payload as { id: number };
+      should(port).equal(0);
+      should(msg.contact).deepEqual(given);
+      should(msg.contactId).equal(id);
+      should(msg).have.property('topic', 'kept');
+      should(msg).not.have.properties('error', 'parts');
+      should(await get(id)).containEql({ firstName: 'Zoe', phone: '+13125550177' });
+      await flow.completed.next();
+    });
+
+    it('sends only the fields given, as the contract types them, and names the unknown ones once', async () => {
+      const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
+      const flow = await contactNode(environment, {});
+      const payload = [
+        { firstName: 'A', nickname: '', city: null, postalCode: 12345, gender: '0', shoeSize: 44 },
+        { firstName: 'B', shoeSize: 43, maritalStatus: 2 },
+      ];
+      await flow.ask({ payload }, 2);
+      should(requests().map(({ body }) => body)).deepEqual([
+        { firstName: 'A', nickname: '', postalCode: '12345', gender: 0 },
+        { firstName: 'B', maritalStatus: 2 },
+      ]);
+      should(flow.warnings).have.length(1);
+      should(flow.warnings[0])
+        .match(/shoeSize/)
+        .and.not.match(/44|firstName/);
+    });
+
+    it('gives one outcome each for a list, with parts inside the outer parts', async () => {
+      const flow = await contactNode(on.environment, { operation: 'create' });
+      const payload = [{ firstName: 'A' }, 'nobody', { firstName: 'C', gender: 'often' }];
+      const outer = { id: 'outer', type: 'array', index: 4, count: 9 };
+      const arrived = await flow.ask({ payload, parts: outer }, 3);
+      should(arrived.filter(({ port }) => port === 0)).have.length(1);
+      const failures = arrived.filter(({ port }) => port === 1);
+      should(failures.map(({ msg }) => msg.contact)).deepEqual(payload.slice(1));
+      should(failures.map((one) => errorOf(one).code)).deepEqual(['invalid_input', 'invalid_input']);
+      should(failures.map(({ msg }) => msg.payload)).deepEqual([payload, payload]);
+      for (const { msg } of arrived) {
+        const index = payload.indexOf(msg.contact as never);
+        should(msg.parts).containEql({ type: 'array', count: 3, parts: outer });
+        should(msg.parts).have.property('index', index < 0 ? 0 : index);
+      }
+      await flow.completed.next();
+      should(flow.completed.all).have.length(1);
+    });
+
+    it('gives parts for a list of one and none for a single contact', async () => {
+      const flow = await contactNode(on.environment, {});
+      should(first(await flow.ask({ payload: [{ firstName: 'A' }] })).msg.parts).containEql({
+        index: 0,
+        count: 1,
+      });
+      should(first(await flow.ask({ payload: { firstName: 'A' } })).msg).not.have.property('parts');
+    });
+
+    it('reads the fields one by one, each from its own source', async () => {
+      const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
+      const flow = await contactNode(environment, {
+        contactType: 'fields',
+        fields: [
+          { field: 'firstName', value: 'who.first', valueType: 'msg' },
+          { field: 'lastName', value: '$uppercase(who.last)', valueType: 'jsonata' },
+          { field: 'city', value: 'Reno', valueType: 'str' },
+          { field: 'gender', value: '1', valueType: 'num' },
+          { field: 'nickname', value: 'nothing', valueType: 'msg' },
+        ],
+      });
+      const { msg } = first(await flow.ask({ payload: 'kept out', who: { first: 'Zoe', last: 'ray' } }));
+      should(requests()[0]?.body).deepEqual({ firstName: 'Zoe', lastName: 'RAY', city: 'Reno', gender: 1 });
+      should(msg.contact).containEql({ firstName: 'Zoe', lastName: 'RAY' });
+    });
+
+    it('refuses an empty list, an empty contact and what is no contact, without a request', async () => {
+      const flow = await contactNode(on.environment, {});
+      for (const payload of [
+        [],
+        {},
+        { shoeSize: 44 },
+        'Zoe',
+        1700000000000,
+        undefined,
+        [[{ firstName: 'A' }]],
+      ]) {
+        const { port, msg } = first(await flow.ask({ payload }));
+        should(port).equal(1);
+        should(msg.error).containEql({ code: 'invalid_input', attempts: 0 });
+        should(msg.payload).deepEqual(payload);
+      }
+      should(on.received('createContact')).equal(0);
+    });
+  });
+
+  describe('update', () => {
+    it('keeps the fields it does not name', async () => {
+      const before = await get(ann);
+      const flow = await contactNode(on.environment, { operation: 'update' });
+      const { port, msg } = first(await flow.ask({ contactId: ann, payload: { city: 'Reno' } }));
+      should(port).equal(0);
+      should(msg.payload).deepEqual({ id: ann });
+      should(msg.contact).deepEqual({ city: 'Reno' });
+      const { dateTimeModified: _, ...kept } = before;
+      should(await get(ann)).containEql({ ...kept, city: 'Reno' });
+    });
+
+    it('sends the contact whole, with the changes and without nulls', async () => {
+      const current = {
+        contactId: 5,
+        firstName: 'Ann',
+        nickname: 'A',
+        city: 'X',
+        state: null,
+        gender: 0,
+        source: 2,
+      };
+      const { environment, requests } = await scripted(({ method }) => ({
+        body: method === 'GET' ? current : { id: 5 },
+      }));
+      const flow = await contactNode(environment, { operation: 'update' });
+      await flow.ask({ contactId: '5', payload: { city: '', nickname: null, lastName: 'Ito' } });
+      should(requests().map(({ method, path }) => `${method} ${path}`)).deepEqual([
+        'GET /v1/core/contact/contacts/5',
+        'PUT /v1/core/contact/contacts/5',
+      ]);
+      should(requests()[1]?.body).deepEqual({ firstName: 'Ann', lastName: 'Ito', gender: 0, city: '' });
+    });
+
+    it('sends the changes alone when merge is off', async () => {
+      const { environment, requests } = await scripted(() => ({ body: { id: 5 } }));
+      const flow = await contactNode(environment, { operation: 'update', merge: false });
+      await flow.ask({ contactId: 5, payload: { city: 'Reno' } });
+      should(requests().map(({ method, body }) => [method, body])).deepEqual([['PUT', { city: 'Reno' }]]);
+    });
+
+    it('merges one at a time per contact, across nodes', async () => {
+      const flow = await Flow.load({
+        folders,
+        environment: on.environment,
+        nodes: ['a', 'b'].map((id) => ({ id, type: 'advisor-contact', operation: 'update' })),
+      });
+      const fields = ['nickname', 'city', 'address1', 'address2', 'state', 'postalCode'];
+      fields.forEach((field, index) => {
+        flow.send({ contactId: ann, payload: { [field]: `${field} new` } }, index % 2 ? 'a' : 'b');
+      });
+      await flow.arrivals.next(fields.length);
+      should(await get(ann)).containEql(Object.fromEntries(fields.map((field) => [field, `${field} new`])));
+    });
+
+    it('takes the id of each contact of a list from the contact itself', async () => {
+      const flow = await contactNode(on.environment, { operation: 'update' });
+      const payload = [
+        { contactId: 1002, city: 'Two' },
+        { contactId: 1003, city: 'Three' },
+        { city: 'Nowhere' },
+      ];
+      const arrived = await flow.ask({ contactId: ann, payload }, 3);
+      should((await get(1002)).city).equal('Two');
+      should((await get(1003)).city).equal('Three');
+      const failed = arrived.filter(({ port }) => port === 1);
+      should(failed.map(({ msg }) => msg.contact)).deepEqual([{ city: 'Nowhere' }]);
+      should(flow.warnings).be.empty();
+    });
+  });
+
+  describe('get and delete', () => {
+    it('gives the contact whole, custom fields included', async () => {
+      const flow = await contactNode(on.environment, { operation: 'get' });
+      const { port, msg } = first(await flow.ask({ contactId: ann }));
+      should(port).equal(0);
+      should(msg.contactId).equal(ann);
+      should(msg.payload).deepEqual(await get(ann));
+      should(msg.payload).have.properties('customFields', 'groupIds', 'phone', 'birthDate');
+    });
+
+    it('gives one outcome each for a list of ids', async () => {
+      const flow = await contactNode(on.environment, { operation: 'get' });
+      const arrived = await flow.ask({ contactId: [ann, 'x', '1002'] }, 3);
+      should(arrived.filter(({ port }) => port === 0).map(({ msg }) => msg.contactId)).containDeep([
+        ann,
+        1002,
+      ]);
+      should(arrived.filter(({ port }) => port === 1)).have.length(1);
+    });
+
+    it('deletes and gives the id', async () => {
+      const flow = await contactNode(on.environment, { operation: 'delete' });
+      const { msg } = first(await flow.ask({ contactId: ann }));
+      should(msg.payload).deepEqual({ id: ann });
+      const again = first(await flow.ask({ contactId: ann }));
+      should(again.port).equal(1);
+      should(errorOf(again)).containEql({ code: 'not_found', status: 404 });
+    });
+
+    it('refuses what is no id, and says where it looked', async () => {
+      const flow = await contactNode(on.environment, { operation: 'get' });
+      for (const contactId of [undefined, '', 'Ann', 1.5, -1, {}, true]) {
+        const failed = first(await flow.ask({ contactId }));
+        should(failed.port).equal(1);
+        should(errorOf(failed).code).equal('invalid_input');
+        should(errorOf(failed).message).match(/msg\.contactId/);
+      }
+      should(on.received('getContact')).equal(0);
+    });
+  });
+
+  describe('failures', () => {
+    for (const operation of ['get', 'update', 'delete']) {
+      it(`says what to do about an unknown contact (${operation})`, async () => {
+        const flow = await contactNode(on.environment, { operation });
+        const failed = first(await flow.ask({ contactId: 999999, payload: { city: 'Reno' } }));
+        should(failed.port).equal(1);
+        should(errorOf(failed)).containEql({ code: 'not_found', status: 404, attempts: 1 });
+        should(errorOf(failed).message).match(/check/);
+        should(failed.msg.payload).deepEqual({ city: 'Reno' });
+        should(failed.msg.contactId).equal(999999);
+      });
+    }
+
+    it('names the scope that is missing', async () => {
+      await on.close();
+      on = await startSimulated({}, { scopes: ['openid', 'core.contacts.read'] });
+      const flow = await contactNode(on.environment, { operation: 'create' });
+      const failed = first(await flow.ask({ payload: { firstName: 'A' } }));
+      should(errorOf(failed).code).equal('forbidden');
+      should(errorOf(failed).message).match(/core\.contacts\.write/);
+    });
+
+    it('calls a body that does not fit the contract an invalid response', async () => {
+      const { environment } = await scripted(() => ({ body: { surprise: true } }));
+      const flow = await contactNode(environment, { operation: 'get' });
+      should(errorOf(first(await flow.ask({ contactId: 5 }))).code).equal('invalid_response');
+    });
+
+    it('does not create twice when the outcome is unknown', async () => {
+      on.simulator.faults.add({ endpoint: 'createContact', kind: 'cut-after' });
+      const flow = await contactNode(on.environment, {});
+      const failed = first(await flow.ask({ payload: { firstName: 'A' } }));
+      should(errorOf(failed).code).equal('outcome_unknown');
+      should(on.received('createContact')).equal(1);
+    });
+
+    it('raises an error for Catch when nobody is wired to the failures', async () => {
+      const flow = await contactNode(on.environment, { operation: 'get' }, { unwired: [1] });
+      flow.send({ contactId: 'x' });
+      const { error } = first(await flow.errors.next());
+      should(error).containEql({ code: 'invalid_input' });
+      should((error as { cause: unknown }).cause).have.property('source');
+      should(flow.completed.all).be.empty();
+    });
+
+    it('leaves the advisor of the message alone, and acts for that one', async () => {
+      const flow = await contactNode(on.environment, { operation: 'get' });
+      const { msg } = first(await flow.ask({ contactId: ann, advisor: 'maria' }));
+      should(msg.advisor).equal('maria');
+      should(on.simulator.ledger.entries().map(({ advisor }) => advisor)).deepEqual(['maria']);
+    });
+
+    it('fails as a message when there is no environment, or an operation it does not know', async () => {
+      const flow = await contactNode(on.environment, { operation: 'explode' });
+      should(errorOf(first(await flow.ask({ payload: {} }))).message).match(/explode/);
+      await Flow.unload();
+      const bare = await contactNode(on.environment, { environment: '' });
+      should(errorOf(first(await bare.ask({ payload: {} }))).code).equal('not_configured');
+    });
+  });
+
+  it('cancels with msg.reset what has not begun, and tells each', async () => {
+    let answer = (): void => undefined;
+    const held = new Promise<void>((resolve) => (answer = resolve));
+    const { environment, requests } = await scripted(async () => {
+      await held;
+      return { body: { id: 7 } };
+    });
+    const flow = await contactNode(environment, {});
+    const payload = Array.from({ length: 40 }, (_, index) => ({ firstName: String(index) }));
+    const coming = flow.arrivals.next(40);
+    flow.send({ payload });
+    while (requests().length < 16) await new Promise(setImmediate);
+    flow.send({ reset: true });
+    await new Promise(setImmediate);
+    answer();
+    const arrived = await coming;
+    should(arrived.filter(({ port }) => port === 0)).have.length(16);
+    should(new Set(arrived.filter(({ port }) => port === 1).map((one) => errorOf(one).code))).deepEqual(
+      new Set(['cancelled']),
+    );
+    should(requests()).have.length(16);
+    should(new Set(payloads(arrived.filter(({ port }) => port === 1))).size).equal(1);
+  });
+
+  it('says in its status what it did, and that it is on the simulator', async () => {
+    const flow = await contactNode(on.environment, { operation: 'get' });
+    await flow.ask({ contactId: ann });
+    await flow.completed.next();
+    should(flow.statuses.at(-1)).containEql({ fill: 'green', shape: 'dot' });
+    should(flow.statuses.at(-1)?.text).match(/^sim done \d\d:\d\d$/);
+  });
+
+  it('hands a problem of the service on as it came', async () => {
+    const { environment } = await scripted(() =>
+      problemReply('invalid_request', { details: { field: 'phone' } }),
+    );
+    const flow = await contactNode(environment, {});
+    const failed = first(await flow.ask({ payload: { phone: '12' } }));
+    should(errorOf(failed)).containEql({ code: 'invalid_request', status: 400, traceId: 'trace-1' });
+    should(errorOf(failed)).containEql({ details: { field: 'phone' } });
+  });
+});

@@ -1,0 +1,34 @@
+interface Waiting<T> {
+  readonly count: number;
+  readonly resolve: (things: T[]) => void;
+}
+
+/** Things that arrive in their own time, for a test to wait for without sleeping. */
+export class Arrivals<T> {
+  readonly all: T[] = [];
+  private taken = 0;
+  private readonly waiting: Waiting<T>[] = [];
+
+  add(thing: T): void {
+    this.all.push(thing);
+    this.serve();
+  }
+
+  /** The next `count` that nobody has waited for yet. */
+  next(count = 1): Promise<T[]> {
+    return new Promise((resolve) => {
+      this.waiting.push({ count, resolve });
+      this.serve();
+    });
+  }
+
+  private serve(): void {
+    const first = this.waiting[0];
+    if (!first || this.all.length - this.taken < first.count) return;
+    this.waiting.shift();
+    const things = this.all.slice(this.taken, this.taken + first.count);
+    this.taken += first.count;
+    first.resolve(things);
+    this.serve();
+  }
+}

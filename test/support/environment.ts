@@ -1,0 +1,53 @@
+import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
+import { createClient } from '../../lib/service/client';
+import { systemClock, type Clock } from '../../lib/service/clock';
+import type { Client, ClientOptions } from '../../lib/service/types';
+import type { Store } from '../../lib/state/store';
+
+export interface TestEnvironment extends Environment {
+  close(): Promise<void>;
+}
+
+export interface Service {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly token: ClientOptions['token'];
+}
+
+export interface EnvironmentChoices {
+  readonly id?: string;
+  readonly service?: Environment['service'];
+  readonly advisors?: readonly string[];
+  readonly clock?: Clock;
+  readonly client?: Partial<ClientOptions>;
+  readonly settings?: Partial<EnvironmentSettings>;
+  readonly store?: Store;
+}
+
+/** An environment as flow nodes see it, with the real client, on whatever service the test runs. */
+export const environmentOn = (service: Service, choices: EnvironmentChoices = {}): TestEnvironment => {
+  const { clock = systemClock, advisors = ['default'] } = choices;
+  let client: Client | undefined;
+  return {
+    id: choices.id ?? 'test-environment',
+    name: 'Test',
+    service: choices.service ?? 'sandbox',
+    clock,
+    settings: {
+      country: '',
+      consentPattern: '',
+      journal: false,
+      resumeWithin: 3_600_000,
+      deliveryDateUnit: 'ms',
+      maxConcurrent: 16,
+      ...choices.settings,
+    },
+    client: () => (client ??= createClient({ ...service, clock, ...choices.client })),
+    store: () => choices.store ?? Promise.reject(new Error('this test has no store')),
+    advisors: () => advisors,
+    advisorState: (advisor) =>
+      choices.service === 'simulator' || advisors.includes(advisor) ? 'authorized' : 'unknown',
+    onChange: () => () => undefined,
+    close: async () => client?.close(),
+  };
+};

@@ -1,0 +1,140 @@
+import helper from 'node-red-node-test-helper';
+import type { Node, NodeAPI } from 'node-red';
+import type { Environment } from '../../lib/runtime/environment';
+import type { Message } from '../../lib/runtime/red';
+import { register, type NodeRuntime } from '../../lib/runtime/register';
+import type { NodeSpec } from '../../lib/runtime/spec';
+import { Arrivals } from './arrivals';
+
+/** Node-RED 5 does not start on the older Node, and 4.1 is what people run there. */
+const runtimePath = require.resolve(
+  Number(process.versions.node.split('.')[0]) >= 22 ? 'node-red' : 'node-red-4',
+);
+
+/** The part of a node's folder that a test loads. */
+export interface NodeFolder {
+  readonly spec: NodeSpec;
+  readonly runtime: NodeRuntime;
+}
+
+export interface Arrived {
+  /** The node it came from, and which of its outputs. */
+  readonly from: string;
+  readonly port: number;
+  readonly msg: Message;
+}
+
+export interface Shown {
+  readonly fill: string;
+  readonly shape: string;
+  readonly text: string;
+}
+
+type NodeConfig = { readonly id: string; readonly type: string } & Readonly<Record<string, unknown>>;
+
+export interface FlowOptions {
+  readonly folders: readonly NodeFolder[];
+  readonly environment?: Environment;
+  /** The nodes under test, less `environment` and `wires`, which they are given. */
+  readonly nodes: readonly NodeConfig[];
+  /** Outputs that nothing is wired to. */
+  readonly unwired?: readonly number[];
+}
+
+const environmentId = 'environment';
+const tab = { id: 'tab', type: 'tab', label: 'test' };
+const outId = (from: string, port: number): string => `${from}-out-${String(port)}`;
+
+/** Stands where the config node stands: it holds the environment the test made. */
+const environmentType =
+  (environment: Environment | undefined) =>
+  (RED: NodeAPI): void => {
+    function construct(this: Node & { environment?: Environment }, config: never): void {
+      RED.nodes.createNode(this, config);
+      if (environment) this.environment = environment;
+    }
+    RED.nodes.registerType('test-environment', construct as never);
+  };
+
+/** A deployed flow of nodes under test, with something listening on every output, to errors and to completion. */
+export class Flow {
+  readonly arrivals = new Arrivals<Arrived>();
+  readonly errors = new Arrivals<Message & { error: Record<string, unknown> }>();
+  readonly completed = new Arrivals<Message>();
+  readonly statuses: Shown[] = [];
+  readonly warnings: string[] = [];
+
+  private constructor(private readonly ids: readonly string[]) {}
+
+  static async load(options: FlowOptions): Promise<Flow> {
+    helper.init(runtimePath);
+    const { folders, environment, nodes, unwired = [] } = options;
+    const specs = new Map(folders.map(({ spec }) => [spec.type, spec]));
+    const ports = (type: string): number[] => (specs.get(type)?.outputs ?? []).map((_, port) => port);
+    const underTest = nodes.map((node) => ({
+      environment: environmentId,
+      ...node,
+      z: tab.id,
+      wires: ports(node.type).map((port) => (unwired.includes(port) ? [] : [outId(node.id, port)])),
+    }));
+    const outs = nodes.flatMap((node) =>
+      ports(node.type).map((port) => ({ id: outId(node.id, port), type: 'helper', z: tab.id, wires: [] })),
+    );
+    const scope = nodes.map(({ id }) => id);
+    const listeners = ['catch', 'complete'].map((type) => ({
+      id: `the-${type}`,
+      type,
+      z: tab.id,
+      scope,
+      wires: [[`on-${type}`]],
+    }));
+    const heard = listeners.map(({ type }) => ({ id: `on-${type}`, type: 'helper', z: tab.id, wires: [] }));
+    await helper.load(
+      [
+        environmentType(environment),
+        ...folders.map(({ spec, runtime }) => (RED: NodeAPI) => {
+          register(RED, spec, () => runtime);
+        }),
+      ],
+      [tab, { id: environmentId, type: 'test-environment' }, ...underTest, ...outs, ...listeners, ...heard],
+    );
+    const flow = new Flow(scope);
+    flow.listen(underTest.map(({ id, wires }) => ({ id, ports: wires.length })));
+    return flow;
+  }
+
+  /** Ends the flow; for `afterEach`. */
+  static async unload(): Promise<void> {
+    await helper.unload();
+  }
+
+  send(msg: Message, to: string = this.ids[0] ?? ''): void {
+    helper.getNode(to)?.receive(msg);
+  }
+
+  /** Sends and gives what comes out: the next `count` messages, whichever outputs they leave by. */
+  async ask(msg: Message, count = 1): Promise<Arrived[]> {
+    const coming = this.arrivals.next(count);
+    this.send(msg);
+    return coming;
+  }
+
+  private listen(nodes: readonly { readonly id: string; readonly ports: number }[]): void {
+    for (const { id, ports } of nodes) {
+      for (let port = 0; port < ports; port++) {
+        helper.getNode(outId(id, port))?.on('input', (msg: Message) => {
+          this.arrivals.add({ from: id, port, msg });
+        });
+      }
+      const node = helper.getNode(id);
+      node?.on('call:status', (call: { args: [Shown] }) => this.statuses.push(call.args[0]));
+      node?.on('call:warn', (call: { args: [string] }) => this.warnings.push(call.args[0]));
+    }
+    helper.getNode('on-catch')?.on('input', (msg: Message) => {
+      this.errors.add(msg as Message & { error: Record<string, unknown> });
+    });
+    helper.getNode('on-complete')?.on('input', (msg: Message) => {
+      this.completed.add(msg);
+    });
+  }
+}
