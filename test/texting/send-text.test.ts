@@ -1,0 +1,472 @@
+import should from 'should';
+import { Flow } from '../support/flow';
+import { environmentOn } from '../support/environment';
+import { startSimulated, type Simulated } from '../support/simulated';
+import { alsoClose, closeAll, startServer, type Reply } from '../service/support';
+import { errorOf, inOrder, numbers, only, sendNode } from './setup';
+
+const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
+
+describe('send text node', () => {
+  let on: Simulated;
+
+  before(async () => {
+    on = await startSimulated();
+  });
+  after(() => on.close());
+  beforeEach(() => {
+    on.simulator.reset();
+    on.simulator.ledger.clear();
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+  });
+
+  const texts = (): unknown[] =>
+    on.simulator.ledger
+      .entries()
+      .filter(({ endpoint }) => endpoint === 'sendMessage')
+      .map(({ phone }) => phone);
+
+  /** A service that answers as the test says, to see exactly what is sent. */
+  const scripted = async (answer: (body: Record<string, unknown>) => Reply, settings = {}) => {
+    const server = await startServer(({ body }) => answer(JSON.parse(body) as Record<string, unknown>));
+    const environment = alsoClose(
+      environmentOn({ baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' }, { settings }),
+    );
+    return { environment, bodies: () => server.received.map(({ body }) => JSON.parse(body) as unknown) };
+  };
+
+  describe('one recipient', () => {
+    it('leaves on "sent" with the ids and what was used, and keeps the rest of the message', async () => {
+      const flow = await sendNode(on.environment);
+      const message = { phone: numbers.consented, text: 'Hi', topic: 'kept', payload: 'old', error: 'old' };
+      const { port, msg } = only(await flow.ask(message));
+      should(port).equal(0);
+      const payload = msg.payload as Record<string, unknown>;
+      should(payload).have.keys('messageId', 'memberId', 'scheduled', 'attempts');
+      should(payload).containEql({ scheduled: false, attempts: 1 });
+      should(payload.messageId).be.a.Number();
+      should(msg).containEql({ phone: numbers.consented, text: 'Hi', advisor: 'default', topic: 'kept' });
+      should(msg).not.have.any.keys('error', 'parts', 'resend', 'recipient');
+      await flow.completed.next();
+      should(texts()).deepEqual([numbers.consented]);
+    });
+
+    it('leaves on "needs consent" with the reason and what to send again', async () => {
+      const flow = await sendNode(on.environment);
+      const { port, msg } = only(await flow.ask({ phone: numbers.notConsented, text: 'Hi' }));
+      should(port).equal(2);
+      should(Object.keys(msg.payload as object)).deepEqual(['reason']);
+      should((msg.payload as { reason: string }).reason).match(/consent/i);
+      should(msg.resend).deepEqual({
+        node: 'send',
+        phone: numbers.notConsented,
+        text: 'Hi',
+        advisor: 'default',
+      });
+      should(msg).not.have.property('error');
+    });
+
+    it('sends exactly what msg.resend says when it comes back, and removes it', async () => {
+      const flow = await sendNode(on.environment);
+      const { msg } = only(await flow.ask({ phone: numbers.notConsented, text: 'Hi' }));
+      on.simulator.accept(numbers.notConsented);
+      const back = only(await flow.ask({ ...msg, phone: '+12025550199', text: 'something else' }));
+      should(back.port).equal(0);
+      should(back.msg).containEql({ phone: numbers.notConsented, text: 'Hi' });
+      should(back.msg).not.have.property('resend');
+    });
+
+    it('leaves msg.resend of another node alone and reads its own fields', async () => {
+      const flow = await sendNode(on.environment);
+      const resend = { node: 'other', phone: '+12025550112', text: 'Bye', advisor: 'default' };
+      const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi', resend }));
+      should(port).equal(0);
+      should(msg).containEql({ phone: numbers.consented, resend });
+    });
+
+    for (const who of ['optedOut', 'landline'] as const) {
+      it(`fails as "rejected" with the service's own words (${who}), payload untouched`, async () => {
+        const flow = await sendNode(on.environment);
+        const { port, msg } = only(await flow.ask({ phone: numbers[who], text: 'Hi', payload: 'mine' }));
+        should(port).equal(1);
+        should(msg.payload).equal('mine');
+        const error = errorOf(msg);
+        should(error).containEql({ code: 'rejected', retryable: false, attempts: 1 });
+        should(error.detail).be.a.String().and.not.be.empty();
+        should(error.source).deepEqual({ id: 'send', type: 'advisor-send-text', name: 'my send' });
+      });
+    }
+
+    it('calls an answer that names neither success nor failure an invalid response', async () => {
+      const { environment } = await scripted(() => ({ body: { successes: [], failures: [] } }));
+      const flow = await sendNode(environment);
+      const { port, msg } = only(await flow.ask({ phone: '+12025550113', text: 'Hi' }));
+      should(port).equal(1);
+      should(errorOf(msg).code).equal('invalid_response');
+    });
+
+    it('takes any entry in successes as a success, with null where an id is missing', async () => {
+      const { environment } = await scripted(() => ({ body: { successes: [{}], failures: ['consent'] } }));
+      const flow = await sendNode(environment);
+      const { port, msg } = only(await flow.ask({ phone: '+12025550113', text: 'Hi' }));
+      should(port).equal(0);
+      should(msg.payload).containEql({ messageId: null, memberId: null });
+    });
+  });
+
+  describe('outputs nobody is wired to', () => {
+    it('raises a failure for Catch: our code, and the whole of msg.error as its cause', async () => {
+      const flow = await sendNode(on.environment, {}, { unwired: [1] });
+      flow.send({ phone: numbers.landline, text: 'Hi' });
+      const { error } = only(await flow.errors.next());
+      should(error).containEql({ code: 'rejected' });
+      should(error.cause).containEql({ code: 'rejected', attempts: 1 });
+      should(flow.arrivals.all).be.empty();
+      should(flow.completed.all).be.empty();
+    });
+
+    it('turns "needs consent" into a failure with code consent_required, without msg.resend', async () => {
+      const flow = await sendNode(on.environment, {}, { unwired: [2] });
+      const { port, msg } = only(await flow.ask({ phone: numbers.notConsented, text: 'Hi', payload: 1 }));
+      should(port).equal(1);
+      should(errorOf(msg).code).equal('consent_required');
+      should(msg.payload).equal(1);
+      should(msg).not.have.property('resend');
+    });
+
+    it('raises each failure of a list with its own message and completes once', async () => {
+      const flow = await sendNode(on.environment, {}, { unwired: [1, 2] });
+      flow.send({ phone: [numbers.landline, numbers.notConsented, 'nonsense'], text: 'Hi' });
+      const errors = await flow.errors.next(3);
+      should(errors.map(({ error }) => error.code).sort()).deepEqual([
+        'consent_required',
+        'invalid_input',
+        'rejected',
+      ]);
+      await flow.completed.next();
+      should(flow.completed.all).have.length(1);
+    });
+  });
+
+  describe('lists', () => {
+    it('gives one outcome each, with parts inside the outer parts', async () => {
+      const flow = await sendNode(on.environment);
+      const outer = { id: 'outer', index: 0 };
+      const phone = [numbers.consented, numbers.notConsented, numbers.landline, '12'];
+      const arrived = inOrder(await flow.ask({ phone, text: 'Hi', parts: outer, payload: 'p' }, 4));
+      should(arrived.map(({ port }) => port)).deepEqual([0, 2, 1, 1]);
+      for (const [index, { msg }] of arrived.entries()) {
+        should(msg.parts).containEql({ type: 'array', index, count: 4, parts: outer });
+      }
+      should(new Set(arrived.map(({ msg }) => (msg.parts as { id: string }).id)).size).equal(1);
+      should(arrived.map(({ msg }) => msg.phone)).deepEqual([...phone.slice(0, 3), phone]);
+      await flow.completed.next();
+    });
+
+    it('gives parts for a list of one', async () => {
+      const flow = await sendNode(on.environment);
+      const { msg } = only(await flow.ask({ phone: [numbers.consented], text: 'Hi' }));
+      should(msg.parts).containEql({ index: 0, count: 1 });
+    });
+
+    it('takes objects with a phone, keeps each whole, and prefers its own text', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }));
+      const flow = await sendNode(environment, { phone: 'payload' });
+      const payload = [
+        { phone: '+12025550101', name: 'Ann' },
+        { phone: '+12025550102', name: 'Bob', text: 'Only for Bob' },
+      ];
+      const arrived = inOrder(await flow.ask({ payload, text: 'For all' }, 2));
+      should(arrived.map(({ msg }) => msg.recipient)).deepEqual(payload);
+      should(arrived.map(({ msg }) => msg.text)).deepEqual(['For all', 'Only for Bob']);
+      should(bodies()).containEql({ phone: '+12025550102', text: 'Only for Bob' });
+    });
+
+    it('sends the same number and text once; the duplicate leaves with the original', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }));
+      const flow = await sendNode(environment);
+      const phone = ['+12025550101', '+12025550102', '+12025550101'];
+      const arrived = inOrder(await flow.ask({ phone, text: 'Hi' }, 3));
+      should(bodies()).have.length(2);
+      should(arrived.map(({ port }) => port)).deepEqual([0, 0, 0]);
+      should(arrived[2]?.msg.payload).containEql({ messageId: 9, duplicateOf: 0 });
+      should(arrived[0]?.msg.payload).not.have.property('duplicateOf');
+    });
+
+    it('does not send a duplicate twice when both come back with consent', async () => {
+      const flow = await sendNode(on.environment);
+      const phone = [numbers.notConsented, numbers.notConsented];
+      const asked = inOrder(await flow.ask({ phone, text: 'Hi' }, 2));
+      should(asked.map(({ port }) => port)).deepEqual([2, 2]);
+      on.simulator.accept(numbers.notConsented);
+      on.simulator.ledger.clear();
+      for (const { msg } of asked) flow.send(msg);
+      const back = await flow.arrivals.next(2);
+      should(back.map(({ port }) => port)).deepEqual([0, 0]);
+      should(texts()).deepEqual([numbers.notConsented]);
+    });
+
+    for (const [what, phone] of [
+      ['an empty list', []],
+      ['nothing', undefined],
+      ['an object', { phone: '+12025550101' }],
+      ['a list within a list', [['+12025550101', '+12025550102']]],
+    ] as const) {
+      it(`${what} is one invalid_input and costs no request`, async () => {
+        const flow = await sendNode(on.environment);
+        const { port, msg } = only(await flow.ask({ phone, text: 'Hi' }));
+        should(port).equal(1);
+        should(errorOf(msg).code).equal('invalid_input');
+        should(texts()).be.empty();
+        await flow.completed.next();
+      });
+    }
+
+    it('leaves the messages independent of each other', async () => {
+      const { environment } = await scripted(() => ({ body: sent }));
+      const flow = await sendNode(environment);
+      const [first, second] = await flow.ask(
+        { phone: ['+12025550101', '+12025550102'], text: 'Hi', data: { seen: [] } },
+        2,
+      );
+      (first?.msg.data as { seen: unknown[] }).seen.push('changed');
+      should(second?.msg.data).deepEqual({ seen: [] });
+    });
+  });
+
+  describe('numbers', () => {
+    it('judges a number with + by the contract alone', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }), { country: 'US' });
+      const flow = await sendNode(environment);
+      const phone = ['+12345678', '+1234567', '+0123456789', '+1 202 555 0101', '+1234567890123456'];
+      const arrived = inOrder(await flow.ask({ phone, text: 'Hi' }, 5));
+      should(arrived.map(({ port }) => port)).deepEqual([0, 1, 1, 1, 1]);
+      should(bodies()).deepEqual([{ phone: '+12345678', text: 'Hi' }]);
+    });
+
+    it('reads national numbers by the country of the environment', async () => {
+      const { environment } = await scripted(() => ({ body: sent }), { country: 'US' });
+      const flow = await sendNode(environment);
+      const arrived = inOrder(await flow.ask({ phone: ['(202) 555-0101', 2025550102], text: 'Hi' }, 2));
+      should(arrived.map(({ msg }) => msg.phone)).deepEqual(['+12025550101', '+12025550102']);
+    });
+
+    it('says what to do about a national number when there is no country', async () => {
+      const flow = await sendNode(on.environment);
+      const { msg } = only(await flow.ask({ phone: '(202) 555-0101', text: 'Hi' }));
+      should(errorOf(msg).message).match(/with \+, or set the country/);
+    });
+  });
+
+  describe('the text', () => {
+    it('fills {{fields}} of a literal from the recipient, then from the message', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }));
+      const text = 'Hi {{name}}, {{ office.city }} calls. {{n}}';
+      const flow = await sendNode(environment, { phone: 'payload', text, textType: 'str' });
+      const payload = [{ phone: '+12025550101', name: 'Ann' }];
+      await flow.ask({ payload, name: 'nobody', office: { city: 'Bonn' }, n: 0 });
+      should(bodies()).deepEqual([{ phone: '+12025550101', text: 'Hi Ann, Bonn calls. 0' }]);
+    });
+
+    for (const name of [undefined, '', null, {}]) {
+      it(`refuses to leave a gap for ${JSON.stringify(name) ?? 'a missing field'}`, async () => {
+        const flow = await sendNode(on.environment, { text: 'Hi {{name}}', textType: 'str' });
+        const { port, msg } = only(await flow.ask({ phone: numbers.consented, name }));
+        should(port).equal(1);
+        should(errorOf(msg)).containEql({ code: 'invalid_input' });
+        should(errorOf(msg).message).match(/"name"/);
+        should(texts()).be.empty();
+      });
+    }
+
+    it('does not read placeholders in a text that came with the message', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }));
+      const flow = await sendNode(environment);
+      await flow.ask({ phone: '+12025550101', text: 'Hi {{name}}', name: 'Ann' });
+      should(bodies()).deepEqual([{ phone: '+12025550101', text: 'Hi {{name}}' }]);
+    });
+
+    for (const text of [undefined, '', '  \n', {}]) {
+      it(`${JSON.stringify(text) ?? 'no text'} is invalid_input`, async () => {
+        const flow = await sendNode(on.environment);
+        const { port, msg } = only(await flow.ask({ phone: numbers.consented, text }));
+        should(port).equal(1);
+        should(errorOf(msg).code).equal('invalid_input');
+        should(texts()).be.empty();
+      });
+    }
+
+    it('says where the text is when it is in msg.payload', async () => {
+      const flow = await sendNode(on.environment);
+      const { msg } = only(await flow.ask({ phone: numbers.consented, payload: 'Hi there' }));
+      should(errorOf(msg).message).match(/msg\.payload holds a text: choose msg\.payload/);
+    });
+
+    it('can come from JSONata', async () => {
+      const flow = await sendNode(on.environment, { text: '"Hi " & name', textType: 'jsonata' });
+      const { msg } = only(await flow.ask({ phone: numbers.consented, name: 'Ann' }));
+      should(msg.text).equal('Hi Ann');
+    });
+
+    it('fails with what to correct when the JSONata is broken', async () => {
+      const flow = await sendNode(on.environment, { text: '"Hi', textType: 'jsonata' });
+      const { port, msg } = only(await flow.ask({ phone: numbers.consented }));
+      should(port).equal(1);
+      should(errorOf(msg)).containEql({ code: 'invalid_input' });
+    });
+  });
+
+  describe('scheduled', () => {
+    const at = Date.parse('2090-01-02T03:04:05Z');
+
+    for (const [kind, deliveryDate] of [
+      ['epoch milliseconds', at],
+      ['an ISO string', '2090-01-02T03:04:05Z'],
+      ['a Date', new Date(at)],
+    ] as const) {
+      it(`takes ${kind}`, async () => {
+        const { environment, bodies } = await scripted(() => ({ body: sent }));
+        const flow = await sendNode(environment, { schedule: 'at' });
+        const { msg } = only(
+          await flow.ask({ phone: '+12025550101', text: 'Hi', deliveryDate, frequency: 2 }),
+        );
+        should(bodies()).deepEqual([
+          { phone: '+12025550101', text: 'Hi', scheduleDelivery: true, deliveryDate: at, frequency: 2 },
+        ]);
+        should(msg.payload).containEql({ scheduled: true });
+      });
+    }
+
+    it('sends seconds when the environment says so, and omits an empty frequency', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }), { deliveryDateUnit: 's' });
+      const flow = await sendNode(environment, { schedule: 'at' });
+      await flow.ask({ phone: '+12025550101', text: 'Hi', deliveryDate: at, frequency: '' });
+      should(bodies()).deepEqual([
+        { phone: '+12025550101', text: 'Hi', scheduleDelivery: true, deliveryDate: at / 1000 },
+      ]);
+    });
+
+    it('keeps the null id that the service answers', async () => {
+      const flow = await sendNode(on.environment, { schedule: 'at' });
+      const { msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi', deliveryDate: at }));
+      should(msg.payload).containEql({ messageId: null, scheduled: true });
+    });
+
+    for (const deliveryDate of [undefined, 'soon', 1, new Date(0), NaN]) {
+      it(`${String(deliveryDate)} is invalid_input`, async () => {
+        const flow = await sendNode(on.environment, { schedule: 'at' });
+        const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi', deliveryDate }));
+        should(port).equal(1);
+        should(errorOf(msg).code).equal('invalid_input');
+        should(texts()).be.empty();
+      });
+    }
+
+    it('ignores schedule fields when it is to send now', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }));
+      const flow = await sendNode(environment);
+      await flow.ask({ phone: '+12025550101', text: 'Hi', deliveryDate: 'nonsense', frequency: 1 });
+      should(bodies()).deepEqual([{ phone: '+12025550101', text: 'Hi' }]);
+    });
+  });
+
+  describe('whose advisor', () => {
+    const among = (advisors: readonly string[]) =>
+      environmentOn(
+        {
+          baseUrl: on.simulator.baseUrl,
+          apiKey: on.simulator.credentials.apiKey,
+          token: (advisor) => on.simulator.accessToken(advisor),
+        },
+        { advisors },
+      );
+    const message = { phone: numbers.consented, text: 'Hi' };
+
+    it('takes msg.advisor, and writes the one it used', async () => {
+      const flow = await sendNode(alsoClose(among(['ann', 'bob'])));
+      const { port, msg } = only(await flow.ask({ ...message, advisor: 'bob' }));
+      should(port).equal(0);
+      should(msg.advisor).equal('bob');
+    });
+
+    it('takes the only one when nothing is said', async () => {
+      const flow = await sendNode(alsoClose(among(['ann'])));
+      should(only(await flow.ask({ ...message })).msg.advisor).equal('ann');
+    });
+
+    it('never guesses among several', async () => {
+      const flow = await sendNode(alsoClose(among(['ann', 'bob'])));
+      const { port, msg } = only(await flow.ask({ ...message }));
+      should(port).equal(1);
+      should(errorOf(msg).code).equal('invalid_input');
+    });
+
+    it('refuses a chosen source that is empty, whatever msg.advisor says', async () => {
+      const flow = await sendNode(alsoClose(among(['ann'])), { advisor: 'who', advisorType: 'msg' });
+      const { msg } = only(await flow.ask({ ...message, advisor: 'ann' }));
+      should(errorOf(msg).code).equal('invalid_input');
+    });
+
+    it('asks to authorize a key that is not, for each recipient', async () => {
+      const flow = await sendNode(alsoClose(among(['ann'])));
+      const arrived = await flow.ask({ ...message, phone: [numbers.consented, 'x'], advisor: 'eve' }, 2);
+      should(inOrder(arrived).map(({ msg }) => errorOf(msg).code)).deepEqual([
+        'authorization_required',
+        'invalid_input',
+      ]);
+      should(errorOf(inOrder(arrived)[0]?.msg ?? {}).retryable).equal(true);
+    });
+  });
+
+  it('says what is missing when it has no environment', async () => {
+    const flow = await sendNode(undefined);
+    const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
+    should(port).equal(1);
+    should(errorOf(msg)).containEql({ code: 'not_configured' });
+  });
+
+  describe('msg.reset', () => {
+    it('cancels what has not begun, lets what is under way land, and emits nothing itself', async () => {
+      let release = (): void => undefined;
+      const gate = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      const server = await startServer(async () => {
+        await gate;
+        return { body: sent };
+      });
+      const environment = alsoClose(
+        environmentOn(
+          { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' },
+          { client: { maxConcurrent: 2 }, settings: { maxConcurrent: 4 } },
+        ),
+      );
+      const flow = await sendNode(environment);
+      const phone = Array.from({ length: 20 }, (_, n) => `+120255501${String(n).padStart(2, '0')}`);
+      flow.send({ phone, text: 'Hi' });
+      while (server.received.length < 2) await new Promise((resolve) => setImmediate(resolve));
+      flow.send({ reset: true });
+      await flow.completed.next();
+      release();
+      const arrived = await flow.arrivals.next(20);
+      const sentOnes = arrived.filter(({ port }) => port === 0);
+      should(sentOnes).have.length(2);
+      const codes = new Set(arrived.filter(({ port }) => port === 1).map(({ msg }) => errorOf(msg).code));
+      should([...codes]).deepEqual(['cancelled']);
+      should(server.received).have.length(2);
+      await flow.completed.next();
+    });
+  });
+
+  describe('status', () => {
+    it('begins with sim on the simulator and shows a clock time', async () => {
+      const flow = await sendNode(on.environment);
+      await flow.ask({ phone: numbers.consented, text: 'Hi' });
+      await flow.completed.next();
+      should(flow.statuses.at(-1)?.text).match(/^sim sent \d\d:\d\d$/);
+    });
+  });
+});
