@@ -1,0 +1,102 @@
+import { liveMessages } from '../state/messages';
+import type { Store, Table, Write } from '../state/store';
+import type { WaitOutcome } from './verdict';
+import {
+  idIn,
+  messageIdOf,
+  messageKey,
+  outcomeKey,
+  waitKey,
+  type MessageRecord,
+  type Stored,
+  type Subject,
+  type WaitRecord,
+} from './wait-records';
+
+/** A wait that has ended, as its node is told of it. */
+export interface Settled {
+  readonly id: string;
+  /** Its own copy, unless parts of it could not be kept on disk and the process still has the original. */
+  readonly message: Record<string, unknown>;
+  /** Parts of the message could not be kept (`req`, functions) and are gone. */
+  readonly dropped: boolean;
+  readonly advisor: string;
+  readonly subject: Subject;
+  readonly start: number;
+  /** How many waits the message began. */
+  readonly count: number;
+  readonly context: unknown;
+  readonly outcome: WaitOutcome;
+  /** It may have been told before the process was killed. */
+  readonly repeated: boolean;
+}
+
+/** Outcomes on disk that this process knows were not told, because their node closed first: not repeated, then. */
+const untold = new Set<string>();
+
+/** Ends waits: the outcome is on disk before it is told, and gone some time after. */
+export class Telling {
+  private readonly table: Table<Stored>;
+  /** How many waits each message of a list still has. */
+  private readonly left = new Map<string, number>();
+
+  constructor(
+    store: Store,
+    private readonly node: string,
+    private readonly tell: (settled: Settled) => void,
+    private readonly isClosed: () => boolean,
+  ) {
+    this.table = store.table('waits');
+  }
+
+  expect(messageId: string, count: number): void {
+    if (count > 1) this.left.set(messageId, (this.left.get(messageId) ?? 0) + 1);
+  }
+
+  async settle(ids: readonly string[], outcome: WaitOutcome): Promise<void> {
+    if (this.isClosed()) return;
+    await this.table.write(ids.map((id) => ({ put: outcomeKey(this.node, id), value: outcome })));
+    for (const id of ids) untold.add(outcomeKey(this.node, id));
+    for (const id of ids) await this.tellOne(id, outcome);
+  }
+
+  /** Those that had ended and may not have been told when the node last stopped. */
+  async ended(): Promise<ReadonlyMap<string, WaitOutcome>> {
+    const ended = new Map<string, WaitOutcome>();
+    for await (const [key, outcome] of this.table.entries(`${this.node}/o/`)) {
+      ended.set(idIn(key), outcome as WaitOutcome);
+    }
+    return ended;
+  }
+
+  async tellOne(id: string, outcome: WaitOutcome): Promise<void> {
+    const messageId = messageIdOf(id);
+    const wait = (await this.table.get(waitKey(this.node, id))) as WaitRecord | undefined;
+    const kept = (await this.table.get(messageKey(this.node, messageId))) as MessageRecord | undefined;
+    if (this.isClosed()) return;
+    const alive = liveMessages.get(messageKey(this.node, messageId));
+    if (wait && (alive ?? kept)) {
+      const { advisor, subject, start, count, context } = wait;
+      const repeated = !untold.delete(outcomeKey(this.node, id));
+      const message = alive ?? kept?.message ?? {};
+      const dropped = kept?.dropped === true && !alive;
+      this.tell({ id, message, dropped, advisor, subject, start, count, context, outcome, repeated });
+    }
+    this.remove(id, messageId, wait?.count ?? 1);
+  }
+
+  private remove(id: string, messageId: string, count: number): void {
+    const writes: Write<Stored>[] = [
+      { remove: outcomeKey(this.node, id) },
+      { remove: waitKey(this.node, id) },
+    ];
+    const left = count > 1 ? (this.left.get(messageId) ?? 1) - 1 : 0;
+    if (left > 0) this.left.set(messageId, left);
+    else {
+      this.left.delete(messageId);
+      liveMessages.forget(messageKey(this.node, messageId));
+      writes.push({ remove: messageKey(this.node, messageId) });
+    }
+    void this.table.writeSoon(writes);
+  }
+}

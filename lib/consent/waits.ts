@@ -1,0 +1,278 @@
+import type { Clock } from '../service/clock';
+import type { Client } from '../service/types';
+import { arrivalId } from '../state/ids';
+import { liveMessages, storable } from '../state/messages';
+import type { Store, Table, Write } from '../state/store';
+import { lastLookTries, Polling, type Target, type Wait } from './polling';
+import { recommended, type Pace } from './schedule';
+import { Telling, type Settled } from './telling';
+import { Timeline } from './timeline';
+import { nothingKnown, type ConsentStatus, type Verdict, type WaitOutcome } from './verdict';
+import * as records from './wait-records';
+import type { Stored, Subject, WaitRecord } from './wait-records';
+
+export type { Settled } from './telling';
+export type { Subject } from './wait-records';
+
+export interface WaitsOptions {
+  readonly store: Store;
+  readonly client: () => Client | Promise<Client>;
+  readonly clock: Clock;
+  /** Looks under way at once. */
+  readonly concurrency: number;
+  readonly warn: (text: string) => void;
+}
+
+export interface NewWait {
+  readonly advisor: string;
+  readonly subject: Subject;
+  /** What the node needs besides, when the wait ends. */
+  readonly context?: unknown;
+}
+
+/** The waits of one node. */
+export interface NodeWaits {
+  /** Resolves when what was waiting before a restart or a deploy waits again. */
+  readonly ready: Promise<void>;
+  /**
+   * The waits that one message begins. They and the message are on disk when this resolves, with the embedded store
+   * already when it returns. Gives their ids, in order.
+   */
+  add(message: Record<string, unknown>, waits: readonly NewWait[], pace: Pace): Promise<readonly string[]>;
+  /** Ends waits with `cancelled`: all, or those for a number. */
+  reset(phone?: string): void;
+  /** Looks now: all, or those for a number. */
+  flush(phone?: string): void;
+  readonly count: number;
+  /** When the next look is due; undefined when nothing waits. */
+  next(): number | undefined;
+  /** The node closes: nothing of it settles any more, and everything stays on disk. */
+  detach(): void;
+}
+
+interface Owner {
+  readonly node: string;
+  readonly telling: Telling;
+  readonly waits: Map<string, Target>;
+  /** Ids begun while those on disk are still being read, for they are on disk too; then undefined. */
+  begun: Set<string> | undefined;
+  ready: Promise<void>;
+  isClosed: boolean;
+}
+
+const settledTogether = 100;
+
+/** All waits of an environment: each belongs to a node, those for one number look together. */
+export class Waits {
+  private readonly table: Table<Stored>;
+  private readonly timeline: Timeline;
+  private readonly polling: Polling;
+  private readonly targets = new Map<string, Target>();
+  private readonly paces = new Map<string, Pace>();
+  private settling: Promise<void> = Promise.resolve();
+
+  constructor(private readonly options: WaitsOptions) {
+    this.table = options.store.table('waits');
+    this.timeline = new Timeline(options.clock);
+    this.polling = new Polling({
+      client: options.client,
+      clock: options.clock,
+      concurrency: options.concurrency,
+      timeline: this.timeline,
+      looked: (target, verdict, began) => {
+        this.looked(target, verdict, began);
+      },
+    });
+  }
+
+  /** A node starts: its waits go on, and `tell` hears how each ends. */
+  attach(node: string, tell: (settled: Settled) => void): NodeWaits {
+    const owner: Owner = {
+      node,
+      telling: new Telling(this.options.store, node, tell, () => owner.isClosed),
+      waits: new Map(),
+      begun: new Set(),
+      ready: Promise.resolve(),
+      isClosed: false,
+    };
+    owner.ready = this.load(owner);
+    const targetsFor = (phone?: string): Set<Target> => {
+      const found = new Set(owner.waits.values());
+      if (phone !== undefined)
+        for (const target of found) if (!target.key.endsWith(`\n${phone}`)) found.delete(target);
+      return found;
+    };
+    const ownIn = (target: Target): Wait[] => target.waits.filter((wait) => wait.owner === owner);
+    return {
+      ready: owner.ready,
+      add: (message, waits, pace) => this.add(owner, message, waits, pace),
+      reset: (phone) => {
+        for (const target of targetsFor(phone)) {
+          const status = target.seen ?? nothingKnown;
+          this.settle(target, ownIn(target), { kind: 'not_accepted', reason: 'cancelled', status });
+        }
+      },
+      flush: (phone) => {
+        for (const target of targetsFor(phone)) this.polling.flush(target);
+      },
+      get count() {
+        return owner.waits.size;
+      },
+      next: () => {
+        let next: number | undefined;
+        for (const target of owner.waits.values())
+          if (next === undefined || target.next < next) next = target.next;
+        return next;
+      },
+      detach: () => {
+        owner.isClosed = true;
+        for (const target of targetsFor()) this.takeOut(target, ownIn(target));
+      },
+    };
+  }
+
+  /** An acceptance that any check of this environment has seen. */
+  accepted(advisor: string, subject: Subject, status: ConsentStatus): void {
+    const keys = [records.targetKey(advisor, subject)];
+    if (status.memberId !== null) keys.push(records.targetKey(advisor, { memberId: status.memberId }));
+    for (const key of new Set(keys)) {
+      const target = this.targets.get(key);
+      if (target) this.settle(target, target.waits, { kind: 'accepted', status });
+    }
+  }
+
+  /** Resolves when everything that has ended so far was told. */
+  async told(): Promise<void> {
+    await this.settling;
+  }
+
+  stop(): void {
+    this.polling.stop();
+  }
+
+  private async add(
+    owner: Owner,
+    message: Record<string, unknown>,
+    waits: readonly NewWait[],
+    pace: Pace,
+  ): Promise<readonly string[]> {
+    const { node } = owner;
+    const start = this.options.clock.now();
+    const messageId = arrivalId(start);
+    const { copy, dropped } = storable(message);
+    if (dropped) liveMessages.keep(records.messageKey(node, messageId), message);
+    const count = waits.length;
+    const own = records.isRecommended(pace) ? {} : { pace };
+    const writes: Write<Stored>[] = [
+      { put: records.messageKey(node, messageId), value: { message: copy, dropped } },
+    ];
+    const ids = waits.map(({ advisor, subject, context }, index) => {
+      const id = records.waitId(messageId, index);
+      const value: WaitRecord = {
+        advisor,
+        subject,
+        start,
+        count,
+        ...own,
+        ...(context !== undefined && { context }),
+      };
+      writes.push({ put: records.waitKey(node, id), value });
+      owner.begun?.add(id);
+      return id;
+    });
+    await this.table.write(writes);
+    const begun = this.timeline.now();
+    ids.forEach((id, index) => {
+      const { advisor, subject } = waits[index] as NewWait;
+      owner.telling.expect(messageId, count);
+      const wait = { id, owner, start: begun, pace: this.shared(pace) };
+      this.putIn(owner, records.targetKey(advisor, subject), wait, true);
+    });
+    return ids;
+  }
+
+  private async load(owner: Owner): Promise<void> {
+    const ended = await owner.telling.ended();
+    const again: string[] = [];
+    for await (const [key, stored] of this.table.entries(`${owner.node}/w/`)) {
+      if (owner.isClosed) return;
+      const id = records.idIn(key);
+      if (owner.begun?.has(id)) continue;
+      const { advisor, subject, start, count, pace = recommended } = stored as WaitRecord;
+      owner.telling.expect(records.messageIdOf(id), count);
+      if (ended.has(id)) again.push(id);
+      else {
+        const wait = { id, owner, start: this.timeline.placed(start), pace: this.shared(pace) };
+        this.putIn(owner, records.targetKey(advisor, subject), wait, false);
+      }
+    }
+    owner.begun = undefined;
+    for (const id of again) await owner.telling.tellOne(id, ended.get(id) as WaitOutcome);
+  }
+
+  private shared(pace: Pace): Pace {
+    const key = Object.values(pace).join();
+    const found = this.paces.get(key) ?? pace;
+    this.paces.set(key, found);
+    return found;
+  }
+
+  private putIn(owner: Owner, key: string, wait: Wait, isNew: boolean): void {
+    if (owner.isClosed) return;
+    const target = this.targets.get(key) ?? Polling.target(key);
+    this.targets.set(key, target);
+    let place = target.waits.length;
+    while (place > 0 && (target.waits[place - 1]?.id ?? '') > wait.id) place -= 1;
+    target.waits.splice(place, 0, wait);
+    owner.waits.set(wait.id, target);
+    this.polling.joined(target, wait, isNew);
+  }
+
+  private takeOut(target: Target, waits: readonly Wait[]): void {
+    const gone = new Set(waits);
+    target.waits = target.waits.filter((wait) => !gone.has(wait));
+    for (const { id, owner } of waits) (owner as Owner).waits.delete(id);
+    if (target.waits.length > 0) return;
+    this.polling.left(target);
+    if (this.targets.get(target.key) === target) this.targets.delete(target.key);
+  }
+
+  private looked(target: Target, verdict: Verdict, began: number): void {
+    if (verdict.kind === 'accepted') {
+      const { advisor, subject } = records.partsOf(target.key);
+      this.settle(target, target.waits, verdict);
+      this.accepted(advisor, subject, verdict.status);
+      return;
+    }
+    if (verdict.kind !== 'waiting') {
+      this.settle(target, target.waits, verdict);
+      return;
+    }
+    const patience = verdict.seen ? 0 : lastLookTries;
+    const expired = target.waits.filter(({ start, pace }) => began - start >= pace.giveUpAfter + patience);
+    const status = target.seen ?? nothingKnown;
+    this.settle(target, expired, { kind: 'not_accepted', reason: 'expired', status });
+  }
+
+  /** In the order of arrival, whichever node each belongs to, and after all that ended before. */
+  private settle(target: Target, waits: readonly Wait[], outcome: WaitOutcome): void {
+    if (waits.length === 0) return;
+    this.takeOut(target, waits);
+    const runs: { readonly owner: Owner; readonly ids: string[] }[] = [];
+    for (const { id, owner } of waits) {
+      const last = runs.at(-1);
+      if (last?.owner === owner && last.ids.length < settledTogether) last.ids.push(id);
+      else runs.push({ owner: owner as Owner, ids: [id] });
+    }
+    for (const { owner, ids } of runs) {
+      this.settling = this.settling
+        .then(() => owner.ready)
+        .then(() => owner.telling.settle(ids, outcome))
+        .catch((fault: unknown) => {
+          this.options.warn(
+            `A wait for consent could not be settled and goes on after a restart: ${String(fault)}`,
+          );
+        });
+    }
+  }
+}
