@@ -26,6 +26,8 @@ export interface VaultDocument {
   readonly keys: ReadonlyMap<string, KeptKey>;
   readonly records: ReadonlyMap<string, KeptRecord>;
   readonly aside: readonly SetAside[];
+  /** How many entries could not be read this time. */
+  readonly damaged: number;
 }
 
 export const emptyDocument: VaultDocument = {
@@ -34,6 +36,7 @@ export const emptyDocument: VaultDocument = {
   keys: new Map(),
   records: new Map(),
   aside: [],
+  damaged: 0,
 };
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -66,12 +69,14 @@ const readAside = (value: unknown): SetAside | undefined =>
 export const readDocument = (stored: unknown): VaultDocument => {
   if (stored === undefined || stored === null) return emptyDocument;
   const aside: SetAside[] = [];
+  let count = 0;
   const damaged = (name: string, value: unknown): void => {
+    count += 1;
     aside.push({ name, at: 0, sealed: JSON.stringify(value) });
   };
   if (!isObject(stored)) {
     damaged('vault', stored);
-    return { ...emptyDocument, aside };
+    return { ...emptyDocument, aside, damaged: count };
   }
   const each = <T>(section: string, read: (value: unknown) => T | undefined): Map<string, T> => {
     const found = new Map<string, T>();
@@ -98,6 +103,7 @@ export const readDocument = (stored: unknown): VaultDocument => {
     keys,
     records,
     aside,
+    damaged: count,
   };
 };
 
@@ -129,6 +135,7 @@ export const mergeDocuments = (ours: VaultDocument, theirs: VaultDocument): Vaul
     active: (theirs.active?.at ?? -1) > (ours.active?.at ?? -1) ? theirs.active : ours.active,
     keys: newest(ours.keys, theirs.keys),
     records: newest(ours.records, theirs.records),
+    damaged: ours.damaged,
     aside: [...ours.aside, ...theirs.aside.filter((entry) => !known.has(entry.sealed))],
   };
 };

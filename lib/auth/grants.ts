@@ -19,7 +19,7 @@ export interface Grant {
   /** Epoch ms; null when the service did not say. */
   readonly expiresAt: number | null;
   readonly lifetime: number | null;
-  readonly refreshedAt: number;
+  readonly refreshedAt: number | null;
   readonly asked: readonly string[];
   readonly scopes: readonly string[];
   readonly identity: Identity | null;
@@ -37,7 +37,7 @@ export const newGrant = (connection: Connection, advisor: string): Grant => ({
   refreshToken: null,
   expiresAt: null,
   lifetime: null,
-  refreshedAt: 0,
+  refreshedAt: null,
   asked: connection.scopes,
   scopes: [],
   identity: null,

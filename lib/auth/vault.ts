@@ -38,6 +38,10 @@ export class Vault {
     this.#clock = clock;
     this.#keyring = new Keyring({ secrets, keyFile, warn: this.#warn });
     this.#document = readDocument(shelf.read());
+    if (this.#document.damaged > 0) {
+      this.#warn('A part of the stored authorizations is damaged and was set aside. The rest is in use.');
+      void this.#save();
+    }
     this.#unlock();
     this.#rewrap();
   }

@@ -49,7 +49,7 @@ const shown = (
   scopes: grant?.scopes ?? [],
   missingScopes: grant?.accessToken ? missingScopes(asked, grant.scopes) : [],
   expiresAt: grant?.expiresAt ?? null,
-  refreshedAt: grant?.refreshedAt ? grant.refreshedAt : null,
+  refreshedAt: grant?.refreshedAt ?? null,
 });
 
 const listAdvisors = (RED: Red, { book, tokens }: Services, id: string): object[] => {

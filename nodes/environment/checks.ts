@@ -81,7 +81,7 @@ const tryReach = async (baseUrl: string): Promise<Check> => {
 interface Probe {
   readonly client: Client;
   readonly asked: readonly string[];
-  granted(): readonly string[] | undefined;
+  readonly granted: () => readonly string[] | undefined;
 }
 
 /** API key and scopes, which only a token can show. */

@@ -45,7 +45,10 @@ export class RunningEnvironment implements Environment {
     const unlisten = services.book.onChange(() => {
       this.#changed();
     });
-    this.#endings.push(() => Promise.resolve(unlisten()));
+    this.#endings.push(() => {
+      unlisten();
+      return Promise.resolve();
+    });
     if (this.service === 'simulator') this.#endings.push(services.simulator.use());
   }
 

@@ -22,7 +22,7 @@ export interface Services {
   readonly tokens: Tokens;
   readonly authorizations: Authorizations;
   readonly simulator: SharedSimulator;
-  openStore(): Promise<Store>;
+  readonly openStore: () => Promise<Store>;
 }
 
 /** Loaded at the first request: the transport brings axios and undici with it. */

@@ -1,0 +1,279 @@
+import { createHash } from 'node:crypto';
+import * as fc from 'fast-check';
+import should from 'should';
+import type { Finished } from '../../lib/auth/authorization';
+import type { MovableClock } from '../../lib/service/clock';
+import { startSimulator, type Simulator } from '../../simulator';
+import {
+  callbackUri,
+  connectionTo,
+  decide,
+  freshFolder,
+  frozenClock,
+  removeFolders,
+  startProcess,
+  type Process,
+} from './support';
+
+const minutes = (count: number): number => count * 60_000;
+
+describe('authorization', () => {
+  let simulator: Simulator;
+  let clock: MovableClock;
+  let folder: string;
+  let red: Process;
+
+  before(async () => {
+    clock = frozenClock();
+    simulator = await startSimulator({ clock });
+  });
+  beforeEach(() => {
+    folder = freshFolder();
+    red = startProcess(folder, { clock });
+  });
+  after(async () => {
+    await simulator.close();
+    removeFolders();
+  });
+
+  const connection = (changes = {}): ReturnType<typeof connectionTo> => connectionTo(simulator, changes);
+  const begin = (advisor = 'default'): Promise<string> => red.authorizations.begin(connection(), advisor);
+  const finish = (query: URLSearchParams | string, environment?: string): Promise<Finished> =>
+    red.authorizations.finish(new URLSearchParams(query), environment);
+  const returned = async (advisor = 'default', person = 'Alice'): Promise<URLSearchParams> =>
+    (await decide(await begin(advisor), person)).searchParams;
+  const known = (): string[] => red.book.list('env1').map(([advisor]) => advisor);
+
+  it('sends every parameter at top level, beside the query the address has', async () => {
+    const authUrl = 'https://login.example/authorize?returnTo=%2Fa%20b%3Fc&x=1&state=fixed';
+    const url = await red.authorizations.begin(connection({ authUrl }), 'default');
+    should(url).startWith('https://login.example/authorize?returnTo=%2Fa%20b%3Fc&x=1&');
+    const query = new URL(url).searchParams;
+    should([...query.keys()].sort()).deepEqual(
+      [
+        'client_id',
+        'code_challenge',
+        'code_challenge_method',
+        'redirect_uri',
+        'response_type',
+        'returnTo',
+        'scope',
+        'state',
+        'x',
+      ].sort(),
+    );
+    should(query.get('response_type')).equal('code');
+    should(query.get('code_challenge_method')).equal('S256');
+    should(query.get('redirect_uri')).equal(callbackUri);
+    should(query.get('scope')).equal('openid offline_access text.messaging.read core.contacts.read');
+    should(Buffer.from(query.get('state') ?? '', 'base64url')).have.length(16);
+  });
+
+  it('exchanges the code with the verifier of the challenge, of 32 bytes, and all else in the body', async () => {
+    const url = await begin();
+    should(await finish((await decide(url)).searchParams)).containEql({ ok: true, state: 'authorized' });
+    const [fields] = red.posted;
+    should(Object.keys(fields ?? {}).sort()).deepEqual([
+      'client_id',
+      'client_secret',
+      'code',
+      'code_verifier',
+      'grant_type',
+      'redirect_uri',
+    ]);
+    const verifier = fields?.['code_verifier'] ?? '';
+    should(verifier).have.length(43);
+    should(Buffer.from(verifier, 'base64url')).have.length(32);
+    should(new URL(url).searchParams.get('code_challenge')).equal(
+      createHash('sha256').update(verifier).digest('base64url'),
+    );
+  });
+
+  it('never uses a state or verifier twice', async () => {
+    const urls = await Promise.all(Array.from({ length: 100 }, () => begin()));
+    const values = urls.flatMap((url) => {
+      const query = new URL(url).searchParams;
+      return [query.get('state'), query.get('code_challenge')];
+    });
+    should(new Set(values).size).equal(200);
+  });
+
+  describe('changes nothing', () => {
+    afterEach(() => {
+      should(known()).be.empty();
+    });
+
+    it('without a state', async () => {
+      const query = await returned();
+      query.delete('state');
+      should(await finish(query)).deepEqual({ ok: false, why: 'invalid' });
+      should(red.posted).be.empty();
+    });
+
+    it('with a state nobody was given', async () => {
+      const query = await returned();
+      query.set('state', 'AAAAAAAAAAAAAAAAAAAAAA');
+      should(await finish(query)).deepEqual({ ok: false, why: 'invalid' });
+      should(red.posted).be.empty();
+    });
+
+    it('after ten minutes', async () => {
+      const query = await returned();
+      await clock.move(minutes(10));
+      should(await finish(query)).deepEqual({ ok: false, why: 'expired' });
+      should(red.posted).be.empty();
+    });
+
+    it("with the code of another advisor's request", async () => {
+      const mine = await returned('mine');
+      const theirs = await returned('theirs');
+      mine.set('code', theirs.get('code') ?? '');
+      should(await finish(mine)).deepEqual({ ok: false, why: 'refused' });
+    });
+
+    it('when finished for another environment, which leaves the request good', async () => {
+      const query = await returned();
+      should(await finish(query, 'env2')).deepEqual({ ok: false, why: 'invalid' });
+      should(await finish(query, 'env1')).containEql({ ok: true });
+      await red.book.disconnect('env1', 'default');
+    });
+
+    it('when access was denied, or the service names another error', async () => {
+      should(await finish((await decide(await begin(), 'Alice', 'deny')).searchParams)).deepEqual({
+        ok: false,
+        why: 'denied',
+      });
+      const state = new URL(await begin()).searchParams.get('state') ?? '';
+      should(await finish(`state=${state}&error=server_error`)).deepEqual({ ok: false, why: 'declined' });
+    });
+
+    for (const name of ['code', 'state', 'error']) {
+      it(`when ${name} is there twice, which leaves the request good`, async () => {
+        const query = await returned();
+        const twice = new URLSearchParams(query);
+        twice.append(name, query.get(name) ?? 'x');
+        twice.append(name, 'y');
+        should(await finish(twice)).deepEqual({ ok: false, why: 'invalid' });
+        should(await finish(query)).containEql({ ok: true });
+        await red.book.disconnect('env1', 'default');
+      });
+    }
+
+    it('whatever else a query holds', async () => {
+      const names = fc.constantFrom(
+        'code',
+        'state',
+        'error',
+        'code[]',
+        '__proto__',
+        'constructor',
+        'advisor',
+        'env',
+      );
+      const pairs = fc.array(fc.tuple(names, fc.string()), { maxLength: 8 });
+      await fc.assert(
+        fc.asyncProperty(pairs, async (query) => {
+          await begin();
+          const result = await finish(new URLSearchParams(query));
+          should(result).deepEqual({ ok: false, why: 'invalid' });
+          should(({} as { polluted?: unknown }).polluted).be.undefined();
+        }),
+        { numRuns: 300 },
+      );
+    });
+  });
+
+  it('takes a callback once', async () => {
+    const query = await returned();
+    should(await finish(query)).containEql({ ok: true });
+    should(await finish(query)).deepEqual({ ok: false, why: 'invalid' });
+    should(red.posted).have.length(1);
+  });
+
+  it('takes only one of two that come at the same time', async () => {
+    const query = await returned();
+    const results = await Promise.all([finish(query), finish(query)]);
+    should(results.map(({ ok }) => ok).sort()).deepEqual([false, true]);
+  });
+
+  it('ignores parameters it does not know, also those that name another advisor or environment', async () => {
+    const query = await returned('alice');
+    query.append('advisor', 'bob');
+    query.append('env', 'env2');
+    query.append('redirect_uri', 'https://elsewhere.example/');
+    should(await finish(query)).containEql({ ok: true, advisor: 'alice', environment: 'env1' });
+    should(red.posted[0]?.['redirect_uri']).equal(callbackUri);
+  });
+
+  it('keeps what the service says about scopes', async () => {
+    simulator.change({ scopes: ['openid', 'offline_access', 'text.messaging.read'] });
+    try {
+      const back = await decide(
+        await red.authorizations.begin(connection({ scopes: ['openid', 'text.messaging.read'] }), 'a'),
+      );
+      should(await finish(back.searchParams)).containEql({ ok: true });
+      should(red.book.list('env1')[0]?.[1].grant.scopes).containEql('text.messaging.read');
+    } finally {
+      simulator.change({ scopes: [...new Set([...simulator.settings.scopes, 'core.contacts.read'])] });
+    }
+  });
+
+  it('keeps the old authorization until another person is confirmed', async () => {
+    should(await finish(await returned('default', 'Alice'))).containEql({ state: 'authorized' });
+    const token = red.tokens.token(connection(), 'default');
+    should(await finish(await returned('default', 'Bob'))).containEql({ ok: true, state: 'confirm' });
+    should(red.tokens.token(connection(), 'default')).equal(token);
+    const later = startProcess(folder, { clock });
+    should(await later.book.confirm('env1', 'default')).be.true();
+    should(later.tokens.token(connection(), 'default')).not.equal(token);
+    should(await later.book.confirm('env1', 'default')).be.false();
+  });
+
+  it('takes a new authorization by the same person at once', async () => {
+    await finish(await returned('default', 'Alice'));
+    await clock.move(1000);
+    should(await finish(await returned('default', 'Alice'))).containEql({ state: 'authorized' });
+  });
+
+  describe('by a link', () => {
+    const visit = async (token: string): Promise<URLSearchParams> =>
+      (await decide(await red.authorizations.begin(connection(), 'bob', token))).searchParams;
+
+    it('outlives previews and a restart, and is spent by success only', async () => {
+      const token = await red.authorizations.createLink('env1', 'bob');
+      red = startProcess(folder, { clock });
+      should(red.authorizations.readLink(token)).containEql({ environment: 'env1', advisor: 'bob' });
+      await visit(token);
+      const denied = await decide(await red.authorizations.begin(connection(), 'bob', token), 'Bob', 'deny');
+      await finish(denied.searchParams);
+      should(red.authorizations.readLink(token)).be.ok();
+      should(await finish(await visit(token))).containEql({ ok: true, advisor: 'bob' });
+      should(red.authorizations.readLink(token)).be.undefined();
+      should(startProcess(folder, { clock }).authorizations.readLink(token)).be.undefined();
+    });
+
+    it('is valid for a day', async () => {
+      const token = await red.authorizations.createLink('env1', 'bob');
+      await clock.move(minutes(24 * 60) - 1);
+      should(red.authorizations.readLink(token)).be.ok();
+      await clock.move(1);
+      should(red.authorizations.readLink(token)).be.undefined();
+      await red.authorizations.sweepLinks();
+      should(red.vault.names('link:')).be.empty();
+    });
+
+    it('cannot be guessed from what is stored', async () => {
+      const token = await red.authorizations.createLink('env1', 'bob');
+      should(red.vault.names('link:').join()).not.containEql(token);
+      should(red.authorizations.readLink('')).be.undefined();
+    });
+
+    it('remembers a bounded number of visits', async () => {
+      const token = await red.authorizations.createLink('env1', 'bob');
+      const first = await visit(token);
+      for (let count = 0; count < 30; count += 1) await red.authorizations.begin(connection(), 'bob', token);
+      should(await finish(first)).deepEqual({ ok: false, why: 'invalid' });
+      should(await finish(await visit(token))).containEql({ ok: true });
+    });
+  });
+});

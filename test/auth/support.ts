@@ -1,0 +1,169 @@
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Authorizations } from '../../lib/auth/authorization';
+import type { Connection } from '../../lib/auth/connection';
+import { GrantBook } from '../../lib/auth/grant-book';
+import { keyFile } from '../../lib/auth/key-file';
+import { fileLease, type Lease } from '../../lib/auth/lease';
+import { readSecrets } from '../../lib/auth/secrets';
+import { settingsShelf, type RuntimeSettings } from '../../lib/auth/shelf';
+import type { PostForm } from '../../lib/auth/token-endpoint';
+import { Tokens } from '../../lib/auth/tokens';
+import { Vault } from '../../lib/auth/vault';
+import { MovableClock } from '../../lib/service/clock';
+import { postForm } from '../../lib/service/transport';
+import type { Simulator } from '../../simulator';
+
+const folders: string[] = [];
+
+export const freshFolder = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), 'advisor-texting-auth-'));
+  folders.push(folder);
+  return folder;
+};
+
+export const removeFolders = (): void => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+};
+
+export type Stored = Record<string, unknown>;
+
+/** As Node-RED's own: all settings in memory, all written at once, those of settings.js in front and read-only. */
+export class FileSettings implements RuntimeSettings {
+  readonly #file: string;
+  readonly #stored: Stored;
+
+  constructor(
+    readonly userDir: string,
+    readonly local: Readonly<Stored> = {},
+  ) {
+    this.#file = join(userDir, '.config.runtime.json');
+    this.#stored = readStored(userDir);
+  }
+
+  get readOnly(): boolean {
+    return this.local['readOnly'] === true;
+  }
+
+  get(name: string): unknown {
+    return structuredClone(Object.hasOwn(this.local, name) ? this.local[name] : this.#stored[name]);
+  }
+
+  set(name: string, value: unknown): Promise<void> {
+    this.#stored[name] = structuredClone(value);
+    if (!this.readOnly) {
+      writeFileSync(`${this.#file}.new`, JSON.stringify(this.#stored));
+      renameSync(`${this.#file}.new`, this.#file);
+    }
+    return Promise.resolve();
+  }
+}
+
+export const readStored = (userDir: string): Stored => {
+  try {
+    return JSON.parse(readFileSync(join(userDir, '.config.runtime.json'), 'utf8')) as Stored;
+  } catch {
+    return {};
+  }
+};
+
+/** What one Node-RED process has of all this. */
+export interface Process {
+  readonly settings: FileSettings;
+  readonly warnings: string[];
+  readonly vault: Vault;
+  readonly book: GrantBook;
+  readonly tokens: Tokens;
+  readonly authorizations: Authorizations;
+  /** Every request to the token endpoint. */
+  readonly posted: Readonly<Record<string, string>>[];
+}
+
+export interface ProcessOptions {
+  readonly local?: Readonly<Stored>;
+  readonly variables?: NodeJS.ProcessEnv;
+  readonly clock?: MovableClock;
+  readonly post?: PostForm;
+  readonly lease?: Lease;
+}
+
+export const frozenClock = (): MovableClock => {
+  const start = Date.now();
+  return new MovableClock(() => start);
+};
+
+/** Starts on a user directory as Node-RED would, with whatever is in it. */
+export const startProcess = (userDir: string, options: ProcessOptions = {}): Process => {
+  const {
+    local = { credentialSecret: 'a' },
+    variables = {},
+    clock = frozenClock(),
+    post = postForm,
+  } = options;
+  const settings = new FileSettings(userDir, local);
+  const warnings: string[] = [];
+  const vault = new Vault({
+    shelf: settingsShelf(settings),
+    secrets: () => readSecrets(settings, variables),
+    keyFile: keyFile(userDir),
+    clock,
+    warn: (message) => warnings.push(message),
+  });
+  const book = new GrantBook(vault);
+  const posted: Readonly<Record<string, string>>[] = [];
+  const recorded: PostForm = (address, fields, more) => {
+    posted.push(fields);
+    return post(address, fields, more);
+  };
+  return {
+    settings,
+    warnings,
+    vault,
+    book,
+    posted,
+    tokens: new Tokens({ book, clock, post: recorded, lease: options.lease ?? fileLease(userDir) }),
+    authorizations: new Authorizations({ vault, book, clock, post: recorded }),
+  };
+};
+
+export const callbackUri = 'http://127.0.0.1:1880/advisor-texting/callback';
+
+export const connectionTo = (
+  service: Pick<Simulator, 'authUrl' | 'tokenUrl' | 'credentials'>,
+  changes: Partial<Connection> = {},
+): Connection => ({
+  environment: 'env1',
+  name: 'Sandbox',
+  grant: 'authorization_code',
+  authUrl: service.authUrl,
+  tokenUrl: service.tokenUrl,
+  redirectUri: callbackUri,
+  clientId: service.credentials.clientId,
+  clientSecret: service.credentials.clientSecret,
+  scopes: ['openid', 'offline_access', 'text.messaging.read', 'core.contacts.read'],
+  seed: '',
+  ...changes,
+});
+
+/** What an advisor decides on the simulator's page; gives the address the browser is sent back to. */
+export const decide = async (url: string, advisor = 'Alice', decision = 'approve'): Promise<URL> => {
+  const answer = await fetch(url, {
+    method: 'POST',
+    redirect: 'manual',
+    body: new URLSearchParams({ advisor, decision }),
+  });
+  return new URL(answer.headers.get('location') ?? 'about:blank');
+};
+
+/** The whole flow, for an advisor's key. */
+export const authorize = async (
+  { authorizations }: Process,
+  connection: Connection,
+  advisor = 'default',
+  person = 'Alice',
+): Promise<void> => {
+  const back = await decide(await authorizations.begin(connection, advisor), person);
+  const finished = await authorizations.finish(back.searchParams);
+  if (!finished.ok) throw new Error(`Not authorized: ${finished.why}`);
+};
