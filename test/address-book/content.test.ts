@@ -1,0 +1,86 @@
+import should from 'should';
+import { Flow } from '../support/flow';
+import { startSimulated, type Simulated } from '../support/simulated';
+import { closeAll } from '../service/support';
+import { contentNode, errorOf, first, scripted } from './setup';
+
+interface ContentPage {
+  readonly data: { readonly title: string; readonly url: string }[];
+  readonly pageInfo: Record<string, unknown>;
+}
+
+describe('content search node', () => {
+  let on: Simulated;
+
+  beforeEach(async () => {
+    on = await startSimulated();
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await on.close();
+    await closeAll();
+  });
+
+  it('finds what the text in msg.payload says, one page of it', async () => {
+    const flow = await contentNode(on.environment, {});
+    const all = first(await flow.ask({ payload: '' })).msg.payload as ContentPage;
+    should(all.data.length).be.above(1);
+    const { title = '' } = all.data[0] ?? {};
+    const { port, msg } = first(await flow.ask({ payload: title, topic: 'kept' }));
+    const found = msg.payload as ContentPage;
+    should(port).equal(0);
+    should(msg.topic).equal('kept');
+    should(found.data.map((item) => item.title)).containEql(title);
+    should(found.data.length).be.below(all.data.length);
+    should(found.pageInfo).containEql({ page: 1, pageSize: 50 });
+  });
+
+  it('sends type, text and paging, and no text when there is none', async () => {
+    const { environment, requests } = await scripted(() => ({ body: { data: [] } }));
+    const flow = await contentNode(environment, { contentType: 'Emails', page: 3, pageSize: 20 });
+    await flow.ask({ payload: 'tax & more' });
+    await flow.ask({ payload: null });
+    should(requests().map(({ query }) => query)).deepEqual([
+      { contentType: 'Emails', searchText: 'tax & more', page: '3', pageSize: '20' },
+      { contentType: 'Emails', page: '3', pageSize: '20' },
+    ]);
+  });
+
+  it('takes 150 characters and refuses 151, and what is no text, without a request', async () => {
+    const flow = await contentNode(on.environment, {});
+    should(first(await flow.ask({ payload: 'x'.repeat(150) })).port).equal(0);
+    for (const payload of ['x'.repeat(151), 1700000000000, {}, ['tax']]) {
+      const failed = first(await flow.ask({ payload }));
+      should(failed.port).equal(1);
+      should(errorOf(failed).code).equal('invalid_input');
+      should(failed.msg.payload).deepEqual(payload);
+    }
+    should(on.received('searchContent')).equal(1);
+  });
+
+  it('emits each item, also two that share an address', async () => {
+    const data = [
+      { title: 'One', url: 'https://a.example/1' },
+      { title: 'Same place', url: 'https://a.example/1' },
+    ];
+    const { environment } = await scripted(({ query }) => ({
+      body: {
+        data: data.slice(Number(query.page) - 1, Number(query.page)),
+        pageInfo: { totalRecord: 2, pageSize: 1 },
+      },
+    }));
+    const flow = await contentNode(environment, { emit: 'item', all: true, pageSize: 1 });
+    const arrived = await flow.ask({ payload: '' }, 2);
+    should(arrived.map(({ msg }) => msg.payload)).deepEqual(data);
+    await flow.completed.next();
+  });
+
+  it('names the scope that is missing', async () => {
+    await on.close();
+    on = await startSimulated({}, { scopes: ['openid', 'core.contacts.read'] });
+    const flow = await contentNode(on.environment, {});
+    const failed = first(await flow.ask({ payload: '' }));
+    should(errorOf(failed).code).equal('forbidden');
+    should(errorOf(failed).message).match(/core\.content\.read/);
+  });
+});
