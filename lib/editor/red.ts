@@ -1,9 +1,7 @@
 import type { NodeSpec } from '../runtime/spec';
+import type { Say, Values } from './values';
 
-export type Values = Readonly<Record<string, unknown>>;
-
-/** Gives the string of a key in the user's language, with `__name__` filled in from `parts`. */
-export type Say = (key: string, parts?: Readonly<Record<string, unknown>>) => string;
+export type { Say, Values } from './values';
 
 /** A node as the editor holds it: its saved properties, and what the editor adds. */
 export interface EditedNode {

@@ -1,6 +1,5 @@
 import type { Field, NumberField, TextField, TypedField } from '../runtime/spec';
-import type { Say, Values } from './red';
-import { applies, isVariable } from './values';
+import { applies, isVariable, type Say, type Values } from './values';
 
 /** What the checks must ask the editor about. */
 export interface Surroundings {
@@ -91,7 +90,7 @@ const textProblem = (field: TextField, value: unknown, { say }: Surroundings): s
   const text = typeof value === 'string' ? value.trim() : '';
   if (isVariable(text)) return undefined;
   if (text === '')
-    return field.required ? say('invalid.required', { label: say(`label.${field.name}`) }) : undefined;
+    return field.required ? say('invalid.empty', { label: say(`label.${field.name}`) }) : undefined;
   if (field.format === 'url') return urlProblem(field, text, say);
   if (field.format === 'country' && !/^[a-z]{2}$/i.test(text)) return say('invalid.country');
   if (field.format === 'pattern' && !succeeds(() => new RegExp(text))) return say('invalid.pattern');
@@ -125,7 +124,7 @@ export const problemOf = (
       return typeof value === 'object' && value !== null ? undefined : around.say('invalid.json');
     case 'credential':
       return field.required && (value === '' || value === undefined)
-        ? around.say('invalid.required', { label: around.say(`label.${field.name}`) })
+        ? around.say('invalid.empty', { label: around.say(`label.${field.name}`) })
         : undefined;
     default:
       return undefined;

@@ -1,5 +1,9 @@
 import type { Field, FieldRow, RowsField, ValueType } from '../runtime/spec';
-import type { Values } from './red';
+
+export type Values = Readonly<Record<string, unknown>>;
+
+/** Gives the string of a key in the user's language, with `__name__` filled in from `parts`. */
+export type Say = (key: string, parts?: Readonly<Record<string, unknown>>) => string;
 
 const variable = /^\$\{[^}]+\}$/;
 

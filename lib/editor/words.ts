@@ -1,4 +1,4 @@
-import type { Values } from './red';
+import type { Values } from './values';
 
 const longest = 20;
 

@@ -72,7 +72,7 @@ export class RedProcess {
       flowFile: 'flows.json',
       credentialSecret: 'only for tests',
       telemetry: { enabled: false },
-      editorTheme: { tours: false },
+      editorTheme: { tours: false, palette: { catalogues: [] } },
       logging: { console: { level: 'info', metrics: false, audit: false } },
       ...this.options.settings,
       ...changes,
