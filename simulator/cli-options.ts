@@ -1,0 +1,112 @@
+import { parseArgs } from 'node:util';
+import type { SimulatorOptions } from './index';
+import { settingsChange, type SettingsChange } from './state/settings';
+
+export const defaultPort = 4010;
+
+export const help = `Usage: advisor-texting simulator [options]
+
+Runs the texting and address-book service on this machine, with nobody at the other end:
+the contract under /v1, OAuth under /oauth, a page of phones at /, and a control API.
+
+  --port N               port to listen on (default ${String(defaultPort)}; 0 takes any free one)
+  --host H               address to listen on (default 127.0.0.1, this machine only)
+  --seed contacts=N      contacts in a fresh address book
+  --data FILE            keep the state in FILE over restarts
+  --redirect-uri URI     register a redirect URI; may be given several times
+                         ("loopback" registers every http address on this machine)
+  --rotate               give a new refresh token with each refresh, and end the old one
+  --token-lifetime S     seconds an access token lives (default 3600)
+  --client-id ID         default simulator-client
+  --client-secret SECRET default simulator-secret
+  --api-key KEY          default simulator-key
+  --random-seed N        of the random source behind faults (default 1)
+  --help                 show this
+`;
+
+/** Something the person at the keyboard can put right. */
+export class UsageError extends Error {}
+
+const flags = {
+  port: { type: 'string' },
+  host: { type: 'string' },
+  seed: { type: 'string', multiple: true },
+  data: { type: 'string' },
+  'redirect-uri': { type: 'string', multiple: true },
+  rotate: { type: 'boolean' },
+  'token-lifetime': { type: 'string' },
+  'client-id': { type: 'string' },
+  'client-secret': { type: 'string' },
+  'api-key': { type: 'string' },
+  'random-seed': { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+const wholeNumber = (flag: string, text: string, most = Number.MAX_SAFE_INTEGER): number => {
+  const value = /^\d+$/.test(text) ? Number(text) : NaN;
+  if (Number.isNaN(value) || value > most) {
+    throw new UsageError(
+      `${flag} takes a whole number${most < 1e6 ? ` up to ${String(most)}` : ''}, not "${text}".`,
+    );
+  }
+  return value;
+};
+
+const contactsIn = (seeds: readonly string[]): number | undefined => {
+  let contacts: number | undefined;
+  for (const seed of seeds) {
+    const [what, count = ''] = seed.split('=');
+    if (what !== 'contacts') throw new UsageError(`--seed takes contacts=N, not "${seed}".`);
+    contacts = wholeNumber('--seed contacts', count);
+  }
+  return contacts;
+};
+
+const read = (args: readonly string[]) => {
+  try {
+    return parseArgs({ args: [...args], options: flags, allowPositionals: true });
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+};
+
+const settingsIn = (change: SettingsChange): SettingsChange => {
+  const checked = settingsChange.safeParse(change);
+  if (!checked.success) throw new UsageError(checked.error.issues.map(({ message }) => message).join('; '));
+  return change;
+};
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** The options a command line asks for, or `help`. */
+export const readCommandLine = (args: readonly string[]): SimulatorOptions | 'help' => {
+  const { values, positionals } = read(args);
+  if (values.help === true || (positionals.length === 0 && args.length === 0)) return 'help';
+  const [command, ...rest] = positionals;
+  if (command !== 'simulator' || rest.length > 0) {
+    throw new UsageError(`There is no command "${positionals.join(' ')}". The only one is: simulator`);
+  }
+  const options: Mutable<SimulatorOptions> = {
+    port: values.port === undefined ? defaultPort : wholeNumber('--port', values.port, 65_535),
+    settings: settingsIn({
+      ...(values.rotate === true ? { rotateRefreshTokens: true } : {}),
+      ...(values['redirect-uri'] === undefined ? {} : { redirectUris: values['redirect-uri'] }),
+      ...(values['token-lifetime'] === undefined
+        ? {}
+        : { accessTokenLifetime: wholeNumber('--token-lifetime', values['token-lifetime']) }),
+    }),
+    credentials: {
+      ...(values['client-id'] === undefined ? {} : { clientId: values['client-id'] }),
+      ...(values['client-secret'] === undefined ? {} : { clientSecret: values['client-secret'] }),
+      ...(values['api-key'] === undefined ? {} : { apiKey: values['api-key'] }),
+    },
+  };
+  const contacts = contactsIn(values.seed ?? []);
+  if (contacts !== undefined) options.contacts = contacts;
+  if (values.host !== undefined) options.host = values.host;
+  if (values.data !== undefined) options.data = values.data;
+  if (values['random-seed'] !== undefined) {
+    options.randomSeed = wholeNumber('--random-seed', values['random-seed']);
+  }
+  return options;
+};

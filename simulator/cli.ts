@@ -1,0 +1,65 @@
+#!/usr/bin/env node
+import { help, readCommandLine, UsageError } from './cli-options';
+import { startSimulator, type Simulator, type SimulatorOptions } from './index';
+
+const say = (text: string): void => {
+  process.stdout.write(`${text}\n`);
+};
+
+const fail = (text: string): void => {
+  process.stderr.write(`${text}\n`);
+  process.exitCode = 1;
+};
+
+const whyNot = (error: unknown, { port, host }: SimulatorOptions): string => {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (code === 'EADDRINUSE')
+    return `Port ${String(port)} is in use. Choose another with --port, or 0 for any free one.`;
+  if (code === 'EACCES')
+    return `Port ${String(port)} may not be used by this user. Choose one above 1023 with --port.`;
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return `This machine has no address ${host ?? ''}. See --host.`;
+  return `The simulator cannot start: ${error instanceof Error ? error.message : String(error)}`;
+};
+
+const introduce = ({ url, baseUrl, authUrl, tokenUrl, credentials, settings }: Simulator): void => {
+  say(`The simulator is running. Nobody is really texted.
+
+  phones         ${url}/
+  base address   ${baseUrl}
+  authorization  ${authUrl}
+  token          ${tokenUrl}
+  control API    ${url}/control/state
+
+  client id      ${credentials.clientId}
+  client secret  ${credentials.clientSecret}
+  API key        ${credentials.apiKey}
+  redirect URIs  ${settings.redirectUris.join('\n                 ')}
+
+Ctrl-C ends it.`);
+};
+
+const run = async (options: SimulatorOptions): Promise<void> => {
+  let simulator: Simulator;
+  try {
+    simulator = await startSimulator({ ...options, warn: (message) => process.stderr.write(`${message}\n`) });
+  } catch (error) {
+    fail(whyNot(error, options));
+    return;
+  }
+  introduce(simulator);
+  const end = (): void => {
+    void simulator.close();
+  };
+  process.once('SIGINT', end);
+  process.once('SIGTERM', end);
+};
+
+try {
+  const options = readCommandLine(process.argv.slice(2));
+  if (options === 'help') say(help);
+  else void run(options);
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error;
+  fail(`${error.message}\nSee: advisor-texting --help`);
+}

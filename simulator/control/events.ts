@@ -1,0 +1,44 @@
+import type { ServerResponse } from 'node:http';
+
+/** Changes within this time are told as one. */
+const gathering = 100;
+/** Some proxies close a stream that says nothing. */
+const heartbeat = 25_000;
+
+/** Tells the pages that look on that something changed; they then read the state. */
+export class Events {
+  private readonly listeners = new Set<ServerResponse>();
+  private pending: NodeJS.Timeout | undefined;
+  private beat: NodeJS.Timeout | undefined;
+
+  open(response: ServerResponse): void {
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+    response.write('retry: 1000\n\n');
+    this.listeners.add(response);
+    this.beat ??= setInterval(() => {
+      this.tell(': still here\n\n');
+    }, heartbeat).unref();
+    response.once('close', () => {
+      this.listeners.delete(response);
+    });
+  }
+
+  changed(): void {
+    if (this.listeners.size === 0 || this.pending !== undefined) return;
+    this.pending = setTimeout(() => {
+      this.pending = undefined;
+      this.tell('data: changed\n\n');
+    }, gathering).unref();
+  }
+
+  close(): void {
+    clearTimeout(this.pending);
+    clearInterval(this.beat);
+    for (const response of this.listeners) response.end();
+    this.listeners.clear();
+  }
+
+  private tell(text: string): void {
+    for (const response of this.listeners) response.write(text);
+  }
+}

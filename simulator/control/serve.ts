@@ -1,0 +1,179 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { z } from 'zod';
+import { E164 } from '../../lib/service/schemas';
+import { faultSchema } from '../faults';
+import { answer, answerJson, parsedBody, readBody, tooLarge } from '../http';
+import { magicNumbers } from '../magic';
+import { problemBody, Refusal } from '../problem';
+import type { Simulation } from '../simulation';
+import { defaultAdvisor } from '../state/identities';
+import { settingsChange } from '../state/settings';
+import type { Events } from './events';
+import { contactsView, stateView } from './view';
+
+const limit = 64 * 1024;
+
+interface Question {
+  readonly query: URLSearchParams;
+  readonly params: readonly string[];
+  readonly body: unknown;
+}
+
+type Operation = (simulation: Simulation, question: Question) => unknown;
+
+const advisorBody = z.object({ advisor: z.string().optional() });
+const clockBody = z.object({ advance: z.number().min(0) });
+
+const phoneOf = ({ params }: Question): string => {
+  const phone = params[0] ?? '';
+  if (!E164.test(phone))
+    throw new Refusal('invalid_request', 'The phone in the path must be E.164, its + as %2B.');
+  return phone;
+};
+
+const whole = (text: string | null, otherwise: number): number => {
+  const value = Number(text ?? otherwise);
+  return Number.isInteger(value) && value > 0 ? value : otherwise;
+};
+
+const reply =
+  (given: 'accepted' | 'declined'): Operation =>
+  (simulation, question) => {
+    simulation.answer(phoneOf(question), given, advisorBody.parse(question.body).advisor);
+  };
+
+const ledgerOf: Operation = ({ ledger }, { query }) => {
+  const endpoint = query.get('endpoint');
+  const entries = ledger.entries().filter((entry) => endpoint === null || entry.endpoint === endpoint);
+  return {
+    received: ledger.received,
+    entries: entries.slice(-whole(query.get('limit'), entries.length + 1)),
+  };
+};
+
+/** The control API: what a person or a test does to the simulated world. The public contract does not show it. */
+const operations: readonly (readonly [method: string, path: RegExp, operation: Operation])[] = [
+  ['GET', /^state$/, (simulation, { query }) => stateView(simulation, query.get('advisor') ?? undefined)],
+  [
+    'GET',
+    /^contacts$/,
+    (simulation, { query }) =>
+      contactsView(
+        simulation,
+        query.get('advisor') ?? defaultAdvisor,
+        whole(query.get('page'), 1),
+        whole(query.get('pageSize'), 25),
+        query.get('filter') ?? '',
+      ),
+  ],
+  ['GET', /^magic$/, () => magicNumbers.map(({ phone, name, does }) => ({ phone, name, does }))],
+  ['POST', /^phones\/([^/]+)\/accept$/, reply('accepted')],
+  ['POST', /^phones\/([^/]+)\/decline$/, reply('declined')],
+  [
+    'POST',
+    /^phones\/([^/]+)\/reset$/,
+    (simulation, question) => {
+      simulation.resetPhone(phoneOf(question), advisorBody.parse(question.body).advisor);
+    },
+  ],
+  [
+    'POST',
+    /^clock$/,
+    async (simulation, { body }) => {
+      await simulation.advance(clockBody.parse(body).advance);
+      return { now: simulation.clock.now() };
+    },
+  ],
+  ['GET', /^ledger$/, ledgerOf],
+  [
+    'DELETE',
+    /^ledger$/,
+    ({ ledger }) => {
+      ledger.clear();
+    },
+  ],
+  ['GET', /^faults$/, ({ faults }) => faults.list()],
+  ['POST', /^faults$/, ({ faults }, { body }) => faults.add(faultSchema.parse(body))],
+  [
+    'DELETE',
+    /^faults$/,
+    ({ faults }) => {
+      faults.clear();
+    },
+  ],
+  ['GET', /^settings$/, ({ state }) => state.settings],
+  [
+    'PUT',
+    /^settings$/,
+    ({ state }, { body }) => {
+      state.change(settingsChange.parse(body));
+      return state.settings;
+    },
+  ],
+  [
+    'DELETE',
+    /^authorizations$/,
+    (simulation, { query }) => ({ ended: simulation.revoke(query.get('advisor') ?? undefined) }),
+  ],
+  [
+    'POST',
+    /^reset$/,
+    (simulation) => {
+      simulation.reset();
+    },
+  ],
+];
+
+const bodyOf = async (request: IncomingMessage): Promise<unknown> => {
+  const parsed = parsedBody(request);
+  if (parsed !== undefined) return parsed;
+  const body = await readBody(request, limit);
+  if (body === tooLarge) throw new Refusal('payload_too_large', 'The body is too large.');
+  if (body.length === 0) return {};
+  try {
+    return JSON.parse(body.toString('utf8')) as unknown;
+  } catch {
+    throw new Refusal('invalid_request', 'The body is not valid JSON.');
+  }
+};
+
+const asRefusal = (error: unknown): Refusal => {
+  if (error instanceof Refusal) return error;
+  if (error instanceof z.ZodError) return new Refusal('invalid_request', z.prettifyError(error));
+  return new Refusal('internal_error', error instanceof Error ? error.message : String(error));
+};
+
+/** Serves `control/<path>`; a body that is not valid, or no such operation, is a problem as in the contract. */
+export const serveControl = async (
+  simulation: Simulation,
+  events: Events,
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+  query: string,
+): Promise<void> => {
+  const method = request.method ?? '';
+  if (path === 'events' && method === 'GET') {
+    events.open(response);
+    return;
+  }
+  try {
+    const [found, operation] = findOperation(method, path);
+    const params = found.slice(1).map((part) => decodeURIComponent(part));
+    const body = method === 'GET' ? undefined : await bodyOf(request);
+    const result = await operation(simulation, { query: new URLSearchParams(query), params, body });
+    if (result === undefined) response.writeHead(204).end();
+    else answerJson(response, 200, result, { 'cache-control': 'no-store' });
+  } catch (error) {
+    const refusal = asRefusal(error);
+    answer(response, refusal.status, 'application/problem+json', problemBody(refusal, `control/${path}`));
+  }
+};
+
+const findOperation = (method: string, path: string): readonly [RegExpExecArray, Operation] => {
+  for (const [wanted, pattern, operation] of operations) {
+    const found = wanted === method ? pattern.exec(path) : null;
+    if (found !== null) return [found, operation];
+  }
+  throw new Refusal('not_found', `The control API has no ${method} control/${path}.`);
+};

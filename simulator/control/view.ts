@@ -1,0 +1,100 @@
+import type { Simulation } from '../simulation';
+import { memberIdOf, type Account } from '../state/account';
+import { fullNameOf } from '../state/contact-book';
+import { defaultAdvisor } from '../state/identities';
+import { arrived, consentOf, freshLine, type Line } from '../state/line';
+import { friendPhones, seededConsent, type Contact } from '../state/seed';
+
+/** Phones shown at once, the latest first: a load test leaves 100,000 of them. */
+const shownPhones = 200;
+const shownContacts = 20;
+
+const phoneView = (account: Account, contact: Contact | undefined, line: Line, now: number) => ({
+  phone: line.phone,
+  name: contact === undefined ? '' : fullNameOf(contact),
+  contactId: contact?.contactId ?? null,
+  memberId: contact === undefined ? null : memberIdOf(contact.contactId),
+  advisor: account.identity.advisor,
+  consent: consentOf(line),
+  declined: line.answer === 'declined',
+  messages: line.messages.map((message) => ({
+    ...message,
+    arrived: arrived(message, now),
+    from: message.kind === 'reply' ? line.phone : account.identity.name,
+  })),
+});
+
+/** Numbers that something happened on, then those of the seed nobody has texted yet. */
+const phonesOf = (account: Account, now: number) => {
+  const lines = [...account.lines.values()].sort((one, other) => other.touched - one.touched);
+  const busy = lines
+    .slice(0, shownPhones)
+    .map((line) => phoneView(account, account.contacts.byPhone(line.phone), line, now));
+  const idle = friendPhones.flatMap((phone) => {
+    const contact = account.lines.has(phone) ? undefined : account.contacts.byPhone(phone);
+    if (contact === undefined) return [];
+    return [
+      phoneView(account, contact, freshLine(phone, seededConsent(contact.contactId), contact.created), now),
+    ];
+  });
+  return [...busy, ...idle].slice(0, shownPhones);
+};
+
+const contactView = (account: Account, contact: Contact) => ({
+  contactId: contact.contactId,
+  fullName: fullNameOf(contact),
+  phone: contact.fields.phone ?? '',
+  email: contact.fields.emailAddress ?? '',
+  birthDate: contact.fields.birthDate ?? '',
+  groupNames: contact.groupIds.map((groupId) => account.groups.get(groupId)?.name ?? ''),
+});
+
+/** All that the phones page shows, for one advisor or for everybody. */
+export const stateView = ({ state, faults, ledger, clock }: Simulation, advisor?: string) => {
+  const now = clock.now();
+  const main = state.account(advisor ?? defaultAdvisor);
+  const accounts = advisor === undefined ? [...state.accounts.values()] : [main];
+  return {
+    now,
+    advisors: [...state.accounts.keys()],
+    identities: state.identities(),
+    /** All numbers something happened on, shown or not. */
+    phoneCount: accounts.reduce((sum, { lines }) => sum + lines.size, 0),
+    phones: accounts.flatMap((account) => phonesOf(account, now)),
+    contacts: {
+      count: main.contacts.count,
+      sample: main.contacts.page('fullName', 'asc', 1, shownContacts).map((one) => contactView(main, one)),
+    },
+    faults: faults.list(),
+    settings: state.settings,
+    received: ledger.received,
+  };
+};
+
+export type StateView = ReturnType<typeof stateView>;
+
+/** One page of an address book, filtered by what the person at the page typed. */
+export const contactsView = (
+  { state }: Simulation,
+  advisor: string,
+  page: number,
+  pageSize: number,
+  filter: string,
+) => {
+  const account = state.account(advisor);
+  const show = (contact: Contact) => contactView(account, contact);
+  if (filter === '') {
+    return {
+      data: account.contacts.page('dateTimeCreated', 'asc', page, pageSize).map(show),
+      total: account.contacts.count,
+    };
+  }
+  const wanted = filter.toLowerCase();
+  const found = [...account.contacts.all()].filter(
+    (contact) =>
+      fullNameOf(contact).toLowerCase().includes(wanted) ||
+      contact.fields.phone?.includes(wanted) === true ||
+      contact.fields.emailAddress?.includes(wanted) === true,
+  );
+  return { data: found.slice((page - 1) * pageSize, page * pageSize).map(show), total: found.length };
+};

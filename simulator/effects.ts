@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { serviceCodes, type ServiceCode } from '../lib/service/problems';
+
+/** What can go wrong besides an honest problem body. Each is something a network, a gateway or a bug really does. */
+export const effectKinds = [
+  'cut-before',
+  'cut-after',
+  'cut-inside',
+  'slow',
+  'gateway',
+  'empty',
+  'truncated',
+  'malformed',
+] as const;
+export type EffectKind = (typeof effectKinds)[number];
+
+const codes = Object.keys(serviceCodes) as [ServiceCode, ...ServiceCode[]];
+
+export const effectFields = {
+  /** A problem body with this code and its status. */
+  code: z.enum(codes).optional(),
+  /** This status, without a problem body. */
+  status: z.int().min(400).max(599).optional(),
+  kind: z.enum(effectKinds).optional(),
+  /** The Retry-After header of a 429 or 503: seconds, or any text as it is. */
+  retryAfter: z.union([z.number(), z.string()]).optional(),
+  /** Seconds until a slow answer, by the simulator's clock. */
+  delay: z.number().min(0).optional(),
+  /** Whether the request is carried out before the error is told; by default only where the kind implies it. */
+  processed: z.boolean().optional(),
+};
+
+const effect = z.object(effectFields);
+export type Effect = z.output<typeof effect>;
+
+export const defaultDelay = 5;
+
+const processedKinds: ReadonlySet<string> = new Set([
+  'cut-after',
+  'cut-inside',
+  'slow',
+  'truncated',
+  'malformed',
+]);
+
+export const isProcessed = ({ kind, processed }: Effect): boolean =>
+  processed ?? (kind !== undefined && processedKinds.has(kind));
+
+/** What the ledger calls it. */
+export const nameOf = ({ code, kind, status }: Effect): string => code ?? kind ?? `status ${String(status)}`;

@@ -1,0 +1,93 @@
+import { z } from 'zod';
+import { endpoints, type EndpointName } from '../lib/service/endpoints';
+import { effectFields, type Effect } from './effects';
+
+export type FaultTarget = EndpointName | 'token';
+
+const targets: readonly FaultTarget[] = ['token', ...(Object.keys(endpoints) as EndpointName[])];
+
+/** A fault to inject: what happens, to which requests, and how often. */
+export const faultSchema = z
+  .strictObject({
+    ...effectFields,
+    /** Without it: every request of the contract, but not the token endpoint. */
+    endpoint: z.enum(targets).optional(),
+    /** Only requests that name this number. */
+    phone: z.string().optional(),
+    /** The share of requests that meet it, 0 to 1, decided by the seeded random source. */
+    rate: z.number().min(0).max(1).optional(),
+    /** This many requests meet it, then it is over. Without `rate` and `next`: one. */
+    next: z.int().min(1).optional(),
+  })
+  .refine((fault) => [fault.code, fault.status, fault.kind].filter((one) => one !== undefined).length === 1, {
+    message: 'give exactly one of code, status and kind',
+  })
+  .refine((fault) => fault.rate === undefined || fault.next === undefined, {
+    message: 'give rate or next, not both',
+  });
+
+export type FaultInput = z.input<typeof faultSchema>;
+export type Fault = z.output<typeof faultSchema>;
+
+/** Small, fast and the same on every machine: a failing run can be repeated from its seed. */
+const seededRandom = (seed: number): (() => number) => {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+};
+
+export class Faults {
+  private active: Fault[] = [];
+  private readonly random: () => number;
+
+  constructor(
+    seed: number,
+    private readonly changed: () => void,
+  ) {
+    this.random = seededRandom(seed);
+  }
+
+  list(): readonly Fault[] {
+    return this.active;
+  }
+
+  /** Throws a ZodError that says what is wrong with it. */
+  add(input: FaultInput): Fault {
+    const fault = faultSchema.parse(input);
+    const complete = fault.rate === undefined && fault.next === undefined ? { ...fault, next: 1 } : fault;
+    this.active = [...this.active, complete];
+    this.changed();
+    return complete;
+  }
+
+  clear(): void {
+    this.active = [];
+    this.changed();
+  }
+
+  /** The fault this request meets, if any; the first that fits. */
+  meet(target: FaultTarget, phones: readonly string[]): Effect | undefined {
+    if (this.active.length === 0) return undefined;
+    const fault = this.active.find((one) => this.strikes(one, target, phones));
+    if (fault?.next !== undefined) this.spend(fault, fault.next);
+    return fault;
+  }
+
+  private strikes(fault: Fault, target: FaultTarget, phones: readonly string[]): boolean {
+    if (fault.endpoint === undefined ? target === 'token' : fault.endpoint !== target) return false;
+    if (fault.phone !== undefined && !phones.includes(fault.phone)) return false;
+    return fault.rate === undefined || this.random() < fault.rate;
+  }
+
+  private spend(fault: Fault, next: number): void {
+    this.active =
+      next === 1
+        ? this.active.filter((one) => one !== fault)
+        : this.active.map((one) => (one === fault ? { ...fault, next: next - 1 } : one));
+    this.changed();
+  }
+}

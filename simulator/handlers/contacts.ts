@@ -1,0 +1,142 @@
+import { E164 } from '../../lib/service/schemas';
+import { Refusal } from '../problem';
+import type { Account } from '../state/account';
+import { emailStatuses, emailStatusOf, fullNameOf } from '../state/contact-book';
+import { sourceOf, sources, type Contact, type ContactFields } from '../state/seed';
+import type { Handler } from './handler';
+
+export const defaultPageSize = 50;
+
+const missing = (): Refusal => new Refusal('not_found', 'There is no such contact.');
+
+/** The contract's limit on phone numbers holds for every phone field, also that of a contact. */
+const checked = (fields: ContactFields): ContactFields => {
+  if (fields.phone !== undefined && !E164.test(fields.phone)) {
+    throw new Refusal(
+      'invalid_request',
+      'phone must be E.164: a plus sign, a digit 1-9, then 7 to 14 more digits.',
+    );
+  }
+  return fields;
+};
+
+const stamp = (time: number): string => new Date(time).toISOString();
+const identifierOf = (contact: Contact): string => `contact-${String(contact.contactId)}`;
+const crm = (contact: Contact) => {
+  const linked = contact.source === sourceOf.crm;
+  const id = String(contact.contactId);
+  return {
+    isCrmLinkedContact: linked,
+    remoteContactId: linked ? `crm-${id}` : null,
+    remoteContactUrl: linked ? `https://crm.example.com/contacts/${id}` : null,
+  };
+};
+
+/** One custom field, so that a flow that reads them has something to read. */
+const segmentOf = ({ contactId }: Contact) =>
+  contactId % 3 === 0
+    ? { display: 'Key client', value: 'key' }
+    : { display: 'Household', value: 'household' };
+
+export const createContact: Handler<'createContact'> = ({ body }, account) => ({
+  body: { id: account.contacts.add(checked(body), sourceOf.api).contactId },
+  outcome: 'created',
+});
+
+export const updateContact: Handler<'updateContact'> = ({ params, body }, account, { settings }) => {
+  checked(body);
+  const before = account.contacts.change(params.contactId, (contact) => ({
+    fields: settings.updateOmitted === 'keep' ? { ...contact.fields, ...body } : body,
+  }));
+  if (before === undefined) throw missing();
+  return { body: { id: params.contactId }, outcome: 'updated' };
+};
+
+export const getContact: Handler<'getContact'> = ({ params }, account) => {
+  const contact = account.contacts.get(params.contactId);
+  if (contact === undefined) throw missing();
+  const { fields } = contact;
+  return {
+    body: {
+      contactId: contact.contactId,
+      identifier: identifierOf(contact),
+      ...crm(contact),
+      source: contact.source,
+      sourceText: sources[contact.source] ?? null,
+      firstName: fields.firstName ?? null,
+      lastName: fields.lastName ?? null,
+      nickname: fields.nickname ?? null,
+      emailAddress: fields.emailAddress ?? null,
+      phone: fields.phone ?? null,
+      birthDate: fields.birthDate ?? null,
+      clientAnniversary: fields.clientAnniversary ?? null,
+      dateTimeUnsubscribed: null,
+      dateTimeCreated: stamp(contact.created),
+      dateTimeModified: stamp(contact.modified),
+      gender: fields.gender ?? null,
+      maritalStatus: fields.maritalStatus ?? null,
+      emailStatus: emailStatusOf(contact),
+      disableEmailStatus: false,
+      address1: fields.address1 ?? null,
+      address2: fields.address2 ?? null,
+      city: fields.city ?? null,
+      state: fields.state ?? null,
+      postalCode: fields.postalCode ?? null,
+      groupIds: [...contact.groupIds],
+      customFields: [{ key: 'segment', label: 'Segment', author: 'simulator', ...segmentOf(contact) }],
+    },
+    outcome: 'ok',
+  };
+};
+
+const summary = (contact: Contact, { groups }: Account) => ({
+  contactId: contact.contactId,
+  identifier: identifierOf(contact),
+  fullName: fullNameOf(contact),
+  firstName: contact.fields.firstName ?? null,
+  lastName: contact.fields.lastName ?? null,
+  email: contact.fields.emailAddress ?? null,
+  emailStatus: emailStatuses[emailStatusOf(contact)] ?? null,
+  emailAddressDisposition: 0,
+  status: 'Active',
+  source: contact.source,
+  sourceText: sources[contact.source] ?? null,
+  groupCount: contact.groupIds.length,
+  groupNames: contact.groupIds.map((groupId) => groups.get(groupId)?.name ?? ''),
+  ...crm(contact),
+  dateTimeCreated: stamp(contact.created),
+});
+
+export const searchContacts: Handler<'searchContacts'> = ({ query }, account) => {
+  const { page = 1, pageSize = defaultPageSize, sortBy = 'dateTimeCreated', sortDirection = 'asc' } = query;
+  const found = account.contacts.page(sortBy, sortDirection, page, pageSize);
+  return {
+    body: {
+      data: found.map((contact) => summary(contact, account)),
+      pageInfo: { page, pageSize, totalRecord: account.contacts.count, sortDirection, sortBy },
+    },
+    outcome: 'ok',
+  };
+};
+
+export const deleteContact: Handler<'deleteContact'> = ({ params }, account) => {
+  const before = account.contacts.remove(params.contactId);
+  if (before === undefined) throw missing();
+  account.groups.moveMember(before.groupIds, []);
+  const { phone } = before.fields;
+  if (phone !== undefined && account.contacts.byPhone(phone) === undefined) account.forgetPhone(phone);
+  return { outcome: 'deleted' };
+};
+
+export const setContactGroups: Handler<'setContactGroups'> = ({ params, body }, account) => {
+  const { contacts, groups } = account;
+  const groupIds = body.isSelectAllGroup === true ? groups.ids() : [...new Set(body.groupIds)];
+  const unknown = groupIds.filter((groupId) => groups.get(groupId) === undefined);
+  if (unknown.length > 0) {
+    throw new Refusal('invalid_request', `There is no group ${unknown.join(', ')}.`);
+  }
+  const before = contacts.change(params.contactId, () => ({ groupIds }));
+  if (before === undefined) throw missing();
+  groups.moveMember(before.groupIds, groupIds);
+  return { body: { id: params.contactId }, outcome: 'updated' };
+};

@@ -1,0 +1,84 @@
+import { magicOf } from '../magic';
+import { Refusal } from '../problem';
+import { memberIdOf } from '../state/account';
+import { consentOf } from '../state/line';
+import type { Handler } from './handler';
+
+/** The contract does not show the unit of deliveryDate: as seconds, anything below this is before the year 5138. */
+const smallestMilliseconds = 1e11;
+const toMilliseconds = (date: number): number => (date < smallestMilliseconds ? date * 1000 : date);
+
+const scheduledFor = (body: Parameters<Handler<'sendMessage'>>[0]['body']): number | null => {
+  if (body.scheduleDelivery !== true) return null;
+  if (body.deliveryDate === undefined) {
+    throw new Refusal('invalid_request', 'A scheduled send needs a deliveryDate.');
+  }
+  return toMilliseconds(body.deliveryDate);
+};
+
+export const sendMessage: Handler<'sendMessage'> = ({ body }, account, { settings }) => {
+  const { phone, text } = body;
+  const when = scheduledFor(body);
+  const contact = account.contactFor(phone);
+  const line = account.line(contact, phone);
+  const refusal = magicOf(phone)?.refusal;
+  if (refusal !== undefined) {
+    return { body: { successes: [], failures: [`${phone}: ${refusal}.`] }, outcome: 'rejected' };
+  }
+  if (settings.consentRequired && consentOf(line) !== 'accepted') {
+    const failures = [`${phone}: the member has not consented to receive texts.`];
+    return { body: { successes: [], failures }, outcome: 'not-consented' };
+  }
+  const messageId = account.deliver(line, text, when);
+  const successes = [{ messageId, memberId: memberIdOf(contact.contactId) }];
+  return { body: { successes, failures: [] }, outcome: when === null ? 'sent' : 'scheduled', messageId };
+};
+
+export const requestConsent: Handler<'requestConsent'> = ({ body }, account, { settings }) => {
+  if (!settings.consentConfigured) {
+    throw new Refusal(
+      'conflict',
+      "The advisor's account is not configured for consent collection. Contact the operator.",
+    );
+  }
+  const phones = [...new Set(body.phoneNumbers)];
+  const accepted = phones.filter((phone) => {
+    // A number that is there to show an error shows it here too, and is asked once the error is over.
+    if (magicOf(phone)?.effect !== undefined) return false;
+    const contact = account.knownContact(phone);
+    return contact !== undefined && consentOf(account.line(contact, phone)) === 'accepted';
+  });
+  if (accepted.length > 0) {
+    throw new Refusal('invalid_request', `Consent is already accepted for ${accepted.join(', ')}.`);
+  }
+  const successes: { memberId: number; consentState: string }[] = [];
+  const failures: string[] = [];
+  for (const phone of phones) {
+    const contact = account.contactFor(phone);
+    const refusal = magicOf(phone)?.refusal;
+    if (refusal !== undefined) failures.push(`${phone}: ${refusal}.`);
+    else {
+      const consentState = account.ask(account.line(contact, phone));
+      successes.push({ memberId: memberIdOf(contact.contactId), consentState });
+    }
+  }
+  return { body: { successes, failures }, outcome: successes.length > 0 ? 'asked' : 'rejected' };
+};
+
+export const getConsent: Handler<'getConsent'> = ({ query }, account) => {
+  const { phone: given, memberId } = query;
+  if (given === undefined && memberId === undefined) {
+    throw new Refusal('invalid_request', 'Give a phone or a memberId.');
+  }
+  const phone = given ?? account.phoneOfMember(memberId ?? 0);
+  const contact = phone === undefined ? undefined : account.knownContact(phone);
+  if (phone === undefined || contact === undefined) {
+    throw new Refusal('not_found', "No contact owns that phone number on the advisor's account.");
+  }
+  const line = account.line(contact, phone);
+  const state = account.check(line);
+  return {
+    body: { memberId: memberIdOf(contact.contactId), state, lastChanged: line.lastChanged },
+    outcome: state,
+  };
+};

@@ -1,0 +1,172 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { resolve } from 'node:path';
+import { MovableClock } from '../lib/service/clock';
+import { Events } from './control/events';
+import { stateView, type StateView } from './control/view';
+import type { Faults } from './faults';
+import type { Ledger } from './ledger';
+import { Keeper, restore } from './persistence';
+import { basePath, createSimulatorServer, guarded, listen, servePageAndControl, type Served } from './server';
+import { Simulation, type Credentials } from './simulation';
+import { defaultContacts } from './state/seed';
+import { isLoopbackHost, type Settings, type SettingsChange } from './state/settings';
+
+export type { Fault, FaultInput } from './faults';
+export type { LedgerEntry } from './ledger';
+export { magicNumbers, type Magic } from './magic';
+export type { Credentials } from './simulation';
+export type { Settings, SettingsChange } from './state/settings';
+export type { StateView } from './control/view';
+
+export interface SimulatorOptions {
+  /** 0, the default, takes any free one. */
+  readonly port?: number;
+  /** This machine only, unless told otherwise. */
+  readonly host?: string;
+  /** Contacts in each advisor's fresh address book; without it, a handful. */
+  readonly contacts?: number;
+  /** A file that keeps the state over restarts. */
+  readonly data?: string;
+  /** By default one that runs, and can be moved forward. */
+  readonly clock?: MovableClock;
+  readonly settings?: SettingsChange;
+  readonly credentials?: Partial<Credentials>;
+  /** Of the random source behind faults that strike at a rate. */
+  readonly randomSeed?: number;
+  /** Requests the ledger keeps; 0 for none. */
+  readonly ledgerLimit?: number;
+  /** Directory of the built phones page, when not in its usual place. */
+  readonly page?: string;
+  readonly warn?: (message: string) => void;
+}
+
+export interface Simulator {
+  readonly url: string;
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly tokenUrl: string;
+  readonly credentials: Credentials;
+  readonly clock: MovableClock;
+  readonly ledger: Ledger;
+  readonly faults: Faults;
+  readonly settings: Settings;
+  change(settings: SettingsChange): void;
+  /** What the phones page shows. */
+  state(advisor?: string): StateView;
+  /** The owner of the number answers: for one advisor, else in every account that knows the number. */
+  accept(phone: string, advisor?: string): void;
+  decline(phone: string, advisor?: string): void;
+  resetPhone(phone: string, advisor?: string): void;
+  /** Moves the clock forward, in seconds. */
+  advance(seconds: number): Promise<void>;
+  /** A token for an advisor without the OAuth flow; all provisioned scopes unless told. Cheap to call each time. */
+  accessToken(advisor: string, scopes?: readonly string[]): string;
+  /** Ends authorizations, so that a refresh answers 400; returns how many. */
+  revoke(advisor?: string): number;
+  /** Back to the seed. Clock and authorizations stay. */
+  reset(): void;
+  onChange(listener: () => void): () => void;
+  /** Serves page and control API where another server has mounted them; `request.url` is relative to that place. */
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** Resolves when the state is on disk. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export const defaultCredentials: Credentials = {
+  clientId: 'simulator-client',
+  clientSecret: 'simulator-secret',
+  apiKey: 'simulator-key',
+};
+
+const defaultHost = '127.0.0.1';
+
+export const startSimulator = async (options: SimulatorOptions = {}): Promise<Simulator> => {
+  const { host = defaultHost, warn = console.warn } = options;
+  const credentials = { ...defaultCredentials, ...options.credentials };
+  const clock = options.clock ?? new MovableClock(() => Date.now());
+  const simulation = new Simulation(clock, {
+    contacts: options.contacts ?? defaultContacts,
+    settings: options.settings ?? {},
+    credentials,
+    randomSeed: options.randomSeed ?? 1,
+    ledgerLimit: options.ledgerLimit ?? 100_000,
+  });
+  const { state } = simulation;
+  const keeper = options.data === undefined ? undefined : await keep(simulation, resolve(options.data), warn);
+  // A setting named for this start outweighs the one remembered from the last.
+  if (options.settings !== undefined) state.change(options.settings);
+  const events = new Events();
+  state.onChange(() => {
+    events.changed();
+  });
+
+  const bracketed = host.includes(':') ? `[${host}]` : host;
+  const served: Served = { simulation, events, page: options.page, loopback: isLoopbackHost(bracketed) };
+  const server = createSimulatorServer(served);
+  const port = await listen(server, options.port ?? 0, host);
+  const url = `http://${bracketed}:${String(port)}`;
+
+  return {
+    url,
+    baseUrl: url + basePath,
+    authUrl: `${url}/oauth/authorize`,
+    tokenUrl: `${url}/oauth/token`,
+    credentials,
+    clock,
+    ledger: simulation.ledger,
+    faults: simulation.faults,
+    get settings() {
+      return state.settings;
+    },
+    change: (settings) => {
+      state.change(settings);
+    },
+    state: (advisor) => stateView(simulation, advisor),
+    accept: (phone, advisor) => {
+      simulation.answer(phone, 'accepted', advisor);
+    },
+    decline: (phone, advisor) => {
+      simulation.answer(phone, 'declined', advisor);
+    },
+    resetPhone: (phone, advisor) => {
+      simulation.resetPhone(phone, advisor);
+    },
+    advance: (seconds) => simulation.advance(seconds),
+    accessToken: (advisor, scopes) => simulation.tokens.accessToken(advisor, scopes),
+    revoke: (advisor) => simulation.revoke(advisor),
+    reset: () => {
+      simulation.reset();
+    },
+    onChange: (listener) => state.onChange(listener),
+    handle: (request, response) => guarded(response, servePageAndControl(served, request, response)),
+    flush: async () => {
+      await keeper?.flush();
+    },
+    close: async () => {
+      events.close();
+      await new Promise<void>((done) => {
+        server.close(() => {
+          done();
+        });
+        server.closeAllConnections();
+      });
+      state.close();
+      await keeper?.flush();
+    },
+  };
+};
+
+const keep = async (
+  simulation: Simulation,
+  file: string,
+  warn: (message: string) => void,
+): Promise<Keeper> => {
+  const damage = await restore(simulation, file);
+  if (damage !== undefined) warn(damage);
+  const keeper = new Keeper(simulation, file, warn);
+  simulation.state.onChange(() => {
+    keeper.changed();
+  });
+  return keeper;
+};

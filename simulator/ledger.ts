@@ -1,0 +1,45 @@
+/** One request as the simulator saw it. */
+export interface LedgerEntry {
+  readonly at: number;
+  readonly method: string;
+  readonly path: string;
+  /** The endpoint's name in the table, or `token`; null when there is none. */
+  endpoint: string | null;
+  advisor: string | null;
+  /** The number it named; several are joined by commas. */
+  phone: string | null;
+  /** Of a send. */
+  text?: string;
+  messageId?: number | null;
+  /** The HTTP status answered; 0 when the connection was cut instead. */
+  status: number;
+  /** `sent`, `not-consented`, a consent state, a problem's code, the name of a fault: what came of it. */
+  outcome: string;
+  /** Whether it was carried out, whatever the client was told. */
+  processed: boolean;
+}
+
+/** Every request received, the latest `limit` of them; 0 keeps none. */
+export class Ledger {
+  /** Since the start or the last clear, kept or not. */
+  received = 0;
+  private kept: LedgerEntry[] = [];
+
+  constructor(private readonly limit: number) {}
+
+  add(entry: LedgerEntry): void {
+    this.received++;
+    if (this.limit === 0) return;
+    this.kept.push(entry);
+    if (this.kept.length >= 2 * this.limit) this.kept = this.kept.slice(-this.limit);
+  }
+
+  entries(): readonly LedgerEntry[] {
+    return this.kept.length > this.limit ? this.kept.slice(-this.limit) : this.kept;
+  }
+
+  clear(): void {
+    this.kept = [];
+    this.received = 0;
+  }
+}

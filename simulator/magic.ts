@@ -1,0 +1,147 @@
+import { serviceCodes, type ServiceCode } from '../lib/service/problems';
+import type { Effect } from './effects';
+
+/** What a number does, whoever owns it. All are fictional (+1 xxx 555 01xx) and documented in docs/simulator.md. */
+export interface Magic {
+  readonly phone: string;
+  /** The name of its contact, so that it explains itself in lists and on the phones page. */
+  readonly name: string;
+  readonly does: string;
+  /** Consent as it stands before anybody asked. */
+  readonly consented?: true;
+  /** How its owner answers a consent request: after so many looks at the consent status, or by declining. */
+  readonly answers?: { readonly afterChecks: number } | 'declines';
+  /** Why no text reaches it, whatever the consent. */
+  readonly refusal?: string;
+  readonly effect?: Effect;
+  /** The effect strikes the first request only: per advisor and endpoint. */
+  readonly once?: true;
+}
+
+const number = (line: number): string => `+1202555${String(line).padStart(4, '0')}`;
+
+const times = (count: number): string => (count === 1 ? '1 check' : `${String(count)} checks`);
+
+const consenting: readonly Magic[] = [
+  {
+    phone: number(100),
+    name: 'Accepts At Once',
+    does: 'accepts at once: the answer to a consent request already says accepted',
+    answers: { afterChecks: 0 },
+  },
+  ...Array.from({ length: 9 }, (_, index): Magic => {
+    const checks = index + 1;
+    return {
+      phone: number(100 + checks),
+      name: `Accepts After ${String(checks)}`,
+      does: `accepts a consent request by itself: ${times(checks)} of the consent status ${checks === 1 ? 'says' : 'say'} pending, then accepted`,
+      answers: { afterChecks: checks },
+    };
+  }),
+  {
+    phone: number(110),
+    name: 'Declines',
+    does: 'declines a consent request, which the contract shows as pending',
+    answers: 'declines',
+  },
+  {
+    phone: number(111),
+    name: 'Stays Silent',
+    does: 'never answers a consent request: pending, also after the day of polling',
+    answers: { afterChecks: Infinity },
+  },
+  {
+    phone: number(112),
+    name: 'Has Not Consented',
+    does: 'is a contact that was never asked: none, and a send fails for want of consent',
+  },
+  {
+    phone: number(113),
+    name: 'Has Consented',
+    does: 'has already accepted: texts arrive, and a consent request answers 400 invalid_request',
+    consented: true,
+  },
+  {
+    phone: number(114),
+    name: 'Opted Out',
+    does: 'has opted out: sends and consent requests answer 200 with a failure that says so',
+    refusal: 'the recipient has opted out of texts (replied STOP)',
+  },
+  {
+    phone: number(115),
+    name: 'Is A Landline',
+    does: 'is a landline: sends and consent requests answer 200 with a failure that says so',
+    refusal: 'the number is a landline and cannot receive texts',
+  },
+];
+
+const troubled = (line: number, name: string, does: string, effect: Effect, once?: true): Magic => ({
+  phone: number(line),
+  name,
+  does,
+  consented: true,
+  effect,
+  ...(once === undefined ? {} : { once }),
+});
+
+const network: readonly Magic[] = [
+  troubled(120, 'Slow', 'answers after 3 seconds', { kind: 'slow', delay: 3 }),
+  troubled(121, 'Very Slow', 'answers after 60 seconds, later than most clients wait', {
+    kind: 'slow',
+    delay: 60,
+  }),
+  troubled(
+    130,
+    'Cut Before Once',
+    'once: the connection is cut before the request is processed',
+    { kind: 'cut-before' },
+    true,
+  ),
+  troubled(131, 'Cut Before', 'always: the connection is cut before the request is processed', {
+    kind: 'cut-before',
+  }),
+  troubled(
+    132,
+    'Cut After Once',
+    'once: the request is processed, then the connection is cut',
+    { kind: 'cut-after' },
+    true,
+  ),
+  troubled(133, 'Cut After', 'always: the request is processed, then the connection is cut', {
+    kind: 'cut-after',
+  }),
+  troubled(
+    134,
+    'Cut Inside',
+    'always: the request is processed and the connection cut in the middle of the answer',
+    { kind: 'cut-inside' },
+  ),
+  troubled(140, 'Gateway Page', 'always: 502 with an HTML page, not processed', { kind: 'gateway' }),
+  troubled(141, 'Empty 502', 'always: 502 without a body, not processed', { kind: 'empty' }),
+  troubled(142, 'Truncated', 'always: processed, and answered 200 with JSON that stops halfway', {
+    kind: 'truncated',
+  }),
+  troubled(143, 'Malformed', 'always: processed, and answered 200 with JSON of another shape', {
+    kind: 'malformed',
+  }),
+];
+
+const errors = (Object.keys(serviceCodes) as ServiceCode[]).flatMap((code, index): Magic[] => {
+  const words = code.replaceAll('_', ' ').replace(/\b\w/g, (letter) => letter.toUpperCase());
+  const answer = `${String(serviceCodes[code].status)} ${code}`;
+  return [
+    troubled(150 + index, `${words} Once`, `once: ${answer}, then fine`, { code }, true),
+    troubled(170 + index, words, `always: ${answer}`, { code }),
+  ];
+});
+
+export const magicNumbers: readonly Magic[] = [
+  ...consenting,
+  ...network,
+  ...errors.filter(({ once }) => once),
+  ...errors.filter(({ once }) => !once),
+];
+
+const byPhone = new Map(magicNumbers.map((magic) => [magic.phone, magic]));
+
+export const magicOf = (phone: string): Magic | undefined => byPhone.get(phone);

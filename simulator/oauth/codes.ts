@@ -1,0 +1,37 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../../lib/service/clock';
+import type { Family } from './tokens';
+
+export interface Code {
+  readonly redirectUri: string;
+  readonly challenge: string;
+  readonly advisor: string;
+  readonly scopes: readonly string[];
+  readonly expiresAt: number;
+  /** Set when it was exchanged: a second exchange then ends what the first one began. */
+  spent: boolean;
+  family?: Family;
+}
+
+/** Seconds. */
+export const codeLifetime = 300;
+
+/** Authorization codes: for one exchange, within five minutes. */
+export class Codes {
+  private readonly codes = new Map<string, Code>();
+
+  constructor(private readonly clock: Clock) {}
+
+  issue(granted: Pick<Code, 'redirectUri' | 'challenge' | 'advisor' | 'scopes'>): string {
+    const now = this.clock.now();
+    for (const [code, { expiresAt }] of this.codes) if (expiresAt <= now) this.codes.delete(code);
+    const code = randomBytes(24).toString('base64url');
+    this.codes.set(code, { ...granted, expiresAt: now + codeLifetime * 1000, spent: false });
+    return code;
+  }
+
+  find(code: string): Code | undefined {
+    const found = this.codes.get(code);
+    return found === undefined || found.expiresAt <= this.clock.now() ? undefined : found;
+  }
+}

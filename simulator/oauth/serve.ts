@@ -1,0 +1,149 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isProcessed, nameOf } from '../effects';
+import type { Faults } from '../faults';
+import { isForeignOrigin } from '../guard';
+import { answer, readBody, tooLarge } from '../http';
+import { perform, write, type Ready } from '../injection';
+import type { Ledger, LedgerEntry } from '../ledger';
+import { injected, problemBody } from '../problem';
+import type { State } from '../state/state';
+import { judge, redirectWith } from './authorize';
+import { authorizePage, pagePolicy, refusalPage } from './authorize-page';
+import type { Codes } from './codes';
+import { exchange, type Client, type Exchanged } from './exchange';
+import { readParameters } from './parameters';
+import type { Tokens } from './tokens';
+
+export interface OAuth {
+  readonly state: State;
+  readonly tokens: Tokens;
+  readonly codes: Codes;
+  readonly faults: Faults;
+  readonly ledger: Ledger;
+  readonly client: Client;
+}
+
+const formLimit = 64 * 1024;
+const noStore = { 'cache-control': 'no-store' };
+
+const show = (response: ServerResponse, status: number, body: string, redirectUri?: string): void => {
+  answer(response, status, 'text/html; charset=utf-8', body, {
+    ...noStore,
+    'content-security-policy': pagePolicy(redirectUri),
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'same-origin',
+  });
+};
+
+const redirect = (response: ServerResponse, to: string): void => {
+  response.writeHead(303, { location: to, ...noStore }).end();
+};
+
+const formBody = async (request: IncomingMessage): Promise<string | undefined> => {
+  const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+  if (type !== 'application/x-www-form-urlencoded') {
+    request.resume();
+    return undefined;
+  }
+  const body = await readBody(request, formLimit);
+  return body === tooLarge ? undefined : body.toString('utf8');
+};
+
+/** The page that asks the advisor, and what the advisor decided there. */
+export const serveAuthorize = async (
+  oauth: OAuth,
+  request: IncomingMessage,
+  response: ServerResponse,
+  query: string,
+): Promise<void> => {
+  const { state, codes, client } = oauth;
+  const judged = judge(query, client.clientId, state.settings);
+  if (judged.kind === 'refuse') {
+    show(response, 400, refusalPage(judged.message));
+  } else if (judged.kind === 'redirect') {
+    redirect(response, judged.to);
+  } else if (request.method === 'GET') {
+    show(response, 200, authorizePage(client.clientId, judged, state.identities()), judged.redirectUri);
+  } else if (request.method !== 'POST' || isForeignOrigin(request)) {
+    show(response, 400, refusalPage('Open this address in a browser and decide there.'));
+  } else {
+    const form = readParameters((await formBody(request)) ?? '');
+    const values = 'values' in form ? form.values : {};
+    const { redirectUri, challenge, scopes } = judged;
+    const advisor = values['advisor'] ?? '';
+    if (values['decision'] !== 'approve' || advisor === '') {
+      const description = 'The advisor denied access.';
+      const parameters = { error: 'access_denied', error_description: description, state: judged.state };
+      redirect(response, redirectWith(redirectUri, parameters));
+      return;
+    }
+    const code = codes.issue({ redirectUri, challenge, scopes, advisor });
+    redirect(response, redirectWith(redirectUri, { code, state: judged.state }));
+  }
+};
+
+const readyFor = (exchanged: Exchanged): Ready => ({
+  status: exchanged.ok ? 200 : exchanged.status,
+  type: 'application/json',
+  body: JSON.stringify(
+    exchanged.ok ? exchanged.answer : { error: exchanged.error, error_description: exchanged.description },
+  ),
+  headers: noStore,
+});
+
+const notAForm: Exchanged = {
+  ok: false,
+  status: 400,
+  error: 'invalid_request',
+  description: 'POST a form, Content-Type: application/x-www-form-urlencoded.',
+};
+
+export const serveToken = async (
+  oauth: OAuth,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> => {
+  const { state, faults, ledger } = oauth;
+  const entry: LedgerEntry = {
+    at: state.clock.now(),
+    method: request.method ?? '',
+    path: '/oauth/token',
+    endpoint: 'token',
+    advisor: null,
+    phone: null,
+    status: 0,
+    outcome: '',
+    processed: false,
+  };
+  const settle = (exchanged: Exchanged): Ready => {
+    entry.processed = exchanged.ok;
+    entry.outcome = exchanged.ok ? exchanged.outcome : exchanged.error;
+    if (exchanged.ok) entry.advisor = exchanged.advisor;
+    state.changed();
+    return readyFor(exchanged);
+  };
+  const form = request.method === 'POST' ? await formBody(request) : undefined;
+  const effect = faults.meet('token', []);
+  const carriedOut =
+    effect === undefined || isProcessed(effect)
+      ? settle(form === undefined ? notAForm : await exchange({ ...oauth, settings: state.settings }, form))
+      : undefined;
+  if (effect === undefined) {
+    if (carriedOut !== undefined) write(response, carriedOut);
+    entry.status = carriedOut?.status ?? 0;
+  } else {
+    if (carriedOut === undefined) entry.outcome = nameOf(effect);
+    entry.status = perform(
+      effect,
+      response,
+      state.clock,
+      carriedOut,
+      ({ code = 'internal_error', retryAfter }) => {
+        const refusal = injected(code, 'openid', retryAfter);
+        const body = problemBody(refusal, entry.path);
+        return { status: refusal.status, type: 'application/problem+json', body, headers: refusal.headers };
+      },
+    );
+  }
+  ledger.add(entry);
+};

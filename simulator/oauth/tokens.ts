@@ -1,0 +1,184 @@
+import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import type { Clock } from '../../lib/service/clock';
+import { identityOf } from '../state/identities';
+import type { Settings } from '../state/settings';
+import { sign, verified } from './jwt';
+
+export interface Access {
+  readonly advisor: string;
+  readonly scopes: ReadonlySet<string>;
+  readonly expiresAt: number;
+  readonly family: string | undefined;
+}
+
+/** One authorization, whose refresh tokens follow one another. */
+export interface Family {
+  id: string;
+  advisor: string;
+  scopes: string[];
+  /** The refresh token that is good now, when there is one. */
+  refreshToken: string | null;
+  expiresAt: number;
+  ended: boolean;
+}
+
+export interface TokensRecord {
+  key: string;
+  families: Family[];
+}
+
+export interface TokenAnswer {
+  readonly access_token: string;
+  readonly token_type: 'Bearer';
+  readonly expires_in: number;
+  readonly scope: string;
+  readonly refresh_token?: string;
+  readonly id_token?: string;
+}
+
+const claimsSchema = z.object({
+  advisor: z.string(),
+  scope: z.string(),
+  exp: z.number(),
+  family: z.string().optional(),
+});
+
+const secret = (bytes: number): string => randomBytes(bytes).toString('base64url');
+
+/** How many tokens that were checked are remembered as such. */
+const remembered = 10_000;
+
+/**
+ * Access tokens say who they are for and are signed, so that they outlive a restart without being stored; refresh
+ * tokens are stored with their family.
+ */
+export class Tokens {
+  private key = secret(32);
+  private readonly families = new Map<string, Family>();
+  private readonly checked = new Map<string, Access>();
+  private readonly direct = new Map<string, { readonly token: string; readonly renewAt: number }>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly settings: () => Settings,
+  ) {}
+
+  /** For use without the OAuth flow; the same token again while it has half its life left. */
+  accessToken(advisor: string, scopes: readonly string[] = this.settings().scopes): string {
+    const name = JSON.stringify([advisor, scopes]);
+    const known = this.direct.get(name);
+    if (known !== undefined && this.clock.now() < known.renewAt) return known.token;
+    const token = this.issue(advisor, scopes, undefined);
+    this.direct.set(name, { token, renewAt: this.clock.now() + this.settings().accessTokenLifetime * 500 });
+    return token;
+  }
+
+  /** The access behind a token that is signed by us, has not expired and was not revoked. */
+  check(token: string): Access | undefined {
+    const access = this.checked.get(token) ?? this.read(token);
+    if (access === undefined || access.expiresAt <= this.clock.now()) return undefined;
+    if (access.family !== undefined && this.families.get(access.family)?.ended !== false) return undefined;
+    return access;
+  }
+
+  begin(advisor: string, scopes: readonly string[]): Family {
+    const family: Family = {
+      id: secret(9),
+      advisor,
+      scopes: [...scopes],
+      refreshToken: null,
+      expiresAt: 0,
+      ended: false,
+    };
+    this.families.set(family.id, family);
+    if (scopes.includes('offline_access')) this.renew(family);
+    return family;
+  }
+
+  answer(family: Family): TokenAnswer {
+    const { advisor, scopes, refreshToken } = family;
+    return {
+      access_token: this.issue(advisor, scopes, family.id),
+      token_type: 'Bearer',
+      expires_in: this.settings().accessTokenLifetime,
+      scope: scopes.join(' '),
+      ...(refreshToken === null ? {} : { refresh_token: refreshToken }),
+      ...(scopes.includes('openid') ? { id_token: sign(this.identityClaims(advisor), this.key) } : {}),
+    };
+  }
+
+  /** The family a refresh token belongs to, ready for its next answer; or undefined. */
+  refresh(refreshToken: string): Family | undefined {
+    const family = this.families.get(refreshToken.split('~', 1)[0] ?? '');
+    if (family === undefined || family.ended) return undefined;
+    if (family.refreshToken !== refreshToken) {
+      // Somebody uses a token that was replaced: one of the two holders stole it, so both lose it.
+      family.ended = true;
+      return undefined;
+    }
+    if (family.expiresAt <= this.clock.now()) return undefined;
+    if (this.settings().rotateRefreshTokens) this.renew(family);
+    return family;
+  }
+
+  end(family: Family): void {
+    family.ended = true;
+  }
+
+  /** Ends the authorizations of an advisor, or of all; returns how many. */
+  revoke(advisor?: string): number {
+    const hit = [...this.families.values()].filter((one) => advisor === undefined || one.advisor === advisor);
+    for (const family of hit) family.ended = true;
+    return hit.length;
+  }
+
+  record(): TokensRecord {
+    return { key: this.key, families: [...this.families.values()].filter(({ ended }) => !ended) };
+  }
+
+  restore(record: TokensRecord): void {
+    this.key = record.key;
+    for (const family of record.families) this.families.set(family.id, family);
+  }
+
+  private renew(family: Family): void {
+    family.refreshToken = `${family.id}~${secret(32)}`;
+    family.expiresAt = this.clock.now() + this.settings().refreshTokenLifetime * 1000;
+  }
+
+  private issue(advisor: string, scopes: readonly string[], family: string | undefined): string {
+    const claims = {
+      ...this.identityClaims(advisor),
+      advisor,
+      scope: scopes.join(' '),
+      family,
+      jti: secret(9),
+    };
+    return sign(claims, this.key);
+  }
+
+  private identityClaims(advisor: string) {
+    const { name, email } = identityOf(advisor);
+    // Not rounded: a token is to expire when the clock was moved by exactly its lifetime.
+    const iat = this.clock.now() / 1000;
+    return {
+      iss: 'advisor-texting-simulator',
+      sub: `advisor|${advisor}`,
+      name,
+      email,
+      iat,
+      exp: iat + this.settings().accessTokenLifetime,
+    };
+  }
+
+  private read(token: string): Access | undefined {
+    const claims = claimsSchema.safeParse(verified(token, this.key));
+    if (!claims.success) return undefined;
+    const { advisor, scope, exp, family } = claims.data;
+    const access = { advisor, scopes: new Set(scope.split(' ')), expiresAt: Math.round(exp * 1000), family };
+    if (this.checked.size >= remembered) this.checked.clear();
+    this.checked.set(token, access);
+    return access;
+  }
+}

@@ -1,0 +1,97 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { serveContract } from './contract';
+import type { Events } from './control/events';
+import { serveControl } from './control/serve';
+import { isForeignHost, isForeignOrigin } from './guard';
+import { answer, splitTarget } from './http';
+import { serveAuthorize, serveToken } from './oauth/serve';
+import type { Simulation } from './simulation';
+import { servePage } from './static-page';
+
+export interface Served {
+  readonly simulation: Simulation;
+  readonly events: Events;
+  /** Where the phones page is, when not in its usual place. */
+  readonly page: string | undefined;
+  /** Bound to this machine only, so nobody may come by another name. */
+  readonly loopback: boolean;
+}
+
+export const basePath = '/v1';
+
+const forbid = (response: ServerResponse, reason: string): void => {
+  answer(response, 403, 'text/plain; charset=utf-8', `${reason}\n`);
+};
+
+/** A mount without its slash at the end breaks the page's relative addresses. */
+const missingSlash = (request: IncomingMessage, path: string): string | undefined => {
+  const { originalUrl } = request as { originalUrl?: string };
+  if (path !== '/' || originalUrl === undefined) return undefined;
+  const [whole, query] = splitTarget(originalUrl);
+  if (whole.endsWith('/')) return undefined;
+  return `${whole.slice(whole.lastIndexOf('/') + 1)}/${query === '' ? '' : `?${query}`}`;
+};
+
+/** The phones page and the control API, relative to wherever the caller has mounted them. */
+export const servePageAndControl = async (
+  { simulation, events, page }: Served,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> => {
+  const [path, query] = splitTarget(request.url ?? '/');
+  if (isForeignOrigin(request)) {
+    forbid(response, 'Pages of other sites may not control the simulator.');
+    return;
+  }
+  const slash = missingSlash(request, path);
+  if (slash !== undefined) response.writeHead(302, { location: slash }).end();
+  else if (path.startsWith('/control/')) {
+    await serveControl(simulation, events, request, response, path.slice('/control/'.length), query);
+  } else if (request.method === 'GET' || request.method === 'HEAD') {
+    await servePage(response, path.slice(1), page);
+  } else {
+    response.writeHead(405, { allow: 'GET, HEAD' }).end();
+  }
+};
+
+const serve = async (served: Served, request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const { simulation, loopback } = served;
+  const [path, query] = splitTarget(request.url ?? '/');
+  if (path.startsWith(`${basePath}/`)) {
+    await serveContract(simulation, request, response, path.slice(basePath.length), query);
+  } else if (path === '/oauth/authorize') {
+    await serveAuthorize(simulation, request, response, query);
+  } else if (path === '/oauth/token') {
+    await serveToken(simulation, request, response);
+  } else if (loopback && isForeignHost(request)) {
+    forbid(response, 'The simulator answers to localhost only.');
+  } else {
+    await servePageAndControl(served, request, response);
+  }
+};
+
+/** One request of ours that fails must not take the process with it. */
+export const guarded = async (response: ServerResponse, serving: Promise<void>): Promise<void> => {
+  try {
+    await serving;
+  } catch {
+    if (response.headersSent) response.destroy();
+    else answer(response, 500, 'text/plain; charset=utf-8', 'The simulator failed to handle this request.\n');
+  }
+};
+
+export const createSimulatorServer = (served: Served): Server =>
+  createServer((request, response) => {
+    void guarded(response, serve(served, request, response));
+  });
+
+/** Resolves with the port. */
+export const listen = (server: Server, port: number, host: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      const address = server.address();
+      resolve(typeof address === 'object' && address !== null ? address.port : port);
+    });
+  });

@@ -1,0 +1,89 @@
+import type { MovableClock } from '../lib/service/clock';
+import { Faults } from './faults';
+import { Ledger } from './ledger';
+import { Codes } from './oauth/codes';
+import { Tokens } from './oauth/tokens';
+import { defaultAdvisor } from './state/identities';
+import { changeSettings, defaultSettings, type SettingsChange } from './state/settings';
+import { State } from './state/state';
+
+export interface Credentials {
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly apiKey: string;
+}
+
+export interface SimulationOptions {
+  /** Contacts in a fresh address book. */
+  readonly contacts: number;
+  readonly settings: SettingsChange;
+  readonly credentials: Credentials;
+  readonly randomSeed: number;
+  /** Requests the ledger keeps. */
+  readonly ledgerLimit: number;
+}
+
+/** The simulated service without its sockets: state, authorizations, faults, ledger, and what moves them by hand. */
+export class Simulation {
+  readonly state: State;
+  readonly tokens: Tokens;
+  readonly codes: Codes;
+  readonly faults: Faults;
+  readonly ledger: Ledger;
+  readonly client: Credentials;
+  readonly apiKey: string;
+
+  constructor(
+    readonly clock: MovableClock,
+    options: SimulationOptions,
+  ) {
+    this.client = options.credentials;
+    this.apiKey = options.credentials.apiKey;
+    this.state = new State(clock, changeSettings(defaultSettings, options.settings), options.contacts);
+    this.tokens = new Tokens(clock, () => this.state.settings);
+    this.codes = new Codes(clock);
+    this.ledger = new Ledger(options.ledgerLimit);
+    this.faults = new Faults(options.randomSeed, () => {
+      this.state.changed();
+    });
+  }
+
+  /** The owner of the number answers: for the advisor named, else for everyone in whose account it is. */
+  answer(phone: string, answer: 'accepted' | 'declined', advisor?: string): void {
+    for (const account of this.accountsWith(phone, advisor)) {
+      account.answer(account.line(account.contactFor(phone), phone), answer);
+    }
+    this.state.changed();
+  }
+
+  /** Forgets consent, messages and spent errors of a number; its contact stays. */
+  resetPhone(phone: string, advisor?: string): void {
+    for (const account of this.accountsWith(phone, advisor)) account.forgetPhone(phone);
+    this.state.changed();
+  }
+
+  async advance(seconds: number): Promise<void> {
+    await this.clock.move(seconds * 1000);
+    this.state.changed();
+  }
+
+  /** Ends authorizations, so that a refresh answers 400. */
+  revoke(advisor?: string): number {
+    const count = this.tokens.revoke(advisor);
+    this.state.changed();
+    return count;
+  }
+
+  /** Back to the seed, the first settings, no faults and an empty ledger. Clock and authorizations stay. */
+  reset(): void {
+    this.faults.clear();
+    this.ledger.clear();
+    this.state.reset();
+  }
+
+  private accountsWith(phone: string, advisor: string | undefined) {
+    if (advisor !== undefined) return [this.state.account(advisor)];
+    const having = [...this.state.accounts.values()].filter((account) => account.lines.has(phone));
+    return having.length > 0 ? having : [this.state.account(defaultAdvisor)];
+  }
+}

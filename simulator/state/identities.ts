@@ -1,0 +1,23 @@
+/** An advisor as the identity provider knows them. */
+export interface Identity {
+  readonly advisor: string;
+  readonly name: string;
+  readonly email: string;
+}
+
+export const defaultAdvisor = 'default';
+
+/** Always there to choose from on the authorization page. */
+export const knownIdentities: readonly Identity[] = [
+  { advisor: defaultAdvisor, name: 'Alex Morgan', email: 'alex.morgan@example.com' },
+  { advisor: 'jordan', name: 'Jordan Blake', email: 'jordan.blake@example.com' },
+  { advisor: 'riley', name: 'Riley Chen', email: 'riley.chen@example.com' },
+];
+
+/** Any other key is an advisor too, from the first time it is used. */
+export const identityOf = (advisor: string): Identity =>
+  knownIdentities.find((known) => known.advisor === advisor) ?? {
+    advisor,
+    name: advisor,
+    email: `${encodeURIComponent(advisor).toLowerCase()}@example.com`,
+  };

@@ -1,0 +1,56 @@
+export interface Message {
+  readonly id: number;
+  /** When the service took it. */
+  readonly at: number;
+  readonly kind: 'text' | 'consent-request' | 'reply';
+  readonly text: string;
+  readonly messageId: number | null;
+  /** When a scheduled text arrives. */
+  readonly scheduledFor: number | null;
+}
+
+/** What passed between an advisor and one number. */
+export interface Line {
+  readonly phone: string;
+  asked: boolean;
+  answer: 'accepted' | 'declined' | null;
+  lastChanged: number;
+  /** Looks at the consent status since the last consent request. */
+  checks: number;
+  /** Endpoints at which a magic number has had its one error. */
+  struck: string[];
+  messages: Message[];
+  /** When something last happened, for showing the latest first. */
+  touched: number;
+}
+
+export type ConsentState = 'none' | 'pending' | 'accepted';
+
+/** Older texts of one number are dropped, so that a long load test cannot fill the memory. */
+const keptMessages = 100;
+
+export const freshLine = (phone: string, consented: boolean, now: number): Line => ({
+  phone,
+  asked: false,
+  answer: consented ? 'accepted' : null,
+  lastChanged: now,
+  checks: 0,
+  struck: [],
+  messages: [],
+  touched: now,
+});
+
+/** The contract has no word for a decline: it stays pending. */
+export const consentOf = (line: Line): ConsentState => {
+  if (line.answer === 'accepted') return 'accepted';
+  return line.asked || line.answer === 'declined' ? 'pending' : 'none';
+};
+
+export const keep = (line: Line, message: Message): void => {
+  line.messages.push(message);
+  if (line.messages.length > 2 * keptMessages) line.messages = line.messages.slice(-keptMessages);
+  line.touched = message.at;
+};
+
+export const arrived = (message: Message, now: number): boolean =>
+  message.scheduledFor === null || message.scheduledFor <= now;

@@ -1,0 +1,170 @@
+import type { z } from 'zod';
+import type { contactInput } from '../../lib/service/schemas';
+
+export type ContactFields = z.output<typeof contactInput>;
+
+export interface Contact {
+  readonly contactId: number;
+  readonly fields: ContactFields;
+  readonly source: number;
+  readonly created: number;
+  readonly modified: number;
+  readonly groupIds: readonly number[];
+}
+
+export const firstContactId = 1001;
+export const sources = ['Manual', 'API', 'Texting', 'CRM'] as const;
+export const sourceOf = { manual: 0, api: 1, texting: 2, crm: 3 } as const;
+
+export const seededGroups = [
+  { groupId: 101, name: 'Clients' },
+  { groupId: 102, name: 'Prospects' },
+  { groupId: 103, name: 'Retirement planning' },
+  { groupId: 104, name: 'Newsletter' },
+] as const;
+
+interface Friend {
+  readonly firstName: string;
+  readonly lastName: string;
+  readonly phone: string;
+  readonly city: string;
+  readonly state: string;
+  /** Year, month and day; with the year alone it is this contact's birthday today, whenever today is. */
+  readonly born: string;
+  readonly groupIds: readonly number[];
+  readonly consented: boolean;
+}
+
+const friend = (
+  name: readonly [string, string],
+  phone: string,
+  place: readonly [string, string],
+  born: string,
+  groupIds: readonly number[],
+  consented: boolean,
+): Friend => ({
+  firstName: name[0],
+  lastName: name[1],
+  phone,
+  city: place[0],
+  state: place[1],
+  born,
+  groupIds,
+  consented,
+});
+
+const friends: readonly Friend[] = [
+  friend(['Ann', 'Ito'], '+12065550101', ['Seattle', 'WA'], '1961', [101, 103], true),
+  friend(['Ben', 'Okafor'], '+12125550102', ['New York', 'NY'], '1974', [101], true),
+  friend(['Carla', 'Reyes'], '+12135550103', ['Los Angeles', 'CA'], '1958-11-23', [101, 103], true),
+  friend(['Dev', 'Patel'], '+12145550104', ['Dallas', 'TX'], '1983-02-09', [102], false),
+  friend(['Elif', 'Kaya'], '+12155550105', ['Philadelphia', 'PA'], '1990-07-30', [102, 104], false),
+  friend(['Frank', 'Novak'], '+12165550106', ['Cleveland', 'OH'], '1949-12-05', [101, 103, 104], true),
+  friend(['Grace', 'Lindqvist'], '+12175550107', ['Springfield', 'IL'], '1967-04-18', [101], false),
+  friend(['Hiro', 'Tanaka'], '+12185550108', ['Duluth', 'MN'], '1979-09-01', [104], false),
+  friend(['Ines', 'Moreau'], '+12195550109', ['Gary', 'IN'], '1986-06-14', [102, 104], true),
+  friend(['Jonas', 'Weber'], '+12245550110', ['Evanston', 'IL'], '1955-01-27', [101, 103], false),
+];
+
+const firstNames =
+  'Ada Bruno Cleo Dario Edith Farid Gina Hugo Iris Jamal Kira Leon Mona Nils Olga Pedro'.split(' ');
+const lastNames =
+  'Abbott Brandt Castro Dubois Ebert Fischer Gupta Hansen Ivanov Jensen Keller Lopez Meyer Nakamura Olsen Petrov'.split(
+    ' ',
+  );
+const middle = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
+
+/** Multiplying by an odd number modulo a power of two visits every value once: names come shuffled, and repeatably. */
+const shuffled = (index: number): number => Math.imul(index, 2654435761) >>> 0;
+
+const twoDigits = (part: number): string => (part < 10 ? `0${String(part)}` : String(part));
+
+/** +1 300 555 0100 and up: the areas below are taken by the friends and the magic numbers. */
+const firstArea = 300;
+const bulkNumbers = (999 - firstArea + 1) * 100;
+const bulkPhone = (index: number): string | undefined =>
+  index < bulkNumbers
+    ? `+1${String(firstArea + Math.floor(index / 100))}55501${twoDigits(index % 100)}`
+    : undefined;
+
+const bulkPattern = /^\+1([3-9]\d\d)55501(\d\d)$/;
+
+const firstCreated = Date.UTC(2023, 0, 2, 9);
+const minute = 60_000;
+
+const pick = <T>(list: readonly T[], at: number): T => list[at % list.length] as T;
+
+const bulkContact = (index: number): ContactFields => {
+  const mixed = shuffled(index);
+  const firstName = pick(firstNames, mixed >>> 28);
+  const lastName = `${pick(lastNames, mixed >>> 24)} ${middle.charAt(mixed % middle.length)}`;
+  const phone = bulkPhone(index);
+  return {
+    firstName,
+    lastName,
+    emailAddress: `${firstName}.${String(index + 1)}@example.com`.toLowerCase(),
+    ...(phone === undefined ? {} : { phone }),
+    birthDate: `${String(1940 + (mixed % 60))}-${twoDigits(1 + (mixed % 12))}-${twoDigits(1 + (mixed % 28))}`,
+  };
+};
+
+/** Every combination of the seeded groups. */
+const memberships = Array.from({ length: 2 ** seededGroups.length }, (_, bits) =>
+  seededGroups.filter((_group, position) => (bits >> position) & 1).map(({ groupId }) => groupId),
+);
+
+/** Which groups the seeded contact at `index` is in; cheap, since it is asked of all of them to count members. */
+export const seededGroupsOf = (index: number): readonly number[] => {
+  const known = friends[index];
+  if (known !== undefined) return known.groupIds;
+  const mixed = shuffled(index);
+  return memberships[(mixed >>> 8) & 15] ?? [];
+};
+
+const friendFields = (known: Friend, today: Date): ContactFields => {
+  const monthAndDay = [today.getMonth() + 1, today.getDate()].map(twoDigits).join('-');
+  // The 29th of February exists in no ordinary year of birth.
+  const birthday = monthAndDay === '02-29' ? '02-28' : monthAndDay;
+  return {
+    firstName: known.firstName,
+    lastName: known.lastName,
+    emailAddress: `${known.firstName}.${known.lastName}@example.com`.toLowerCase(),
+    phone: known.phone,
+    birthDate: known.born.length === 4 ? `${known.born}-${birthday}` : known.born,
+    city: known.city,
+    state: known.state,
+  };
+};
+
+/** The contact an untouched account has at `index`: computed, not stored, so that a million of them cost nothing. */
+export const seededContact = (index: number, now: number): Contact => {
+  const known = friends[index];
+  const created = firstCreated + index * minute;
+  return {
+    contactId: firstContactId + index,
+    fields: known === undefined ? bulkContact(index - friends.length) : friendFields(known, new Date(now)),
+    source: known === undefined ? shuffled(index) % sources.length : sourceOf.crm,
+    created,
+    modified: created,
+    groupIds: seededGroupsOf(index),
+  };
+};
+
+const friendIndexes = new Map(friends.map((known, index) => [known.phone, index]));
+
+export const seededIndexOfPhone = (phone: string): number | undefined => {
+  const known = friendIndexes.get(phone);
+  if (known !== undefined) return known;
+  const parts = bulkPattern.exec(phone);
+  return parts === null
+    ? undefined
+    : friends.length + (Number(parts[1]) - firstArea) * 100 + Number(parts[2]);
+};
+
+/** Whether this contact had consented before the story begins. */
+export const seededConsent = (contactId: number): boolean =>
+  friends[contactId - firstContactId]?.consented ?? false;
+
+/** Without a wish for more, an address book holds the friends. */
+export const defaultContacts = friends.length;
+export const friendPhones: readonly string[] = friends.map((known) => known.phone);

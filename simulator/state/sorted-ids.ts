@@ -1,0 +1,83 @@
+export type SortKey = string | number;
+
+/** Beyond so many newcomers, merging them in one pass is cheaper than making room for each. */
+const fewNewcomers = 32;
+
+/**
+ * Ids in the order of their keys, and of the ids where keys are equal. Built once; then kept by binary search, so
+ * that neither a page nor a change sorts again. `keyOf` must still give the old key when an id is removed.
+ */
+export class SortedIds {
+  private ids: number[];
+  /** Added since the last look. */
+  private newcomers: number[] = [];
+
+  constructor(
+    ids: readonly number[],
+    private readonly keyOf: (id: number) => SortKey,
+  ) {
+    this.ids = this.sorted(ids);
+  }
+
+  add(id: number): void {
+    this.newcomers.push(id);
+  }
+
+  remove(id: number): void {
+    this.takeIn();
+    const at = this.position(id);
+    if (this.ids[at] === id) this.ids.splice(at, 1);
+  }
+
+  slice(start: number, count: number, direction: 'asc' | 'desc'): number[] {
+    this.takeIn();
+    if (direction === 'asc') return this.ids.slice(start, start + count);
+    const end = this.ids.length - start;
+    return end <= 0 ? [] : this.ids.slice(Math.max(0, end - count), end).reverse();
+  }
+
+  private takeIn(): void {
+    if (this.newcomers.length === 0) return;
+    const newcomers = this.sorted(this.newcomers);
+    this.newcomers = [];
+    if (newcomers.length <= fewNewcomers) {
+      for (const id of newcomers) this.ids.splice(this.position(id), 0, id);
+      return;
+    }
+    const merged: number[] = [];
+    let from = 0;
+    for (const id of newcomers) {
+      const to = this.position(id);
+      for (; from < to; from++) merged.push(this.ids[from] ?? id);
+      merged.push(id);
+    }
+    for (; from < this.ids.length; from++) merged.push(this.ids[from] ?? 0);
+    this.ids = merged;
+  }
+
+  private sorted(ids: readonly number[]): number[] {
+    return ids
+      .map((id) => ({ id, key: this.keyOf(id) }))
+      .sort((one, other) => compare(one.key, one.id, other.key, other.id))
+      .map(({ id }) => id);
+  }
+
+  /** Where `id` is, or would be. */
+  private position(id: number): number {
+    const key = this.keyOf(id);
+    let low = 0;
+    let high = this.ids.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const there = this.ids[middle] ?? id;
+      if (compare(this.keyOf(there), there, key, id) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+const compare = (key: SortKey, id: number, otherKey: SortKey, otherId: number): number => {
+  if (key === otherKey) return id - otherId;
+  return key < otherKey ? -1 : 1;
+};
