@@ -1,0 +1,77 @@
+import should from 'should';
+import type { MovableClock } from '../../lib/service/clock';
+import { startOidcServer, type OidcServer } from './oidc-server';
+import { connectionTo, freshFolder, frozenClock, removeFolders, startProcess, type Process } from './support';
+
+describe('with a certified authorization server', () => {
+  let server: OidcServer;
+  let clock: MovableClock;
+  let folder: string;
+  let red: Process;
+
+  before(async () => {
+    server = await startOidcServer();
+  });
+  beforeEach(async () => {
+    clock = frozenClock();
+    folder = freshFolder();
+    red = start();
+    const back = await server.signIn(await red.authorizations.begin(connection(), 'default'), 'alice');
+    should(await red.authorizations.finish(back.searchParams)).containEql({ ok: true, state: 'authorized' });
+    server.granted.length = 0;
+  });
+  after(async () => {
+    await server.close();
+    removeFolders();
+  });
+
+  const start = (): Process => startProcess(folder, { clock });
+  const connection = (): ReturnType<typeof connectionTo> => connectionTo(server);
+  const spend = (): Promise<void> => clock.move(3600_000);
+
+  it('knows who authorized, what was granted and until when', () => {
+    const [entry] = red.book.list('env1');
+    const grant = entry?.[1].grant;
+    should(grant?.identity?.subject).equal('alice');
+    should([...(grant?.scopes ?? [])].sort()).deepEqual([...connection().scopes].sort());
+    should(grant?.expiresAt).equal(clock.now() + 3600_000);
+  });
+
+  it('rotates ten times, with a restart in between', async () => {
+    for (let round = 1; round <= 10; round += 1) {
+      await spend();
+      if (round % 3 === 0) red = start();
+      await red.tokens.token(connection(), 'default');
+      should(server.granted).have.length(round);
+    }
+  });
+
+  it('asks exactly once for 1,000 callers at the end of a token', async () => {
+    await spend();
+    const tokens = await Promise.all(
+      Array.from({ length: 1000 }, () => red.tokens.token(connection(), 'default')),
+    );
+    should(new Set(tokens).size).equal(1);
+    should(server.granted).deepEqual(['refresh_token']);
+  });
+
+  it('asks to authorize again when the refresh token was used by somebody else', async () => {
+    const refreshToken = red.book.get(connection(), 'default')?.grant.refreshToken ?? '';
+    const { clientId, clientSecret } = server.credentials;
+    const stolen = await fetch(server.tokenUrl, {
+      method: 'POST',
+      body: new URLSearchParams({
+        grant_type: 'refresh_token',
+        refresh_token: refreshToken,
+        client_id: clientId,
+        client_secret: clientSecret,
+      }),
+    });
+    should(stolen.status).equal(200);
+    await spend();
+    await should((async () => red.tokens.token(connection(), 'default'))()).be.rejectedWith({
+      code: 'authorization_required',
+    });
+    should(red.book.get(connection(), 'default')?.grant.refused).be.true();
+  });
+});
