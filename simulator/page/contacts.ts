@@ -1,5 +1,6 @@
 import { control } from './control';
 import { byId, element, showList } from './dom';
+import { wantedBy } from './filter';
 import { readableNumber } from './phone';
 import type { Contact } from './shape';
 
@@ -27,7 +28,7 @@ const draw = (contact: Contact): HTMLElement =>
 /** Contacts stay in the simulator (there may be 100,000): the page fetches the one page that is looked at. */
 export const showContacts = async (advisor: string, filter: string): Promise<void> => {
   const question = ++asked;
-  const answer = await control.contacts(advisor, page, pageSize, filter.trim());
+  const answer = await control.contacts(advisor, page, pageSize, wantedBy(filter));
   if (question !== asked) return;
   const pages = Math.max(1, Math.ceil(answer.total / pageSize));
   if (page > pages) {

@@ -44,7 +44,9 @@ const tell = async (method: string, path: string, body?: unknown): Promise<void>
 export type Answer = 'accept' | 'decline' | 'reset';
 
 export const control = {
-  state: () => read<SimulatorState>('state'),
+  /** Of one advisor, or of all of them. */
+  state: (advisor: string) =>
+    read<SimulatorState>(advisor === '' ? 'state' : `state?${new URLSearchParams({ advisor }).toString()}`),
   contacts: (advisor: string, page: number, pageSize: number, filter: string) =>
     read<ContactPage>(
       `contacts?${new URLSearchParams({ advisor, page: String(page), pageSize: String(pageSize), filter }).toString()}`,

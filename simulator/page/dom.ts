@@ -47,6 +47,7 @@ const versions = new WeakMap<HTMLElement, string>();
  */
 export const showList = <T>(parent: HTMLElement, items: readonly T[], row: Row<T>): void => {
   const focused = document.activeElement;
+  let refocus = focused instanceof HTMLElement && parent.contains(focused) ? focused : undefined;
   const before = new Map<string, HTMLElement>();
   for (const child of parent.children) {
     if (child instanceof HTMLElement) before.set(child.dataset['key'] ?? '', child);
@@ -58,30 +59,26 @@ export const showList = <T>(parent: HTMLElement, items: readonly T[], row: Row<T
     const old = before.get(key);
     before.delete(key);
     let shown = old;
-    if (old === undefined || versions.get(old) !== version) {
+    if (shown === undefined || versions.get(shown) !== version) {
       shown = row.draw(item);
       shown.dataset['key'] = key;
       versions.set(shown, version);
       if (old !== undefined) {
-        if (place === old) place = old.nextElementSibling;
-        const hadFocus = old.contains(focused);
+        if (old.contains(focused)) refocus = counterpart(focused, shown);
         old.replaceWith(shown);
-        if (hadFocus) keepFocus(focused, shown);
+        if (place === old) place = shown;
       }
     }
-    if (shown === undefined) continue;
     if (shown === place) place = place.nextElementSibling;
     else parent.insertBefore(shown, place);
   }
   for (const gone of before.values()) gone.remove();
-  if (focused instanceof HTMLElement && focused.isConnected && parent.contains(focused)) {
-    focused.focus({ preventScroll: true });
-  }
+  if (refocus !== document.activeElement) refocus?.focus({ preventScroll: true });
 };
 
 /** The same button in the new drawing, else the whole drawing: the keyboard never falls back to the page's top. */
-const keepFocus = (focused: Element | null, shown: HTMLElement): void => {
+const counterpart = (focused: Element | null, shown: HTMLElement): HTMLElement => {
   const action = focused instanceof HTMLElement ? focused.dataset['action'] : undefined;
   const same = action === undefined ? null : shown.querySelector<HTMLElement>(`[data-action="${action}"]`);
-  (same ?? shown).focus({ preventScroll: true });
+  return same ?? shown;
 };

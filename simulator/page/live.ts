@@ -5,11 +5,11 @@ export type Connection = 'connecting' | 'live' | 'lost' | 'expired';
 const retryAfter = 2000;
 
 /**
- * Reads now and after every change in the simulator, one reading at a time; a change during a reading leads to
+ * Reads now, after every change in the simulator and when what it returns is called, one reading at a time; a change during a reading leads to
  * exactly one more. EventSource reconnects by itself, except after an HTTP error: that, and a failed reading, are
  * tried again here.
  */
-export const follow = (read: () => Promise<void>, tell: (connection: Connection) => void): void => {
+export const follow = (read: () => Promise<void>, tell: (connection: Connection) => void): (() => void) => {
   let events: EventSource | undefined;
   let reading = false;
   let stale = false;
@@ -55,4 +55,5 @@ export const follow = (read: () => Promise<void>, tell: (connection: Connection)
 
   connect();
   void update();
+  return () => void update();
 };

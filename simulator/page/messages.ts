@@ -1,6 +1,6 @@
 import { byId, element, showList } from './dom';
 import { displayName, readableNumber } from './phone';
-import { matches } from './phones';
+import { matches } from './filter';
 import type { Message, Phone } from './shape';
 import { isUpcoming, kindLabel } from './thread';
 import { clockTime, isoTime, moment, shortDay } from './when';

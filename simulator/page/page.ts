@@ -20,6 +20,8 @@ const live = byId('live', HTMLElement);
 const toast = byId('toast', HTMLElement);
 const confirmReset = byId('confirm', HTMLDialogElement);
 
+const older = byId('older-phones', HTMLElement);
+
 const everybody = '';
 let state: SimulatorState | undefined;
 let tab: Tab = 'phones';
@@ -60,13 +62,20 @@ const count = (id: string, number: number): void => {
   byId(id, HTMLElement).textContent = number.toLocaleString('en');
 };
 
+const advisorName = (key: string): string =>
+  state?.identities.find((identity) => identity.advisor === key)?.name ?? key;
+
+const choice = (key: string): HTMLElement => {
+  const name = advisorName(key);
+  const label = key === everybody ? 'All advisors' : name === key ? key : `${name} (${key})`;
+  return element('option', { value: key }, label);
+};
+
 const showAdvisors = (advisors: readonly string[]): void => {
   const offered = [everybody, ...advisors];
   if ([...advisor.options].map((option) => option.value).join('\n') !== offered.join('\n')) {
     const chosen = advisor.value;
-    advisor.replaceChildren(
-      ...offered.map((key) => element('option', { value: key }, key || 'All advisors')),
-    );
+    advisor.replaceChildren(...offered.map(choice));
     advisor.value = offered.includes(chosen) ? chosen : everybody;
   }
   advisorField.hidden = advisors.length < 2;
@@ -78,26 +87,34 @@ const clearFilter = (): void => {
   show();
 };
 
+/** An address book belongs to one advisor: with all of them chosen, that of the first. */
+const showAddressBook = (): void => {
+  const whose = advisor.value === everybody ? 'default' : advisor.value;
+  byId('whose', HTMLElement).textContent = `Address book of ${advisorName(whose)}`;
+  showContacts(whose, filter.value).catch(complain);
+};
+
 const show = (): void => {
   if (state === undefined) return;
+  const { phones } = state;
   const now = simulatorNow();
   showAdvisors(state.advisors);
-  const phones = state.phones.filter(
-    (phone) => advisor.value === everybody || phone.advisor === advisor.value,
-  );
-  count('phone-count', phones.length);
+  count('phone-count', Math.max(state.phoneCount, phones.length));
   count(
     'message-count',
     phones.reduce((sum, phone) => sum + phone.messages.length, 0),
   );
   count('contact-count', state.contacts.count);
+  const left = state.phoneCount - phones.length;
+  older.hidden = left <= 0;
+  older.textContent = `${left.toLocaleString('en')} older phones are not shown.`;
   showFaults(state.faults);
   showSettings(state.settings, (settings) => {
     act(control.change(settings));
   });
-  if (tab === 'phones') showPhones(phones, now, filter.value, actions, clearFilter);
+  if (tab === 'phones') showPhones({ phones, now, filter: filter.value, advisorName }, actions, clearFilter);
   if (tab === 'messages') showMessages(phones, now, filter.value);
-  if (tab === 'contacts') showContacts(advisor.value, filter.value).catch(complain);
+  if (tab === 'contacts') showAddressBook();
 };
 
 const connectionText: Readonly<Record<Connection, string>> = {
@@ -107,13 +124,6 @@ const connectionText: Readonly<Record<Connection, string>> = {
   expired: 'Expired – open this page again from Node-RED',
 };
 
-const choose = (): void => {
-  firstPage();
-  show();
-};
-
-advisor.addEventListener('change', choose);
-filter.addEventListener('input', choose);
 onTurn(show);
 startClock();
 startFaults(
@@ -142,9 +152,9 @@ confirmReset.addEventListener('close', () => {
   if (confirmReset.returnValue === 'reset') act(control.reset());
 });
 
-follow(
+const refresh = follow(
   async () => {
-    state = await control.state();
+    state = await control.state(advisor.value);
     showClock(state.now);
     show();
   },
@@ -153,3 +163,11 @@ follow(
     live.textContent = connectionText[connection];
   },
 );
+advisor.addEventListener('change', () => {
+  firstPage();
+  refresh();
+});
+filter.addEventListener('input', () => {
+  firstPage();
+  show();
+});

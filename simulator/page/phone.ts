@@ -89,6 +89,10 @@ const answers = (phone: Phone, actions: PhoneActions): HTMLElement => {
     action('Decline', 'decline', 'decline', () => {
       actions.answer(phone, 'decline');
     });
+  const wipe = (): HTMLButtonElement =>
+    action('Wipe this phone', 'quiet wide', 'wipe', () => {
+      actions.answer(phone, 'reset');
+    });
   const bar = element('div', { class: 'answers' });
   const request = openRequest(phone);
   if (request !== undefined && !actions.isSilent(phone, request)) {
@@ -102,19 +106,26 @@ const answers = (phone: Phone, actions: PhoneActions): HTMLElement => {
     });
     bar.append(element('p', {}, 'Staying silent. Whoever waits for an answer goes on waiting.'), change);
   } else if (phone.consent === 'accepted') {
-    const forget = action('Forget the consent', 'quiet wide', 'forget', () => {
-      actions.answer(phone, 'reset');
-    });
-    bar.append(element('p', {}, 'Texts from this advisor get through.'), forget);
+    bar.append(element('p', {}, 'Texts from this advisor get through.'));
+    if (phone.messages.length > 0) bar.append(wipe());
   } else if (phone.messages.some((message) => message.kind === 'consent-request')) {
-    bar.append(element('p', {}, 'Declined. The service shows that as pending.'), accept('Accept after all'));
+    bar.append(
+      element('p', {}, 'Declined. The service shows that as pending.'),
+      accept('Accept after all'),
+      wipe(),
+    );
   } else {
     bar.append(element('p', {}, 'Not asked for consent yet.'));
   }
   return bar;
 };
 
-export const drawPhone = (phone: Phone, now: number, actions: PhoneActions): HTMLElement =>
+export const drawPhone = (
+  phone: Phone,
+  now: number,
+  advisorName: string,
+  actions: PhoneActions,
+): HTMLElement =>
   element(
     'article',
     { class: 'phone', tabindex: '-1', 'aria-label': `${displayName(phone)}, ${readableNumber(phone.phone)}` },
@@ -136,7 +147,7 @@ export const drawPhone = (phone: Phone, now: number, actions: PhoneActions): HTM
           'p',
           { class: 'sender' },
           element('span', {}, 'Advisor'),
-          element('b', { dir: 'auto' }, phone.advisor),
+          element('b', { dir: 'auto' }, advisorName),
         ),
         thread(phone.messages, now, displayName(phone)),
         answers(phone, actions),

@@ -1,4 +1,5 @@
 import { byId, button, element, showList } from './dom';
+import { matches } from './filter';
 import { drawPhone, lastActivity, openRequest } from './phone';
 import type { PhoneActions } from './phone';
 import type { Phone } from './shape';
@@ -13,19 +14,6 @@ const empty = byId('phones-empty', HTMLElement);
 const more = byId('more-phones', HTMLButtonElement);
 let limit = step;
 
-/** Digits match however the number is written; everything else as plain text in any case. */
-export const matches = (phone: Phone, filter: string): boolean => {
-  const wanted = filter.trim().toLowerCase();
-  if (wanted === '') return true;
-  const digits = wanted.replace(/[^\d]/gu, '');
-  const numberLike = /^[+\d\s().-]+$/u.test(wanted);
-  return (
-    (numberLike && digits !== '' && phone.phone.includes(digits)) ||
-    phone.name.toLowerCase().includes(wanted) ||
-    phone.messages.some((message) => message.text.toLowerCase().includes(wanted))
-  );
-};
-
 const version = (phone: Phone, now: number, actions: PhoneActions): string => {
   const request = openRequest(phone);
   const upcoming = phone.messages.filter((message) => isUpcoming(message, now)).length;
@@ -37,41 +25,41 @@ const version = (phone: Phone, now: number, actions: PhoneActions): string => {
   ]);
 };
 
-const explain = (filter: string, clear: () => void): readonly HTMLElement[] =>
-  filter.trim() !== ''
-    ? [
-        element('h2', {}, 'No phone matches'),
-        element('p', {}, 'Nothing here has that name, number or text.'),
-        button('Clear the filter', '', clear),
-      ]
-    : [
-        element('h2', {}, 'No phones yet'),
-        element('p', {}, 'As soon as somebody is texted, a phone with what arrived appears here.'),
-        element(
-          'ol',
-          {},
-          element(
-            'li',
-            {},
-            'In Node-RED, import an example of advisor texting, or build a flow with “send text”.',
-          ),
-          element('li', {}, 'Leave its environment on “Simulator” and deploy.'),
-          element(
-            'li',
-            {},
-            'Press the inject button, then come back: the text is on a phone, with nobody texted.',
-          ),
-        ),
-        element('p', { class: 'subtle' }, 'Fictional numbers such as +1 202 555 0123 are a good choice.'),
-      ];
+const noMatch = (clear: () => void): readonly HTMLElement[] => [
+  element('h2', {}, 'No phone matches'),
+  element('p', {}, 'Nothing here has that name, number or text.'),
+  button('Clear the filter', '', clear),
+];
 
-export const showPhones = (
-  phones: readonly Phone[],
-  now: number,
-  filter: string,
-  actions: PhoneActions,
-  clearFilter: () => void,
-): void => {
+const whatToDo = (): readonly HTMLElement[] => [
+  element('h2', {}, 'Nothing has arrived yet'),
+  element('p', {}, 'As soon as somebody is texted, what arrived shows up here, on a phone for each number.'),
+  element(
+    'ol',
+    {},
+    element('li', {}, 'In Node-RED, import an example of advisor texting, or build a flow with “send text”.'),
+    element('li', {}, 'Leave its environment on “Simulator” and deploy.'),
+    element('li', {}, 'Press the inject button and come back here.'),
+  ),
+  element('p', { class: 'subtle' }, 'Any number works. Nobody is texted, not even at a real one.'),
+];
+
+const explain = (shown: 'nothing' | 'first steps' | 'no match', clear: () => void): void => {
+  empty.hidden = shown === 'nothing';
+  if (empty.dataset['shown'] === shown) return;
+  empty.dataset['shown'] = shown;
+  empty.replaceChildren(...(shown === 'nothing' ? [] : shown === 'no match' ? noMatch(clear) : whatToDo()));
+};
+
+export interface Shown {
+  readonly phones: readonly Phone[];
+  readonly now: number;
+  readonly filter: string;
+  readonly advisorName: (advisor: string) => string;
+}
+
+export const showPhones = (shown: Shown, actions: PhoneActions, clearFilter: () => void): void => {
+  const { phones, now, filter, advisorName } = shown;
   const found = phones
     .filter((phone) => matches(phone, filter))
     .map((phone) => ({ phone, latest: lastActivity(phone, now) }))
@@ -80,15 +68,18 @@ export const showPhones = (
   showList(list, found.slice(0, limit), {
     key: (phone) => `${phone.advisor} ${phone.phone}`,
     version: (phone) => version(phone, now, actions),
-    draw: (phone) => drawPhone(phone, now, actions),
+    draw: (phone) => drawPhone(phone, now, advisorName(phone.advisor), actions),
   });
-  empty.hidden = found.length > 0;
-  empty.replaceChildren(...(found.length > 0 ? [] : explain(filter, clearFilter)));
+  const quiet = phones.every((phone) => phone.messages.length === 0);
+  explain(
+    filter.trim() !== '' && found.length === 0 ? 'no match' : quiet ? 'first steps' : 'nothing',
+    clearFilter,
+  );
   const hidden = found.length - limit;
   more.hidden = hidden <= 0;
   more.textContent = `Show ${String(Math.min(step, hidden))} more of ${String(found.length)} phones`;
   more.onclick = () => {
     limit += step;
-    showPhones(phones, now, filter, actions, clearFilter);
+    showPhones(shown, actions, clearFilter);
   };
 };

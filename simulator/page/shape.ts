@@ -7,8 +7,12 @@ export type { Message };
 /** What the page reads from control/state, and nothing more: the simulator may send further fields. */
 export interface SimulatorState {
   readonly now: number;
+  /** The keys of those with an account. */
   readonly advisors: readonly string[];
+  readonly identities: readonly { readonly advisor: string; readonly name: string }[];
   readonly phones: readonly Phone[];
+  /** How many numbers something happened on; `phones` holds the latest of them. */
+  readonly phoneCount: number;
   readonly contacts: { readonly count: number };
   readonly faults: readonly Fault[];
   readonly settings: Settings;
@@ -18,8 +22,6 @@ export interface Phone {
   readonly phone: string;
   readonly name: string;
   readonly advisor: string;
-  readonly contactId: number;
-  readonly memberId: number;
   readonly consent: string;
   readonly messages: readonly Message[];
 }
@@ -30,10 +32,9 @@ export interface Contact {
   readonly phone: string;
   readonly email: string;
   readonly groupNames: readonly string[];
-  readonly sourceText: string;
 }
 
-/** control/contacts?advisor=&page=&pageSize=&filter= */
+/** One page of control/contacts. */
 export interface ContactPage {
   readonly data: readonly Contact[];
   readonly total: number;

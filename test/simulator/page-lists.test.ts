@@ -17,8 +17,7 @@ describe("the lists of the simulator's page", () => {
     opened = await bench.open();
   });
   afterEach(async () => {
-    await opened.page.context().close();
-    await bench.simulator.close();
+    await bench.close();
     should(opened.errors).eql([]);
   });
   after(async () => {
@@ -31,7 +30,7 @@ describe("the lists of the simulator's page", () => {
   it('shows an advisor’s contacts page by page, with their number', async () => {
     await tab('Contacts').click();
     await opened.page.getByText('Page 1 of 3').waitFor();
-    should(await tab('Contacts').innerText()).match(/60/);
+    should(await tab('Contacts').innerText()).match(new RegExp(String(bench.shown.contacts.count)));
     should(await count('#contact-rows tr')).equal(25);
     await opened.page.getByRole('button', { name: 'Next' }).click();
     await opened.page.getByText('Page 2 of 3').waitFor();
@@ -56,7 +55,7 @@ describe("the lists of the simulator's page", () => {
   });
 
   it('lists every message, newest first', async () => {
-    await bench.simulator.change({ consentRequired: false });
+    bench.simulator.change({ consentRequired: false });
     await bench.send('+14155550101', 'first');
     await bench.send('+14155550102', 'second');
     await tab('Messages').click();
@@ -67,24 +66,28 @@ describe("the lists of the simulator's page", () => {
   it('keeps the phones of each advisor apart when there are several', async () => {
     await bench.askConsent('+14155550101', 'default');
     await bench.askConsent('+14155550102', 'riley');
-    await phoneOf(opened.page, '+1 415 555 0102').waitFor();
-    should(await count('article')).equal(2);
+    await phoneOf(opened.page, '+1 415 555 0101').waitFor();
+    await phoneOf(opened.page, '+1 415 555 0102').getByText('Riley Chen', { exact: true }).waitFor();
     await opened.page.getByLabel('Advisor', { exact: true }).selectOption('riley');
-    should(await count('article')).equal(1);
+    await phoneOf(opened.page, '+1 415 555 0101').waitFor({ state: 'detached' });
     await phoneOf(opened.page, '+1 415 555 0102').waitFor();
+    await tab('Contacts').click();
+    await opened.page.getByText('Address book of Riley Chen').waitFor();
   });
 
   it('stays usable with hundreds of phones: the newest first, the rest one press or a filter away', async () => {
-    await bench.simulator.change({ consentRequired: false });
-    for (let line = 100; line < 400; line++) {
+    bench.simulator.change({ consentRequired: false });
+    for (let line = 100; line < 330; line++) {
       await bench.send(`+14155550${String(line)}`, `Text number ${String(line)}`);
     }
-    await opened.page.locator('article').first().getByText('Text number 399').waitFor();
+    await opened.page.locator('article').first().getByText('Text number 329').waitFor();
+    should(await tab('Phones').innerText()).match(/230/);
+    await opened.page.getByText('30 older phones are not shown.').waitFor();
     should(await count('article')).equal(24);
-    await opened.page.getByRole('button', { name: 'Show 24 more of 300 phones' }).click();
+    await opened.page.getByRole('button', { name: 'Show 24 more of 200 phones' }).click();
     should(await count('article')).equal(48);
-    await opened.page.getByRole('searchbox').fill('(415) 555-0123');
-    await opened.page.getByText('Text number 123').waitFor();
+    await opened.page.getByRole('searchbox').fill('(415) 555-0150');
+    await opened.page.locator('article').first().getByText('Text number 150').waitFor();
     should(await count('article')).equal(1);
     await opened.page.getByRole('searchbox').fill('nobody has this');
     await opened.page.getByRole('button', { name: 'Clear the filter' }).click();
@@ -93,7 +96,7 @@ describe("the lists of the simulator's page", () => {
 
   it('treats hostile names and texts as text, everywhere', async () => {
     const hostile = '<img src=x onerror="window.struck = true"><script>window.struck = true</script>';
-    await bench.simulator.change({ consentRequired: false });
+    bench.simulator.change({ consentRequired: false });
     await bench.call('POST', '/core/contact/contacts', {
       firstName: hostile,
       lastName: '"><svg onload=window.struck=true>',
@@ -103,6 +106,7 @@ describe("the lists of the simulator's page", () => {
     await bench.send('+14155550166', `javascript:alert(1) ${hostile}`, {}, 'default');
     await bench.send('+14155550167', hostile, {}, hostile);
     await phoneOf(opened.page, '+1 415 555 0167').waitFor();
+    await opened.page.getByRole('searchbox').fill('<img src=x');
     for (const name of ['Phones', 'Messages', 'Contacts']) {
       await tab(name).click();
       await opened.page.locator('[role=tabpanel]:visible').getByText('<img src=x').first().waitFor();

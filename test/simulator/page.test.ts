@@ -20,8 +20,7 @@ describe("the simulator's page", () => {
     opened = await bench.open();
   });
   afterEach(async () => {
-    await opened.page.context().close();
-    await bench.simulator.close();
+    await bench.close();
     should(opened.errors).eql([]);
   });
   after(async () => {
@@ -42,7 +41,7 @@ describe("the simulator's page", () => {
   });
 
   it('explains what to do while there is no phone', async () => {
-    await opened.page.getByRole('heading', { name: 'No phones yet' }).waitFor();
+    await opened.page.getByRole('heading', { name: 'Nothing has arrived yet' }).waitFor();
     await opened.page.getByText('import an example').waitFor();
   });
 
@@ -89,6 +88,14 @@ describe("the simulator's page", () => {
     await bench.askConsent(number);
     await press('Accept');
     await badge('accepted').waitFor();
+  });
+
+  it('wipes a phone: its texts and its consent', async () => {
+    await bench.askConsent(number);
+    await press('Accept');
+    await press('Wipe this phone');
+    await phoneOf(opened.page, readable).waitFor({ state: 'detached' });
+    should(await bench.consent(number)).equal('none');
   });
 
   it('shows a scheduled text with its time, and as arrived once the clock is there', async () => {
@@ -157,6 +164,6 @@ describe("the simulator's page", () => {
     await phoneOf(opened.page, readable).waitFor();
     await opened.page.getByRole('button', { name: 'Reset the simulator' }).click();
     await opened.page.getByRole('button', { name: 'Reset', exact: true }).click();
-    await opened.page.getByRole('heading', { name: 'No phones yet' }).waitFor();
+    await opened.page.getByRole('heading', { name: 'Nothing has arrived yet' }).waitFor();
   });
 });

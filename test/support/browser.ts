@@ -42,6 +42,8 @@ export const launchBrowser = async (): Promise<TestBrowser> => {
     async open(options = {}) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
       const page = await context.newPage();
+      // Below mocha's own limit, so that a failure names what was waited for.
+      page.setDefaultTimeout(10_000);
       return { page, errors: collectErrors(page) };
     },
     close: () => browser.close(),

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { startSimulator } from '../../simulator';
 import type { Simulator, SimulatorOptions } from '../../simulator';
+import type { SimulatorState } from '../../simulator/page/shape';
 import type { OpenPage, TestBrowser } from './browser';
 
 export const buildSimulatorPage = async (): Promise<void> => {
@@ -11,6 +12,8 @@ export const buildSimulatorPage = async (): Promise<void> => {
 
 /** The simulator and a browser to look at its page with. */
 export class Bench {
+  private readonly opened: OpenPage[] = [];
+
   private constructor(
     readonly simulator: Simulator,
     private readonly browser: TestBrowser,
@@ -20,11 +23,22 @@ export class Bench {
     return new Bench(await startSimulator(options), browser);
   }
 
+  /** Fails to compile when the simulator no longer sends what the page reads. */
+  get shown(): SimulatorState {
+    return this.simulator.state();
+  }
+
   async open(options: BrowserContextOptions = {}, url = this.simulator.url): Promise<OpenPage> {
     const opened = await this.browser.open(options);
+    this.opened.push(opened);
     await opened.page.goto(url);
     await opened.page.locator('#live[data-state=live]').waitFor();
     return opened;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.opened.map(({ page }) => page.context().close()));
+    await this.simulator.close();
   }
 
   /** A request of the contract, as an advisor's client sends it. */

@@ -1,0 +1,17 @@
+import type { Phone } from './shape';
+
+/** What somebody typed into the filter: a number in any spelling comes down to its digits. */
+export const wantedBy = (filter: string): string => {
+  const wanted = filter.trim().toLowerCase();
+  const digits = wanted.replace(/\D/gu, '');
+  return digits !== '' && /^[+\d\s().-]+$/u.test(wanted) ? digits : wanted;
+};
+
+export const matches = (phone: Phone, filter: string): boolean => {
+  const wanted = wantedBy(filter);
+  return (
+    phone.phone.includes(wanted) ||
+    phone.name.toLowerCase().includes(wanted) ||
+    phone.messages.some((message) => message.text.toLowerCase().includes(wanted))
+  );
+};
