@@ -6,6 +6,8 @@ import { ensureChromium } from './browser.mjs';
 import { at } from './build/folders.mjs';
 
 const require = createRequire(import.meta.url);
+/** `npm test -- test/auth/vault.test.ts` runs these alone, with all the checks around them. */
+const files = process.argv.length > 2 ? process.argv.slice(2) : ['test/**/*.test.ts'];
 const counts = { passed: 0, failed: 0 };
 
 const bin = (name, file) => join(require.resolve(`${name}/package.json`), '..', file);
@@ -66,7 +68,7 @@ const checks = async () => {
 const numberBefore = (word, said) => Number(new RegExp(`^\\s+(\\d+) ${word}\\b`, 'm').exec(said)?.[1] ?? 0);
 
 const tests = async () => {
-  const args = [mocha, '--forbid-only', '--forbid-pending', 'test/**/*.test.ts'];
+  const args = [mocha, '--forbid-only', '--forbid-pending', ...files];
   const { ok, said } = await run(args, {
     aloud: true,
     env: { ADVISOR_TEXTING_BUILT: '1', FORCE_COLOR: '0' },

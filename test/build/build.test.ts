@@ -1,0 +1,115 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import should from 'should';
+import { root } from '../support/installation';
+
+const parts = [
+  'examples',
+  'icons',
+  'lib',
+  'locales',
+  'nodes',
+  'scripts',
+  'simulator',
+  'package.json',
+  'tsconfig.json',
+  'tsconfig.editor.json',
+];
+
+describe('the build', function () {
+  this.timeout(60_000);
+  let project: string;
+
+  const build = (): { status: number | null; said: string } => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/build.mjs'], {
+      cwd: project,
+      encoding: 'utf8',
+    });
+    return { status, said: stdout + stderr };
+  };
+
+  /** Builds with one file changed (or, without `change`, missing) and puts it back. */
+  const buildWith = (file: string, change?: (text: string) => string): string => {
+    const path = join(project, file);
+    const text = readFileSync(path, 'utf8');
+    if (change) writeFileSync(path, change(text));
+    else rmSync(path);
+    const { status, said } = build();
+    writeFileSync(path, text);
+    should(status).equal(1);
+    said.should.match(/^The build stopped\.$/m);
+    said.should.not.match(/\n\s+at /);
+    return said;
+  };
+
+  before(() => {
+    project = mkdtempSync(join(tmpdir(), 'advisor-texting-build-'));
+    for (const part of parts) cpSync(join(root, part), join(project, part), { recursive: true });
+    symlinkSync(join(root, 'node_modules'), join(project, 'node_modules'), 'dir');
+  });
+
+  after(() => {
+    rmSync(project, { recursive: true, force: true });
+  });
+
+  it('succeeds, and says how much the editor has to load', () => {
+    const { status, said } = build();
+    said.should.match(/Built 7 nodes; [\d.]+ kB of editor code\./);
+    should(status).equal(0);
+  });
+
+  it('stops for a string that a form needs', () => {
+    buildWith('locales/en-US/advisor-send-text.json', (text) =>
+      text.replace('"schedule": "When"', '"planned": "When"'),
+    ).should.match(
+      /locales\/en-US\/advisor-send-text\.json \(or common\.json\) has no string label\.schedule\./,
+    );
+  });
+
+  it('stops for a string that code says', () => {
+    buildWith('locales/en-US/advisor-request-consent.json', (text) =>
+      text.replace('"askNumber"', '"askSomebody"'),
+    ).should.match(/has no string sentence\.askNumber\./);
+  });
+
+  it('stops for a help text', () => {
+    buildWith('locales/en-US/advisor-group.md').should.match(/locales\/en-US\/advisor-group\.md is missing/);
+  });
+
+  it('stops for an icon', () => {
+    buildWith('icons/advisor-content.svg').should.match(/icons\/advisor-content\.svg is missing/);
+  });
+
+  it('stops for a runtime', () => {
+    buildWith('nodes/send-text/runtime.ts').should.match(/nodes\/send-text\/runtime\.ts is missing/);
+  });
+
+  it('stops for a line in package.json', () => {
+    buildWith('package.json', (text) => text.replace(/\s*"advisor-contact": "[^"]+",/, '')).should.match(
+      /package\.json: .* needs the line "advisor-contact": "dist\/nodes\/advisor-contact\.js"/,
+    );
+  });
+
+  it('stops for a type that no example uses', () => {
+    rmSync(join(project, 'examples'), { recursive: true });
+    mkdirSync(join(project, 'examples'));
+    writeFileSync(
+      join(project, 'examples', 'One.json'),
+      JSON.stringify([{ id: 'a', type: 'advisor-send-text' }]),
+    );
+    const { status, said } = build();
+    should(status).equal(1);
+    said.should.match(/No flow in examples\/ uses advisor-contact: add one\./);
+    said.should.not.match(/uses advisor-send-text/);
+    rmSync(join(project, 'examples'), { recursive: true });
+    cpSync(join(root, 'examples'), join(project, 'examples'), { recursive: true });
+  });
+
+  it('removes what a source that is gone has left in dist', () => {
+    writeFileSync(join(project, 'dist', 'lib', 'gone.js'), '');
+    build();
+    should(() => readFileSync(join(project, 'dist', 'lib', 'gone.js'))).throw(/ENOENT/);
+  });
+});
