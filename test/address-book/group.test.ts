@@ -227,6 +227,23 @@ describe('contact group node', () => {
       should(errorOf(first(await flow.arrivals.next())).code).equal('not_found');
     });
 
+    it('notices at once that a second group of a name was created', async () => {
+      const flow = await Flow.load({
+        folders,
+        environment: on.environment,
+        nodes: ['addContact', 'create'].map((operation) => ({
+          id: `to-${operation}`,
+          type: 'advisor-group',
+          operation,
+        })),
+      });
+      await flow.ask({ contactId: dev, groupId: 'Clients' });
+      flow.send({ payload: 'Clients' }, 'to-create');
+      const created = first(await flow.arrivals.next()).msg.groupId;
+      const failed = first(await flow.ask({ contactId: ann, groupId: 'Clients' }));
+      should(errorOf(failed).message).containEql(`101, ${String(created)}`);
+    });
+
     it('reads all pages of groups, and each advisor has groups of their own', async () => {
       const { environment, requests } = await scripted(
         ({ method, path, query }) => {

@@ -299,7 +299,7 @@ describe('search', () => {
       });
       const flow = await contactNode(environment, { operation: 'search', all: true, emit: 'item' });
       await flow.ask({}, 50);
-      await Flow.unload();
+      await flow.redeploy('node', { pageSize: 20 });
       should(flow.completed.all).be.empty();
       should(flow.errors.all).be.empty();
       should(flow.arrivals.all).have.length(50);

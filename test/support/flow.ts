@@ -64,7 +64,10 @@ export class Flow {
   readonly statuses: Shown[] = [];
   readonly warnings: string[] = [];
 
-  private constructor(private readonly ids: readonly string[]) {}
+  private constructor(
+    private deployed: readonly NodeConfig[],
+    private readonly ids: readonly string[],
+  ) {}
 
   static async load(options: FlowOptions): Promise<Flow> {
     helper.init(runtimePath);
@@ -89,6 +92,14 @@ export class Flow {
       wires: [[`on-${type}`]],
     }));
     const heard = listeners.map(({ type }) => ({ id: `on-${type}`, type: 'helper', z: tab.id, wires: [] }));
+    const deployed: NodeConfig[] = [
+      tab,
+      { id: environmentId, type: 'test-environment' },
+      ...underTest,
+      ...outs,
+      ...listeners,
+      ...heard,
+    ];
     await helper.load(
       [
         environmentType(environment),
@@ -96,9 +107,9 @@ export class Flow {
           register(RED, spec, () => runtime);
         }),
       ],
-      [tab, { id: environmentId, type: 'test-environment' }, ...underTest, ...outs, ...listeners, ...heard],
+      deployed,
     );
-    const flow = new Flow(scope);
+    const flow = new Flow(deployed, scope);
     flow.listen(underTest.map(({ id, wires }) => ({ id, ports: wires.length })));
     return flow;
   }
@@ -106,6 +117,12 @@ export class Flow {
   /** Ends the flow; for `afterEach`. */
   static async unload(): Promise<void> {
     await helper.unload();
+  }
+
+  /** Changes a node under test and deploys that node alone. */
+  async redeploy(id: string, change: Readonly<Record<string, unknown>>): Promise<void> {
+    this.deployed = this.deployed.map((node) => (node.id === id ? { ...node, ...change } : node));
+    await helper.setFlows([...this.deployed], 'nodes');
   }
 
   send(msg: Message, to: string = this.ids[0] ?? ''): void {
