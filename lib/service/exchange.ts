@@ -56,7 +56,7 @@ export class Exchange {
   }
 
   /** Sends it; `settle` is called exactly once, within the time limit, whatever the other side does. */
-  start(pool: Pool, timeout: number, settle: (result: Result) => void): void {
+  start(pool: Pick<Pool, 'dispatch'>, timeout: number, settle: (result: Result) => void): void {
     this.#settle = settle;
     this.#timer = setTimeout(() => {
       this.abandon(reasons.timeout);

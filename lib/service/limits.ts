@@ -1,7 +1,7 @@
 import { onAbort } from './cancel';
 import type { Clock } from './clock';
 
-/** Timers come a little late; what a request may catch up so that the rate is reached nevertheless. */
+/** Milliseconds. Timers come a little late: a request no later than this keeps the others to their times. */
 const catchUp = 5;
 
 interface Waiter {
@@ -136,7 +136,6 @@ export class Limits {
   #wait({ lane, priority, front, signal }: Place): Promise<boolean> {
     return new Promise((resolve) => {
       const queue = priority === 'poll' ? this.#polls : this.#normal;
-      let forget: (() => void) | undefined;
       const waiter: Waiter = {
         go: (entered) => {
           forget?.();
@@ -145,7 +144,7 @@ export class Limits {
         before: undefined,
         after: undefined,
       };
-      forget =
+      const forget =
         signal &&
         onAbort(signal, () => {
           queue.remove(lane, waiter);
@@ -159,7 +158,8 @@ export class Limits {
   #take(): void {
     this.#running++;
     if (this.#interval > 0) {
-      this.#nextAt = Math.max(this.#nextAt, this.#clock.now() - catchUp) + this.#interval;
+      const now = this.#clock.now();
+      this.#nextAt = (now - this.#nextAt <= catchUp ? this.#nextAt : now) + this.#interval;
     }
   }
 

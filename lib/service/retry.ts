@@ -146,6 +146,6 @@ export const readRetryAfter = (value: string | undefined, now: number): number |
   if (/^\d+$/.test(said)) return Math.min(Number(said) * 1000, hour);
   if (!dateForm.test(said)) return undefined;
   // The oldest of the three date forms names no zone; all of them mean GMT.
-  const at = Date.parse(/ GMT$/.test(said) ? said : `${said} GMT`);
+  const at = Date.parse(said.endsWith(' GMT') ? said : `${said} GMT`);
   return Number.isNaN(at) ? undefined : Math.min(Math.max(0, at - now), hour);
 };

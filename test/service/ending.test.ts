@@ -1,0 +1,136 @@
+import should from 'should';
+import {
+  codeOf,
+  closeAll,
+  clientOf,
+  frozenClock,
+  problemOf,
+  problemReply,
+  sent,
+  startServer,
+  text,
+} from './support';
+
+const advisor = { advisor: 'ann' };
+
+describe('a call', () => {
+  afterEach(closeAll);
+
+  describe('that is cancelled', () => {
+    it('before it begins is cancelled and costs no request', async () => {
+      const server = await startServer(() => undefined);
+      const client = clientOf(server.url, { maxConcurrent: 1 });
+      const busy = client.call('sendMessage', text, advisor);
+      while (server.received.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      const cancel = new AbortController();
+      let begun = false;
+      const waiting = client.call('sendMessage', text, {
+        ...advisor,
+        signal: cancel.signal,
+        begin: () => {
+          begun = true;
+        },
+      });
+      cancel.abort();
+      should(await problemOf(waiting)).containEql({ code: 'cancelled', attempts: 0 });
+      should(await codeOf(client.call('sendMessage', text, { ...advisor, signal: cancel.signal }))).equal(
+        'cancelled',
+      );
+      should(begun).equal(false);
+      should(server.received).have.length(1);
+      const ended = codeOf(busy);
+      await client.close(0);
+      should(await ended).equal('outcome_unknown');
+    });
+
+    const inFlight = async (name: 'send' | 'update' | 'read', retries: number): Promise<unknown> => {
+      const cancel = new AbortController();
+      const server = await startServer(() => {
+        setImmediate(() => {
+          cancel.abort();
+        });
+        return undefined;
+      });
+      const client = clientOf(server.url, { retries, repeatSends: 'always' });
+      const options = { ...advisor, signal: cancel.signal };
+      const call =
+        name === 'send'
+          ? client.call('sendMessage', text, options)
+          : name === 'update'
+            ? client.call('updateContact', { params: { contactId: 1 }, body: {} }, options)
+            : client.call('getContact', { params: { contactId: 1 } }, options);
+      const { code, attempts } = await problemOf(call);
+      return [code, attempts];
+    };
+
+    for (const retries of [0, 4]) {
+      it(`after it left may have been carried out, with ${String(retries)} retries`, async () => {
+        should(await inFlight('send', retries)).eql(['outcome_unknown', 1]);
+        should(await inFlight('update', retries)).eql(['outcome_unknown', 1]);
+        should(await inFlight('read', retries)).eql(['cancelled', 1]);
+      });
+    }
+
+    it('while it waits to be repeated stops waiting', async () => {
+      const server = await startServer(() => problemReply('downstream_unavailable'));
+      const cancel = new AbortController();
+      const clock = frozenClock();
+      const call = clientOf(server.url, { clock }).call('sendMessage', text, {
+        ...advisor,
+        signal: cancel.signal,
+      });
+      const ended = problemOf(call);
+      await clock.move(0);
+      cancel.abort();
+      should(await ended).containEql({ code: 'cancelled', attempts: 1 });
+    });
+  });
+
+  describe('when the client is closed', () => {
+    it('finishes if it was under way, is cancelled if not', async () => {
+      let answer: (() => void) | undefined;
+      const server = await startServer(async () => {
+        await new Promise<void>((resolve) => (answer = resolve));
+        return { body: sent };
+      });
+      const client = clientOf(server.url, { maxConcurrent: 1 });
+      const first = client.call('sendMessage', text, advisor);
+      const second = codeOf(client.call('sendMessage', text, advisor));
+      while (answer === undefined) await new Promise((resolve) => setImmediate(resolve));
+      const closed = client.close();
+      should(await second).equal('cancelled');
+      answer();
+      should((await first).attempts).equal(1);
+      await closed;
+      should(await codeOf(client.call('sendMessage', text, advisor))).equal('cancelled');
+      should(server.received).have.length(1);
+    });
+
+    it('is told of within the limit if the service does not answer', async () => {
+      const server = await startServer(() => undefined);
+      const client = clientOf(server.url);
+      const send = codeOf(client.call('sendMessage', text, advisor));
+      const read = codeOf(client.call('getContact', { params: { contactId: 1 } }, advisor));
+      while (server.received.length < 2) await new Promise((resolve) => setImmediate(resolve));
+      await client.close(10);
+      should(await send).equal('outcome_unknown');
+      should(await read).equal('cancelled');
+    });
+
+    it('stops waiting out a backoff or a pause', async () => {
+      const server = await startServer(({ url }) =>
+        url.includes('messages')
+          ? problemReply('internal_error')
+          : { status: 429, headers: { 'retry-after': '99' } },
+      );
+      const clock = frozenClock();
+      const client = clientOf(server.url, { clock });
+      const send = codeOf(client.call('sendMessage', text, advisor));
+      const read = codeOf(client.call('getContact', { params: { contactId: 1 } }, advisor));
+      await clock.move(0);
+      await client.close();
+      should(await send).equal('cancelled');
+      should(await read).equal('cancelled');
+    });
+  });
+});

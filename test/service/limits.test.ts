@@ -1,0 +1,146 @@
+import should from 'should';
+import { Limits } from '../../lib/service/limits';
+import type { Place } from '../../lib/service/limits';
+import { frozenClock } from './support';
+
+const place = (lane = 'a', more: Partial<Place> = {}): Place => ({
+  lane,
+  priority: 'normal',
+  front: false,
+  signal: undefined,
+  ...more,
+});
+
+const turns = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Enters in the background and notes when it is served. */
+const queue = (limits: Limits, served: string[], name: string, at: Place): Promise<void> =>
+  Promise.resolve(limits.enter(at)).then((entered) => {
+    served.push(entered ? name : `${name} sent away`);
+  });
+
+const drain = async (limits: Limits, served: string[], count: number): Promise<void> => {
+  for (let i = 0; i < count; i++) {
+    limits.leave();
+    await turns();
+  }
+  should(served.length).aboveOrEqual(count);
+};
+
+describe('the limits of an environment', () => {
+  it('let in as many at once as allowed, at once and without a promise', () => {
+    const limits = new Limits(frozenClock(), 2, 0);
+    should(limits.enter(place())).equal(true);
+    should(limits.enter(place())).equal(true);
+    should(limits.enter(place())).be.a.Promise();
+  });
+
+  it('serve lanes in turn: a long list starves nobody', async () => {
+    const limits = new Limits(frozenClock(), 1, 0);
+    const served: string[] = [];
+    void limits.enter(place());
+    for (let i = 0; i < 5; i++) void queue(limits, served, `list ${String(i)}`, place('list'));
+    void queue(limits, served, 'single', place('single'));
+    void queue(limits, served, 'other', place('other'));
+    await drain(limits, served, 7);
+    should(served).eql(['list 0', 'single', 'other', 'list 1', 'list 2', 'list 3', 'list 4']);
+  });
+
+  it('let polls go only where no normal request waits', async () => {
+    const limits = new Limits(frozenClock(), 1, 0);
+    const served: string[] = [];
+    void limits.enter(place());
+    void queue(limits, served, 'poll 1', place('polls', { priority: 'poll' }));
+    void queue(limits, served, 'poll 2', place('polls', { priority: 'poll' }));
+    void queue(limits, served, 'send 1', place('a'));
+    void queue(limits, served, 'send 2', place('a'));
+    await drain(limits, served, 4);
+    should(served).eql(['send 1', 'send 2', 'poll 1', 'poll 2']);
+  });
+
+  it('put a repeat before those of its lane that have not begun', async () => {
+    const limits = new Limits(frozenClock(), 1, 0);
+    const served: string[] = [];
+    void limits.enter(place());
+    void queue(limits, served, 'new 1', place());
+    void queue(limits, served, 'new 2', place());
+    void queue(limits, served, 'repeat', place('a', { front: true }));
+    await drain(limits, served, 3);
+    should(served).eql(['repeat', 'new 1', 'new 2']);
+  });
+
+  it('keep to the requests per second, however many wait', async () => {
+    const clock = frozenClock();
+    const limits = new Limits(clock, 100, 4);
+    const start = clock.now();
+    const at: number[] = [];
+    for (let i = 0; i < 10; i++) {
+      void Promise.resolve(limits.enter(place())).then(() => {
+        at.push(clock.now() - start);
+        limits.leave();
+      });
+    }
+    await clock.move(5000);
+    should(at).have.length(10);
+    for (const from of at) should(at.filter((t) => t >= from && t < from + 1000).length).belowOrEqual(4);
+    should(at.at(-1)).belowOrEqual(2300);
+  });
+
+  it('let nobody in during a pause, and everybody after it', async () => {
+    const clock = frozenClock();
+    const limits = new Limits(clock, 2, 0);
+    const served: string[] = [];
+    limits.pause(clock.now() + 60_000);
+    limits.pause(clock.now() + 10_000);
+    void queue(limits, served, 'one', place());
+    void queue(limits, served, 'two', place('b', { priority: 'poll' }));
+    await clock.move(59_999);
+    should(served).eql([]);
+    should(limits.pausedUntil).equal(clock.now() + 1);
+    await clock.move(1);
+    should(served).eql(['one', 'two']);
+    should(limits.pausedUntil).equal(0);
+  });
+
+  it('let a waiting one be cancelled without losing a turn', async () => {
+    const limits = new Limits(frozenClock(), 1, 0);
+    const served: string[] = [];
+    const cancel = new AbortController();
+    void limits.enter(place());
+    void queue(limits, served, 'first', place('a', { signal: cancel.signal }));
+    void queue(limits, served, 'second', place());
+    void queue(limits, served, 'third', place('a', { signal: cancel.signal }));
+    cancel.abort();
+    await turns();
+    await drain(limits, served, 1);
+    should(served).eql(['first sent away', 'third sent away', 'second']);
+    should(limits.enter(place('a', { signal: cancel.signal }))).equal(false);
+  });
+
+  it('send everybody away when closed', async () => {
+    const limits = new Limits(frozenClock(), 1, 0);
+    const served: string[] = [];
+    void limits.enter(place());
+    void queue(limits, served, 'send', place());
+    void queue(limits, served, 'poll', place('b', { priority: 'poll' }));
+    limits.close();
+    await turns();
+    should(served).eql(['send sent away', 'poll sent away']);
+    should(limits.enter(place())).equal(false);
+  });
+
+  it('cancel a hundred thousand that share one signal without comparing each with all', async () => {
+    const limits = new Limits(frozenClock(), 1, 0);
+    const cancel = new AbortController();
+    void limits.enter(place());
+    let away = 0;
+    const waiting = Array.from({ length: 100_000 }, () =>
+      Promise.resolve(limits.enter(place('a', { signal: cancel.signal }))).then((entered) => {
+        if (!entered) away++;
+      }),
+    );
+    cancel.abort();
+    await Promise.all(waiting);
+    should(away).equal(100_000);
+  });
+});

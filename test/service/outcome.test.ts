@@ -1,0 +1,221 @@
+import fc from 'fast-check';
+import should from 'should';
+import type { Result } from '../../lib/service/exchange';
+import { messages } from '../../lib/service/messages';
+import { assess, endAs } from '../../lib/service/outcome';
+import type { Assessment } from '../../lib/service/outcome';
+import { planEndpoint } from '../../lib/service/plan';
+import type { Plan } from '../../lib/service/plan';
+import { serviceCodes, wordingOf } from '../../lib/service/problems';
+import type { Problem, ServiceCode } from '../../lib/service/problems';
+import { endpoints } from '../../lib/service/endpoints';
+import type { EndpointName } from '../../lib/service/endpoints';
+import { problemReply, sent } from './support';
+
+const plan = (name: EndpointName): Plan => planEndpoint(name, '/v1', new Map());
+const answered = (status: number, body: unknown = ''): Result => ({
+  state: 'answered',
+  status,
+  text: typeof body === 'string' ? body : JSON.stringify(body),
+  retryAfter: undefined,
+});
+const judge = (name: EndpointName, result: Result): Assessment =>
+  assess(plan(name), 5, result, 0, ['SECRET']);
+const failed = (name: EndpointName, result: Result): Problem =>
+  endAs('answered', judge(name, result), 1).problem;
+
+describe('what an answer means', () => {
+  describe('success', () => {
+    it('any 2xx whose body fits, unknown fields kept', () => {
+      for (const status of [200, 201, 202]) {
+        const { happened, data } = judge('sendMessage', answered(status, { ...sent, later: [1] }));
+        should(happened.what).equal('done');
+        should(data).eql({ ...sent, later: [1] });
+      }
+    });
+
+    it('a delete, with whatever body or none', () => {
+      for (const body of ['', '{"id":5}', 'gone', '<html>']) {
+        should(judge('deleteContact', answered(204, body)).happened.what).equal('done');
+      }
+    });
+
+    it('an update without a body is known by the id it was sent to', () => {
+      should(judge('updateContact', answered(204)).data).eql({ id: 5 });
+      should(judge('setContactGroups', answered(200)).data).eql({ id: 5 });
+    });
+
+    it('null and missing fields where the contract does not require them', () => {
+      const lookup = judge('getConsent', answered(200, { state: 'pending', memberId: null }));
+      should(lookup.happened.what).equal('done');
+      const asked = { successes: [{ memberId: null, consentState: null }], failures: [] };
+      should(judge('requestConsent', answered(200, asked)).happened.what).equal('done');
+    });
+  });
+
+  describe('invalid_response', () => {
+    const cases: [string, EndpointName, Result][] = [
+      ['a create without a body, whose id nobody knows', 'createContact', answered(201)],
+      ['a send without a body', 'sendMessage', answered(200)],
+      ['HTML', 'getContact', answered(200, '<html>Welcome</html>')],
+      ['truncated JSON', 'searchContacts', answered(200, '{"data":[{"contactId":1')],
+      ['JSON of another kind', 'getConsent', answered(200, '"accepted"')],
+      ['null', 'getConsent', answered(200, 'null')],
+      ['a required field missing', 'getConsent', answered(200, { memberId: 1 })],
+      ['a negative id', 'createGroup', answered(200, { id: -1 })],
+      ['failures that are not texts', 'sendMessage', answered(200, { successes: [], failures: [{}] })],
+      ['an answer over the limit', 'searchContent', { ...answered(200), text: undefined } as Result],
+      [
+        'an answer nested without end',
+        'getContact',
+        answered(200, `{"contactId":1,"x":${'['.repeat(90)}${']'.repeat(90)}}`),
+      ],
+      ['a redirect', 'sendMessage', answered(307)],
+      ['not modified', 'getContact', answered(304)],
+      ['a status nobody knows', 'getContact', answered(799)],
+    ];
+    for (const [title, name, result] of cases) {
+      it(title, () => {
+        const problem = failed(name, result);
+        should(problem.code).equal('invalid_response');
+        should(problem.retryable).equal(false);
+      });
+    }
+  });
+
+  describe('a problem body', () => {
+    for (const code of Object.keys(serviceCodes) as ServiceCode[]) {
+      it(`${code} keeps its code, its fields and the service's word on retrying`, () => {
+        const { status = 0, body } = problemReply(code, { details: { field: 'phone' } });
+        const problem = failed('requestConsent', answered(status, body));
+        should(problem).containEql({
+          code,
+          status: serviceCodes[code].status,
+          retryable: serviceCodes[code].retryable,
+          title: code,
+          detail: `About ${code}`,
+          traceId: 'trace-1',
+          instance: '/here',
+          type: `https://example.test/${code}`,
+          details: { field: 'phone' },
+          attempts: 1,
+        });
+        should(wordingOf(problem)?.key).equal(code);
+      });
+    }
+
+    it('with a code nobody knows passes through', () => {
+      const problem = failed(
+        'sendMessage',
+        answered(422, { code: 'quota_spent', retryable: true, title: 'x' }),
+      );
+      should(problem).containEql({ code: 'quota_spent', retryable: true, status: 422 });
+      should(problem.message).match(/quota_spent/);
+    });
+
+    it('with a code that is a word of JavaScript is still only a code', () => {
+      for (const code of ['__proto__', 'constructor', 'toString']) {
+        should(failed('sendMessage', answered(400, { code, retryable: false })).code).equal(code);
+      }
+    });
+
+    it('that names a scope says which to tick', () => {
+      const { body } = problemReply('forbidden', { detail: 'Requires scope core.contacts.write.' });
+      should(failed('getContact', answered(403, body)).message).match(/with core\.contacts\.write ticked/);
+      should(failed('getContact', answered(403)).message).match(/with core\.contacts\.read ticked/);
+    });
+
+    it('says whom to contact when consent cannot be collected', () => {
+      should(failed('requestConsent', answered(409)).message).match(/contact the operator/);
+    });
+
+    it('that echoes a secret loses it', () => {
+      const { body } = problemReply('unauthorized', { detail: 'Bearer SECRET is not valid' });
+      should(JSON.stringify(failed('sendMessage', answered(401, body)))).not.match(/SECRET/);
+    });
+  });
+
+  describe('an error without a problem body', () => {
+    const codes: [number, string][] = [
+      [400, 'invalid_request'],
+      [401, 'unauthorized'],
+      [403, 'forbidden'],
+      [404, 'not_found'],
+      [409, 'conflict'],
+      [413, 'payload_too_large'],
+      [415, 'unsupported_media_type'],
+      [418, 'invalid_request'],
+      [429, 'rate_limited'],
+    ];
+    for (const [status, code] of codes) {
+      for (const body of ['', '<html>', '{"message":"no"}', '{"code":"x"}', '[', 'null']) {
+        it(`${String(status)} with ${body === '' ? 'nothing' : body} is ${code}, not retryable`, () => {
+          should(failed('searchGroups', answered(status, body))).containEql({
+            code,
+            status,
+            retryable: false,
+          });
+        });
+      }
+    }
+
+    it('5xx leaves the outcome open, also when the gateway speaks JSON', () => {
+      for (const body of [
+        '',
+        '<html>',
+        '{"message":"Bad Gateway"}',
+        '{"code":"ECONNREFUSED"}',
+        '{"retryable":true}',
+      ]) {
+        should(judge('sendMessage', answered(502, body)).happened.what).equal('gateway');
+      }
+      const page = { ...answered(500), text: undefined } as Result;
+      should(judge('sendMessage', page).happened.what).equal('gateway');
+    });
+  });
+
+  it('any answer at all becomes an outcome, never a crash', () => {
+    const names = Object.keys(endpoints) as EndpointName[];
+    const body = fc.oneof(
+      fc.string(),
+      fc.json(),
+      fc.jsonValue().map((value) => JSON.stringify({ ...sent, id: 1, data: value, state: value })),
+      fc
+        .record({
+          code: fc.oneof(fc.string(), fc.jsonValue()),
+          retryable: fc.oneof(fc.boolean(), fc.jsonValue()),
+          detail: fc.jsonValue(),
+          details: fc.jsonValue(),
+        })
+        .map((value) => JSON.stringify(value)),
+    );
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...names),
+        fc.integer({ min: 200, max: 999 }),
+        body,
+        (name, status, text) => {
+          const assessment = judge(name, answered(status, text));
+          if (assessment.happened.what === 'done') return;
+          for (const as of ['answered', 'network_error', 'outcome_unknown'] as const) {
+            const { problem } = endAs(as, assessment, 2);
+            should(problem.code).be.a.String().and.not.be.empty();
+            should(problem.message).be.a.String().and.not.be.empty();
+            should(problem.retryable).be.a.Boolean();
+            should(problem.attempts).equal(2);
+          }
+        },
+      ),
+      { numRuns: 2000, seed: 20250115 },
+    );
+  });
+});
+
+describe('the sentences', () => {
+  it('end like sentences and say what to do', () => {
+    for (const [key, sentence] of Object.entries(messages)) {
+      should(sentence).match(/^[A-Z].*[.}]$/, key);
+      should(sentence).match(/: |again/, key);
+    }
+  });
+});

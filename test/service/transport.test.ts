@@ -1,0 +1,45 @@
+import should from 'should';
+import { postForm } from '../../lib/service/transport';
+import { codeOf, closeAll, startServer } from './support';
+
+const limits = { timeout: 1000 };
+
+describe('posting a form', () => {
+  afterEach(closeAll);
+
+  it('sends it form-encoded to exactly that address and gives any answer back', async () => {
+    const server = await startServer(() => ({ status: 400, body: { error: 'invalid_grant' } }));
+    const answer = await postForm(
+      `${server.url}/oauth/token?tenant=a`,
+      { grant_type: 'x', code: 'a b&c=+' },
+      limits,
+    );
+    should(answer).eql({ status: 400, text: '{"error":"invalid_grant"}' });
+    const [request] = server.received;
+    should(request?.method).equal('POST');
+    should(request?.url).equal('/oauth/token?tenant=a');
+    should(request?.headers['content-type']).equal('application/x-www-form-urlencoded');
+    should(Object.fromEntries(new URLSearchParams(request?.body))).eql({ grant_type: 'x', code: 'a b&c=+' });
+  });
+
+  it('follows no redirect', async () => {
+    const thief = await startServer(() => ({ body: {} }));
+    const server = await startServer(() => ({ status: 307, headers: { location: thief.url } }));
+    should((await postForm(server.url, { secret: 's' }, limits)).status).equal(307);
+    should(thief.received).have.length(0);
+  });
+
+  it('goes nowhere without TLS but on this machine', async () => {
+    should(await codeOf(postForm('http://auth.example/token', {}, limits))).equal('not_configured');
+  });
+
+  it('is a network_error when no answer comes in time, cancelled when told so', async () => {
+    const server = await startServer(() => undefined);
+    should(await codeOf(postForm(server.url, {}, { timeout: 50 }))).equal('network_error');
+    const cancel = new AbortController();
+    const call = codeOf(postForm(server.url, {}, { ...limits, signal: cancel.signal }));
+    cancel.abort();
+    should(await call).equal('cancelled');
+    should(await codeOf(postForm(server.url, {}, { ...limits, signal: cancel.signal }))).equal('cancelled');
+  });
+});
