@@ -66,7 +66,8 @@ const read = (args: readonly string[]) => {
   try {
     return parseArgs({ args: [...args], options: flags, allowPositionals: true });
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    const message = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`${message.split('. ', 1)[0] ?? message}.`.replace('..', '.'));
   }
 };
 

@@ -30,8 +30,7 @@ export const effectFields = {
   processed: z.boolean().optional(),
 };
 
-const effect = z.object(effectFields);
-export type Effect = z.output<typeof effect>;
+export type Effect = z.output<z.ZodObject<typeof effectFields>>;
 
 export const defaultDelay = 5;
 

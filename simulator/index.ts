@@ -82,7 +82,7 @@ export const defaultCredentials: Credentials = {
 const defaultHost = '127.0.0.1';
 
 export const startSimulator = async (options: SimulatorOptions = {}): Promise<Simulator> => {
-  const { host = defaultHost, warn = console.warn } = options;
+  const { host = defaultHost, warn = (message) => process.emitWarning(message) } = options;
   const credentials = { ...defaultCredentials, ...options.credentials };
   const clock = options.clock ?? new MovableClock(() => Date.now());
   const simulation = new Simulation(clock, {

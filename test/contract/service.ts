@@ -1,0 +1,105 @@
+import { MovableClock } from '../../lib/service/clock';
+import { startSimulator, type Simulator } from '../../simulator';
+
+/**
+ * The service under test: our simulator, or the real sandbox when CONTRACT_BASE_URL, CONTRACT_ACCESS_TOKEN,
+ * CONTRACT_API_KEY, CONTRACT_CONSENTED_PHONE and CONTRACT_UNASKED_PHONE say where and with what. Tests that have to
+ * bring about what only a simulator can are then not registered.
+ */
+const sandbox = process.env['CONTRACT_BASE_URL'];
+
+export const isSimulated = sandbox === undefined;
+
+const setting = (name: string): string => {
+  const value = process.env[name];
+  if (value === undefined) throw new Error(`${name} must be set together with CONTRACT_BASE_URL`);
+  return value;
+};
+
+export interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly body: Record<string, unknown>;
+}
+
+export interface CallOptions {
+  readonly body?: unknown;
+  /** Sent as it is, instead of `body` as JSON. */
+  readonly raw?: string;
+  readonly headers?: Readonly<Record<string, string | null>>;
+}
+
+let running: Simulator | undefined;
+
+export const phones = {
+  /** Has accepted. */
+  consented: isSimulated ? '+12025550113' : setting('CONTRACT_CONSENTED_PHONE'),
+  /** Is a contact, and has not been asked. */
+  unasked: isSimulated ? '+12025550112' : setting('CONTRACT_UNASKED_PHONE'),
+  /** Owned by no contact, as far as one can know. */
+  unknown: '+12995550199',
+};
+
+export const startService = async (): Promise<void> => {
+  const begin = Date.now();
+  if (isSimulated) running = await startSimulator({ clock: new MovableClock(() => begin) });
+};
+
+export const stopService = async (): Promise<void> => {
+  await running?.close();
+  running = undefined;
+};
+
+export const simulator = (): Simulator => {
+  if (running === undefined) throw new Error('only with the simulator');
+  return running;
+};
+
+export const accessToken = (): string => running?.accessToken('default') ?? setting('CONTRACT_ACCESS_TOKEN');
+
+export const credentials = (): Record<string, string> => ({
+  authorization: `Bearer ${accessToken()}`,
+  'x-api-key': running?.credentials.apiKey ?? setting('CONTRACT_API_KEY'),
+});
+
+/** A plain HTTP request; a header given as null is left out. */
+export const call = async (method: string, path: string, options: CallOptions = {}): Promise<Answer> => {
+  const payload = options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
+  const all = {
+    ...credentials(),
+    ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+    ...options.headers,
+  };
+  const headers = Object.entries(all).filter((header): header is [string, string] => header[1] !== null);
+  const response = await fetch(`${running?.baseUrl ?? sandbox ?? ''}${path}`, {
+    method,
+    headers,
+    redirect: 'manual',
+    ...(payload === undefined ? {} : { body: payload }),
+  });
+  const text = await response.text();
+  const type = (response.headers.get('content-type') ?? '').split(';', 1)[0] ?? '';
+  return {
+    status: response.status,
+    type,
+    headers: response.headers,
+    text,
+    body: type.endsWith('json') ? (JSON.parse(text) as Record<string, unknown>) : {},
+  };
+};
+
+export const send = (phone: string, text = 'Contract test', more: object = {}): Promise<Answer> =>
+  call('POST', '/text/messaging/messages', { body: { phone, text, ...more } });
+
+export const askConsent = (...phoneNumbers: string[]): Promise<Answer> =>
+  call('POST', '/text/messaging/consent-requests', { body: { phoneNumbers } });
+
+export const consentOf = (phone: string): Promise<Answer> =>
+  call('GET', `/text/messaging/consents?phone=${encodeURIComponent(phone)}`);
+
+/** Registered only where the simulator can bring it about. */
+export const simulated = (title: string, test: () => Promise<void>): void => {
+  if (isSimulated) it(title, test);
+};
