@@ -1,5 +1,5 @@
 import type { Clock } from '../service/clock';
-import { problem, ServiceError } from '../service/problems';
+import { ServiceError } from '../service/problems';
 import type { Store, Table } from '../state/store';
 
 export interface AskedAnswer {
@@ -14,10 +14,16 @@ interface AskedRecord {
   readonly answer: AskedAnswer;
 }
 
-export interface AskedResult extends AskedAnswer {
-  /** False when the number had been asked within `every`, by whichever node. */
+/** What a request came to; `requested` is false when the service says there is nothing to ask. */
+export interface Reply extends AskedAnswer {
   readonly requested: boolean;
-  readonly requestedAt: number;
+}
+
+export interface AskedResult extends AskedAnswer {
+  /** False when the number had been asked within `every`, by whichever node, or has accepted already. */
+  readonly requested: boolean;
+  /** Null when it was never asked from here. */
+  readonly requestedAt: number | null;
 }
 
 export interface AskingRules {
@@ -32,8 +38,13 @@ export interface AskedOptions {
   readonly clock: Clock;
   /** The environment's id. */
   readonly environment: string;
-  /** A keyed hash: no phone number is readable on disk. */
-  readonly hash: (text: string) => string;
+}
+
+/** A number that was asked as often as it may be, and has not answered. */
+export class ConsentLimit extends Error {
+  constructor(readonly count: number) {
+    super(`asked ${count} times without an answer`);
+  }
 }
 
 const day = 24 * 3600 * 1000;
@@ -63,7 +74,7 @@ export class Asked {
     advisor: string,
     phone: string,
     rules: AskingRules,
-    request: (begin: () => Promise<void>) => Promise<AskedAnswer>,
+    request: (begin: () => Promise<void>) => Promise<Reply>,
   ): Promise<AskedResult> {
     const key = this.keyOf(advisor, phone);
     for (let other = beingAsked.get(key); other; other = beingAsked.get(key)) await other;
@@ -93,7 +104,7 @@ export class Asked {
   private async askAlone(
     key: string,
     { every, limit }: AskingRules,
-    request: (begin: () => Promise<void>) => Promise<AskedAnswer>,
+    request: (begin: () => Promise<void>) => Promise<Reply>,
   ): Promise<AskedResult> {
     const now = this.options.clock.now();
     const found = await this.table.get(key);
@@ -101,32 +112,32 @@ export class Asked {
     // A clock that was set back makes the last request one of the future: that counts as just now.
     if (last && now - last.at < every) return { ...last.answer, requested: false, requestedAt: last.at };
     const unanswered = last?.unanswered ?? 0;
-    if (limit > 0 && unanswered >= limit) {
-      throw problem(
-        'consent_limit',
-        `This number was asked ${String(unanswered)} times without an answer, which is the limit set in the node: ` +
-          'reach this person in another way.',
-      );
-    }
+    if (limit > 0 && unanswered >= limit) throw new ConsentLimit(unanswered);
     let at = now;
     const keep = (answer: AskedAnswer, count: number): Promise<void> =>
       this.table.write([{ put: key, value: { at, unanswered: count, answer } }]);
+    const restore = (value: AskedRecord | undefined): Promise<void> =>
+      this.table.write([value ? { put: key, value } : { remove: key }]);
     try {
-      const answer = await request(async () => {
+      const { requested, ...answer } = await request(async () => {
         at = this.options.clock.now();
         await keep(noAnswer, unanswered + 1);
       });
+      if (!requested) {
+        await restore(last && { ...last, unanswered: 0, answer });
+        return { ...answer, requested, requestedAt: last?.at ?? null };
+      }
       await keep(answer, answer.consentState === 'accepted' ? 0 : unanswered + 1);
-      return { ...answer, requested: true, requestedAt: at };
+      return { ...answer, requested, requestedAt: at };
     } catch (fault) {
       const isAsked = !(fault instanceof ServiceError) || mayHaveAsked.has(fault.code);
-      if (!isAsked) await this.table.write([last ? { put: key, value: last } : { remove: key }]);
+      if (!isAsked) await restore(last);
       throw fault;
     }
   }
 
   private keyOf(advisor: string, phone: string): string {
-    return `${this.options.environment}/${this.options.hash(`${advisor}\n${phone}`)}`;
+    return `${this.options.environment}/${this.options.store.hash(`${advisor}\n${phone}`)}`;
   }
 
   private async sweep(): Promise<void> {

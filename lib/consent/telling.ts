@@ -16,7 +16,7 @@ import {
 /** A wait that has ended, as its node is told of it. */
 export interface Settled {
   readonly id: string;
-  /** Its own copy, unless parts of it could not be kept on disk and the process still has the original. */
+  /** Its own copy for a single wait; one for all waits of a list, and the original where disk could not hold it. */
   readonly message: Record<string, unknown>;
   /** Parts of the message could not be kept (`req`, functions) and are gone. */
   readonly dropped: boolean;
@@ -39,6 +39,8 @@ export class Telling {
   private readonly table: Table<Stored>;
   /** How many waits each message of a list still has. */
   private readonly left = new Map<string, number>();
+  /** The waits of a list end one after the other: reading its message for each would cost the square of its length. */
+  private latest: { readonly key: string; readonly kept: MessageRecord | undefined } | undefined;
 
   constructor(
     store: Store,
@@ -72,7 +74,7 @@ export class Telling {
   async tellOne(id: string, outcome: WaitOutcome): Promise<void> {
     const messageId = messageIdOf(id);
     const wait = (await this.table.get(waitKey(this.node, id))) as WaitRecord | undefined;
-    const kept = (await this.table.get(messageKey(this.node, messageId))) as MessageRecord | undefined;
+    const kept = await this.messageOf(messageKey(this.node, messageId), wait?.count ?? 1);
     if (this.isClosed()) return;
     const alive = liveMessages.get(messageKey(this.node, messageId));
     if (wait && (alive ?? kept)) {
@@ -83,6 +85,13 @@ export class Telling {
       this.tell({ id, message, dropped, advisor, subject, start, count, context, outcome, repeated });
     }
     this.remove(id, messageId, wait?.count ?? 1);
+  }
+
+  private async messageOf(key: string, count: number): Promise<MessageRecord | undefined> {
+    if (this.latest?.key === key) return this.latest.kept;
+    const kept = (await this.table.get(key)) as MessageRecord | undefined;
+    this.latest = count > 1 ? { key, kept } : undefined;
+    return kept;
   }
 
   private remove(id: string, messageId: string, count: number): void {

@@ -41,6 +41,18 @@ export const messages = {
   consent_required: 'This person has not consented to texts: request consent, then send again.',
   rejected: 'The service refused this recipient: its reason is in "detail".',
   cancelled: 'This was cancelled by msg.reset before it was sent: send it again if it is still wanted.',
+  not_accepted:
+    'This person has not accepted to be texted yet: wait for consent, or ask for it with a consent request.',
+  consent_expired:
+    'This person did not accept within the time set in the node: send a new consent request if it is still wanted.',
+  unknown_number:
+    'No contact of this advisor has this phone number: check the number, or send it a consent request first.',
+  unknown_member: 'This advisor has no contact with this member id: check the id.',
+  wait_cancelled: 'This wait was ended by msg.reset: begin a new one if it is still wanted.',
+  consent_limit:
+    'This person was asked {count} times without an answer, which is the limit set in the node: ask in another way, or raise the limit.',
+  member_missing: 'There is no member id in {where}: put one there, or choose another place in the node.',
+  member_kind: 'A member id must be a whole number: correct what is in {where}.',
   stale:
     'This waited too long over a restart and was not sent: send it again if it is still wanted, or raise "resume within" in the environment.',
   unknown_after_restart:

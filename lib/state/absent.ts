@@ -17,6 +17,10 @@ const nodesIn = async (table: Table<unknown>): Promise<string[]> => {
   return ids;
 };
 
+/** A node inside a subflow has the id of the instance, a dash and its own: it exists while both do. */
+const doesExist = (id: string, existing: ReadonlySet<string>): boolean =>
+  existing.has(id) || id.split('-').every((part) => existing.has(part));
+
 const removeAll = async (table: Table<unknown>, id: string): Promise<void> => {
   for (
     let key = await table.keyFrom(`${id}/`);
@@ -44,7 +48,7 @@ export const forgetAbsent = async (
   for (const name of tables) {
     const table = store.table(name);
     for (const id of await nodesIn(table)) {
-      if (existing.has(id)) continue;
+      if (doesExist(id, existing)) continue;
       if (now - (missedSince.get(id) ?? now) > keptFor) await removeAll(table, id);
       else missing.add(id);
     }

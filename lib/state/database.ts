@@ -7,6 +7,7 @@ export interface Sealer {
   seal(plain: Buffer, name: string): Buffer;
   /** Undefined, or a throw, when the bytes are damaged or of another key. */
   open(sealed: Buffer, name: string): Buffer | undefined;
+  hash(text: string): string;
 }
 
 type Raw = Database<Buffer, string>;

@@ -24,7 +24,7 @@ export interface StoreOptions {
 }
 
 interface Opened {
-  readonly store: Pick<Store, 'durable' | 'table'>;
+  readonly store: Omit<Store, 'close'>;
   close(): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ const openDatabase = async (
   const database = begin();
   for (const each of [file, `${file}-lock`]) if (existsSync(each)) chmodSync(each, 0o600);
   return {
-    store: { durable: true, table: (name) => database.table(name) },
+    store: { durable: true, table: (name) => database.table(name), hash: (text) => sealer.hash(text) },
     async close() {
       await database.close();
       await release();
@@ -138,6 +138,7 @@ export const openStore = async (options: StoreOptions): Promise<Store> => {
   return {
     durable: opened.store.durable,
     table: (name) => opened.store.table(name),
+    hash: (text) => opened.store.hash(text),
     async close() {
       if (!isOpen) return;
       isOpen = false;

@@ -1,3 +1,4 @@
+import { createHmac, randomBytes } from 'node:crypto';
 import { decode, encode } from './codec';
 import type { Store, Table, Write } from './store';
 
@@ -44,6 +45,7 @@ export interface MemoryStore extends Store {
 /** Where nothing can be kept on disk. Encoded all the same, so that a record is never shared with whoever wrote it. */
 export const createMemoryStore = (): MemoryStore => {
   const tables = new Map<string, ReturnType<typeof createTable<unknown>>>();
+  const key = randomBytes(32);
   return {
     durable: false,
     get isEmpty() {
@@ -54,6 +56,7 @@ export const createMemoryStore = (): MemoryStore => {
       tables.set(name, found);
       return found as unknown as Table<T>;
     },
+    hash: (text) => createHmac('sha256', key).update(text).digest('base64url'),
     close: () => Promise.resolve(),
   };
 };

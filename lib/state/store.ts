@@ -6,6 +6,8 @@ export interface Store {
   /** False when nothing survives the process: every status then says so. */
   readonly durable: boolean;
   table<T>(name: string): Table<T>;
+  /** A stand-in of fixed length for a key that is itself personal, such as a phone number: keys are readable on disk. */
+  hash(text: string): string;
   close(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
 import type { Sealer } from '../../lib/state/embedded';
 
 /** AES-256-GCM under a key made from a word, as the vault does it with a key of its own. */
@@ -16,5 +16,6 @@ export const sealerOf = (word: string): Sealer => {
       decipher.setAuthTag(sealed.subarray(12, 28));
       return Buffer.concat([decipher.update(sealed.subarray(28)), decipher.final()]);
     },
+    hash: (text) => createHmac('sha256', key).update(text).digest('base64url'),
   };
 };

@@ -1,0 +1,41 @@
+import { consentOf } from '../../lib/consent/shared';
+import { statusOf, verdictOfFault } from '../../lib/consent/verdict';
+import type { Handler, Tools } from '../../lib/runtime/flow-node';
+import { refuse } from '../../lib/runtime/messages';
+import { failure, type Outcome } from '../../lib/runtime/outcomes';
+import { PeopleHandler, type Turn } from '../../lib/runtime/people';
+import { peopleStatus } from '../../lib/runtime/people-status';
+import { accepted, notAccepted, outcomeOf } from './outcome';
+import { subjectOf, subjects } from './subject';
+
+/** One look at one person's consent. */
+export const lookOf =
+  (tools: Tools) =>
+  async ({ environment, client, advisor, person, signal }: Turn): Promise<Outcome> => {
+    const subject = subjectOf(person);
+    const options = { advisor, lane: tools.node.id, signal };
+    try {
+      const { data } = await client.call('getConsent', { query: subject }, options);
+      const status = statusOf(data);
+      if (status.state !== 'accepted') return notAccepted('not_accepted', status, subject);
+      const { waits, asked } = await consentOf(environment, (text) => {
+        tools.node.warn(text);
+      });
+      waits.accepted(advisor, subject, status);
+      if (person.phone !== undefined) await asked.accepted(advisor, person.phone, status.memberId);
+      return accepted(status);
+    } catch (fault) {
+      const verdict = verdictOfFault(fault);
+      if (verdict.kind === 'not_accepted') return outcomeOf(verdict, subject);
+      throw fault;
+    }
+  };
+
+/** `once`: one look per person. */
+export const lookHandler = (tools: Tools): Handler =>
+  new PeopleHandler(tools, {
+    ...subjects(tools),
+    work: lookOf(tools),
+    cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
+    told: peopleStatus(tools, 'status.accepted'),
+  });

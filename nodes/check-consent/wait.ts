@@ -1,0 +1,193 @@
+import { consentOf, type Consent } from '../../lib/consent/shared';
+import { paceOf } from '../../lib/consent/schedule';
+import type { NodeWaits, Settled } from '../../lib/consent/waits';
+import { isOrder, look, type Handler, type Tools } from '../../lib/runtime/flow-node';
+import type { Job } from '../../lib/runtime/job';
+import { refuse } from '../../lib/runtime/messages';
+import { failure, problemOf } from '../../lib/runtime/outcomes';
+import { dressed, PeopleHandler, type Order, type Person } from '../../lib/runtime/people';
+import { peopleStatus } from '../../lib/runtime/people-status';
+import { phoneNumber } from '../../lib/runtime/recipients';
+import type { Message } from '../../lib/runtime/red';
+import { lookOf } from './look';
+import { outcomeOf } from './outcome';
+import { subjectOf, subjects } from './subject';
+
+/** What is kept with a wait, to let its person leave as part of the sequence it came in. */
+interface Context {
+  readonly order: Order;
+  readonly person: Person;
+  /** Of the whole list, those included that were wrong and did not wait. */
+  readonly count: number;
+}
+
+/** How long after a look is due the status says when the next one is. */
+const redrawn = 2000;
+
+/** `wait`: each person's wait is on disk, and leaves when it ends. */
+export class WaitHandler implements Handler {
+  private readonly pace;
+  private readonly people: PeopleHandler;
+  private readonly showOutcome;
+  /** The inputs of waits begun since the node started: their `done` is still to be settled. */
+  private readonly inputs = new Map<string, Job>();
+  private consent: Consent | undefined;
+  private waits: NodeWaits | undefined;
+  private country = '';
+  private isClosed = false;
+  private refresh: (() => void) | undefined;
+
+  constructor(private readonly tools: Tools) {
+    const seconds = (name: string): number => tools.plain<number>(name);
+    this.pace = paceOf({
+      pollEvery: seconds('pollEvery'),
+      pollFor: seconds('pollFor'),
+      thenEvery: seconds('thenEvery'),
+      giveUpAfter: seconds('giveUpAfter'),
+    });
+    this.showOutcome = peopleStatus(tools, 'status.accepted');
+    const opening = this.open();
+    this.people = new PeopleHandler(tools, {
+      ...subjects(tools),
+      // Messages on record from when this node was set to look once.
+      work: lookOf(tools),
+      takeWhole: (msg, job, order, people) => {
+        const { waits } = this;
+        return waits
+          ? this.begin(waits, msg, job, order, people)
+          : opening.then(() => this.begin(this.waits, msg, job, order, people));
+      },
+      cancelled: () => failure(refuse('cancelled', 'wait_cancelled').problem),
+      told: this.showOutcome,
+    });
+  }
+
+  input(msg: Message, job: Job): void | Promise<void> {
+    return this.people.input(msg, job);
+  }
+
+  /** All waits of this node, or those for `msg.phone`. */
+  control(msg: Message): boolean {
+    const isReset = isOrder(msg, 'reset');
+    if (!isReset && !isOrder(msg, 'flush')) return false;
+    const given = msg.phone;
+    const isForAll = given === undefined || given === null || given === '';
+    const phones = isForAll ? [undefined] : this.phonesIn(given);
+    for (const phone of phones) {
+      if (isReset) this.waits?.reset(phone);
+      else this.waits?.flush(phone);
+    }
+    return true;
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    this.refresh?.();
+    this.waits?.detach();
+    await this.people.close();
+  }
+
+  /** A number that cannot be read matches no wait, rather than all of them. */
+  private phonesIn(given: unknown): readonly string[] {
+    const all: readonly unknown[] = Array.isArray(given) ? given : [given];
+    return all.map((each) => phoneNumber(each, this.country) ?? 'no number');
+  }
+
+  private async begin(
+    waits: NodeWaits | undefined,
+    msg: Message,
+    job: Job,
+    order: Order,
+    people: readonly Person[],
+  ): Promise<void> {
+    if (!waits) throw refuse('not_configured', 'no_environment');
+    const well = people.filter(({ wrong }) => !wrong);
+    const context = (person: Person): Context => ({ order, person, count: people.length });
+    const adding =
+      well.length === 0
+        ? []
+        : waits.add(
+            msg,
+            well.map((person) => ({
+              advisor: order.advisor,
+              subject: subjectOf(person),
+              context: context(person),
+            })),
+            this.pace,
+          );
+    for (const person of people) {
+      if (person.wrong) job.leave(person.index, dressed(failure(person.wrong), order, person));
+    }
+    for (const id of await adding) this.inputs.set(id, job);
+    this.showWaiting();
+  }
+
+  private async open(): Promise<void> {
+    const { tools } = this;
+    try {
+      const environment = tools.environment();
+      this.country = environment.settings.country;
+      const consent = await consentOf(environment, (text) => {
+        tools.node.warn(text);
+      });
+      if (this.isClosed) return;
+      if (!consent.isDurable) tools.markUnsaved();
+      this.consent = consent;
+      // Its waits may end at once, so whoever they are sent to must be there.
+      await new Promise<void>((resolve) => {
+        tools.whenStarted(resolve);
+      });
+      if (this.isClosed) return;
+      this.waits = consent.waits.attach(tools.node.id, (settled) => {
+        this.settled(settled);
+      });
+      await this.waits.ready;
+      this.showWaiting();
+    } catch (thrown) {
+      this.showOutcome(failure(problemOf(thrown)), 0, 1);
+    }
+  }
+
+  private settled({ id, message, dropped, context, subject, advisor, outcome, repeated }: Settled): void {
+    const { order, person, count: total } = context as Context;
+    if (dropped) this.tools.warnOfDropped();
+    const job = this.inputs.get(id) ?? this.resumed(message, order, total);
+    this.inputs.delete(id);
+    job.leave(person.index, {
+      ...dressed(outcomeOf(outcome, subject), order, person),
+      ...(repeated && { repeated }),
+    });
+    if (outcome.kind === 'accepted' && 'phone' in subject) {
+      void this.consent?.asked.accepted(advisor, subject.phone, outcome.status.memberId);
+    }
+    if (this.waits && this.waits.count > 0) this.showWaiting();
+    else this.showOutcome(outcomeOf(outcome, subject), 0, 1);
+  }
+
+  private resumed(message: Record<string, unknown>, { list }: Order, count: number): Job {
+    const job = this.tools.resumed(message);
+    if (list) job.asList(count, list.shared, list.id);
+    return job;
+  }
+
+  private showWaiting(): void {
+    const { status, words } = this.tools;
+    const { waits } = this;
+    if (!waits || waits.count === 0 || this.isClosed) return;
+    this.refresh?.();
+    const { clock } = this.tools.environment();
+    const wait = Math.max((waits.next() ?? 0) - clock.now(), 0);
+    this.refresh = clock.after(wait + redrawn, () => {
+      this.showWaiting();
+    });
+    status.show(() => {
+      const next = waits.next();
+      const count = words.number(waits.count);
+      return next === undefined
+        ? look('grey', 'ring', words.say('status.noneWaiting'))
+        : look('blue', 'ring', words.say('status.waiting', { count, time: words.time(next) }));
+    });
+  }
+}
+
+export const waitHandler = (tools: Tools): Handler => new WaitHandler(tools);

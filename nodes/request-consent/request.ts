@@ -1,0 +1,95 @@
+import { ConsentLimit, type Reply } from '../../lib/consent/asked';
+import { consentOf, type Consent } from '../../lib/consent/shared';
+import { statusOf } from '../../lib/consent/verdict';
+import type { Handler, Tools } from '../../lib/runtime/flow-node';
+import { refuse } from '../../lib/runtime/messages';
+import { failure, type Outcome } from '../../lib/runtime/outcomes';
+import { peopleByPhone, PeopleHandler, type Turn } from '../../lib/runtime/people';
+import { peopleStatus } from '../../lib/runtime/people-status';
+import { ServiceError } from '../../lib/service/problems';
+
+const hour = 3_600_000;
+
+/** A refusal as invalid may mean that the number has accepted: a look at its status settles that. */
+const ifAccepted = async (
+  fault: unknown,
+  phone: string,
+  { client, advisor, signal }: Turn,
+  { waits }: Consent,
+): Promise<Reply> => {
+  if (!(fault instanceof ServiceError) || fault.code !== 'invalid_request') throw fault;
+  let status;
+  try {
+    const look = await client.call('getConsent', { query: { phone } }, { advisor, signal });
+    status = statusOf(look.data);
+  } catch {
+    throw fault;
+  }
+  if (status.state !== 'accepted') throw fault;
+  waits.accepted(advisor, { phone }, status);
+  return { memberId: status.memberId, consentState: status.state, requested: false };
+};
+
+const request = async (
+  phone: string,
+  turn: Turn,
+  lane: string,
+  consent: Consent,
+  begin: () => Promise<void>,
+) => {
+  const { client, advisor, signal } = turn;
+  try {
+    const answer = await client.call(
+      'requestConsent',
+      { body: { phoneNumbers: [phone] } },
+      { advisor, lane, signal, begin },
+    );
+    const { attempts, status } = answer;
+    const [success] = answer.data.successes;
+    if (success)
+      return {
+        memberId: success.memberId ?? null,
+        consentState: success.consentState ?? null,
+        requested: true,
+      };
+    const [detail] = answer.data.failures;
+    if (detail === undefined) throw refuse('invalid_response', 'no_outcome', {}, { attempts, status });
+    throw refuse('rejected', 'rejected', {}, { detail, attempts, status });
+  } catch (fault) {
+    return ifAccepted(fault, phone, turn, consent);
+  }
+};
+
+export const requestHandler = (tools: Tools): Handler => {
+  const source = tools.source('phone');
+  const rules = { every: tools.plain<number>('every') * hour, limit: tools.plain<number>('limit') };
+  const work = async (turn: Turn): Promise<Outcome> => {
+    const { environment, advisor, person } = turn;
+    const { phone = '' } = person;
+    const consent = await consentOf(environment, (text) => {
+      tools.node.warn(text);
+    });
+    if (!consent.isDurable) tools.markUnsaved();
+    try {
+      const result = await consent.asked.ask(advisor, phone, rules, (begin) =>
+        request(phone, turn, tools.node.id, consent, async () => {
+          await Promise.all([turn.begin(), begin()]);
+        }),
+      );
+      const { memberId, consentState, requested, requestedAt } = result;
+      return { port: 0, payload: { memberId, consentState, requested, requestedAt } };
+    } catch (fault) {
+      if (fault instanceof ConsentLimit)
+        throw refuse('consent_limit', 'consent_limit', { count: fault.count });
+      throw fault;
+    }
+  };
+
+  return new PeopleHandler(tools, {
+    source,
+    read: (value, environment) => peopleByPhone(value, source.where, environment?.settings.country ?? ''),
+    work,
+    cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
+    told: peopleStatus(tools, 'status.asked'),
+  });
+};
