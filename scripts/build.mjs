@@ -22,7 +22,8 @@ const runtimeSources = () =>
     .flatMap((folder) => readdirSync(at(folder), { withFileTypes: true, recursive: true }))
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && entry.name !== 'editor.ts')
     .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => !path.startsWith(at('lib', 'editor')) && !path.startsWith(at('simulator', 'page')));
+    .filter((path) => !path.startsWith(at('lib', 'editor')) && !path.startsWith(at('simulator', 'page')))
+    .filter((path) => !/[\\/]nodes[\\/][^\\/]+[\\/]dialog[\\/]/.test(path));
 
 /** Types are checked by `npm run types`; a build that only strips them takes a second instead of fifteen. */
 const compile = async () => {
@@ -65,9 +66,18 @@ module.exports = (RED) => {
 ${exists(`nodes/${name}/routes.ts`) ? `  require('./${name}/routes').routes(RED);\n` : ''}};
 `;
 
-const writeNode = async ({ name, spec }) => {
+/** The types of the nodes that need a scope, from the endpoints they use. */
+const needing = (specs) => {
+  const { endpoints } = require(out('lib', 'service', 'endpoints.js'));
+  return (scope) =>
+    specs
+      .filter(({ spec }) => spec.uses.some((endpoint) => endpoints[endpoint].scope === scope))
+      .map(({ spec }) => spec.type);
+};
+
+const writeNode = async ({ name, spec }, needs) => {
   const strings = stringsFor('en-US', name);
-  const html = await htmlOf(name, spec, (key) => has(strings, key));
+  const html = await htmlOf(name, spec, (key) => has(strings, key), needs);
   write(out('nodes', `${spec.type}.js`), registrationOf(name));
   write(out('nodes', `${spec.type}.html`), html);
   for (const language of languages()) {
@@ -86,7 +96,8 @@ const build = async () => {
   const missing = [...missingParts(specs), ...missingStrings(specs)].filter((line) => !unfinished.test(line));
   if (missing.length > 0) throw new Complaint(missing);
   rmSync(out('nodes', 'locales'), { recursive: true, force: true });
-  const sizes = await Promise.all(specs.map(writeNode));
+  const needs = needing(specs);
+  const sizes = await Promise.all(specs.map((node) => writeNode(node, needs)));
   const size = sizes.reduce((sum, bytes) => sum + bytes, 0);
   if (size > editorLimit) {
     throw new Complaint(`The editor code of all nodes is ${size} bytes: bring it under ${editorLimit}.`);

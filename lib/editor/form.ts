@@ -1,5 +1,6 @@
 import type { Field } from '../runtime/spec';
 import { type Control, controlOf } from './inputs';
+import { addPicker } from './picker';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
 import { problemOf, type Surroundings } from './validate';
 import { applies, withDefaults } from './values';
@@ -108,6 +109,9 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
 
   forms.set(node.id, form);
   for (const { field, control } of controls) describe(root, control, field);
+  for (const { field } of controls) {
+    if (field.kind === 'typed' && field.lookup) addPicker(form, field, field.lookup);
+  }
   own.opened?.(form);
   root.on('input change keyup paste', refresh);
   refresh();

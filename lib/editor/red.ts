@@ -31,7 +31,9 @@ interface TypedInput {
 
 /** The little of the editor that we use. */
 interface Editor {
-  nodes: { node(id: string): EditedNode | null };
+  nodes: { node(id: string): EditedNode | null; getType(type: string): { _: Say } | null };
+  /** Tells whether it worked. */
+  clipboard: { copyText(text: string): boolean };
   utils: { validatePropertyExpression(expression: string): boolean };
   notify(text: string, options?: { type?: 'error' | 'warning' | 'success'; timeout?: number }): void;
 }

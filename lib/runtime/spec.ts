@@ -1,3 +1,4 @@
+import type { endpoints } from '../service/endpoints';
 import type { pageSizeLimit } from '../service/schemas';
 
 /**
@@ -32,6 +33,10 @@ export interface TypedField extends Common {
   readonly literal?: 'phone' | 'date';
   /** The most characters a literal may have. */
   readonly longest?: number;
+  /** What the editor offers to choose the value from. */
+  readonly lookup?: 'contacts' | 'groups' | 'content';
+  /** Several of them may be chosen. */
+  readonly several?: boolean;
 }
 
 export interface ChoiceField extends Common {
@@ -121,6 +126,8 @@ export interface NodeSpec {
   readonly inputs: 0 | 1;
   /** Output names, in order; the second is always the failures. Their labels are in the locales. */
   readonly outputs: readonly string[];
+  /** The endpoints its work may call; the dialog of the environment tells from them which permissions a node needs. */
+  readonly uses: readonly (keyof typeof endpoints)[];
   readonly fields: readonly Field[];
 }
 

@@ -40,6 +40,7 @@ export const spec: NodeSpec = {
   icon: 'advisor-contact.svg',
   inputs: 1,
   outputs: ['done', 'failed'],
+  uses: ['createContact', 'updateContact', 'getContact', 'deleteContact', 'searchContacts'],
   fields: [
     ...commonFields,
     {
@@ -55,6 +56,7 @@ export const spec: NodeSpec = {
       default: 'contactId',
       defaultType: 'msg',
       required: true,
+      lookup: 'contacts',
       when: { operation: ['update', 'get', 'delete'] },
     },
     {

@@ -19,6 +19,7 @@ export const spec: NodeSpec = {
   icon: 'advisor-content.svg',
   inputs: 1,
   outputs: ['found', 'failed'],
+  uses: ['searchContent'],
   fields: [
     ...commonFields,
     {
@@ -28,6 +29,7 @@ export const spec: NodeSpec = {
       default: 'payload',
       defaultType: 'msg',
       longest: longestSearch,
+      lookup: 'content',
     },
     { kind: 'choice', name: 'contentType', options: Object.keys(types), default: 'All' },
     ...searchFields(),

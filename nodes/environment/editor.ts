@@ -1,8 +1,25 @@
-import type { Say, Values } from '../../lib/editor/red';
+import type { Form, Say, Values } from '../../lib/editor/red';
 import { isVariable } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
+import { addAdvisors } from './dialog/advisors';
+import { addBadge } from './dialog/badge';
+import { addRedirect } from './dialog/redirect';
+import { addScopes } from './dialog/scopes';
 
 export const label = (values: Values, say: Say): string => {
   const service = choiceOf(values, 'service', 'simulator');
   return isVariable(service) ? service : say(`option.service.${service}`);
+};
+
+const lists = new WeakMap<Form, { close(): void }>();
+
+export const opened = (form: Form): void => {
+  addBadge(form);
+  addRedirect(form);
+  addScopes(form);
+  lists.set(form, addAdvisors(form));
+};
+
+export const closed = (form: Form): void => {
+  lists.get(form)?.close();
 };

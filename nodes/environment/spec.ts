@@ -20,8 +20,8 @@ export const spec: NodeSpec = {
   icon: 'advisor-environment.svg',
   inputs: 0,
   outputs: [],
+  uses: [],
   fields: [
-    { kind: 'text', name: 'name', default: '' },
     {
       kind: 'choice',
       name: 'service',
@@ -29,6 +29,7 @@ export const spec: NodeSpec = {
       default: 'simulator',
       variable: true,
     },
+    { kind: 'text', name: 'name', default: '' },
     { kind: 'text', name: 'baseUrl', default: '', required: true, format: 'url', when: real },
     {
       kind: 'choice',

@@ -7,6 +7,7 @@ export const spec: NodeSpec = {
   icon: 'advisor-group.svg',
   inputs: 1,
   outputs: ['done', 'failed'],
+  uses: ['createGroup', 'searchGroups', 'deleteGroup', 'getContact', 'setContactGroups'],
   fields: [
     ...commonFields,
     {
@@ -31,6 +32,7 @@ export const spec: NodeSpec = {
       default: 'contactId',
       defaultType: 'msg',
       required: true,
+      lookup: 'contacts',
       when: { operation: ['addContact', 'removeContact', 'setGroups'] },
     },
     {
@@ -40,6 +42,7 @@ export const spec: NodeSpec = {
       default: 'groupId',
       defaultType: 'msg',
       required: true,
+      lookup: 'groups',
       when: { operation: ['delete', 'addContact', 'removeContact'] },
     },
     {
@@ -49,6 +52,8 @@ export const spec: NodeSpec = {
       default: 'groupIds',
       defaultType: 'msg',
       required: true,
+      lookup: 'groups',
+      several: true,
       when: { operation: ['setGroups'] },
     },
     {

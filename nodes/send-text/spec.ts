@@ -9,6 +9,7 @@ export const spec: NodeSpec = {
   icon: 'advisor-send-text.svg',
   inputs: 1,
   outputs: ['sent', 'failed', 'needsConsent'],
+  uses: ['sendMessage'],
   fields: [
     ...commonFields,
     phoneField,

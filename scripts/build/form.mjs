@@ -21,8 +21,11 @@ export const stringsOf = (spec) => [
   ]),
 ];
 
-/** The form of a node, from its field table. `say` tells whether a string exists: hints and units are optional. */
-export const formOf = (spec, said) => {
+/**
+ * The form of a node, from its field table. `said` tells whether a string exists: hints and units are optional.
+ * `needs` tells which nodes need a scope.
+ */
+export const formOf = (spec, said, needs) => {
   const prefix = spec.category === 'config' ? 'node-config-input' : 'node-input';
 
   const label = (field, id) => `<label for="${id}" id="${id}-label" data-i18n="label.${field.name}"></label>`;
@@ -66,7 +69,7 @@ export const formOf = (spec, said) => {
             `<label><input type="checkbox" value="${escape(option)}"> <span data-i18n="${optionKey(
               field.name,
               option,
-            )}"></span> <code>${escape(option)}</code></label>`,
+            )}"></span> <code>${escape(option)}</code><small data-nodes="${needs(option).join(' ')}"></small></label>`,
         )
         .join('')}<input type="text" id="${id}-others" data-i18n="[placeholder]placeholder.${
         field.name

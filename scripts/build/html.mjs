@@ -1,4 +1,5 @@
-import { build } from 'esbuild';
+import { readdirSync } from 'node:fs';
+import { build, transform } from 'esbuild';
 import { at, exists, readText } from './folders.mjs';
 import { formOf } from './form.mjs';
 
@@ -19,6 +20,18 @@ export const bundle = async (entry, globalName) => {
     logLevel: 'warning',
   });
   return inScript(outputFiles[0].text);
+};
+
+const stylesIn = async (...folders) => {
+  const sheets = folders.flatMap((folder) =>
+    exists(folder)
+      ? readdirSync(at(folder))
+          .filter((file) => file.endsWith('.css'))
+          .map((file) => readText(folder, file))
+      : [],
+  );
+  const { code } = await transform(sheets.join('\n'), { loader: 'css', minify: true });
+  return code.trim();
 };
 
 const literal = (value) =>
@@ -87,12 +100,12 @@ const registration = (spec) => {
 const specForEditor = ({ type, category, fields }) => inScript(JSON.stringify({ type, category, fields }));
 
 /** A node's `.html`; the shared editor code travels with the environment, which every node needs anyway. */
-export const htmlOf = async (name, spec, said) => {
+export const htmlOf = async (name, spec, said, needs) => {
   const entry = `nodes/${name}/editor.ts`;
   const own = exists(entry) ? await bundle(entry, 'own') : 'var own = {};';
   const shared =
     name === 'environment'
-      ? `<style>${readText('lib/editor/form.css').replace(/\s+/g, ' ').trim()}</style>
+      ? `<style>${await stylesIn('lib/editor', 'nodes/environment/dialog')}</style>
 <script type="text/javascript">${await bundle('lib/editor/index.ts', 'AdvisorTexting')}</script>
 `
       : '';
@@ -107,7 +120,7 @@ ${registration(spec)}
 })();
 </script>
 <script type="text/html" data-template-name="${spec.type}">
-${formOf(spec, said)}
+${formOf(spec, said, needs)}
 </script>
 `;
 };

@@ -1,0 +1,38 @@
+import type { Say } from './red';
+
+const sentenceOf = (fault: JQuery.jqXHR, say: Say): string => {
+  if (fault.status === 401 || fault.status === 403) return say('ask.notAllowed');
+  if (!fault.status) return say('ask.offline');
+  const { message } = (fault.responseJSON ?? {}) as { message?: unknown };
+  return typeof message === 'string' && message !== '' ? message : say('ask.failed');
+};
+
+/**
+ * Asks our routes on the server; a refusal is an error whose message is a sentence for the person. The address is
+ * relative, because the editor adds the login to no other.
+ */
+export const ask = async (
+  say: Say,
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  body: object = {},
+): Promise<unknown> => {
+  const sent = method === 'POST' ? { contentType: 'application/json', data: JSON.stringify(body) } : {};
+  try {
+    return (await $.ajax({
+      url: `advisor-texting/${path}`,
+      method,
+      dataType: 'json',
+      cache: method !== 'GET',
+      ...sent,
+    })) as unknown;
+  } catch (fault) {
+    throw new Error(sentenceOf(fault as JQuery.jqXHR, say), { cause: fault });
+  }
+};
+
+export const wordsOf = (fault: unknown): string => (fault instanceof Error ? fault.message : String(fault));
+
+/** Where the editor is, whatever proxy or path it is behind: only the browser knows. */
+export const editorAddress = (path: string): string =>
+  new URL(path, window.location.origin + window.location.pathname).href;

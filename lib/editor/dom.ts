@@ -1,0 +1,26 @@
+/** Everything is set as text: what comes from the server is never taken for HTML. */
+
+export const icon = (name: string): JQuery => $('<i>', { class: `fa fa-${name}`, 'aria-hidden': 'true' });
+
+export const button = (name: string, words: string, press: () => void): JQuery =>
+  $('<button>', { type: 'button', class: 'red-ui-button red-ui-button-small' })
+    .append(icon(name), $('<span>', { text: words }))
+    .on('click', press);
+
+/** Only a picture: the words are for those who hover, or listen. */
+export const iconButton = (name: string, words: string, press: () => void): JQuery =>
+  $('<button>', {
+    type: 'button',
+    class: 'red-ui-button advisor-icon-button',
+    'aria-label': words,
+    title: words,
+  })
+    .append(icon(name))
+    .on('click', press);
+
+/** Beside a field's own box, which makes room for it. */
+export const placeBeside = (row: JQuery, extra: JQuery): void => {
+  const typed = row.children('.red-ui-typedInput-container');
+  row.addClass('advisor-with-button');
+  (typed.length > 0 ? typed : row.children('input').first()).after(extra);
+};

@@ -1,0 +1,117 @@
+import { icon } from './dom';
+import type { Choice } from './records';
+
+interface Settings {
+  readonly label: string;
+  readonly more: string;
+  readonly several: boolean;
+  chosen(choice: Choice): void;
+  /** Enter was pressed in the box while no choice was pointed at. */
+  typed(): void;
+  further(): void;
+}
+
+let lists = 0;
+
+/** A list of choices, walked with the arrow keys from the box above it, or clicked. */
+export class Options {
+  readonly element: JQuery;
+  private readonly list: JQuery;
+  private readonly more: JQuery;
+  private readonly id = `advisor-options-${String(++lists)}`;
+  private choices: Choice[] = [];
+  private active = -1;
+
+  constructor(
+    private readonly box: JQuery,
+    private readonly settings: Settings,
+  ) {
+    this.list = $('<ul>', {
+      id: this.id,
+      role: 'listbox',
+      'aria-label': settings.label,
+      'aria-multiselectable': String(settings.several),
+    });
+    this.more = $('<button>', {
+      type: 'button',
+      class: 'red-ui-button red-ui-button-small',
+      text: settings.more,
+    });
+    this.more.on('click', () => {
+      settings.further();
+    });
+    this.element = $('<div>').append(this.list, this.more);
+    box.attr({
+      role: 'combobox',
+      'aria-controls': this.id,
+      'aria-expanded': 'true',
+      'aria-autocomplete': 'list',
+    });
+    box.on('keydown', (event) => {
+      if (this.press(event.key)) event.preventDefault();
+    });
+  }
+
+  get count(): number {
+    return this.choices.length;
+  }
+
+  show(choices: readonly Choice[], hasMore: boolean): void {
+    this.choices = [];
+    this.list.empty();
+    this.point(-1);
+    this.add(choices, hasMore);
+  }
+
+  add(choices: readonly Choice[], hasMore: boolean): void {
+    const from = this.choices.length;
+    this.choices.push(...choices);
+    this.list.append(...choices.map((choice, index) => this.option(choice, from + index)));
+    this.list.toggle(this.count > 0);
+    this.more.toggle(hasMore);
+  }
+
+  /** Ticks the options with these values. */
+  mark(values: readonly string[]): void {
+    this.choices.forEach(({ value }, index) => {
+      this.at(index).attr('aria-selected', String(values.includes(value)));
+    });
+  }
+
+  private at(index: number): JQuery {
+    return this.list.children().eq(index);
+  }
+
+  private option(choice: Choice, index: number): JQuery {
+    const words = $('<div>').append(
+      $('<div>', { class: 'advisor-option-title', text: choice.title }),
+      $('<small>', { text: choice.detail }),
+    );
+    return $('<li>', { id: `${this.id}-${String(index)}`, role: 'option', 'aria-selected': 'false' })
+      .append(this.settings.several ? icon('check') : $(), words)
+      .on('click', () => {
+        this.point(index);
+        this.settings.chosen(choice);
+      });
+  }
+
+  private press(key: string): boolean {
+    const choice = this.choices[this.active];
+    if (key === 'ArrowDown') this.point(Math.min(this.active + 1, this.count - 1));
+    else if (key === 'ArrowUp') this.point(Math.max(this.active - 1, 0));
+    else if (key !== 'Enter') return false;
+    else if (choice) this.settings.chosen(choice);
+    else this.settings.typed();
+    return true;
+  }
+
+  private point(index: number): void {
+    this.active = index < this.count ? index : -1;
+    this.list.children().removeClass('advisor-active');
+    this.box.removeAttr('aria-activedescendant');
+    if (this.active < 0) return;
+    const option = this.at(this.active).addClass('advisor-active');
+    option.get(0)?.scrollIntoView({ block: 'nearest' });
+    this.box.attr('aria-activedescendant', option.attr('id') ?? '');
+  }
+}

@@ -1,0 +1,160 @@
+import type { TypedField } from '../runtime/spec';
+import { ask, wordsOf } from './ask';
+import { button, iconButton, placeBeside } from './dom';
+import { Options } from './options';
+import { type Choice, foundIn, idsIn, type Lookup, toggled } from './records';
+import type { Form, Say } from './red';
+import { isVariable } from './values';
+
+const pause = 250;
+
+interface Words {
+  readonly choose: string;
+  readonly filter: string;
+  readonly note: string;
+}
+
+const wordsFor: Readonly<Record<Lookup, (say: Say) => Words>> = {
+  contacts: (say) => ({
+    choose: say('picker.contacts.choose'),
+    filter: say('picker.contacts.filter'),
+    note: say('picker.manual'),
+  }),
+  groups: (say) => ({
+    choose: say('picker.groups.choose'),
+    filter: say('picker.groups.filter'),
+    note: say('picker.manual'),
+  }),
+  content: (say) => ({
+    choose: say('picker.content.choose'),
+    filter: say('picker.content.filter'),
+    note: say('picker.content.note'),
+  }),
+};
+
+/** A list to choose a field's value from, fed by the environment; the field itself can always be filled in by hand. */
+export const addPicker = (form: Form, field: TypedField, what: Lookup): void => {
+  const { say } = form;
+  const words = wordsFor[what](say);
+  const row = form.row(field.name);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  /** Only the latest question's answer counts. */
+  let question = 0;
+  let page = 0;
+
+  const filter = $('<input>', { type: 'text', placeholder: words.filter, autocomplete: 'off' });
+  const note = $('<p>', { role: 'status' });
+  const textOf = (): string => String(filter.val() ?? '').trim();
+
+  const use = ({ value, title }: Choice): void => {
+    if (what === 'content') {
+      form.set(field.name, value.slice(0, field.longest), 'str');
+      close();
+    } else if (field.several) {
+      const { [field.name]: saved, [`${field.name}Type`]: type } = form.values();
+      const ids = toggled(idsIn(saved, type), Number(value));
+      form.set(field.name, JSON.stringify(ids), 'json');
+      options.mark(ids.map(String));
+    } else {
+      form.set(field.name, value, 'num');
+      chosen.text(title);
+      close();
+    }
+  };
+
+  /** What stands in the box is good as it is: a search, or an id. */
+  const useTyped = (): void => {
+    if (what === 'content' || /^\d+$/.test(textOf())) use({ value: textOf(), title: '', detail: '' });
+  };
+
+  const options = new Options(filter, {
+    label: words.choose,
+    more: say('picker.more'),
+    several: field.several === true,
+    chosen: use,
+    typed: useTyped,
+    further: () => void fetch(page + 1),
+  });
+
+  const addressOf = (wanted: number): string | undefined => {
+    const { environment, advisor, advisorType } = form.values();
+    if (typeof environment !== 'string' || environment === '' || environment === '_ADD_') return undefined;
+    const isKnown = advisorType === 'str' && typeof advisor === 'string' && !isVariable(advisor);
+    const query = new URLSearchParams({
+      advisor: isKnown ? advisor : '',
+      filter: textOf(),
+      page: String(wanted),
+    });
+    return `${environment}/lookup/${what}?${query.toString()}`;
+  };
+
+  const fetch = async (wanted: number): Promise<void> => {
+    const mine = ++question;
+    const address = addressOf(wanted);
+    if (address === undefined) {
+      options.show([], false);
+      note.text(say('picker.noEnvironment'));
+      return;
+    }
+    note.text(say('picker.moment'));
+    try {
+      const answer = await ask(say, 'GET', address);
+      if (mine !== question) return;
+      const before = wanted === 1 ? 0 : options.count;
+      const { choices, total, hasMore } = foundIn(what, answer, before, say);
+      page = wanted;
+      options[wanted === 1 ? 'show' : 'add'](choices, hasMore);
+      if (field.several) {
+        const values = form.values();
+        options.mark(idsIn(values[field.name], values[`${field.name}Type`]).map(String));
+      }
+      if (options.count === 0) note.text(say('picker.nothing'));
+      else if (total === null) note.text(say('picker.some', { count: options.count }));
+      else note.text(say('picker.of', { count: options.count, total }));
+    } catch (fault) {
+      if (mine !== question) return;
+      if (wanted === 1) options.show([], false);
+      note.text(wordsOf(fault));
+    }
+  };
+
+  const panel = $('<div>', { class: 'advisor-picker', role: 'group', 'aria-label': words.choose });
+  const chosen = $('<span>', { class: 'advisor-hint', role: 'status' });
+  const close = (): void => {
+    clearTimeout(timer);
+    question += 1;
+    panel.hide();
+    opener.attr('aria-expanded', 'false').trigger('focus');
+  };
+  const open = (): void => {
+    const { [field.name]: value, [`${field.name}Type`]: type } = form.values();
+    filter.val(what === 'content' && type === 'str' && typeof value === 'string' ? value : '');
+    panel.show();
+    opener.attr('aria-expanded', 'true');
+    filter.trigger('focus');
+    void fetch(1);
+  };
+  const opener = iconButton('search', words.choose, () => {
+    if (panel.is(':visible')) close();
+    else open();
+  }).attr('aria-expanded', 'false');
+
+  filter.attr('aria-label', words.filter);
+  filter.on('input', () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => void fetch(1), pause);
+  });
+  panel.on('keydown', (event) => {
+    if (event.key !== 'Escape') return;
+    // The dialog would take it as its own.
+    event.preventDefault();
+    event.stopPropagation();
+    close();
+  });
+  const line = $('<div>', { class: 'advisor-line' }).append(filter);
+  if (what === 'content') line.append(button('check', say('picker.content.use'), useTyped));
+  panel.append(line, options.element, note, $('<p>', { class: 'advisor-hint', text: words.note })).hide();
+  placeBeside(row, opener);
+  row.append(chosen, panel);
+  form.input(field.name).on('change', () => chosen.text(''));
+};

@@ -1,0 +1,80 @@
+import type { TypedField } from '../runtime/spec';
+import type { Say, Values } from './values';
+
+export type Lookup = NonNullable<TypedField['lookup']>;
+
+/** Something that can be chosen. */
+export interface Choice {
+  /** What is written into the field. */
+  readonly value: string;
+  readonly title: string;
+  readonly detail: string;
+}
+
+export interface Found {
+  readonly choices: readonly Choice[];
+  readonly total: number | null;
+  readonly hasMore: boolean;
+}
+
+/** Anything may be missing or null in what the service tells. */
+const text = (value: unknown): string =>
+  typeof value === 'string' || typeof value === 'number' ? String(value).trim() : '';
+
+const firstOf = (...values: unknown[]): string => values.map(text).find((value) => value !== '') ?? '';
+
+const joined = (...parts: string[]): string => parts.filter((part) => part !== '').join(' · ');
+
+const choiceOf: Readonly<Record<Lookup, (record: Values, say: Say) => Choice>> = {
+  contacts: (contact, say) => {
+    const value = text(contact['contactId']);
+    const name = `${text(contact['firstName'])} ${text(contact['lastName'])}`;
+    const title = firstOf(contact['fullName'], name, contact['email'], contact['identifier'], value);
+    return { value, title, detail: joined(text(contact['email']), say('picker.id', { id: value })) };
+  },
+  groups: (group, say) => {
+    const value = text(group['groupId']);
+    const count = text(group['contactCount']);
+    const members = count === '' ? '' : say('picker.members', { members: count });
+    return {
+      value,
+      title: firstOf(group['name'], value),
+      detail: joined(members, say('picker.id', { id: value })),
+    };
+  },
+  content: (item) => {
+    const title = firstOf(item['title'], item['url']);
+    return { value: title, title, detail: text(item['url']) };
+  },
+};
+
+interface Page {
+  readonly data: readonly Values[];
+  readonly pageInfo?: { readonly pageSize?: unknown; readonly totalRecord?: unknown };
+}
+
+/** A page of the lookup route, as something to choose from. `before` is how many the earlier pages had. */
+export const foundIn = (what: Lookup, page: unknown, before: number, say: Say): Found => {
+  const { data, pageInfo } = page as Page;
+  const size = typeof pageInfo?.pageSize === 'number' ? pageInfo.pageSize : Infinity;
+  const total = typeof pageInfo?.totalRecord === 'number' ? pageInfo.totalRecord : null;
+  return {
+    choices: data.map((record) => choiceOf[what](record, say)).filter(({ value }) => value !== ''),
+    total,
+    hasMore: data.length > 0 && (total === null ? data.length >= size : before + data.length < total),
+  };
+};
+
+/** The ids that a list field holds now. */
+export const idsIn = (value: unknown, type: unknown): number[] => {
+  if (type !== 'json' && type !== 'num') return [];
+  try {
+    const parsed: unknown = JSON.parse(text(value));
+    return [parsed].flat().filter((id): id is number => Number.isInteger(id));
+  } catch {
+    return [];
+  }
+};
+
+export const toggled = (ids: readonly number[], id: number): number[] =>
+  ids.includes(id) ? ids.filter((other) => other !== id) : [...ids, id];

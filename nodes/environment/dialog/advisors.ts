@@ -1,0 +1,123 @@
+import { ask, wordsOf } from '../../../lib/editor/ask';
+import { button } from '../../../lib/editor/dom';
+import type { Form } from '../../../lib/editor/red';
+import { type Card, cardOf } from './card';
+import { type Advisor, notYet } from './facts';
+
+const pollEvery = 2500;
+const defaultAdvisor = 'default';
+
+/**
+ * The advisors of an environment. The list is read again and again while it is shown: a window that was closed tells
+ * nothing, and an advisor may authorize elsewhere.
+ */
+export const addAdvisors = (form: Form): { close(): void } => {
+  const { say, node } = form;
+  const cards = new Map<string, Card>();
+  const added = new Set<string>();
+  const list = $('<div>');
+  const intro = $('<p>');
+  const trouble = $('<p>', { class: 'advisor-warning', role: 'status' });
+  let records: readonly Advisor[] = [];
+  let isShown = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  const isByCode = (): boolean => form.values()['grant'] !== 'client_credentials';
+  const field = form.spec.fields.find(({ name }) => name === 'scopes');
+  const knownScopes = field?.kind === 'ticks' ? field.options : [];
+
+  const paint = (): void => {
+    const byCode = isByCode();
+    const listed = byCode ? records : records.filter(({ advisor }) => advisor === defaultAdvisor);
+    const keys = [...new Set([...listed.map(({ advisor }) => advisor), ...(byCode ? added : [])])];
+    if (keys.length === 0) keys.push(defaultAdvisor);
+    for (const [key, card] of cards) {
+      if (keys.includes(key)) continue;
+      card.element.remove();
+      cards.delete(key);
+    }
+    for (const key of keys) {
+      const card = cards.get(key) ?? cardOf(key, { form, knownScopes, isByCode, reload: () => void load() });
+      if (!cards.has(key)) list.append(card.element);
+      cards.set(key, card);
+      card.update(listed.find(({ advisor }) => advisor === key) ?? notYet(key));
+    }
+    intro.text(byCode ? say('advisors.intro') : say('advisors.nobody'));
+    adding.toggle(byCode);
+  };
+
+  const load = async (): Promise<void> => {
+    clearTimeout(timer);
+    try {
+      records = (await ask(say, 'GET', `${node.id}/advisors`)) as Advisor[];
+      trouble.text('');
+    } catch (fault) {
+      trouble.text(wordsOf(fault));
+    }
+    if (!isShown) return;
+    paint();
+    // Another reading may have ended meanwhile.
+    clearTimeout(timer);
+    timer = setTimeout(() => void load(), pollEvery);
+  };
+
+  const input = $('<input>', {
+    type: 'text',
+    'aria-label': say('advisors.another'),
+    placeholder: say('advisors.key'),
+    maxlength: 200,
+    autocomplete: 'off',
+  });
+  const add = (): void => {
+    const key = String(input.val() ?? '').trim();
+    if (key === '') {
+      input.trigger('focus');
+      return;
+    }
+    added.add(key);
+    // Otherwise the one that is shown when there is none would go.
+    if (records.length === 0) added.add(defaultAdvisor);
+    input.val('');
+    paint();
+    cards.get(key)?.focus();
+  };
+  input.on('keydown', (event) => {
+    if (event.key !== 'Enter') return;
+    event.preventDefault();
+    add();
+  });
+  const adding = $('<div>', { class: 'advisor-line' }).append(
+    input,
+    button('plus', say('advisors.add'), add),
+  );
+
+  const section = $('<div>', {
+    class: 'advisor-advisors',
+    role: 'group',
+    'aria-label': say('advisors.title'),
+  });
+  section.append(
+    $('<div>', { class: 'advisor-heading', text: say('advisors.title') }),
+    intro,
+    trouble,
+    list,
+    adding,
+  );
+  form.more.append(section);
+
+  form.onChange((values) => {
+    const wanted = values['service'] !== 'simulator';
+    section.toggle(wanted);
+    if (wanted && !isShown) void load();
+    if (!wanted) clearTimeout(timer);
+    isShown = wanted;
+    if (wanted) paint();
+  });
+
+  return {
+    close() {
+      isShown = false;
+      clearTimeout(timer);
+    },
+  };
+};

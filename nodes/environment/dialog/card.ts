@@ -1,0 +1,165 @@
+import { ask, editorAddress, wordsOf } from '../../../lib/editor/ask';
+import { button, icon } from '../../../lib/editor/dom';
+import type { Form } from '../../../lib/editor/red';
+import { type Advisor, factsOf, lookOf } from './facts';
+import { entry, question, results, shownLink } from './panels';
+import { scopeWords } from './scopes';
+import { linkTo, openWindow } from './window';
+
+export interface Card {
+  readonly element: JQuery;
+  update(record: Advisor): void;
+  /** For the keyboard, when the card was just added. */
+  focus(): void;
+}
+
+interface Surroundings {
+  readonly form: Form;
+  /** Reads the list again. */
+  readonly reload: () => void;
+  readonly knownScopes: readonly string[];
+  /** Nobody authorizes when the application signs in by itself. */
+  readonly isByCode: () => boolean;
+}
+
+/** One advisor: what is known, and what can be done. It is changed in place, so that nobody loses the focus. */
+export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }: Surroundings): Card => {
+  const { say, node } = form;
+  const path = (rest: string): string => `${node.id}/${rest}`;
+  const own = path(`advisors/${encodeURIComponent(advisor)}`);
+  const state = $('<span>');
+  const facts = $('<ul>', { class: 'advisor-facts' });
+  const panel = $('<div>', { class: 'advisor-panel', role: 'status' });
+  let shown = '';
+  let isAwaited = false;
+
+  const show = (...content: (JQuery | string)[]): void => {
+    isAwaited = false;
+    panel
+      .empty()
+      .append(...content.map((part) => (typeof part === 'string' ? $('<p>', { text: part }) : part)));
+  };
+  const fail = (fault: unknown): void => {
+    show($('<p>', { class: 'advisor-warning', text: wordsOf(fault) }));
+  };
+  /** One thing at a time: what was said before is over when the next begins. */
+  const begin = (work: () => Promise<void>): void => {
+    show(say('advisors.moment'));
+    work().catch(fail);
+  };
+
+  const authorize = button('key', say('advisors.authorize'), () => {
+    begin(async () => {
+      const body = { advisor, form: form.values() };
+      const sent = await openWindow({ say, path: path('authorize'), body });
+      if (sent.state === 'failed') throw new Error(sent.message);
+      show(
+        sent.state === 'opened' ? say('advisors.finish') : say('window.blocked'),
+        $('<p>').append(linkTo(sent.url, say('advisors.openPage'))),
+      );
+      isAwaited = true;
+    });
+  });
+
+  const link = button('link', say('advisors.link'), () => {
+    begin(async () => {
+      const { url } = (await ask(say, 'POST', path('link'), { advisor })) as { url: string };
+      show(...shownLink(editorAddress(url), say));
+    });
+  });
+
+  const paste = button('paste', say('advisors.paste'), () => {
+    const form = entry(say, (address) => {
+      begin(async () => {
+        await ask(say, 'POST', path('complete'), { address });
+        show(say('advisors.completed'));
+        reload();
+      });
+    });
+    show(form.element);
+    form.focus();
+  });
+
+  const test = button('stethoscope', say('advisors.test'), () => {
+    begin(async () => {
+      const body = { advisor, form: form.values() };
+      show(results(await ask(say, 'POST', path('test'), body), say));
+      reload();
+    });
+  });
+
+  const disconnect = button('chain-broken', say('advisors.disconnect'), () => {
+    const asked = question(say('advisors.disconnectQuestion', { advisor }), [
+      [say('advisors.disconnect'), remove],
+      [
+        say('advisors.keep'),
+        () => {
+          show();
+          disconnect.trigger('focus');
+        },
+      ],
+    ]);
+    show(asked.element);
+    asked.focus();
+  });
+  const remove = (): void => {
+    begin(async () => {
+      await ask(say, 'DELETE', own);
+      show(say('advisors.disconnected'));
+      authorize.trigger('focus');
+      reload();
+    });
+  };
+
+  const confirm = button('check', say('advisors.confirm'), () => {
+    begin(async () => {
+      await ask(say, 'POST', `${own}/confirm`);
+      show(say('advisors.confirmed'));
+      reload();
+    });
+  });
+
+  const actions = $('<div>', { class: 'advisor-actions' });
+  const header = $('<div>', { class: 'advisor-card-header' }).append($('<strong>', { text: advisor }), state);
+  const element = $('<div>', { class: 'advisor-card', role: 'group', 'aria-label': advisor }).append(
+    header,
+    facts,
+    actions.append(confirm, authorize, test, link, paste, disconnect),
+    panel,
+  );
+
+  const paint = (record: Advisor): void => {
+    const look = lookOf(record, isByCode(), say);
+    const name = (scope: string): string => scopeWords(scope, knownScopes, say);
+    state
+      .attr('class', `advisor-state advisor-${look.kind}`)
+      .empty()
+      .append(icon(look.icon), $('<span>', { text: look.text }));
+    facts
+      .empty()
+      .append(
+        ...factsOf(record, say, name, new Date()).map(({ text, isWarning }) =>
+          $('<li>', { class: isWarning ? 'advisor-warning' : '', text }),
+        ),
+      );
+    authorize
+      .find('span')
+      .text(record.state === 'none' ? say('advisors.authorize') : say('advisors.authorizeAgain'));
+    confirm.toggle(record.state === 'confirm');
+    disconnect.toggle(isByCode() && record.state !== 'none');
+    for (const each of [authorize, link, paste]) each.toggle(isByCode());
+  };
+
+  return {
+    element,
+    update(record) {
+      const now = JSON.stringify([record, isByCode()]);
+      if (now === shown) return;
+      // What the window was opened for has come about.
+      if (isAwaited && shown !== '') show(say('advisors.completed'));
+      shown = now;
+      paint(record);
+    },
+    focus: () => authorize.trigger('focus'),
+  };
+};

@@ -1,0 +1,84 @@
+import type { Say } from '../../../lib/editor/values';
+import { momentOf } from '../../../lib/editor/words';
+
+/** An advisor as the server lists it. */
+export interface Advisor {
+  readonly advisor: string;
+  readonly state: 'authorized' | 'authorize_again' | 'confirm' | 'none';
+  readonly identity: string | null;
+  /** Who has signed in and is not the one before; only with `confirm`. */
+  readonly awaiting?: string | null;
+  readonly scopes: readonly string[];
+  readonly missingScopes: readonly string[];
+  readonly expiresAt: number | null;
+  readonly refreshedAt: number | null;
+}
+
+export const notYet = (advisor: string): Advisor => ({
+  advisor,
+  state: 'none',
+  identity: null,
+  scopes: [],
+  missingScopes: [],
+  expiresAt: null,
+  refreshedAt: null,
+});
+
+export interface Fact {
+  readonly text: string;
+  readonly isWarning?: boolean;
+}
+
+export interface Look {
+  readonly icon: string;
+  readonly kind: 'good' | 'bad' | 'open';
+  readonly text: string;
+}
+
+export const lookOf = ({ state }: Advisor, isByCode: boolean, say: Say): Look => {
+  if (!isByCode) return { icon: 'cog', kind: 'open', text: say('state.byItself') };
+  switch (state) {
+    case 'authorized':
+      return { icon: 'check-circle', kind: 'good', text: say('state.authorized') };
+    case 'authorize_again':
+      return { icon: 'times-circle', kind: 'bad', text: say('state.authorizeAgain') };
+    case 'confirm':
+      return { icon: 'question-circle', kind: 'bad', text: say('state.confirm') };
+    case 'none':
+      return { icon: 'circle-o', kind: 'open', text: say('state.none') };
+  }
+};
+
+const accessFact = ({ expiresAt, scopes }: Advisor, say: Say, now: Date): Fact[] => {
+  if (expiresAt === null) return [];
+  const time = momentOf(new Date(expiresAt), now);
+  if (scopes.includes('offline_access')) return [{ text: say('fact.renewed', { time }) }];
+  return expiresAt > now.getTime()
+    ? [{ text: say('fact.until', { time }) }]
+    : [{ text: say('fact.ended', { time }), isWarning: true }];
+};
+
+/** What is worth knowing about an advisor, line by line. `name` puts a scope into words. */
+export const factsOf = (record: Advisor, say: Say, name: (scope: string) => string, now: Date): Fact[] => {
+  const { state, identity, awaiting, scopes, missingScopes, refreshedAt } = record;
+  const somebody = say('fact.somebody');
+  const granted = scopes.filter((scope) => scope !== 'openid').map(name);
+  const missing = missingScopes.join(', ');
+  const refreshed = refreshedAt === null ? '' : momentOf(new Date(refreshedAt), now);
+  return [
+    ...(state === 'confirm'
+      ? [
+          {
+            text: say('fact.confirm', { before: identity ?? somebody, after: awaiting ?? somebody }),
+            isWarning: true,
+          },
+        ]
+      : []),
+    ...(state === 'authorize_again' ? [{ text: say('fact.authorizeAgain'), isWarning: true }] : []),
+    ...(identity !== null && state !== 'confirm' ? [{ text: say('fact.identity', { identity }) }] : []),
+    ...(missing === '' ? [] : [{ text: say('fact.missing', { missing }), isWarning: true }]),
+    ...(granted.length > 0 ? [{ text: say('fact.granted', { granted: granted.join('; ') }) }] : []),
+    ...(state === 'authorize_again' ? [] : accessFact(record, say, now)),
+    ...(refreshed === '' ? [] : [{ text: say('fact.refreshed', { time: refreshed }) }]),
+  ];
+};

@@ -1,0 +1,92 @@
+import { button, icon } from '../../../lib/editor/dom';
+import type { Say } from '../../../lib/editor/red';
+
+/** What a card shows below its buttons, on request. */
+interface Panel {
+  readonly element: JQuery;
+  focus(): void;
+}
+
+export const question = (
+  words: string,
+  answers: readonly (readonly [words: string, act: () => void])[],
+): Panel => {
+  const buttons = answers.map(([answer, act]) =>
+    $('<button>', { type: 'button', class: 'red-ui-button red-ui-button-small', text: answer }).on(
+      'click',
+      act,
+    ),
+  );
+  return {
+    element: $('<div>').append(
+      $('<p>', { text: words }),
+      $('<div>', { class: 'advisor-actions' }).append(...buttons),
+    ),
+    focus: () => buttons.at(-1)?.trigger('focus'),
+  };
+};
+
+/** Asks for the address that a browser ended at which could not come back here. */
+export const entry = (say: Say, done: (address: string) => void): Panel => {
+  const input = $('<input>', {
+    type: 'text',
+    'aria-label': say('paste.label'),
+    placeholder: say('paste.placeholder'),
+    autocomplete: 'off',
+  });
+  const finish = (): void => {
+    done(String(input.val() ?? ''));
+  };
+  input.on('keydown', (event) => {
+    if (event.key !== 'Enter') return;
+    event.preventDefault();
+    finish();
+  });
+  return {
+    element: $('<div>').append(
+      $('<p>', { text: say('paste.text') }),
+      $('<div>', { class: 'advisor-line' }).append(input, button('check', say('paste.finish'), finish)),
+    ),
+    focus: () => input.trigger('focus'),
+  };
+};
+
+export const shownLink = (url: string, say: Say): (JQuery | string)[] => {
+  const input = $('<input>', { type: 'text', readonly: true, 'aria-label': say('link.label') }).val(url);
+  const note = $('<p>', { text: say('link.text') });
+  const copy = (): void => {
+    note.text(RED.clipboard.copyText(url) ? say('link.copied') : say('link.text'));
+  };
+  input.on('focus', () => input.trigger('select'));
+  copy();
+  return [note, $('<div>', { class: 'advisor-line' }).append(input, button('copy', say('link.copy'), copy))];
+};
+
+interface Result {
+  readonly check: string;
+  readonly ok: boolean;
+  readonly message: string;
+}
+
+const titles: Readonly<Record<string, (say: Say) => string>> = {
+  reachability: (say) => say('test.reachability'),
+  token: (say) => say('test.token'),
+  apiKey: (say) => say('test.apiKey'),
+  scopes: (say) => say('test.scopes'),
+};
+
+/** A tick or a cross for each check. */
+export const results = (found: unknown, say: Say): JQuery =>
+  $('<ul>', { class: 'advisor-results' }).append(
+    ...(found as readonly Result[]).map(({ check, ok, message }) =>
+      $('<li>', { class: ok ? 'advisor-good' : 'advisor-bad' }).append(
+        icon(ok ? 'check' : 'times')
+          .attr({ role: 'img', 'aria-label': ok ? say('test.passed') : say('test.failed') })
+          .removeAttr('aria-hidden'),
+        $('<div>').append(
+          $('<strong>', { text: titles[check]?.(say) ?? check }),
+          $('<span>', { text: message }),
+        ),
+      ),
+    ),
+  );

@@ -1,0 +1,36 @@
+import { ask, editorAddress, wordsOf } from '../../../lib/editor/ask';
+import type { Say } from '../../../lib/editor/red';
+
+interface Errand {
+  readonly say: Say;
+  /** What the new window is to show is answered by this route, as `{ url }`. */
+  readonly path: string;
+  readonly body?: object;
+}
+
+export type Sent =
+  | { readonly state: 'opened' | 'blocked'; readonly url: string }
+  | { readonly state: 'failed'; readonly message: string };
+
+/** Browsers open a window only on a click: it is opened at once, and pointed to its address when that is known. */
+export const openWindow = async ({ say, path, body }: Errand): Promise<Sent> => {
+  const opened = window.open('', '_blank', 'width=600,height=780');
+  if (opened) {
+    opened.document.body.textContent = say('window.moment');
+    // The page that is going to be shown has no business with the editor.
+    opened.opener = null;
+  }
+  try {
+    const { url } = (await ask(say, 'POST', path, body)) as { url: string };
+    const address = editorAddress(url);
+    opened?.location.replace(address);
+    return { state: opened ? 'opened' : 'blocked', url: address };
+  } catch (fault) {
+    opened?.close();
+    return { state: 'failed', message: wordsOf(fault) };
+  }
+};
+
+/** For when the browser has kept the window from opening. */
+export const linkTo = (url: string, words: string): JQuery =>
+  $('<a>', { href: url, target: '_blank', rel: 'noopener noreferrer', text: words });
