@@ -92,8 +92,7 @@ const build = async () => {
   removeStale();
   await compile();
   const specs = nodeNames().map((name) => ({ name, spec: require(out('nodes', name, 'spec.js')).spec }));
-  const unfinished = /runtime\.ts is missing|No flow in examples/;
-  const missing = [...missingParts(specs), ...missingStrings(specs)].filter((line) => !unfinished.test(line));
+  const missing = [...missingParts(specs), ...missingStrings(specs)];
   if (missing.length > 0) throw new Complaint(missing);
   rmSync(out('nodes', 'locales'), { recursive: true, force: true });
   const needs = needing(specs);
