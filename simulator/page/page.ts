@@ -1,3 +1,4 @@
+import { defaultAdvisor } from '../state/identities';
 import { showClock, simulatorNow, startClock } from './clock';
 import { firstPage, onTurn, showContacts } from './contacts';
 import { control } from './control';
@@ -87,9 +88,9 @@ const clearFilter = (): void => {
   show();
 };
 
-/** An address book belongs to one advisor: with all of them chosen, that of the first. */
+/** An address book belongs to one advisor: with all of them chosen, the one every simulator has. */
 const showAddressBook = (): void => {
-  const whose = advisor.value === everybody ? 'default' : advisor.value;
+  const whose = advisor.value === everybody ? defaultAdvisor : advisor.value;
   byId('whose', HTMLElement).textContent = `Address book of ${advisorName(whose)}`;
   showContacts(whose, filter.value).catch(complain);
 };
