@@ -14,7 +14,7 @@ const types = [
   'advisor-request-consent',
   'advisor-send-text',
 ];
-const heavy = ['axios', 'zod', 'undici', 'lmdb', 'libphonenumber-js', 'pkce-challenge'];
+const heavy = ['axios', 'zod', 'undici', 'lmdb', 'libphonenumber-js'];
 
 describe('the packed package', function () {
   this.timeout(180_000);
