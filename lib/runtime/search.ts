@@ -31,7 +31,7 @@ export const searchSettings = (tools: Tools): SearchSettings => ({
 /** A `set` that names the id of an item for the nodes after this one. */
 export const idAs =
   <K extends string>(name: K) =>
-  (item: { readonly [P in K]?: number | null | undefined }): Record<string, unknown> => {
+  (item: Readonly<Partial<Record<K, number | null>>>): Record<string, unknown> => {
     const id = wholeId(item[name]);
     return id === undefined ? {} : { [name]: id };
   };

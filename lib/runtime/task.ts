@@ -21,9 +21,9 @@ export interface Each {
   /** The message property that holds the list. */
   readonly shared: string | undefined;
   /** What an outcome carries whatever becomes of it. */
-  carries(item: unknown): Known;
+  readonly carries: (item: unknown) => Known;
   /** Gives the payload; what it learns on the way goes into `known`. */
-  work(item: unknown, index: number, known: Known): Promise<unknown>;
+  readonly work: (item: unknown, index: number, known: Known) => Promise<unknown>;
 }
 
 /** From one input message to its outcomes. */

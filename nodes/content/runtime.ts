@@ -38,7 +38,7 @@ const searching = (tools: Tools): Run => {
             signal,
           ),
         // The library may list one address under several titles.
-        idOf: ({ url, title }) => (url == null ? undefined : `${url} ${title ?? ''}`),
+        idOf: ({ url, title }) => (typeof url === 'string' ? `${url} ${title ?? ''}` : undefined),
       },
       settings,
     );

@@ -26,7 +26,7 @@ const readNames = async (caller: Caller): Promise<Names> => {
   );
   for await (const { data } of pages) {
     for (const { groupId, name } of data) {
-      if (groupId == null || name == null) continue;
+      if (typeof groupId !== 'number' || typeof name !== 'string') continue;
       const ids = names.get(name.trim()) ?? [];
       if (!ids.includes(groupId)) names.set(name.trim(), [...ids, groupId]);
     }

@@ -1,8 +1,8 @@
 import should from 'should';
 import { Flow } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { closeAll, frozenClock } from '../service/support';
-import { errorOf, first, folders, groupNode, scripted, type Request } from './setup';
+import { closeAll } from '../service/support';
+import { errorOf, first, folders, groupNode, scripted } from './setup';
 
 /** Contacts and groups of every fresh simulator. */
 const ann = 1001;
@@ -146,134 +146,6 @@ describe('contact group node', () => {
         ]);
         await Flow.unload();
       }
-    });
-  });
-
-  describe('groups by name', () => {
-    const page = (groups: readonly (readonly [number, string])[]) => ({
-      body: { data: groups.map(([groupId, name]) => ({ groupId, name })) },
-    });
-    const serving =
-      (groups: () => readonly (readonly [number, string])[]) =>
-      ({ method, path }: Request) => {
-        if (method === 'GET' && path.endsWith('/groups')) return page(groups());
-        return { body: method === 'GET' ? { contactId: 5, groupIds: [] } : { id: 8 } };
-      };
-    const lookups = (requests: () => Request[]): number =>
-      requests().filter(({ method, path }) => method === 'GET' && path.endsWith('/groups')).length;
-
-    it('looks a name up once and remembers it for a minute', async () => {
-      const clock = frozenClock();
-      const { environment, requests } = await scripted(
-        serving(() => [[9, 'VIP']]),
-        { clock },
-      );
-      const flow = await groupNode(environment, { operation: 'addContact' });
-      await flow.ask({ contactId: 5, groupId: 'VIP' });
-      await clock.move(59_000);
-      const { msg } = first(await flow.ask({ contactId: 6, groupId: ' VIP ' }));
-      should(msg.groupId).equal(9);
-      should(lookups(requests)).equal(1);
-      await clock.move(2000);
-      await flow.ask({ contactId: 5, groupId: 'VIP' });
-      should(lookups(requests)).equal(2);
-    });
-
-    it('says that there is none, and looks again the next time', async () => {
-      let groups: [number, string][] = [];
-      const { environment } = await scripted(serving(() => groups));
-      const flow = await groupNode(environment, { operation: 'addContact' });
-      const failed = first(await flow.ask({ contactId: 5, groupId: 'VIP' }));
-      should(failed.port).equal(1);
-      should(errorOf(failed).code).equal('not_found');
-      should(errorOf(failed).message).match(/no group named "VIP"/);
-      groups = [[9, 'VIP']];
-      should(first(await flow.ask({ contactId: 5, groupId: 'VIP' })).msg.groupId).equal(9);
-    });
-
-    it('lists the groups that share a name, rather than guess', async () => {
-      const { environment } = await scripted(
-        serving(() => [
-          [9, 'VIP'],
-          [12, 'VIP'],
-          [13, 'vip'],
-        ]),
-      );
-      const flow = await groupNode(environment, { operation: 'addContact' });
-      const failed = first(await flow.ask({ contactId: 5, groupId: 'VIP' }));
-      should(errorOf(failed).code).equal('invalid_input');
-      should(errorOf(failed).message).match(/9, 12\b/);
-    });
-
-    it('finds a group that has just been created, and not one that has just been deleted', async () => {
-      const flow = await Flow.load({
-        folders,
-        environment: on.environment,
-        nodes: ['addContact', 'create', 'delete'].map((operation) => ({
-          id: `to-${operation}`,
-          type: 'advisor-group',
-          operation,
-        })),
-      });
-      flow.send({ contactId: ann, groupId: 'Clients' });
-      await flow.arrivals.next();
-      flow.send({ payload: 'Fresh' }, 'to-create');
-      const created = first(await flow.arrivals.next()).msg.groupId;
-      flow.send({ contactId: ann, groupId: 'Fresh' });
-      should(first(await flow.arrivals.next()).msg.groupId).equal(created);
-      flow.send({ groupId: created }, 'to-delete');
-      await flow.arrivals.next();
-      flow.send({ contactId: ann, groupId: 'Fresh' });
-      should(errorOf(first(await flow.arrivals.next())).code).equal('not_found');
-    });
-
-    it('notices at once that a second group of a name was created', async () => {
-      const flow = await Flow.load({
-        folders,
-        environment: on.environment,
-        nodes: ['addContact', 'create'].map((operation) => ({
-          id: `to-${operation}`,
-          type: 'advisor-group',
-          operation,
-        })),
-      });
-      await flow.ask({ contactId: dev, groupId: 'Clients' });
-      flow.send({ payload: 'Clients' }, 'to-create');
-      const created = first(await flow.arrivals.next()).msg.groupId;
-      const failed = first(await flow.ask({ contactId: ann, groupId: 'Clients' }));
-      should(errorOf(failed).message).containEql(`101, ${String(created)}`);
-    });
-
-    it('reads all pages of groups, and each advisor has groups of their own', async () => {
-      const { environment, requests } = await scripted(
-        ({ method, path, query }) => {
-          if (method !== 'GET' || !path.endsWith('/groups')) {
-            return { body: method === 'GET' ? { contactId: 5, groupIds: [] } : { id: 5 } };
-          }
-          const from = (Number(query.page) - 1) * 200;
-          const data = Array.from({ length: Math.min(200, 450 - from) }, (_, at) => ({
-            groupId: from + at,
-            name: `Group ${String(from + at)}`,
-          }));
-          return { body: { data, pageInfo: { totalRecord: 450 } } };
-        },
-        { advisors: ['maria', 'omar'] },
-      );
-      const flow = await groupNode(environment, { operation: 'addContact' });
-      should(
-        first(await flow.ask({ advisor: 'maria', contactId: 5, groupId: 'Group 449' })).msg.groupId,
-      ).equal(449);
-      should(lookups(requests)).equal(3);
-      await flow.ask({ advisor: 'omar', contactId: 5, groupId: 'Group 449' });
-      should(lookups(requests)).equal(6);
-    });
-
-    it('refuses what is neither an id nor a name', async () => {
-      const flow = await groupNode(on.environment, { operation: 'addContact' });
-      for (const groupId of [undefined, '', '  ', 1.5, {}, ['Clients']]) {
-        should(errorOf(first(await flow.ask({ contactId: ann, groupId }))).code).equal('invalid_input');
-      }
-      should(on.simulator.ledger.entries()).be.empty();
     });
   });
 

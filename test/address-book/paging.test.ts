@@ -43,7 +43,7 @@ describe('a list at work', () => {
     let underWay = 0;
     let most = 0;
     const done: number[] = [];
-    await eachOf([...'abcdefghij'], 3, async (_, index) => {
+    await eachOf(Array.from('abcdefghij'), 3, async (_, index) => {
       most = Math.max(most, ++underWay);
       await turn();
       underWay--;

@@ -56,6 +56,29 @@ const environmentType =
     RED.nodes.registerType('test-environment', construct as never);
   };
 
+type InputHandler = (msg: Message, send: unknown, done: (error?: Error) => void) => void;
+
+/** Sees each `done` itself: a Complete node hears nothing any more once the flow is closing. */
+const noting = (runtime: NodeRuntime, settled: (Error | undefined)[]): NodeRuntime => ({
+  create(RED, node, config) {
+    const listen = node.on.bind(node) as (event: string, handler: unknown) => void;
+    const on = (event: string, handler: InputHandler): void => {
+      if (event !== 'input') {
+        listen(event, handler);
+        return;
+      }
+      const noted: InputHandler = (msg, send, done) => {
+        handler(msg, send, (error) => {
+          settled.push(error);
+          done(error);
+        });
+      };
+      listen(event, noted);
+    };
+    runtime.create(RED, Object.assign(node, { on }), config);
+  },
+});
+
 /** A deployed flow of nodes under test, with something listening on every output, to errors and to completion. */
 export class Flow {
   readonly arrivals = new Arrivals<Arrived>();
@@ -64,10 +87,10 @@ export class Flow {
   readonly statuses: Shown[] = [];
   readonly warnings: string[] = [];
 
-  private constructor(
-    private deployed: readonly NodeConfig[],
-    private readonly ids: readonly string[],
-  ) {}
+  /** What `done` was called with, once for each input that was settled. */
+  readonly settled: (Error | undefined)[] = [];
+
+  private constructor(private readonly ids: readonly string[]) {}
 
   static async load(options: FlowOptions): Promise<Flow> {
     helper.init(runtimePath);
@@ -92,24 +115,16 @@ export class Flow {
       wires: [[`on-${type}`]],
     }));
     const heard = listeners.map(({ type }) => ({ id: `on-${type}`, type: 'helper', z: tab.id, wires: [] }));
-    const deployed: NodeConfig[] = [
-      tab,
-      { id: environmentId, type: 'test-environment' },
-      ...underTest,
-      ...outs,
-      ...listeners,
-      ...heard,
-    ];
+    const flow = new Flow(scope);
     await helper.load(
       [
         environmentType(environment),
         ...folders.map(({ spec, runtime }) => (RED: NodeAPI) => {
-          register(RED, spec, () => runtime);
+          register(RED, spec, () => noting(runtime, flow.settled));
         }),
       ],
-      deployed,
+      [tab, { id: environmentId, type: 'test-environment' }, ...underTest, ...outs, ...listeners, ...heard],
     );
-    const flow = new Flow(deployed, scope);
     flow.listen(underTest.map(({ id, wires }) => ({ id, ports: wires.length })));
     return flow;
   }
@@ -117,12 +132,6 @@ export class Flow {
   /** Ends the flow; for `afterEach`. */
   static async unload(): Promise<void> {
     await helper.unload();
-  }
-
-  /** Changes a node under test and deploys that node alone. */
-  async redeploy(id: string, change: Readonly<Record<string, unknown>>): Promise<void> {
-    this.deployed = this.deployed.map((node) => (node.id === id ? { ...node, ...change } : node));
-    await helper.setFlows([...this.deployed], 'nodes');
   }
 
   send(msg: Message, to: string = this.ids[0] ?? ''): void {

@@ -1,0 +1,89 @@
+import should from 'should';
+import { Flow } from '../support/flow';
+import { startSimulated, type Simulated } from '../support/simulated';
+import { closeAll, problemReply } from '../service/support';
+import { contactNode, errorOf, first, scripted } from './setup';
+
+const ann = 1001;
+
+describe('contact node, failures', () => {
+  let on: Simulated;
+
+  beforeEach(async () => {
+    on = await startSimulated();
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await on.close();
+    await closeAll();
+  });
+
+  for (const operation of ['get', 'update', 'delete']) {
+    it(`says what to do about an unknown contact (${operation})`, async () => {
+      const flow = await contactNode(on.environment, { operation });
+      const failed = first(await flow.ask({ contactId: 999999, payload: { city: 'Reno' } }));
+      should(failed.port).equal(1);
+      should(errorOf(failed)).containEql({ code: 'not_found', status: 404, attempts: 1 });
+      should(errorOf(failed).message).match(/check/);
+      should(failed.msg.payload).deepEqual({ city: 'Reno' });
+      should(failed.msg.contactId).equal(999999);
+    });
+  }
+
+  it('names the scope that is missing', async () => {
+    await on.close();
+    on = await startSimulated({}, { scopes: ['openid', 'core.contacts.read'] });
+    const flow = await contactNode(on.environment, { operation: 'create' });
+    const failed = first(await flow.ask({ payload: { firstName: 'A' } }));
+    should(errorOf(failed).code).equal('forbidden');
+    should(errorOf(failed).message).match(/core\.contacts\.write/);
+  });
+
+  it('calls a body that does not fit the contract an invalid response', async () => {
+    const { environment } = await scripted(() => ({ body: { surprise: true } }));
+    const flow = await contactNode(environment, { operation: 'get' });
+    should(errorOf(first(await flow.ask({ contactId: 5 }))).code).equal('invalid_response');
+  });
+
+  it('does not create twice when the outcome is unknown', async () => {
+    on.simulator.faults.add({ endpoint: 'createContact', kind: 'cut-after' });
+    const flow = await contactNode(on.environment, {});
+    const failed = first(await flow.ask({ payload: { firstName: 'A' } }));
+    should(errorOf(failed).code).equal('outcome_unknown');
+    should(on.received('createContact')).equal(1);
+  });
+
+  it('raises an error for Catch when nobody is wired to the failures', async () => {
+    const flow = await contactNode(on.environment, { operation: 'get' }, { unwired: [1] });
+    flow.send({ contactId: 'x' });
+    const { error } = first(await flow.errors.next());
+    should(error).containEql({ code: 'invalid_input' });
+    should((error as { cause: unknown }).cause).have.property('source');
+    should(flow.completed.all).be.empty();
+  });
+
+  it('leaves the advisor of the message alone, and acts for that one', async () => {
+    const flow = await contactNode(on.environment, { operation: 'get' });
+    const { msg } = first(await flow.ask({ contactId: ann, advisor: 'maria' }));
+    should(msg.advisor).equal('maria');
+    should(on.simulator.ledger.entries().map(({ advisor }) => advisor)).deepEqual(['maria']);
+  });
+
+  it('fails as a message when there is no environment, or an operation it does not know', async () => {
+    const flow = await contactNode(on.environment, { operation: 'explode' });
+    should(errorOf(first(await flow.ask({ payload: {} }))).message).match(/explode/);
+    await Flow.unload();
+    const bare = await contactNode(on.environment, { environment: '' });
+    should(errorOf(first(await bare.ask({ payload: {} }))).code).equal('not_configured');
+  });
+
+  it('hands a problem of the service on as it came', async () => {
+    const { environment } = await scripted(() =>
+      problemReply('invalid_request', { details: { field: 'phone' } }),
+    );
+    const flow = await contactNode(environment, {});
+    const failed = first(await flow.ask({ payload: { phone: '12' } }));
+    should(errorOf(failed)).containEql({ code: 'invalid_request', status: 400, traceId: 'trace-1' });
+    should(errorOf(failed)).containEql({ details: { field: 'phone' } });
+  });
+});
