@@ -78,12 +78,13 @@ export class Call {
     try {
       if (entered !== true) await this.#fetchToken();
       if (this.#attempts === 0 && begin !== undefined) {
-        await begin();
         if (signal?.aborted === true) throw this.#stopped();
+        await begin();
       }
       this.#attempts++;
       const release = clock.hold?.();
-      const result = await transport.send(this.#outgoing(), signal);
+      // Cutting a request that must not happen twice would only make its outcome unknown: it lands.
+      const result = await transport.send(this.#outgoing(), this.#plan.kind === 'once' ? undefined : signal);
       release?.();
       const assessment = assess(this.#plan, this.#wire.id, result, clock.now(), [this.#token, apiKey]);
       return { assessment, status: result.state === 'answered' ? result.status : 0 };

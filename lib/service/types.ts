@@ -32,6 +32,7 @@ export interface CallOptions {
   readonly lane?: string;
   /** `poll` goes only where no `normal` request waits. */
   readonly priority?: 'normal' | 'poll';
+  /** Cancels what has not begun, and what waits to be repeated; a send, ask or create under way lands first. */
   readonly signal?: AbortSignal;
   /** Called once, when the request has its turn and its token and is about to leave; it leaves after this resolves. */
   readonly begin?: () => void | Promise<void>;

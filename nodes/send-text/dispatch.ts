@@ -94,8 +94,9 @@ export class Dispatch {
         outcomeOf(data, { attempts, scheduled: delivery !== undefined, isConsentMissing }),
       );
     } catch (thrown) {
-      if (this.isClosing && !hasBegun) return;
-      await this.settle(work, text, failure(problemOf(thrown)));
+      const why = problemOf(thrown);
+      if (!this.isClosing || why.code !== 'cancelled') await this.settle(work, text, failure(why));
+      else if (hasBegun) await work.entry.outcome(text.index, { again: true });
     } finally {
       this.underWay -= 1;
       if (this.underWay === 0) this.allLanded?.();

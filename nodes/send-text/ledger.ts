@@ -13,11 +13,11 @@ export interface Order {
   readonly list?: { readonly id: string; readonly shared?: string };
 }
 
-/** An outcome on record. One that came while the node was closing has certainly not been told. */
-export interface Kept {
-  readonly outcome: Outcome;
-  readonly untold?: true;
-}
+/**
+ * An outcome on record. One that came while the node was closing has certainly not been told; a text that had begun and
+ * was certainly not carried out when the node closed is to be sent again.
+ */
+export type Kept = { readonly outcome: Outcome; readonly untold?: true } | { readonly again: true };
 
 export type Ledger = Pick<Journal<Text, Kept>, 'accept' | 'resume' | 'settle'>;
 

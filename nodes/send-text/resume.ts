@@ -11,11 +11,13 @@ const unknown = () =>
   failure(refuse('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem);
 const stale = () => failure(refuse('stale', 'stale').problem);
 
+const isOpen = (todo: Todo<Text, Kept>): boolean =>
+  todo.what === 'send' || (todo.what === 'tell' && 'again' in todo.outcome);
+
 /** A duplicate goes with its original; without one, nobody knows any more what became of it. */
 const isToSend = (todo: Todo<Text, Kept>, sending: ReadonlySet<number>): boolean => {
-  if (todo.what !== 'send') return false;
   const { duplicateOf } = todo.recipient;
-  return duplicateOf === undefined || sending.has(duplicateOf);
+  return isOpen(todo) && (duplicateOf === undefined || sending.has(duplicateOf));
 };
 
 /** Tells what a restart left to tell, and returns what it left to send. */
@@ -29,9 +31,7 @@ export const takeUp = (
   if (order.list) job.asList(count, order.list.shared, order.list.id);
   if (dropped) tools.warnOfDropped();
 
-  const originals = open.filter(
-    ({ what, recipient }) => what === 'send' && recipient.duplicateOf === undefined,
-  );
+  const originals = open.filter((todo) => isOpen(todo) && todo.recipient.duplicateOf === undefined);
   const sending = new Set(originals.map(({ index }) => index));
   const texts = open.filter((todo) => isToSend(todo, sending)).map(({ recipient }) => recipient);
   const work = workOf(job, order, entry, texts, open.length);
@@ -40,7 +40,7 @@ export const takeUp = (
 
   for (const todo of open) {
     if (isToSend(todo, sending)) continue;
-    if (todo.what === 'tell') {
+    if (todo.what === 'tell' && 'outcome' in todo.outcome) {
       const { outcome, untold } = todo.outcome;
       dispatch.tell(work, todo.recipient, untold ? outcome : { ...outcome, repeated: true });
     } else {
