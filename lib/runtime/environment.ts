@@ -33,4 +33,9 @@ export interface Environment {
   advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown';
   /** Called when an authorization, a pause or the configuration changes, so that statuses can follow. */
   onChange(listener: () => void): () => void;
+  /**
+   * Keeps the store open until it is released: a node closes beside its environment, and has yet to put on record what
+   * was under way.
+   */
+  hold(): () => void;
 }

@@ -3,7 +3,7 @@ import type { Environment } from './environment';
 import { plain, source, type Source } from './fields';
 import { Job } from './job';
 import { refuse } from './messages';
-import { createExit, type Exit } from './outcomes';
+import { createExit, problemOf, type Exit } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 import type { NodeSpec } from './spec';
 import { atNextStart } from './started';
@@ -73,6 +73,7 @@ export const flowNode = (
   const started = new Promise<void>((resolve) => {
     forgetStart = atNextStart(RED, resolve);
   });
+  const release = environment?.hold();
   const exit = createExit(RED, node, words.problem);
   const advisorSource = source(RED, node, spec, config, 'advisor');
 
@@ -124,9 +125,13 @@ export const flowNode = (
   node.on('close', (closed: () => void) => {
     status.close();
     forgetStart();
-    (handler.close?.() ?? Promise.resolve()).then(closed, (fault: unknown) => {
-      node.warn(`closing: ${String(fault)}`);
+    const end = (): void => {
+      release?.();
       closed();
+    };
+    (handler.close?.() ?? Promise.resolve()).then(end, (fault: unknown) => {
+      node.warn(problemOf(fault).message);
+      end();
     });
   });
 };

@@ -26,6 +26,7 @@ export class RunningEnvironment implements Environment {
   readonly settings: EnvironmentSettings;
   readonly #services: Services;
   readonly #listeners = new Set<() => void>();
+  readonly #held = new Set<Promise<void>>();
   readonly #endings: (() => Promise<unknown>)[] = [];
   #client: Client | Promise<Client> | undefined;
   #store: Promise<Store> | undefined;
@@ -94,9 +95,22 @@ export class RunningEnvironment implements Environment {
     };
   }
 
+  hold(): () => void {
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    this.#held.add(held);
+    return () => {
+      this.#held.delete(held);
+      release();
+    };
+  }
+
   async close(): Promise<void> {
     const client = await Promise.resolve(this.#client).catch(() => undefined);
     await client?.close();
+    await Promise.all(this.#held);
     const store = await this.#store?.catch(() => undefined);
     await store?.close();
     await Promise.all(this.#endings.map((end) => end()));

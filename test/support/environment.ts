@@ -48,6 +48,7 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
     advisorState: (advisor) =>
       choices.service === 'simulator' || advisors.includes(advisor) ? 'authorized' : 'unknown',
     onChange: () => () => undefined,
+    hold: () => () => undefined,
     close: async () => client?.close(),
   };
 };
