@@ -125,6 +125,12 @@ const showFailure = ({ status, words }: Tools, code: string, at: number): void =
 /** The handler of an address-book node. */
 export const taskHandler = (tools: Tools, run: Run): Handler => {
   const underWay = new Map<Task, Promise<void>>();
+  let isClosed = false;
+
+  const halt = (task: Task): void => {
+    task.closing = isClosed;
+    task.stop();
+  };
 
   const settle = async (task: Task): Promise<void> => {
     try {
@@ -140,12 +146,13 @@ export const taskHandler = (tools: Tools, run: Run): Handler => {
   return {
     control(msg) {
       if (!isOrder(msg, 'reset')) return false;
-      for (const task of underWay.keys()) task.stop();
+      for (const task of underWay.keys()) halt(task);
       return true;
     },
     async input(msg, job) {
       try {
         const task = new Task(tools, msg, job, await callerFor(tools, msg));
+        if (isClosed) halt(task);
         const settled = settle(task);
         underWay.set(task, settled);
         await settled;
@@ -155,10 +162,8 @@ export const taskHandler = (tools: Tools, run: Run): Handler => {
       }
     },
     async close() {
-      for (const task of underWay.keys()) {
-        task.closing = true;
-        task.stop();
-      }
+      isClosed = true;
+      for (const task of underWay.keys()) halt(task);
       const giveUp = systemClock.after(closeLimit, () => {
         for (const task of underWay.keys()) task.giveUp();
       });
