@@ -67,7 +67,7 @@ export const credentials = (): Record<string, string> => ({
 /** A plain HTTP request; a header given as null is left out. */
 export const call = async (method: string, path: string, options: CallOptions = {}): Promise<Answer> => {
   const payload = options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
-  const all = {
+  const all: Record<string, string | null> = {
     ...credentials(),
     ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
     ...options.headers,
