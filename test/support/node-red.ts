@@ -12,6 +12,22 @@ export interface Answer {
   readonly json: unknown;
 }
 
+export const adminPassword = 'only for tests';
+const hash = '$2b$04$YH3b1tvPWmof8BFH6xrurO/GdwS9SJbzRjUdPgyNKi0E.A1TAmxNi';
+
+/** As the setting `adminAuth`: `admin` may do all, `reader` only read, both with the password above. */
+export const adminAuth = {
+  type: 'credentials',
+  users: [
+    { username: 'admin', password: hash, permissions: '*' },
+    { username: 'reader', password: hash, permissions: 'read' },
+  ],
+};
+
+/** What has wires but no place on the canvas, Node-RED takes for a config node: give it one. */
+const placed = (flows: readonly FlowNode[]): readonly FlowNode[] =>
+  flows.map((node) => ('wires' in node && !('x' in node) ? { ...node, x: 100, y: 100 } : node));
+
 /** A real Node-RED in its own process, with the packed package installed, and its admin API. */
 export class RealRed extends RedProcess {
   /** The login, once there is one. */
@@ -19,7 +35,7 @@ export class RealRed extends RedProcess {
 
   static async start(options: RedOptions): Promise<RealRed> {
     const red = new RealRed(options, options.userDir ?? freshUserDir(), await freePort());
-    if (options.flows) writeFileSync(join(red.userDir, 'flows.json'), JSON.stringify(options.flows));
+    if (options.flows) writeFileSync(join(red.userDir, 'flows.json'), JSON.stringify(placed(options.flows)));
     red.writeSettings();
     await red.run();
     return red;
@@ -55,11 +71,11 @@ export class RealRed extends RedProcess {
   }
 
   /** With adminAuth: later requests carry the login. */
-  async login(username: string, password: string): Promise<void> {
+  async login(username = 'admin', password = adminPassword): Promise<void> {
     const answer = await this.request('POST', 'auth/token', {
       client_id: 'node-red-admin',
       grant_type: 'password',
-      scope: '*',
+      scope: '',
       username,
       password,
     });
@@ -74,7 +90,7 @@ export class RealRed extends RedProcess {
   /** Credentials travel as `credentials` on a node. Resolves when the flows run. */
   async deploy(flows: readonly FlowNode[], type: DeployType = 'full'): Promise<void> {
     const from = this.lines.length;
-    const answer = await this.request('POST', 'flows', type === 'reload' ? undefined : flows, {
+    const answer = await this.request('POST', 'flows', type === 'reload' ? undefined : placed(flows), {
       'Node-RED-Deployment-Type': type,
     });
     if (answer.status >= 300)
