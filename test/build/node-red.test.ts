@@ -1,4 +1,4 @@
-import 'should';
+import should from 'should';
 import { adminAuth, type FlowNode, type RealRed, startRed } from '../support/node-red';
 
 const flows: FlowNode[] = [
@@ -28,7 +28,7 @@ for (const version of [4, 5] as const) {
     it('passes messages in and out of a flow', async () => {
       await red.send('in', { payload: 1, topic: 'one' });
       const [msg] = await red.messages('out');
-      (msg ?? {}).should.containEql({ payload: 1, topic: 'one', seen: true });
+      should(msg).containEql({ payload: 1, topic: 'one', seen: true });
     });
 
     it('guards its admin API, under its path, until somebody has logged in', async () => {

@@ -9,6 +9,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
@@ -68,10 +69,22 @@ const digest = (parts: readonly (string | Buffer)[]): string => {
   return hash.digest('hex').slice(0, 16);
 };
 
+const aDay = 24 * 60 * 60 * 1000;
+
+/** Every change to the package leaves another copy here: yesterday's are of no use. */
+const forget = (): void => {
+  for (const name of readdirSync(cache)) {
+    const path = join(cache, name);
+    const old = Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity) > aDay;
+    if (old) rmSync(path, { recursive: true, force: true });
+  }
+};
+
 /** Makes `path` by filling a folder beside it and renaming it, so that nobody ever sees half of it. */
 const once = (path: string, fill: (folder: string) => void): string => {
   if (existsSync(path)) return path;
   mkdirSync(cache, { recursive: true });
+  forget();
   const folder = mkdtempSync(join(cache, 'making-'));
   fill(folder);
   try {
