@@ -182,10 +182,9 @@ export class Waits {
     });
     await this.table.write(writes);
     const begun = this.timeline.now();
-    ids.forEach((id, index) => {
-      const { advisor, subject } = waits[index] as NewWait;
+    waits.forEach(({ advisor, subject }, index) => {
       owner.telling.expect(messageId, count);
-      const wait = { id, owner, start: begun, pace: this.shared(pace) };
+      const wait = { id: records.waitId(messageId, index), owner, start: begun, pace: this.shared(pace) };
       this.putIn(owner, records.targetKey(advisor, subject), wait, true);
     });
     return ids;
@@ -193,21 +192,22 @@ export class Waits {
 
   private async load(owner: Owner): Promise<void> {
     const ended = await owner.telling.ended();
-    const again: string[] = [];
+    const again: [id: string, outcome: WaitOutcome][] = [];
     for await (const [key, stored] of this.table.entries(`${owner.node}/w/`)) {
       if (owner.isClosed) return;
       const id = records.idIn(key);
       if (owner.begun?.has(id)) continue;
       const { advisor, subject, start, count, pace = recommended } = stored as WaitRecord;
       owner.telling.expect(records.messageIdOf(id), count);
-      if (ended.has(id)) again.push(id);
+      const outcome = ended.get(id);
+      if (outcome) again.push([id, outcome]);
       else {
         const wait = { id, owner, start: this.timeline.placed(start), pace: this.shared(pace) };
         this.putIn(owner, records.targetKey(advisor, subject), wait, false);
       }
     }
     owner.begun = undefined;
-    for (const id of again) await owner.telling.tellOne(id, ended.get(id) as WaitOutcome);
+    for (const [id, outcome] of again) await owner.telling.tellOne(id, outcome);
   }
 
   private shared(pace: Pace): Pace {

@@ -198,9 +198,9 @@ export class PeopleHandler implements Handler {
     person: Person,
     signal: AbortSignal,
   ): Promise<void> {
-    let hasBegun = false;
+    const request = { hasBegun: false };
     const begin = (): Promise<void> => {
-      hasBegun = true;
+      request.hasBegun = true;
       return work.entry.begin(person.index);
     };
     let outcome: Outcome;
@@ -221,7 +221,7 @@ export class PeopleHandler implements Handler {
     } catch (thrown) {
       const why = problemOf(thrown);
       // What a close keeps from beginning stays on record for the next node of this id.
-      if (why.code === 'cancelled' && this.isClosing && !hasBegun) return;
+      if (why.code === 'cancelled' && this.isClosing && !request.hasBegun) return;
       outcome = why.code === 'cancelled' ? this.options.cancelled() : failure(why);
     }
     await this.settle(work, person, dressed(outcome, work.order, person));

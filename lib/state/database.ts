@@ -110,7 +110,8 @@ export class EmbeddedDatabase {
   }
 
   private commit(tasks: Iterable<() => void>): void {
-    this.root.transactionSync(() => {
+    const transact: (work: () => void, flags: number) => void = this.root.transactionSync.bind(this.root);
+    transact(() => {
       for (const task of tasks) task();
     }, synchronous);
     if (this.flushTimer || this.closed) return;

@@ -37,11 +37,11 @@ export const liveJournal = <R, O>(): Pick<Journal<R, O>, 'accept' | 'resume' | '
         },
         told(index) {
           live.told.add(index);
-          if (live.told.size === job.recipients.length) jobs.delete(live as LiveJob<unknown, unknown>);
+          if (live.told.size === job.recipients.length) jobs.delete(live);
         },
       },
     };
-    jobs.add(live as LiveJob<unknown, unknown>);
+    jobs.add(live);
     return live.entry;
   },
 

@@ -13,6 +13,9 @@ const keptWhole = (value: object): boolean =>
   value instanceof ArrayBuffer ||
   (ArrayBuffer.isView(value) && !(value.buffer instanceof SharedArrayBuffer));
 
+const isLive = (value: unknown): boolean =>
+  value instanceof EventEmitter || value instanceof Promise || value instanceof WeakMap;
+
 export interface Storable {
   readonly copy: Record<string, unknown>;
   /** Something could not be kept: a function, a connection, a part that contains itself. */
@@ -23,13 +26,15 @@ export interface Storable {
 export const storable = (message: Readonly<Record<string, unknown>>): Storable => {
   let dropped = false;
   const path: object[] = [];
-  const nothing = (): undefined => {
+  const drop = (): void => {
     dropped = true;
-    return undefined;
   };
 
   const inside = <T>(value: object, work: () => T): T | undefined => {
-    if (path.length >= deepest || path.includes(value)) return nothing();
+    if (path.length >= deepest || path.includes(value)) {
+      drop();
+      return undefined;
+    }
     path.push(value);
     try {
       return work();
@@ -39,10 +44,11 @@ export const storable = (message: Readonly<Record<string, unknown>>): Storable =
   };
 
   const copyOf = (value: unknown): unknown => {
-    if (typeof value === 'function' || typeof value === 'symbol') return nothing();
+    if (typeof value === 'function' || typeof value === 'symbol' || isLive(value)) {
+      drop();
+      return undefined;
+    }
     if (typeof value !== 'object' || value === null || keptWhole(value)) return value;
-    if (value instanceof EventEmitter || value instanceof Promise || value instanceof WeakMap)
-      return nothing();
     return inside(value, () => {
       if (Array.isArray(value)) return value.map((item) => copyOf(item) ?? null);
       if (value instanceof Map) return new Map([...value].map(([key, item]) => [copyOf(key), copyOf(item)]));

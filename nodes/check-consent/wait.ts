@@ -122,6 +122,11 @@ export class WaitHandler implements Handler {
     this.showWaiting();
   }
 
+  /** Asked anew after each pause: a deploy may have come meanwhile. */
+  private hasClosed(): boolean {
+    return this.isClosed;
+  }
+
   private async open(): Promise<void> {
     const { tools } = this;
     try {
@@ -130,14 +135,14 @@ export class WaitHandler implements Handler {
       const consent = await consentOf(environment, (text) => {
         tools.node.warn(text);
       });
-      if (this.isClosed) return;
+      if (this.hasClosed()) return;
       if (!consent.isDurable) tools.markUnsaved();
       this.consent = consent;
       // Its waits may end at once, so whoever they are sent to must be there.
       await new Promise<void>((resolve) => {
         tools.whenStarted(resolve);
       });
-      if (this.isClosed) return;
+      if (this.hasClosed()) return;
       this.waits = consent.waits.attach(tools.node.id, (settled) => {
         this.settled(settled);
       });

@@ -1,0 +1,142 @@
+import fc from 'fast-check';
+import should from 'should';
+import { paceOf } from '../../lib/consent/schedule';
+import type { NodeWaits } from '../../lib/consent/waits';
+import { ann, bob, forPhone, seconds, World } from './fixtures';
+
+/** Short, so that a run goes through everything: quick for 20 s, slow until 100 s. */
+const pace = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 100 });
+const phones = [ann, bob];
+const nodes = ['one', 'two'];
+
+type Step =
+  | { readonly do: 'add'; readonly phone: number; readonly node: number }
+  | { readonly do: 'pass'; readonly time: number }
+  | { readonly do: 'accept'; readonly phone: number }
+  | { readonly do: 'reset'; readonly phone: number; readonly node: number }
+  | { readonly do: 'restart' }
+  | { readonly do: 'away'; readonly node: number }
+  | { readonly do: 'outage'; readonly time: number };
+
+const pick = fc.nat({ max: 1 });
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('add' as const), phone: pick, node: pick }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constant('pass' as const), time: fc.integer({ min: 1, max: 40 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('accept' as const), phone: pick }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('reset' as const), phone: pick, node: pick }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('away' as const), node: pick }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('outage' as const), time: fc.integer({ min: 1, max: 30 }) }),
+  },
+);
+
+interface Expected {
+  readonly n: number;
+  readonly phone: string;
+  readonly node: string;
+  readonly start: number;
+}
+
+describe('waits against a naive model', () => {
+  it('each ends once, for a reason that holds, in order, and nothing is polled that does not wait', async function () {
+    this.timeout(120_000);
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+        const world = new World();
+        const accepted = new Set<string>();
+        let isOut = false;
+        world.lookups.answer = (of) => {
+          if (isOut) throw new Error('no network');
+          return accepted.has(of) ? 'accepted' : 'pending';
+        };
+        const attached = new Map<string, NodeWaits>();
+        const attachAll = async (): Promise<void> => {
+          for (const node of nodes) if (!attached.has(node)) attached.set(node, world.attach(node));
+          for (const each of attached.values()) await each.ready;
+        };
+        await attachAll();
+        const all: Expected[] = [];
+        const cancelled = new Set<number>();
+        const acceptedAt = new Map<string, number>();
+        const ended = (): Set<unknown> => new Set(world.told.map(({ settled }) => settled.message.n));
+        const pass = async (time: number): Promise<void> => {
+          const waiting = new Set(all.filter(({ n }) => !ended().has(n)).map(({ phone }) => phone));
+          const before = world.lookups.polls.length;
+          await world.clock.move(seconds(time));
+          for (const { of } of world.lookups.polls.slice(before)) should(waiting.has(of)).be.true();
+        };
+
+        for (const each of steps) {
+          if (each.do === 'add') {
+            const phone = phones[each.phone] ?? ann;
+            const node = nodes[each.node] ?? 'one';
+            const n = all.push({ n: all.length, phone, node, start: world.elapsed }) - 1;
+            await attached.get(node)?.add({ n }, [forPhone(phone)], pace);
+          } else if (each.do === 'pass') await pass(each.time);
+          else if (each.do === 'accept') {
+            const phone = phones[each.phone] ?? ann;
+            accepted.add(phone);
+            if (!acceptedAt.has(phone)) acceptedAt.set(phone, world.elapsed);
+          } else if (each.do === 'reset') {
+            const phone = phones[each.phone] ?? ann;
+            const node = nodes[each.node] ?? 'one';
+            const gone = ended();
+            for (const one of all) {
+              if (one.phone === phone && one.node === node && !gone.has(one.n)) cancelled.add(one.n);
+            }
+            attached.get(node)?.reset(phone);
+            await world.waits.told();
+          } else if (each.do === 'restart') {
+            world.restart();
+            attached.clear();
+            await attachAll();
+          } else if (each.do === 'away') {
+            const node = nodes[each.node] ?? 'one';
+            attached.get(node)?.detach();
+            attached.delete(node);
+            await pass(3);
+            await attachAll();
+          } else {
+            isOut = true;
+            await pass(each.time);
+            isOut = false;
+          }
+        }
+        await pass(200);
+
+        should(world.told.map(({ settled }) => settled.message.n).sort()).deepEqual(
+          all.map(({ n }) => n).sort(),
+        );
+        const order = new Map<string, number>();
+        for (const { end, at, settled, node } of world.told) {
+          const one = all[settled.message.n as number];
+          if (!one) throw new Error('a wait nobody began');
+          should(settled.repeated).be.false();
+          should(node).equal(one.node);
+          const since = acceptedAt.get(one.phone) ?? Infinity;
+          if (end === 'cancelled') should(cancelled.has(one.n)).be.true();
+          else if (end === 'accepted') {
+            should(at).be.aboveOrEqual(Math.max(since, one.start));
+            should(one.n).be.above(order.get(one.phone) ?? -1);
+            order.set(one.phone, one.n);
+          } else {
+            should(end).equal('expired');
+            should(at - one.start).be.aboveOrEqual(pace.giveUpAfter);
+            should(since).be.aboveOrEqual(one.start + pace.giveUpAfter);
+          }
+        }
+        for (const phone of phones) {
+          const times = world.lookups.times(phone);
+          times.slice(1).forEach((at, n) => should(at).be.above(times[n] ?? 0));
+        }
+        should(await world.store.table('waits').keyFrom('')).be.undefined();
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

@@ -1,0 +1,247 @@
+import should from 'should';
+import type { Environment } from '../../lib/runtime/environment';
+import { MovableClock } from '../../lib/service/clock';
+import { createMemoryStore } from '../../lib/state/memory';
+import type { Store } from '../../lib/state/store';
+import * as checkRuntime from '../../nodes/check-consent/runtime';
+import { spec as checkSpec } from '../../nodes/check-consent/spec';
+import * as requestRuntime from '../../nodes/request-consent/runtime';
+import { spec as requestSpec } from '../../nodes/request-consent/spec';
+import { environmentOn } from '../support/environment';
+import { Flow, type FlowOptions } from '../support/flow';
+import { startSimulated, type Simulated } from '../support/simulated';
+import { errorOf, inOrder, only } from '../texting/setup';
+import { begin, hours, seconds } from './fixtures';
+
+const folders = [
+  { spec: requestSpec, runtime: requestRuntime },
+  { spec: checkSpec, runtime: checkRuntime },
+];
+const silent = '+12025550111';
+const never = '+12025550112';
+const consented = '+12025550113';
+const unknown = '+12025550999';
+
+describe('consent nodes', () => {
+  let on: Simulated;
+  let store: Store;
+
+  beforeEach(async () => {
+    store = createMemoryStore();
+    on = await startSimulated({ clock: new MovableClock(() => begin) }, { store });
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await on.close();
+  });
+
+  const load = (
+    type: 'advisor-request-consent' | 'advisor-check-consent',
+    config: Readonly<Record<string, unknown>> = {},
+    more: Partial<FlowOptions> = {},
+  ): Promise<Flow> =>
+    Flow.load({ folders, environment: on.environment, nodes: [{ id: 'node', type, ...config }], ...more });
+  const request = (config = {}, more = {}): Promise<Flow> => load('advisor-request-consent', config, more);
+  const check = (config = {}, more = {}): Promise<Flow> => load('advisor-check-consent', config, more);
+  const wait = (config = {}, more = {}): Promise<Flow> => check({ mode: 'wait', ...config }, more);
+
+  /** The same environment in a process that came back: nothing but the store is left. */
+  const afterRestart = (settings = {}): Environment => {
+    const { baseUrl, credentials } = on.simulator;
+    const token = (advisor: string) => on.simulator.accessToken(advisor);
+    return environmentOn(
+      { baseUrl, apiKey: credentials.apiKey, token },
+      { service: 'simulator', clock: on.simulator.clock, store, settings },
+    );
+  };
+
+  describe('request consent', () => {
+    it('asks, and says what the service said', async () => {
+      const flow = await request();
+      const { port, msg } = only(await flow.ask({ phone: silent, text: 'kept', error: 'old' }));
+      should(port).equal(0);
+      should(msg.payload).containEql({ consentState: 'pending', requested: true, requestedAt: begin });
+      should(msg).containEql({ phone: silent, text: 'kept', advisor: 'default' });
+      should(msg).not.have.any.keys('error', 'parts');
+      await flow.completed.next();
+      should(on.received('requestConsent')).equal(1);
+    });
+
+    it('does not ask again within "every", in a list or over a restart', async () => {
+      const flow = await request();
+      const first = inOrder(await flow.ask({ phone: [silent, { phone: silent, name: 'Ann' }, 'nobody'] }, 3));
+      should(first.map(({ port }) => port)).deepEqual([0, 0, 1]);
+      should(first.slice(0, 2).map(({ msg }) => (msg.payload as { requested: boolean }).requested)).deepEqual(
+        [true, false],
+      );
+      should(first[1]?.msg.recipient).deepEqual({ phone: silent, name: 'Ann' });
+      should(errorOf(first[2]?.msg ?? {}).code).equal('invalid_input');
+      should(first[2]?.msg.parts).containEql({ index: 2, count: 3, type: 'array' });
+      await Flow.unload();
+      const again = await request({}, { environment: afterRestart() });
+      const { msg } = only(await again.ask({ phone: silent }));
+      should(msg.payload).containEql({ requested: false, requestedAt: begin, consentState: 'pending' });
+      should(on.received('requestConsent')).equal(1);
+    });
+
+    it('takes a number that has accepted already as a success without a request', async () => {
+      const flow = await request();
+      const { port, msg } = only(await flow.ask({ phone: consented }));
+      should(port).equal(0);
+      should(msg.payload).containEql({ consentState: 'accepted', requested: false, requestedAt: null });
+    });
+
+    it('fails over the limit, and on an account that is not set up, saying whom to contact', async () => {
+      const flow = await request({ every: 0, limit: 1 });
+      await flow.ask({ phone: silent });
+      const { port, msg } = only(await flow.ask({ phone: silent }));
+      should(port).equal(1);
+      should(errorOf(msg)).containEql({ code: 'consent_limit' });
+      on.simulator.change({ consentConfigured: false });
+      const conflict = only(await flow.ask({ phone: never }));
+      should(errorOf(conflict.msg).code).equal('conflict');
+      should(errorOf(conflict.msg).message).match(/contact the operator/);
+    });
+  });
+
+  describe('check consent, once', () => {
+    it('leaves by what it sees', async () => {
+      const flow = await check();
+      const outcomes = inOrder(await flow.ask({ phone: [consented, never, unknown] }, 3));
+      should(outcomes.map(({ port }) => port)).deepEqual([0, 2, 2]);
+      should(outcomes[0]?.msg.payload).have.keys('memberId', 'state', 'lastChanged');
+      should(outcomes[0]?.msg.payload).containEql({ state: 'accepted' });
+      should(outcomes[1]?.msg.payload).containEql({ state: 'none', reason: 'not_accepted' });
+      should(outcomes[2]?.msg.payload).deepEqual({
+        memberId: null,
+        state: null,
+        lastChanged: null,
+        reason: 'unknown_number',
+      });
+    });
+
+    it('looks up by member id', async () => {
+      const byPhone = await check();
+      const { msg } = only(await byPhone.ask({ phone: consented }));
+      const { memberId } = msg.payload as { memberId: number };
+      await Flow.unload();
+      const flow = await check({ by: 'memberId' });
+      const found = only(await flow.ask({ memberId: String(memberId) }));
+      should(found.port).equal(0);
+      should(found.msg).containEql({ memberId });
+      const wrong = only(await flow.ask({ memberId: 'Ann' }));
+      should(errorOf(wrong.msg).code).equal('invalid_input');
+    });
+
+    it('falls through to failure when nobody is wired to the third output', async () => {
+      const flow = await check({}, { unwired: [2] });
+      const { port, msg } = only(await flow.ask({ phone: never, payload: 'as it was' }));
+      should(port).equal(1);
+      should(errorOf(msg).code).equal('consent_required');
+      should(msg.payload).equal('as it was');
+    });
+  });
+
+  describe('check consent, waiting', () => {
+    const moved = async (ms: number): Promise<void> => on.simulator.clock.move(ms);
+
+    it('polls 298 times in a silent day on the simulator, then leaves as expired', async function () {
+      this.timeout(120_000);
+      const flow = await wait();
+      flow.send({ phone: never, payload: 'x' });
+      await moved(hours(24.1));
+      const { port, msg } = only(await flow.arrivals.next());
+      should(port).equal(2);
+      should(msg.payload).containEql({ state: 'none', reason: 'expired' });
+      should(on.received('getConsent')).equal(298);
+      await flow.completed.next();
+    });
+
+    it('leaves when the person accepts, each of a list on its own', async () => {
+      const flow = await wait();
+      on.simulator.accept(silent);
+      flow.send({ phone: [{ phone: silent, name: 'Ann' }, never], topic: 'kept' });
+      await moved(seconds(4));
+      const first = only(await flow.arrivals.next());
+      should(first.port).equal(0);
+      should(first.msg).containEql({ phone: silent, topic: 'kept', advisor: 'default' });
+      should(first.msg.recipient).deepEqual({ phone: silent, name: 'Ann' });
+      should(first.msg.parts).containEql({ index: 0, count: 2 });
+      should(flow.completed.all).have.length(0);
+      on.simulator.accept(never);
+      await moved(seconds(60));
+      should(only(await flow.arrivals.next()).msg.phone).equal(never);
+      await flow.completed.next();
+      should(flow.completed.all).have.length(1);
+    });
+
+    it('goes on after a deploy and a restart, and settles nothing when it closes', async () => {
+      const flow = await wait();
+      flow.send({ phone: [silent, never], res: { end: () => 'alive' } });
+      await moved(seconds(100));
+      await Flow.unload();
+      should(flow.arrivals.all).have.length(0);
+      should(flow.completed.all).have.length(0);
+
+      const deployed = await wait();
+      on.simulator.accept(silent);
+      await moved(seconds(40));
+      const first = only(await deployed.arrivals.next());
+      should((first.msg.res as { end: () => string }).end()).equal('alive');
+      should(first.msg).not.have.property('repeated');
+      should(first.msg.parts).containEql({ index: 0, count: 2 });
+      await Flow.unload();
+
+      const restarted = await wait({}, { environment: afterRestart() });
+      await moved(hours(24.1));
+      const last = only(await restarted.arrivals.next());
+      should(last.msg.payload).containEql({ reason: 'expired' });
+      should(last.msg.parts).containEql({ index: 1, count: 2 });
+    });
+
+    it('is released by an acceptance that another node sees', async () => {
+      const flow = await Flow.load({
+        folders,
+        environment: on.environment,
+        nodes: [
+          { id: 'waits', type: 'advisor-check-consent', mode: 'wait' },
+          { id: 'looks', type: 'advisor-check-consent' },
+        ],
+      });
+      flow.send({ phone: silent, n: 1 }, 'waits');
+      await moved(seconds(5));
+      on.simulator.accept(silent);
+      flow.send({ phone: silent, n: 2 }, 'looks');
+      const both = await flow.arrivals.next(2);
+      should(both.map(({ from, port }) => [from, port]).sort()).deepEqual([
+        ['looks', 0],
+        ['waits', 0],
+      ]);
+    });
+
+    it('is cancelled by msg.reset and looks at once on msg.flush, all or one number', async () => {
+      const flow = await wait();
+      flow.send({ phone: [silent, never] });
+      await moved(seconds(5));
+      const before = on.received('getConsent');
+      flow.send({ flush: true, phone: never });
+      await moved(1);
+      should(on.received('getConsent')).equal(before + 1);
+      flow.send({ reset: true, phone: silent });
+      const { port, msg } = only(await flow.arrivals.next());
+      should(port).equal(2);
+      should(msg.payload).containEql({ reason: 'cancelled' });
+      should(msg.phone).equal(silent);
+      flow.send({ reset: true, phone: 'nonsense' });
+      flow.send({ reset: true });
+      should(only(await flow.arrivals.next()).msg.phone).equal(never);
+    });
+
+    it('shows how many wait and when it looks next', async () => {
+      const flow = await wait();
+      flow.send({ phone: [silent, never] });
+      await moved(seconds(10));
+      should(flow.statuses.at(-1)?.text).match(/^sim unsaved 2 waiting, next \d\d:\d\d$/);
+    });
+  });
+});
