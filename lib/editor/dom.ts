@@ -7,6 +7,10 @@ export const button = (name: string, words: string, press: () => void): JQuery =
     .append(icon(name), $('<span>', { text: words }))
     .on('click', press);
 
+/** Set as attributes: jQuery takes some names in its shorter form for calls of a widget. */
+export const textBox = (label: string, placeholder: string): JQuery =>
+  $('<input>').attr({ type: 'text', 'aria-label': label, placeholder, autocomplete: 'off' });
+
 /** Only a picture: the words are for those who hover, or listen. */
 export const iconButton = (name: string, words: string, press: () => void): JQuery =>
   $('<button>', {

@@ -1,6 +1,6 @@
 import type { TypedField } from '../runtime/spec';
 import { ask, wordsOf } from './ask';
-import { button, iconButton, placeBeside } from './dom';
+import { button, iconButton, placeBeside, textBox } from './dom';
 import { Options } from './options';
 import { type Choice, foundIn, idsIn, type Lookup, toggled } from './records';
 import type { Form, Say } from './red';
@@ -42,7 +42,7 @@ export const addPicker = (form: Form, field: TypedField, what: Lookup): void => 
   let question = 0;
   let page = 0;
 
-  const filter = $('<input>', { type: 'text', placeholder: words.filter, autocomplete: 'off' });
+  const filter = textBox(words.filter, words.filter);
   const note = $('<p>', { role: 'status' });
   const textOf = (): string => String(filter.val() ?? '').trim();
 
@@ -139,7 +139,6 @@ export const addPicker = (form: Form, field: TypedField, what: Lookup): void => 
     else open();
   }).attr('aria-expanded', 'false');
 
-  filter.attr('aria-label', words.filter);
   filter.on('input', () => {
     clearTimeout(timer);
     timer = setTimeout(() => void fetch(1), pause);

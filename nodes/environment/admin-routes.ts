@@ -52,8 +52,22 @@ const shown = (
   refreshedAt: grant?.refreshedAt ?? null,
 });
 
-const listAdvisors = (RED: Red, { book, tokens }: Services, id: string): object[] => {
-  const values = findRunning(RED, id)?.values;
+/** What the form holds, of that which may stand in an address: no secret. */
+const formFields = ['service', 'grant', 'tokenUrl', 'clientId', 'scopes'];
+
+/** The values as the form would have them, so that the list is right before they are deployed. */
+const shownValues = (RED: Red, id: string, query: Request['query']): Values | undefined => {
+  const given = formFields.flatMap((name) => (typeof query[name] === 'string' ? [[name, query[name]]] : []));
+  return given.length > 0 ? valuesOf(RED, id, Object.fromEntries(given)) : findRunning(RED, id)?.values;
+};
+
+const listAdvisors = (
+  RED: Red,
+  { book, tokens }: Services,
+  id: string,
+  query: Request['query'],
+): object[] => {
+  const values = shownValues(RED, id, query);
   if (values && serviceOf(values) === 'simulator')
     return [shown(defaultAdvisor, 'authorized', undefined, [])];
   let connection: Connection | undefined;
@@ -109,7 +123,7 @@ export const adminRoutes = (RED: Red, services: Services): void => {
     if (finished.ok) return { advisor: finished.advisor, state: finished.state };
     throw new Refused(400, refusals[finished.why].text);
   });
-  get('advisors', (request) => listAdvisors(RED, services, environmentOf(request)));
+  get('advisors', (request) => listAdvisors(RED, services, environmentOf(request), request.query));
   post('advisors/:advisor/confirm', async (request) => {
     const advisor = advisorKey(request.params['advisor']);
     if (await book.confirm(environmentOf(request), advisor)) return { advisor, state: 'authorized' };

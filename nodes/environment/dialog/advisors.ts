@@ -1,11 +1,20 @@
 import { ask, wordsOf } from '../../../lib/editor/ask';
-import { button } from '../../../lib/editor/dom';
-import type { Form } from '../../../lib/editor/red';
+import { button, textBox } from '../../../lib/editor/dom';
+import type { Form, Values } from '../../../lib/editor/red';
 import { type Card, cardOf } from './card';
 import { type Advisor, notYet } from './facts';
 
 const pollEvery = 2500;
 const defaultAdvisor = 'default';
+
+/** The list is to be right for what the form holds, deployed or not. No secret is among it. */
+const shownIn = (values: Values): string =>
+  new URLSearchParams(
+    ['service', 'grant', 'tokenUrl', 'clientId', 'scopes'].map((name) => {
+      const value = values[name];
+      return [name, Array.isArray(value) ? value.join(' ') : String(value)];
+    }),
+  ).toString();
 
 /**
  * The advisors of an environment. The list is read again and again while it is shown: a window that was closed tells
@@ -49,7 +58,7 @@ export const addAdvisors = (form: Form): { close(): void } => {
   const load = async (): Promise<void> => {
     clearTimeout(timer);
     try {
-      records = (await ask(say, 'GET', `${node.id}/advisors`)) as Advisor[];
+      records = (await ask(say, 'GET', `${node.id}/advisors?${shownIn(form.values())}`)) as Advisor[];
       trouble.text('');
     } catch (fault) {
       trouble.text(wordsOf(fault));
@@ -61,13 +70,7 @@ export const addAdvisors = (form: Form): { close(): void } => {
     timer = setTimeout(() => void load(), pollEvery);
   };
 
-  const input = $('<input>', {
-    type: 'text',
-    'aria-label': say('advisors.another'),
-    placeholder: say('advisors.key'),
-    maxlength: 200,
-    autocomplete: 'off',
-  });
+  const input = textBox(say('advisors.another'), say('advisors.key')).attr('maxlength', 200);
   const add = (): void => {
     const key = String(input.val() ?? '').trim();
     if (key === '') {

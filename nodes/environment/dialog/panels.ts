@@ -1,4 +1,4 @@
-import { button, icon } from '../../../lib/editor/dom';
+import { button, icon, textBox } from '../../../lib/editor/dom';
 import type { Say } from '../../../lib/editor/red';
 
 /** What a card shows below its buttons, on request. */
@@ -28,12 +28,7 @@ export const question = (
 
 /** Asks for the address that a browser ended at which could not come back here. */
 export const entry = (say: Say, done: (address: string) => void): Panel => {
-  const input = $('<input>', {
-    type: 'text',
-    'aria-label': say('paste.label'),
-    placeholder: say('paste.placeholder'),
-    autocomplete: 'off',
-  });
+  const input = textBox(say('paste.label'), say('paste.placeholder'));
   const finish = (): void => {
     done(String(input.val() ?? ''));
   };
@@ -52,7 +47,7 @@ export const entry = (say: Say, done: (address: string) => void): Panel => {
 };
 
 export const shownLink = (url: string, say: Say): (JQuery | string)[] => {
-  const input = $('<input>', { type: 'text', readonly: true, 'aria-label': say('link.label') }).val(url);
+  const input = textBox(say('link.label'), '').attr('readonly', '').val(url);
   const note = $('<p>', { text: say('link.text') });
   const copy = (): void => {
     note.text(RED.clipboard.copyText(url) ? say('link.copied') : say('link.text'));
