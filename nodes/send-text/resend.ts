@@ -1,4 +1,5 @@
 import { isRecord, type Message } from '../../lib/runtime/red';
+import type { Text } from './prepare';
 
 /** What a message that lacked consent carries on its way round the loop, for the send node it came from. */
 export interface Resend {
@@ -19,3 +20,10 @@ export const takeResend = (msg: Message, node: string): Resend | undefined => {
   delete msg.resend;
   return resend as unknown as Resend;
 };
+
+export const textAgain = ({ phone, text, duplicateOf }: Resend): Text => ({
+  index: 0,
+  phone,
+  text,
+  ...(duplicateOf !== undefined && { sentAs: duplicateOf }),
+});

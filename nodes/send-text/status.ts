@@ -1,25 +1,23 @@
 import { look, type Tools } from '../../lib/runtime/flow-node';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { Look } from '../../lib/runtime/status';
-import type { Work } from './work';
 
 const ofFailure = (code: string | undefined): readonly [key: string, shape: Look['shape']] => {
   if (code === 'authorization_required') return ['status.authorizeAgain', 'ring'];
   return code === 'not_configured' ? ['status.notConfigured', 'ring'] : ['status.failed', 'dot'];
 };
 
+interface Progress {
+  readonly done: number;
+  readonly total: number;
+}
+
 /** Shows how far the lists have come, or what became of the last text. */
-export const sendStatus = (tools: Tools) => {
-  const { words, status } = tools;
-  return (works: ReadonlySet<Work>, outcome: Outcome): void => {
+export const sendStatus =
+  ({ words, status }: Tools, progress: () => Progress) =>
+  (outcome: Outcome): void => {
     status.show(() => {
-      let done = 0;
-      let total = 0;
-      for (const work of works) {
-        if (work.total < 2) continue;
-        done += work.total - work.left;
-        total += work.total;
-      }
+      const { done, total } = progress();
       if (total > 0) {
         const values = { done: words.number(done), total: words.number(total) };
         return look('blue', 'dot', words.say('status.progress', values));
@@ -31,4 +29,3 @@ export const sendStatus = (tools: Tools) => {
       return look('red', shape, words.say(key, { time }));
     });
   };
-};

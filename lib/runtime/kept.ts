@@ -1,0 +1,84 @@
+import type { Problem } from '../service/problems';
+import { Journal, type Todo } from '../state/journal';
+import { liveJournal } from '../state/live-journal';
+import type { Environment } from './environment';
+import { refuse } from './messages';
+import { failure, type Outcome } from './outcomes';
+
+/** One recipient of a message. */
+export interface Item {
+  readonly index: number;
+  /** Why nothing can be done for it. */
+  readonly wrong?: Problem;
+  /** It stands earlier in this list: carried out once, told twice. */
+  readonly duplicateOf?: number;
+}
+
+/**
+ * An outcome on record. One that came while the node was closing has certainly not been told; an item that had begun and
+ * was certainly not carried out when the node closed is to be done again.
+ */
+export type Kept = { readonly outcome: Outcome; readonly untold?: true } | { readonly again: true };
+
+export type Ledger<T> = Pick<Journal<T, Kept>, 'accept' | 'resume' | 'settle'>;
+
+/** Where the items of a node are on record, and whether that was to outlive the process and does not. */
+export const openLedger = async <T>(
+  environment: Environment,
+): Promise<{ readonly ledger: Ledger<T>; readonly isUnsaved: boolean }> => {
+  if (!environment.settings.journal) return { ledger: liveJournal<T, Kept>(), isUnsaved: false };
+  const store = await environment.store();
+  const now = (): number => environment.clock.now();
+  return { ledger: new Journal<T, Kept>(store, now), isUnsaved: !store.durable };
+};
+
+/** Duplicates by the index of their original. */
+export const duplicatesIn = <T extends Item>(items: readonly T[]): ReadonlyMap<number, readonly T[]> => {
+  const duplicates = new Map<number, T[]>();
+  for (const item of items) {
+    if (item.duplicateOf === undefined) continue;
+    const found = duplicates.get(item.duplicateOf);
+    if (found) found.push(item);
+    else duplicates.set(item.duplicateOf, [item]);
+  }
+  return duplicates;
+};
+
+interface LeftOver<T> {
+  /** Not begun, or certainly not carried out. */
+  readonly toDo: readonly T[];
+  /** On record, and perhaps told before. */
+  readonly toTell: readonly { readonly item: T; readonly outcome: Outcome }[];
+  /** Neither done nor known: to be put on record as this, and told. */
+  readonly toSettle: readonly { readonly item: T; readonly outcome: Outcome }[];
+}
+
+const isOpen = <T>(todo: Todo<T, Kept>): boolean =>
+  todo.what === 'send' || (todo.what === 'tell' && 'again' in todo.outcome);
+
+const unknown = (): Outcome =>
+  failure(refuse('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem);
+
+/** What a restart has to do for each item of one message. */
+export const leftOver = <T extends Item>(open: readonly Todo<T, Kept>[]): LeftOver<T> => {
+  const originals = open.filter((todo) => isOpen(todo) && todo.recipient.duplicateOf === undefined);
+  const doing = new Set(originals.map(({ index }) => index));
+  const toDo: T[] = [];
+  const toTell: { item: T; outcome: Outcome }[] = [];
+  const toSettle: { item: T; outcome: Outcome }[] = [];
+  for (const todo of open) {
+    const item = todo.recipient;
+    if (isOpen(todo)) {
+      // A duplicate goes with its original; without one, nobody knows any more what became of it.
+      if (item.duplicateOf === undefined || doing.has(item.duplicateOf)) toDo.push(item);
+      else toSettle.push({ item, outcome: unknown() });
+    } else if (todo.what === 'tell' && 'outcome' in todo.outcome) {
+      const { outcome, untold } = todo.outcome;
+      toTell.push({ item, outcome: untold ? outcome : { ...outcome, repeated: true } });
+    } else {
+      const stale = todo.what === 'stale' && failure(refuse('stale', 'stale').problem);
+      toSettle.push({ item, outcome: stale || unknown() });
+    }
+  }
+  return { toDo, toTell, toSettle };
+};

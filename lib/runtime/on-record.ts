@@ -1,0 +1,272 @@
+import type { Client } from '../service/types';
+import type { JournalEntry, Resumed } from '../state/journal';
+import type { Environment } from './environment';
+import type { Tools } from './flow-node';
+import type { Job } from './job';
+import { duplicatesIn, leftOver, openLedger, type Item, type Kept, type Ledger } from './kept';
+import { refuse } from './messages';
+import { failure, problemOf, type Outcome } from './outcomes';
+import type { Message } from './red';
+
+/** What holds for all items of one message. */
+export interface Order {
+  readonly advisor: string;
+  /** An array came in: the id of its sequence, and the message property that holds the list. */
+  readonly list?: { readonly id: string; readonly shared?: string };
+}
+
+/** One item's turn. */
+export interface Turn<T, O> {
+  readonly environment: Environment;
+  readonly client: Client;
+  readonly order: O;
+  readonly item: T;
+  /** Aborts when what has not begun is cancelled. */
+  readonly signal: AbortSignal;
+  /** Awaited before a request leaves that must not be made twice. */
+  readonly begin: () => Promise<void>;
+}
+
+export interface Trade<T, O> {
+  /** Gives the outcome; what it throws becomes a failure. */
+  readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
+  /** Adds the fields a node writes as used. */
+  readonly dress: (outcome: Outcome, order: O, item: T) => Outcome;
+  readonly cancelled: () => Outcome;
+  readonly told: (outcome: Outcome) => void;
+}
+
+/** The items of one message, on their way. */
+interface Work<T, O> {
+  readonly job: Job;
+  readonly order: O;
+  readonly entry: JournalEntry<Kept>;
+  /** Still to be done, in list order; `next` is the first that nobody has taken. */
+  readonly items: readonly T[];
+  next: number;
+  /** By the index of the original. */
+  readonly duplicates: ReadonlyMap<number, readonly T[]>;
+  readonly total: number;
+  left: number;
+  isCancelled: boolean;
+}
+
+interface Open<T> {
+  readonly environment: Environment;
+  readonly ledger: Ledger<T>;
+}
+
+/**
+ * Does the work of one node, item by item: on record before it begins, its outcome on record before it is told. What a
+ * close, a kill or a deploy interrupts is taken up by the next node of the same id.
+ */
+export class OnRecord<T extends Item, O extends Order> {
+  private readonly works = new Set<Work<T, O>>();
+  private cancel = new AbortController();
+  private isClosing = false;
+  private underWay = 0;
+  private allLanded: (() => void) | undefined;
+  private open: Open<T> | undefined;
+  /** What a predecessor left is read before the first message is taken, or it would be taken for its own. */
+  opening: Promise<void> | undefined;
+
+  constructor(
+    private readonly tools: Tools,
+    private readonly trade: Trade<T, O>,
+  ) {
+    this.opening = this.start().finally(() => {
+      this.opening = undefined;
+    });
+  }
+
+  get environment(): Environment | undefined {
+    return this.open?.environment;
+  }
+
+  /** How far the lists under way have come. */
+  progress(): { readonly done: number; readonly total: number } {
+    let done = 0;
+    let total = 0;
+    for (const work of this.works) {
+      if (work.total < 2) continue;
+      done += work.total - work.left;
+      total += work.total;
+    }
+    return { done, total };
+  }
+
+  accept(msg: Message, job: Job, order: O, items: readonly T[]): void {
+    if (!this.open) throw refuse('not_configured', 'no_environment');
+    const { ledger, environment } = this.open;
+    const entry = ledger.accept(this.tools.node.id, { message: msg, recipients: items, context: order });
+    this.run(environment, this.workOf(job, order, entry, items, items.length));
+  }
+
+  /** Cancels what has not begun; returns how many that were. */
+  reset(): number {
+    let cancelled = 0;
+    for (const work of this.works) {
+      work.isCancelled = true;
+      cancelled += work.items.length - work.next;
+    }
+    this.cancel.abort();
+    this.cancel = new AbortController();
+    return cancelled;
+  }
+
+  /** What has not begun stays on record; what is under way lands first. */
+  async close(): Promise<void> {
+    await this.opening;
+    this.isClosing = true;
+    this.cancel.abort();
+    if (this.underWay > 0) {
+      await new Promise<void>((resolve) => {
+        this.allLanded = resolve;
+      });
+    }
+    await this.open?.ledger.settle();
+  }
+
+  private workOf(
+    job: Job,
+    order: O,
+    entry: JournalEntry<Kept>,
+    items: readonly T[],
+    total: number,
+  ): Work<T, O> {
+    const work: Work<T, O> = {
+      job,
+      order,
+      entry,
+      items: items.filter(({ duplicateOf }) => duplicateOf === undefined),
+      next: 0,
+      duplicates: duplicatesIn(items),
+      total,
+      left: total,
+      isCancelled: false,
+    };
+    this.works.add(work);
+    return work;
+  }
+
+  /** The client is there from the second message on; what must wait for it is on record by then. */
+  private run(environment: Environment, work: Work<T, O>): void {
+    const begin = (client: Client): void => {
+      const lanes = Math.min(environment.settings.maxConcurrent, work.items.length);
+      for (let lane = 0; lane < lanes; lane++) {
+        this.pull(environment, client, work).catch((fault: unknown) => {
+          this.tools.node.error(problemOf(fault).message);
+        });
+      }
+    };
+    const refuseAll = (thrown: unknown): void => {
+      const why = problemOf(thrown);
+      for (const item of work.items) void this.settle(work, item, failure(item.wrong ?? why));
+    };
+    try {
+      const client = environment.client();
+      if (client instanceof Promise) client.then(begin, refuseAll);
+      else begin(client);
+    } catch (thrown) {
+      refuseAll(thrown);
+    }
+  }
+
+  private async pull(environment: Environment, client: Client, work: Work<T, O>): Promise<void> {
+    while (!this.isClosing) {
+      const item = work.items[work.next];
+      if (!item) return;
+      work.next += 1;
+      await this.carryOut(environment, client, work, item);
+    }
+  }
+
+  private async carryOut(environment: Environment, client: Client, work: Work<T, O>, item: T): Promise<void> {
+    if (item.wrong) return this.settle(work, item, failure(item.wrong));
+    if (work.isCancelled) return this.settle(work, item, this.trade.cancelled());
+    let hasBegun = false;
+    this.underWay += 1;
+    try {
+      const outcome = await this.trade.work({
+        environment,
+        client,
+        order: work.order,
+        item,
+        signal: this.cancel.signal,
+        begin: () => {
+          hasBegun = true;
+          return work.entry.begin(item.index);
+        },
+      });
+      await this.settle(work, item, outcome);
+    } catch (thrown) {
+      const why = problemOf(thrown);
+      if (why.code !== 'cancelled') await this.settle(work, item, failure(why));
+      else if (!this.isClosing) await this.settle(work, item, this.trade.cancelled());
+      else if (hasBegun) await work.entry.outcome(item.index, { again: true });
+    } finally {
+      this.underWay -= 1;
+      if (this.underWay === 0) this.allLanded?.();
+    }
+  }
+
+  /** Puts the outcome on record, then tells it; its duplicates go with it. */
+  private async settle(work: Work<T, O>, item: T, outcome: Outcome): Promise<void> {
+    const items = [item, ...(work.duplicates.get(item.index) ?? [])];
+    const outcomes = items.map((each) => this.trade.dress(outcome, work.order, each));
+    await this.record(work, items, outcomes);
+    // The node may have begun to close meanwhile: then nobody is there to be told.
+    if (this.isClosing) await this.record(work, items, outcomes);
+    else items.forEach((each, position) => this.tell(work, each, outcomes[position] ?? outcome));
+  }
+
+  private async record(work: Work<T, O>, items: readonly T[], outcomes: readonly Outcome[]): Promise<void> {
+    const untold = this.isClosing && { untold: true as const };
+    await Promise.all(
+      outcomes.map((outcome, position) =>
+        work.entry.outcome(items[position]?.index ?? 0, { outcome, ...untold }),
+      ),
+    );
+  }
+
+  private tell(work: Work<T, O>, item: T, outcome: Outcome): void {
+    work.job.leave(item.index, outcome);
+    work.entry.told(item.index);
+    work.left -= 1;
+    if (work.left === 0) this.works.delete(work);
+    this.trade.told(outcome);
+  }
+
+  private async start(): Promise<void> {
+    const { tools } = this;
+    try {
+      const environment = tools.environment();
+      const { ledger, isUnsaved } = await openLedger<T>(environment);
+      if (isUnsaved) tools.markUnsaved();
+      const left = await ledger.resume(tools.node.id, environment.settings.resumeWithin);
+      this.open = { environment, ledger };
+      if (left.length === 0) return;
+      tools.whenStarted(() => {
+        for (const each of left) this.run(environment, this.takeUp(each));
+      });
+    } catch (thrown) {
+      const why = problemOf(thrown);
+      if (why.code !== 'not_configured') tools.node.error(why.message);
+      this.trade.told(failure(why));
+    }
+  }
+
+  /** Tells what a restart left to tell, and returns what it left to do. */
+  private takeUp({ entry, message, dropped, context, count, open }: Resumed<T, Kept>): Work<T, O> {
+    const order = context as O;
+    const job = this.tools.resumed(message);
+    if (order.list) job.asList(count, order.list.shared, order.list.id);
+    if (dropped) this.tools.warnOfDropped();
+
+    const { toDo, toTell, toSettle } = leftOver(open);
+    const work = this.workOf(job, order, entry, toDo, open.length);
+    for (const { item, outcome } of toTell) this.tell(work, item, outcome);
+    for (const { item, outcome } of toSettle) void this.settle(work, item, outcome);
+    return work;
+  }
+}
