@@ -1,9 +1,9 @@
 import { onAbort } from './cancel';
 import type { Clock } from './clock';
+import type { Result } from './exchange';
 import type { Limits, Place } from './limits';
 import { failure } from './messages';
 import { assess, endAs } from './outcome';
-import type { Assessment } from './outcome';
 import type { Plan, Wire } from './plan';
 import { ServiceError } from './problems';
 import { decide, doubtAfter } from './retry';
@@ -58,18 +58,16 @@ export class Call {
 
   async run(): Promise<Completed> {
     for (;;) {
-      const { assessment, status } = await this.#attempt();
-      if (assessment.happened.what === 'done') {
-        this.#shared.budget.refund();
-        return { data: assessment.data, status, attempts: this.#attempts };
-      }
-      if (await this.#settled(assessment)) return { data: undefined, status, attempts: this.#attempts };
+      const ended = await this.#attempt();
+      if (typeof ended !== 'number') return ended;
+      if (ended > 0) await this.#sleep(ended);
+      if (this.#isStopped()) throw this.#stopped();
     }
   }
 
-  /** Takes a turn and a token, and makes one request. Nothing here waits unless it has to. */
-  async #attempt(): Promise<{ assessment: Assessment; status: number }> {
-    const { limits, transport, clock, apiKey } = this.#shared;
+  /** Takes a turn and a token, and makes one request; nothing here waits unless it has to. Gives what #judge does. */
+  async #attempt(): Promise<Completed | number> {
+    const { limits, transport, clock } = this.#shared;
     const { signal, begin } = this.#options;
     const token = this.#fetchToken();
     if (token) await token;
@@ -86,42 +84,51 @@ export class Call {
       // Cutting a request that must not happen twice would only make its outcome unknown: it lands.
       const result = await transport.send(this.#outgoing(), this.#plan.kind === 'once' ? undefined : signal);
       release?.();
-      const assessment = assess(this.#plan, this.#wire.id, result, clock.now(), [this.#token, apiKey]);
-      return { assessment, status: result.state === 'answered' ? result.status : 0 };
+      // Before the turn is given up: a pause must hold for whoever is next.
+      return this.#judge(result);
     } finally {
       limits.leave();
     }
   }
 
-  /** After a failure: true when it counts as a success after all, false when it is to be repeated; else throws. */
-  async #settled(assessment: Assessment): Promise<boolean> {
-    const { budget, clock, limits, random, rules } = this.#shared;
-    const { happened } = assessment;
-    if (this.#isStopped() && (happened.what === 'unreached' || happened.what === 'broken')) {
+  /** The outcome, or the milliseconds after which to try again; throws when it has failed for good. */
+  #judge(result: Result): Completed | number {
+    const { apiKey, budget, clock, limits, random, rules } = this.#shared;
+    const assessment = assess(this.#plan, this.#wire.id, result, clock.now(), [this.#token, apiKey]);
+    const { happened, data } = assessment;
+    const status = result.state === 'answered' ? result.status : 0;
+    if (happened.what === 'done') {
+      budget.refund();
+      return { data, status, attempts: this.#attempts };
+    }
+    if (this.#isStopped() && result.state !== 'answered') {
       this.#doubt = doubtAfter(this.#doubt, happened);
       throw this.#stopped();
     }
     if (happened.what === 'limited' && this.#limited === 0) this.#limitedSince = clock.now();
     const decision = decide(this.#plan.kind, happened, rules, this.#course(), budget.left, random());
-    if (decision.do === 'succeed') return true;
-    if (decision.do === 'fail') throw endAs(decision.as, assessment, this.#attempts);
-
     this.#doubt = doubtAfter(this.#doubt, happened);
-    if (decision.do === 'refresh') {
-      this.#refreshed = true;
-      this.#rejected = this.#token;
-    } else if (decision.do === 'pause') {
-      this.#limited++;
-      const until = clock.now() + decision.ms;
-      limits.pause(until);
-      this.#shared.paused(until);
-    } else {
-      this.#retried++;
-      budget.spend();
-      await this.#sleep(decision.ms);
+    switch (decision.do) {
+      case 'succeed':
+        return { data, status, attempts: this.#attempts };
+      case 'fail':
+        throw endAs(decision.as, assessment, this.#attempts);
+      case 'refresh':
+        this.#refreshed = true;
+        this.#rejected = this.#token;
+        return 0;
+      case 'pause': {
+        this.#limited++;
+        const until = clock.now() + decision.ms;
+        limits.pause(until);
+        this.#shared.paused(until);
+        return 0;
+      }
+      case 'repeat':
+        this.#retried++;
+        budget.spend();
+        return decision.ms;
     }
-    if (this.#isStopped()) throw this.#stopped();
-    return false;
   }
 
   /** Gives a promise only when the source has no token at hand. */

@@ -157,7 +157,7 @@ type ParamNames<P extends string> = P extends `${string}{${infer K}}${infer Rest
 type Part<Key extends string, S> = S extends z.ZodType
   ? unknown extends z.input<S>
     ? unknown
-    : { [K in Key]: z.input<S> }
+    : Record<Key, z.input<S>>
   : unknown;
 
 /** What a call to an endpoint must supply: its path parameters, its query, its body; no more, no less. */

@@ -1,6 +1,8 @@
+import { inspect } from 'node:util';
 import should from 'should';
 import { createClient } from '../../lib/service/client';
 import { failure } from '../../lib/service/messages';
+import type { ServiceError } from '../../lib/service/problems';
 import {
   closeAll,
   clientOf,
@@ -112,6 +114,21 @@ describe('a call to the service', () => {
     should(most).equal(3);
   });
 
+  it('that fails shows neither token nor key, though the service echoes them', async () => {
+    const server = await startServer(({ headers }) => ({
+      status: 400,
+      body: {
+        code: 'invalid_request',
+        retryable: false,
+        detail: `${headers.authorization ?? ''} ${String(headers['x-api-key'])}`,
+      },
+    }));
+    const client = clientOf(server.url, { apiKey: 'canary-key', token: () => 'canary-token' });
+    const error: unknown = await client.call('sendMessage', text, advisor).catch((thrown: unknown) => thrown);
+    should((error as ServiceError).problem.detail).equal('Bearer … …');
+    should(inspect(error, { depth: 9, showHidden: true })).not.match(/canary/);
+  });
+
   it('refuses to be made for an address or a key that cannot be trusted with a token', () => {
     const make =
       (baseUrl: string, apiKey = 'key-1') =>
@@ -198,6 +215,24 @@ describe('a call to the service', () => {
       await clock.move(1);
       should(server.received.length).be.above(1);
       should((await settle(clock, first)).attempts).be.above(1);
+    });
+
+    it('goes before those of its lane that have not begun', async () => {
+      const server = await startServer(({ index }) =>
+        index === 0 ? { status: 429, headers: { 'retry-after': '5' } } : { body: sent },
+      );
+      const clock = frozenClock();
+      const client = clientOf(server.url, { clock, maxConcurrent: 1 });
+      const calls = ['first', 'second', 'third'].map((words) =>
+        client.call('sendMessage', { body: { ...text.body, text: words } }, advisor),
+      );
+      await settle(clock, Promise.all(calls));
+      should(server.received.map(({ body }) => /first|second|third/.exec(body)?.[0])).eql([
+        'first',
+        'first',
+        'second',
+        'third',
+      ]);
     });
 
     it('understands a date, and clamps both forms to an hour', async () => {

@@ -37,7 +37,7 @@ describe('a network that fails', () => {
     });
     const proxy = alsoClose(await startProxy(server.port));
     const clock = frozenClock();
-    return { server, proxy, clock, client: clientOf(proxy.url, { clock, timeout: 150, ...options }) };
+    return { server, proxy, clock, client: clientOf(proxy.url, { clock, ...options }) };
   };
 
   const cut: readonly Fault['kind'][] = ['cut-before', 'cut-after', 'cut-middle', 'garbage'];
@@ -103,13 +103,13 @@ describe('a network that fails', () => {
   });
 
   it('an answer that drips longer than the time limit is cut off', async () => {
-    const { client, proxy } = await behindProxy();
+    const { client, proxy } = await behindProxy({ timeout: 150 });
     proxy.otherwise = { kind: 'drip', ms: 20 };
     should(await codeOf(client.call('sendMessage', text, advisor))).equal('outcome_unknown');
   });
 
   it('a request held up longer than the time limit is cut off', async () => {
-    const { client, proxy } = await behindProxy();
+    const { client, proxy } = await behindProxy({ timeout: 150 });
     proxy.otherwise = { kind: 'delay', ms: 5000 };
     should(await codeOf(client.call('sendMessage', text, advisor))).equal('outcome_unknown');
   });

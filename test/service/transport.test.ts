@@ -2,7 +2,7 @@ import should from 'should';
 import { postForm } from '../../lib/service/transport';
 import { codeOf, closeAll, startServer } from './support';
 
-const limits = { timeout: 1000 };
+const limits = { timeout: 10_000 };
 
 describe('posting a form', () => {
   afterEach(closeAll);
