@@ -66,7 +66,10 @@ export default tseslint.config(
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
       '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: { arguments: false } }],
       // Heavy modules are loaded at first use, also where nothing can be awaited.
-      '@typescript-eslint/no-require-imports': ['error', { allow: ['^(axios|zod|undici|lmdb|libphonenumber-js)'] }],
+      '@typescript-eslint/no-require-imports': [
+        'error',
+        { allow: ['^(axios|zod|undici|lmdb|libphonenumber-js)'] },
+      ],
       eqeqeq: ['error', 'always', { null: 'ignore' }],
       'max-lines': ['error', { max: 300, skipBlankLines: false, skipComments: false }],
       'no-console': 'error',
