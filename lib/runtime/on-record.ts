@@ -74,9 +74,12 @@ export class OnRecord<T extends Item, O extends Order> {
     private readonly tools: Tools,
     private readonly trade: Trade<T, O>,
   ) {
-    this.opening = this.start().finally(() => {
-      this.opening = undefined;
-    });
+    // A moment later: what the start tells may ask the node for this very record, which it does not hold yet.
+    this.opening = Promise.resolve()
+      .then(() => this.start())
+      .finally(() => {
+        this.opening = undefined;
+      });
   }
 
   get environment(): Environment | undefined {
