@@ -33,7 +33,7 @@ export const readBody = (request: IncomingMessage, limit: number): Promise<Buffe
     });
     request.once('error', reject);
     request.once('close', () => {
-      reject(new Error('the client went away'));
+      if (!request.complete) reject(new Error('the client went away'));
     });
   });
 
