@@ -27,9 +27,12 @@ export interface Environment {
   client(): Client | Promise<Client>;
   /** The embedded store (in memory where it cannot be opened). One per runtime, whoever asks. */
   store(): Store | Promise<Store>;
-  /** Keys of the authorized advisors; in `simulator` every key is authorized and this is `['default']`. */
+  /**
+   * Keys of the advisors who authorized, also those who have to do so again: of two, one is never "the only one". In
+   * `simulator` every key is authorized and this is `['default']`. Throws `not_configured` as `client` does.
+   */
   advisors(): readonly string[];
-  /** `authorized`, `authorize_again` or `unknown`; in `simulator` always `authorized`. */
+  /** In `simulator` always `authorized`. Throws `not_configured` as `client` does. */
   advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown';
   /** Called when an authorization, a pause or the configuration changes, so that statuses can follow. */
   onChange(listener: () => void): () => void;

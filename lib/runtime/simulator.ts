@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { MovableClock } from '../service/clock';
+import { lazy } from './lazy';
 import type { Simulator } from '../../simulator';
 
 /**
@@ -36,8 +37,8 @@ export class SharedSimulator {
   }
 
   start(): Promise<Simulator> {
-    this.#running ??= this.#ending.then(async () => {
-      const { startSimulator } = await import('../../simulator/index.js');
+    this.#running ??= this.#ending.then(() => {
+      const { startSimulator } = lazy.simulator();
       return startSimulator({ clock: this.clock, ...(this.#file === undefined ? {} : { data: this.#file }) });
     });
     const running = this.#running;

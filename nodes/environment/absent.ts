@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { lazy } from '../../lib/runtime/lazy';
 import type { Red } from '../../lib/runtime/red';
 import { systemClock } from '../../lib/service/clock';
 import type { Services } from './services';
@@ -35,7 +36,7 @@ const forgetAbsentNodes = async (
   existing: ReadonlySet<string>,
 ): Promise<void> => {
   if (!userDir || !existsSync(join(userDir, 'advisor-texting', 'state.mdb'))) return;
-  const { forgetAbsent } = await import('../../lib/state/absent.js');
+  const { forgetAbsent } = lazy.absent();
   const store = await openStore();
   try {
     await forgetAbsent(store, existing, systemClock.now());

@@ -1,3 +1,4 @@
+import { lazy } from '../../lib/runtime/lazy';
 import type { CallOptions, Client } from '../../lib/service/types';
 import { ServiceError } from '../../lib/service/problems';
 import { missingScopes } from '../../lib/auth/grants';
@@ -62,7 +63,7 @@ const tryRead = async (client: Client, advisor: string, read: Read): Promise<[se
 
 /** Whether anything answers there, told without handing over a token or a key. */
 const tryReach = async (baseUrl: string): Promise<Check> => {
-  const { createTransport, trustedUrl } = await import('../../lib/service/transport.js');
+  const { createTransport, trustedUrl } = lazy.transport();
   const { origin, pathname } = trustedUrl(baseUrl, 'baseUrl');
   const transport = createTransport({ origin, timeout: patience, connections: 1 });
   try {
@@ -135,7 +136,7 @@ export const runChecks = async (
   }
   const connection = connectionOf(id, values);
   const address = serviceAddressOf(values);
-  const { createClient } = await import('../../lib/service/client.js');
+  const { createClient } = lazy.client();
   // Somebody is looking at the dialog: an honest answer now is better than a patient one.
   const client = createClient({
     ...requestSettingsOf(values),

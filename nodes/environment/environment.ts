@@ -2,6 +2,7 @@ import type { Connection } from '../../lib/auth/connection';
 import { defaultAdvisor } from '../../lib/auth/connection';
 import { fits } from '../../lib/auth/tokens';
 import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
+import { lazy } from '../../lib/runtime/lazy';
 import { systemClock, type Clock } from '../../lib/service/clock';
 import type { Client, ClientOptions } from '../../lib/service/types';
 import type { Store } from '../../lib/state/store';
@@ -18,6 +19,11 @@ import {
 import type { Services } from './services';
 import type { Lookup } from './variables';
 
+interface Complete {
+  readonly address: ReturnType<typeof serviceAddressOf>;
+  readonly connection: Connection;
+}
+
 /** An `advisor-environment` that is deployed. */
 export class RunningEnvironment implements Environment {
   readonly name: string;
@@ -28,6 +34,7 @@ export class RunningEnvironment implements Environment {
   readonly #listeners = new Set<() => void>();
   readonly #held = new Set<Promise<void>>();
   readonly #endings: (() => Promise<unknown>)[] = [];
+  #read: Complete | undefined;
   #client: Client | Promise<Client> | undefined;
   #store: Promise<Store> | undefined;
 
@@ -75,15 +82,18 @@ export class RunningEnvironment implements Environment {
   }
 
   advisors(): string[] {
-    if (this.#isForAll()) return [defaultAdvisor];
-    return this.#services.book.list(this.id, this.#connection()).map(([advisor]) => advisor);
+    if (this.service === 'simulator') return [defaultAdvisor];
+    const { connection } = this.#complete();
+    if (connection.grant === 'client_credentials') return [defaultAdvisor];
+    return this.#services.book.list(this.id, connection).map(([advisor]) => advisor);
   }
 
   advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown' {
     if (this.service === 'simulator') return 'authorized';
-    if (this.#isForAll()) return advisor === defaultAdvisor ? 'authorized' : 'unknown';
-    const connection = this.#connection();
-    const entry = connection && this.#services.book.get(connection, advisor);
+    const { connection } = this.#complete();
+    if (connection.grant === 'client_credentials')
+      return advisor === defaultAdvisor ? 'authorized' : 'unknown';
+    const entry = this.#services.book.get(connection, advisor);
     if (!entry) return 'unknown';
     return entry.grant.refused || !fits(entry.grant, connection) ? 'authorize_again' : 'authorized';
   }
@@ -116,21 +126,15 @@ export class RunningEnvironment implements Environment {
     await Promise.all(this.#endings.map((end) => end()));
   }
 
-  #isForAll(): boolean {
-    return this.service === 'simulator' || this.values['grant'] === 'client_credentials';
-  }
-
-  #connection(): Connection | undefined {
-    try {
-      return this.connection();
-    } catch {
-      return undefined;
-    }
+  /** Read once: a deploy that changes anything makes a new environment. Throws `not_configured`. */
+  #complete(): Complete {
+    this.#read ??= { address: serviceAddressOf(this.values), connection: this.connection() };
+    return this.#read;
   }
 
   async #open(): Promise<Client> {
     const options = this.service === 'simulator' ? await this.#simulated() : this.#configured();
-    const { createClient } = await import('../../lib/service/client.js');
+    const { createClient } = lazy.client();
     return createClient({
       ...requestSettingsOf(this.values),
       ...options,
@@ -151,10 +155,10 @@ export class RunningEnvironment implements Environment {
   }
 
   #configured(): Pick<ClientOptions, 'baseUrl' | 'apiKey' | 'token'> {
-    const connection = this.connection();
+    const { address, connection } = this.#complete();
     const { tokens } = this.#services;
     return {
-      ...serviceAddressOf(this.values),
+      ...address,
       token: (advisor, rejected) => tokens.token(connection, advisor, rejected),
     };
   }

@@ -8,6 +8,7 @@ import { memoryShelf, settingsShelf, type RuntimeSettings } from '../../lib/auth
 import type { PostForm } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
+import { lazy } from '../../lib/runtime/lazy';
 import { logOf, type Log } from '../../lib/runtime/log';
 import type { Red } from '../../lib/runtime/red';
 import { SharedSimulator } from '../../lib/runtime/simulator';
@@ -26,10 +27,7 @@ export interface Services {
 }
 
 /** Loaded at the first request: the transport brings axios and undici with it. */
-const post: PostForm = async (address, fields, options) => {
-  const { postForm } = await import('../../lib/service/transport.js');
-  return postForm(address, fields, options);
-};
+const post: PostForm = (address, fields, options) => lazy.transport().postForm(address, fields, options);
 
 /** A runtime without settings (as in tests) forgets nothing either for as long as the process lives. */
 const unsaved = new Map<string, Vault>();
@@ -58,9 +56,8 @@ const vaultOf = (settings: RuntimeSettings, isAvailable: boolean, log: Log): Vau
 
 let memoryStore: Store | undefined;
 
-const inMemory = async (): Promise<Store> => {
-  const { createMemoryStore } = await import('../../lib/state/memory.js');
-  memoryStore ??= createMemoryStore();
+const inMemory = (): Store => {
+  memoryStore ??= lazy.memoryStore().createMemoryStore();
   return memoryStore;
 };
 
@@ -88,7 +85,7 @@ const start = (RED: Red): Services => {
     simulator: new SharedSimulator(userDir),
     async openStore() {
       if (!userDir) return inMemory();
-      const { openStore } = await import('../../lib/state/embedded.js');
+      const { openStore } = lazy.store();
       await vault.ready();
       return openStore({
         directory: join(userDir, 'advisor-texting'),

@@ -1,0 +1,19 @@
+import type * as simulator from '../../simulator';
+import type * as client from '../service/client';
+import type * as transport from '../service/transport';
+import type * as absent from '../state/absent';
+import type * as store from '../state/embedded';
+import type * as memoryStore from '../state/memory';
+
+/**
+ * Modules that bring axios, zod, undici or lmdb with them. They are loaded when first used, so that a package that is
+ * installed and idle costs Node-RED next to nothing when it starts.
+ */
+export const lazy = {
+  client: () => require('../service/client') as typeof client,
+  transport: () => require('../service/transport') as typeof transport,
+  store: () => require('../state/embedded') as typeof store,
+  memoryStore: () => require('../state/memory') as typeof memoryStore,
+  absent: () => require('../state/absent') as typeof absent,
+  simulator: () => require('../../simulator') as typeof simulator,
+};

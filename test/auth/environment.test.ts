@@ -1,0 +1,224 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import should from 'should';
+import { redact } from '../../lib/runtime/log';
+import type { Red } from '../../lib/runtime/red';
+import { ServiceError } from '../../lib/service/problems';
+import { forgetAbsentEnvironments } from '../../nodes/environment/absent';
+import { RunningEnvironment } from '../../nodes/environment/environment';
+import { servicesOf, type Services } from '../../nodes/environment/services';
+import { resolveValues } from '../../nodes/environment/variables';
+import { startSimulator } from '../../simulator';
+import { authorize, connectionTo, freshFolder, frozenClock, removeFolders, startProcess } from './support';
+
+const day = 24 * 60 * 60 * 1000;
+
+const messageOf = (work: () => unknown): string => {
+  try {
+    work();
+  } catch (fault) {
+    if (fault instanceof ServiceError && fault.code === 'not_configured') return fault.message;
+    throw fault;
+  }
+  return '';
+};
+
+describe('environment', () => {
+  let folder: string;
+  let services: Services;
+  const open: RunningEnvironment[] = [];
+
+  beforeEach(() => {
+    folder = freshFolder();
+    const quiet = (): void => undefined;
+    services = servicesOf({
+      settings: { available: () => false, userDir: folder },
+      log: { info: quiet, warn: quiet, error: quiet },
+    } as unknown as Red);
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((environment) => environment.close()));
+  });
+  after(removeFolders);
+
+  const environmentWith = (values: object, id = 'env1'): RunningEnvironment => {
+    const environment = new RunningEnvironment(services, id, { ...values }, () => undefined);
+    open.push(environment);
+    return environment;
+  };
+  const filled = {
+    name: 'Office',
+    service: 'sandbox',
+    baseUrl: 'https://api.example/v1',
+    authUrl: 'https://login.example/authorize',
+    tokenUrl: 'https://login.example/token',
+    redirectUri: 'https://red.example/advisor-texting/callback',
+    clientId: 'id',
+    clientSecret: 'secret',
+    apiKey: 'key',
+  };
+
+  it('is the simulator when nothing is filled in, authorized for every advisor', async () => {
+    const environment = environmentWith({});
+    should(environment.service).equal('simulator');
+    should(environment.advisors()).deepEqual(['default']);
+    should(environment.advisorState('anybody')).equal('authorized');
+    const client = await environment.client();
+    should((await client.call('searchGroups', { query: {} }, { advisor: 'anybody' })).status).equal(200);
+    should(await environment.client()).equal(client);
+  });
+
+  it('shares one simulator, which keeps its state over a deploy and ends with its last user', async () => {
+    const [one, two] = [environmentWith({}), environmentWith({}, 'env2')];
+    const group = { name: 'Kept' };
+    const { data } = await (await one.client()).call('createGroup', { body: group }, { advisor: 'a' });
+    await one.close();
+    should(services.simulator.isWanted).be.true();
+    await two.close();
+    should(services.simulator.isWanted).be.false();
+    should(existsSync(join(folder, 'advisor-texting', 'simulator.json'))).be.true();
+    const again = await environmentWith({}, 'env3').client();
+    const found = await again.call('searchGroups', { query: { pageSize: 200 } }, { advisor: 'a' });
+    should(found.data.data.map(({ groupId }) => groupId)).containEql(data.id);
+  });
+
+  it('never starts the simulator for anything else', async () => {
+    const environment = environmentWith(filled);
+    await environment.client();
+    should(services.simulator.isWanted).be.false();
+  });
+
+  it('says what to fill in', () => {
+    const message = messageOf(() => environmentWith({ name: 'Office', service: 'production' }).advisors());
+    should(message).match(
+      /"Office" is not ready: .*fill in Service address, Authorization address, Token address/,
+    );
+    should(message).match(/Redirect address, Client ID, Client secret and API key/);
+  });
+
+  for (const [what, change, expected] of [
+    ['a service that is a variable nobody set', { service: '${SERVICE}' }, /set SERVICE in the environment/],
+    ['a service that came out empty', { service: '' }, /fill in Service/],
+    ['a service that does not exist', { service: 'staging' }, /must be simulator, sandbox or production/],
+    ['an address that is a variable nobody set', { baseUrl: 'https://${HOST}/v1' }, /set HOST/],
+    [
+      'plain http to another machine',
+      { tokenUrl: 'http://login.example/t' },
+      /"Token address" must begin with https/,
+    ],
+    ['half an address', { baseUrl: 'api.example/v1' }, /"Service address" is not a full address/],
+    [
+      'a redirect address with a fragment',
+      { redirectUri: 'https://red.example/#x' },
+      /"Redirect address".*after #/,
+    ],
+    [
+      'a redirect address without https',
+      { redirectUri: 'http://red.example/x' },
+      /"Redirect address" must begin/,
+    ],
+    ['no API key', { apiKey: ' ' }, /fill in API key/],
+  ] as const) {
+    it(`refuses ${what}, and is then neither simulator nor production`, () => {
+      const environment = environmentWith({ ...filled, ...change });
+      should(environment.service).equal('sandbox');
+      should(messageOf(() => environment.advisorState('default'))).match(expected);
+    });
+  }
+
+  it('needs no authorization or redirect address for client credentials', () => {
+    const environment = environmentWith({
+      ...filled,
+      grant: 'client_credentials',
+      authUrl: '',
+      redirectUri: '',
+    });
+    should(environment.advisors()).deepEqual(['default']);
+    should(environment.advisorState('default')).equal('authorized');
+    should(environment.advisorState('other')).equal('unknown');
+  });
+
+  it('reads numbers, flags and lists that came from variables as text', () => {
+    const values = {
+      maxConcurrent: '4',
+      journal: 'false',
+      resumeWithin: '60',
+      country: 'us',
+      deliveryDateUnit: 's',
+    };
+    should(environmentWith(values).settings).containEql({
+      maxConcurrent: 4,
+      journal: false,
+      resumeWithin: 60_000,
+      country: 'US',
+      deliveryDateUnit: 's',
+    });
+    should(environmentWith({ ...filled, scopes: 'a b' }).connection().scopes).deepEqual(['openid', 'a', 'b']);
+  });
+
+  it('fills in variables anywhere in a value, and leaves those that are not set to be named', () => {
+    const lookup = (name: string): unknown => (name === 'HOST' ? 'api.example' : undefined);
+    const values = { a: '${HOST}', b: 'https://${HOST}/v1', c: '${NOT}', d: ['${HOST}'], e: 5 };
+    should(resolveValues(values, lookup)).deepEqual({
+      a: 'api.example',
+      b: 'https://api.example/v1',
+      c: '${NOT}',
+      d: ['api.example'],
+      e: 5,
+    });
+  });
+
+  it('tells its nodes when an authorization changes', async () => {
+    const simulator = await startSimulator();
+    try {
+      const { baseUrl, authUrl, tokenUrl, credentials } = simulator;
+      const environment = environmentWith({ ...filled, baseUrl, authUrl, tokenUrl, ...credentials });
+      should(environment.advisorState('alice')).equal('unknown');
+      let changes = 0;
+      const unlisten = environment.onChange(() => {
+        changes += 1;
+      });
+      await authorize(services as never, connectionTo(simulator), 'alice');
+      should(changes).equal(1);
+      should(environment.advisorState('alice')).equal('authorized');
+      should(environment.advisors()).deepEqual(['alice']);
+      unlisten();
+      await services.book.disconnect('env1', 'alice');
+      should(changes).equal(1);
+    } finally {
+      await simulator.close();
+    }
+  });
+
+  it('keeps what belongs to an environment that left for seven days, and all of it if that returns', async () => {
+    const clock = frozenClock();
+    const simulator = await startSimulator({ clock });
+    try {
+      const red = startProcess(folder, { clock });
+      await authorize(red, connectionTo(simulator));
+      const forget = (ids: string[]): Promise<void> =>
+        forgetAbsentEnvironments(red, new Set(ids), clock.now());
+      await forget([]);
+      await clock.move(6 * day);
+      await forget(['env1']);
+      await forget([]);
+      await clock.move(7 * day - 1);
+      await forget([]);
+      should(red.book.list('env1')).have.length(1);
+      await clock.move(1);
+      await forget([]);
+      should(red.book.list('env1')).be.empty();
+      should(startProcess(folder, { clock }).vault.names('')).be.empty();
+    } finally {
+      await simulator.close();
+    }
+  });
+
+  it('logs no number, token or key', () => {
+    const line = redact(
+      'failed for +12025550199 with Bearer abc.def, eyJhbGciOi.eyJzdWIi.sig at /callback?code=c0de&state=5tate client_secret=s3cret',
+    );
+    should(line).not.match(/2025550199|abc\.def|eyJ|c0de|5tate|s3cret/);
+    should(line).containEql('…0199');
+  });
+});

@@ -1,0 +1,290 @@
+import should from 'should';
+import type { Red } from '../../lib/runtime/red';
+import { routes } from '../../nodes/environment/routes';
+import { startSimulator, type Simulator } from '../../simulator';
+import { startRed, type RealRed } from '../support/node-red';
+import {
+  adminAuth,
+  advisorsOf,
+  authorizeOn,
+  begin,
+  deployOn,
+  environmentId,
+  open,
+  route,
+  sandboxFlow,
+} from './real';
+import { decide } from './support';
+
+/** Every route that the registration mounts, told by the registration itself. */
+const mountedRoutes = (): [method: string, path: string][] => {
+  const found: [string, string][] = [];
+  const take =
+    (method: string) =>
+    (path: string): void => {
+      found.push([method, path]);
+    };
+  const httpAdmin = { get: take('GET'), post: take('POST'), delete: take('DELETE'), use: take('GET') };
+  const quiet = (): void => undefined;
+  routes({
+    httpAdmin,
+    httpNode: { get: quiet },
+    auth: { needsPermission: () => quiet },
+    events: { on: quiet, off: quiet },
+    log: { info: quiet, warn: quiet, error: quiet },
+    settings: { available: () => false },
+  } as unknown as Red);
+  return found;
+};
+
+const filledIn = (path: string): string =>
+  path.replace(':env', environmentId).replace(':advisor', 'default').replace(':what', 'groups').slice(1);
+
+describe('admin routes on a real Node-RED, with logins, under a path', function () {
+  this.timeout(120_000);
+  let simulator: Simulator;
+  let red: RealRed;
+
+  before(async () => {
+    simulator = await startSimulator({ settings: { redirectUris: ['loopback'], rotateRefreshTokens: true } });
+    red = await startRed({
+      version: 5,
+      settings: { adminAuth, httpAdminRoot: '/red', httpNodeRoot: '/api' },
+    });
+    await red.login('admin', 'admin');
+    await deployOn(red, sandboxFlow(red, simulator));
+  });
+  after(async () => {
+    await red.close();
+    await simulator.close();
+  });
+
+  const anonymously = async <T>(work: () => Promise<T>): Promise<T> => {
+    const { token } = red;
+    red.token = undefined;
+    try {
+      return await work();
+    } finally {
+      red.token = token;
+    }
+  };
+
+  describe('without a login', () => {
+    for (const [method, path] of mountedRoutes()) {
+      const isOpen = /\/(callback|link\/:token)$/.test(path);
+      it(`${method} ${path} ${isOpen ? 'answers a page' : 'is refused'}`, async () => {
+        const answer = await anonymously(() =>
+          red.request(method, filledIn(path), method === 'POST' ? {} : undefined),
+        );
+        should(answer.status).equal(isOpen ? 400 : 401);
+      });
+    }
+
+    it('covers every route there is', () => {
+      should(mountedRoutes()).have.length(12);
+    });
+  });
+
+  it('lets a reader look and not touch', async () => {
+    const { token } = red;
+    const login = { client_id: 'node-red-admin', grant_type: 'password', scope: 'read' };
+    const viewer = await red.request('POST', 'auth/token', {
+      ...login,
+      username: 'viewer',
+      password: 'viewer',
+    });
+    red.token = (viewer.json as { access_token: string }).access_token;
+    try {
+      should((await red.request('GET', route('advisors'))).status).equal(200);
+      should((await red.request('POST', route('authorize'), { advisor: 'x' })).status).equal(401);
+      should((await red.request('DELETE', route('advisors/x'))).status).equal(401);
+    } finally {
+      red.token = token;
+    }
+  });
+
+  it('takes nothing but JSON, so that no page of another site can post here', async () => {
+    for (const type of [
+      'application/x-www-form-urlencoded',
+      'text/plain',
+      'multipart/form-data; boundary=x',
+    ]) {
+      const answer = await fetch(`${red.adminUrl}/${route('authorize')}`, {
+        method: 'POST',
+        headers: { 'content-type': type, authorization: `Bearer ${red.token ?? ''}` },
+        body: 'advisor=x',
+      });
+      should(answer.status).equal(415);
+    }
+  });
+
+  it('authorizes, lists without any secret, tests, looks up and disconnects', async () => {
+    const page = await authorizeOn(red);
+    should(page.status).equal(200);
+    should(page.text).match(/Authorized/);
+    const answer = await red.request('GET', route('advisors'));
+    const [advisor] = await advisorsOf(red);
+    should(advisor).containEql({ advisor: 'default', state: 'authorized', missingScopes: [] });
+    should(advisor?.identity).be.a.String();
+    should(advisor?.scopes).containEql('text.messaging.write');
+    should(advisor?.expiresAt).be.above(Date.now());
+    should(answer.text).not.match(/token|eyJ/i);
+
+    const checks = await red.request('POST', route('test'), { advisor: 'default' });
+    should(checks.json).have.length(4);
+    should((checks.json as { check: string; ok: boolean }[]).map(({ check, ok }) => [check, ok])).deepEqual([
+      ['reachability', true],
+      ['token', true],
+      ['apiKey', true],
+      ['scopes', true],
+    ]);
+
+    const all = (await red.request('GET', route('lookup/contacts?advisor=default'))).json as {
+      data: { fullName: string }[];
+    };
+    should(all.data.length).be.above(0);
+    const name = all.data[0]?.fullName ?? '';
+    const some = await red.request(
+      'GET',
+      route(`lookup/contacts?filter=${encodeURIComponent(name.toUpperCase())}`),
+    );
+    should((some.json as { data: unknown[] }).data[0]).deepEqual(all.data[0]);
+    should((await red.request('GET', route('lookup/groups'))).status).equal(200);
+    should((await red.request('GET', route('lookup/secrets'))).status).equal(404);
+
+    should((await red.request('DELETE', route('advisors/default'))).status).equal(200);
+    should(await advisorsOf(red)).be.empty();
+    should((await red.request('DELETE', route('advisors/default'))).status).equal(404);
+  });
+
+  it('says which of token, API key, reachability and scopes is the trouble', async () => {
+    await authorizeOn(red);
+    const [, form] = sandboxFlow(red, simulator);
+    const check = async (changes: object, advisor = 'default'): Promise<Record<string, boolean>> => {
+      const answer = await red.request('POST', route('test'), {
+        advisor,
+        form: { ...form, ...simulator.credentials, ...changes },
+      });
+      return Object.fromEntries(
+        (answer.json as { check: string; ok: boolean }[]).map(({ check, ok }) => [check, ok]),
+      );
+    };
+    const good = { reachability: true, token: true, apiKey: true, scopes: true };
+    should(await check({})).deepEqual(good);
+    should(await check({ apiKey: 'wrong' })).containEql({ reachability: true, token: true, apiKey: false });
+    should(await check({ baseUrl: 'http://127.0.0.1:1/v1' })).containEql({
+      reachability: false,
+      token: true,
+    });
+    should(await check({ scopes: ['core.content.read'] })).containEql({ apiKey: true, scopes: false });
+    should(await check({}, 'nobody')).containEql({ reachability: true, token: false });
+    await red.request('DELETE', route('advisors/default'));
+  });
+
+  it('answers the callback with static pages and a strict policy', async () => {
+    const hostile = '<script>alert(1)</script>';
+    const url = `${red.adminUrl}/advisor-texting/callback?error=${encodeURIComponent(hostile)}&state=${encodeURIComponent(hostile)}`;
+    const page = await open(url);
+    should(page.status).equal(400);
+    should(page.text).not.containEql('alert');
+    should(page.headers.get('content-security-policy')).match(/^default-src 'none'; style-src 'sha256-/);
+    should(page.headers.get('cache-control')).equal('no-store');
+    const denied = await open(await decide(await begin(red), 'Alice', 'deny'));
+    should(denied.status).equal(400);
+    should(denied.text).containEql('Access was denied');
+  });
+
+  it('takes a callback once, on either root, and no smuggled parameters', async () => {
+    const back = await decide(await begin(red, 'twice'));
+    const query = back.search;
+    for (const bad of [
+      `${query}&code=x`,
+      `${query}&state=x`,
+      query.replace('code=', 'code[]='),
+      '?__proto__[code]=x',
+    ]) {
+      should((await open(`${red.adminUrl}/advisor-texting/callback${bad}`)).status).equal(400);
+    }
+    should((await open(`${red.url}/api/advisor-texting/callback${query}&advisor=other`)).status).equal(200);
+    should((await open(back)).status).equal(400);
+    should((await advisorsOf(red)).map(({ advisor }) => advisor)).deepEqual(['twice']);
+    await red.request('DELETE', route('advisors/twice'));
+  });
+
+  it('uses the configured redirect address, whatever the request says about its host', async () => {
+    const spoofed = {
+      host: 'evil.example',
+      'x-forwarded-host': 'evil.example',
+      'x-forwarded-proto': 'https',
+    };
+    const answer = await red.request('POST', route('authorize'), { advisor: 'default' }, spoofed);
+    const { url } = answer.json as { url: string };
+    should(new URL(url).searchParams.get('redirect_uri')).equal(`${red.adminUrl}/advisor-texting/callback`);
+    const link = await red.request('POST', route('link'), { advisor: 'default' }, spoofed);
+    should((link.json as { url: string }).url).startWith(`${red.adminUrl}/advisor-texting/link/`);
+  });
+
+  it('lets an advisor without a login authorize by a link', async () => {
+    const { url } = (await red.request('POST', route('link'), { advisor: 'carol' })).json as { url: string };
+    should((await open(url)).status).equal(302);
+    const visit = await open(url);
+    const page = await open(await decide(visit.headers.get('location') ?? '', 'Carol'));
+    should(page.status).equal(200);
+    should((await advisorsOf(red)).map(({ advisor }) => advisor)).deepEqual(['carol']);
+    const spent = await open(url);
+    should(spent.status).equal(400);
+    should(spent.text).containEql('no longer works');
+    await red.request('DELETE', route('advisors/carol'));
+  });
+
+  it('finishes from a pasted address, for the environment it belongs to', async () => {
+    const address = (await decide(await begin(red, 'dave'))).href;
+    should((await red.request('POST', 'advisor-texting/other/complete', { address })).status).equal(400);
+    const answer = await red.request('POST', route('complete'), { address });
+    should(answer.json).deepEqual({ advisor: 'dave', state: 'authorized' });
+    should((await red.request('POST', route('complete'), { address: 'nonsense' })).status).equal(400);
+    await red.request('DELETE', route('advisors/dave'));
+  });
+
+  it('waits for a confirmation when another person authorizes', async () => {
+    await authorizeOn(red, 'erin', 'Erin');
+    should((await authorizeOn(red, 'erin', 'Frank')).text).match(/confirm/);
+    should((await advisorsOf(red))[0]).containEql({ state: 'confirm' });
+    should((await red.request('POST', route('advisors/erin/confirm'), {})).json).deepEqual({
+      advisor: 'erin',
+      state: 'authorized',
+    });
+    should((await advisorsOf(red))[0]).containEql({ state: 'authorized' });
+    should((await red.request('POST', route('advisors/erin/confirm'), {})).status).equal(404);
+    await red.request('DELETE', route('advisors/erin'));
+  });
+
+  it('sends no stored secret to an address that only the form names', async () => {
+    const [, form] = sandboxFlow(red, simulator, { tokenUrl: 'http://127.0.0.1:9/token' });
+    const answer = await red.request('POST', route('authorize'), {
+      advisor: 'default',
+      form: { ...form, clientId: 'x', clientSecret: '__PWRD__', apiKey: '__PWRD__' },
+    });
+    should(answer.status).equal(400);
+    should(answer.text).match(/enter the secrets again/);
+  });
+
+  it('says what is missing', async () => {
+    const answer = await red.request('POST', 'advisor-texting/undeployed/authorize', {
+      advisor: 'default',
+      form: {
+        service: 'production',
+        name: 'Live',
+        redirectUri: 'http://office.example/x#y',
+        clientId: '${NOT_SET}',
+      },
+    });
+    should(answer.status).equal(400);
+    should(answer.json).containEql({ code: 'not_configured' });
+    should((await red.request('POST', 'advisor-texting/undeployed/link', {})).text).match(/not deployed/);
+  });
+
+  it('has no simulator page while no environment uses the simulator', async () => {
+    should((await red.request('POST', 'advisor-texting/simulator/open', {})).status).equal(409);
+  });
+});
