@@ -17,7 +17,6 @@ export interface Wait {
 /** A number (or member) of an advisor that waits look at together. */
 export interface Target extends Queued {
   readonly key: string;
-  readonly share: number;
   /** In the order of arrival. */
   waits: Wait[];
   isPolling: boolean;
@@ -56,8 +55,8 @@ export class Polling {
     this.observed = options.timeline.now();
   }
 
-  static target(key: string): Target {
-    return { key, share: shareOf(key), waits: [], isPolling: false, seen: undefined, next: 0, place: -1 };
+  static target(key: string, first: Wait): Target {
+    return { key, waits: [first], isPolling: false, seen: undefined, next: 0, place: -1 };
   }
 
   /** After `wait` was put into `target`. A new one joins looks that go on; one read back from disk keeps its own. */
@@ -67,12 +66,13 @@ export class Polling {
     const isFirst = target.waits.length === 1;
     const now = this.options.timeline.now();
     const { pace, start } = wait;
+    const share = shareOf(target.key);
     const offset =
       isNew && isFirst
-        ? nextPoll(pace, target.share, -1)
+        ? nextPoll(pace, share, -1)
         : isNew
-          ? nextPollAgain(pace, target.share, 0)
-          : nextPoll(pace, target.share, now - start);
+          ? nextPollAgain(pace, share, 0)
+          : nextPoll(pace, share, now - start);
     const next = offset === undefined ? now : start + offset;
     if (isFirst || next < target.next) this.heap.put(target, next);
     this.arm();
@@ -97,15 +97,16 @@ export class Polling {
 
   /** At the pace of the youngest, and at the end of each. */
   private reschedule(target: Target, now: number): void {
+    const share = shareOf(target.key);
     let youngest: Wait | undefined;
     let next = Infinity;
     for (const wait of target.waits) {
       if (!youngest || wait.start >= youngest.start) youngest = wait;
-      const end = wait.start + lastPoll(wait.pace, target.share);
+      const end = wait.start + lastPoll(wait.pace, share);
       next = Math.min(next, end > now ? end : now + wait.pace.pollEvery);
     }
     if (!youngest) return;
-    const offset = nextPollAgain(youngest.pace, target.share, now - youngest.start);
+    const offset = nextPollAgain(youngest.pace, share, now - youngest.start);
     if (offset !== undefined) next = Math.min(next, youngest.start + offset);
     this.heap.put(target, next);
   }

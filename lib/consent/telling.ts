@@ -3,9 +3,11 @@ import type { Store, Table, Write } from '../state/store';
 import type { WaitOutcome } from './verdict';
 import {
   idIn,
+  indexIn,
   messageIdOf,
   messageKey,
   outcomeKey,
+  subjectIn,
   waitKey,
   type MessageRecord,
   type Stored,
@@ -74,17 +76,19 @@ export class Telling {
   async tellOne(id: string, outcome: WaitOutcome): Promise<void> {
     const messageId = messageIdOf(id);
     const wait = (await this.table.get(waitKey(this.node, id))) as WaitRecord | undefined;
-    const kept = await this.messageOf(messageKey(this.node, messageId), wait?.count ?? 1);
+    const kept = await this.messageOf(messageKey(this.node, messageId), wait?.[3] ?? 1);
     if (this.isClosed()) return;
     const alive = liveMessages.get(messageKey(this.node, messageId));
     if (wait && (alive ?? kept)) {
-      const { advisor, subject, start, count, context } = wait;
+      const [advisor, stored, start, count] = wait;
+      const subject = subjectIn(stored);
+      const context = kept?.contexts[indexIn(id)];
       const repeated = !untold.delete(outcomeKey(this.node, id));
       const message = alive ?? kept?.message ?? {};
       const dropped = kept?.dropped === true && !alive;
       this.tell({ id, message, dropped, advisor, subject, start, count, context, outcome, repeated });
     }
-    this.remove(id, messageId, wait?.count ?? 1);
+    this.remove(id, messageId, wait?.[3] ?? 1);
   }
 
   private async messageOf(key: string, count: number): Promise<MessageRecord | undefined> {

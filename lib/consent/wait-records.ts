@@ -4,21 +4,23 @@ import type { WaitOutcome } from './verdict';
 /** Whose consent a wait is for. */
 export type Subject = { readonly phone: string } | { readonly memberId: number };
 
-/** What a wait needs to go on. Small, for all of them are read when a node starts; the message is in its own record. */
-export interface WaitRecord {
-  readonly advisor: string;
-  readonly subject: Subject;
-  readonly start: number;
-  /** Left out when as recommended. */
-  readonly pace?: Pace;
-  /** How many waits its message began. */
-  readonly count: number;
-  readonly context?: unknown;
-}
+/**
+ * What a wait needs to go on: its advisor, its phone number or member id, its start, how many waits its message began,
+ * and its pace unless that is as recommended. Small, for all of them are read when a node starts.
+ */
+export type WaitRecord = readonly [
+  advisor: string,
+  subject: string | number,
+  start: number,
+  count: number,
+  pace?: Pace,
+];
 
 export interface MessageRecord {
   readonly message: Record<string, unknown>;
   readonly dropped: boolean;
+  /** What the node keeps with each wait. */
+  readonly contexts: readonly unknown[];
 }
 
 export type Stored = WaitRecord | MessageRecord | WaitOutcome;
@@ -26,6 +28,10 @@ export type Stored = WaitRecord | MessageRecord | WaitOutcome;
 /** A wait's id is its message's, with its number in a list: ids are in the order of arrival. */
 export const waitId = (messageId: string, index: number): string =>
   index === 0 ? messageId : `${messageId}-${String(index).padStart(7, '0')}`;
+export const indexIn = (id: string): number => {
+  const dash = id.indexOf('-');
+  return dash < 0 ? 0 : Number(id.slice(dash + 1));
+};
 export const messageIdOf = (id: string): string => {
   const dash = id.indexOf('-');
   return dash < 0 ? id : id.slice(0, dash);
@@ -34,13 +40,20 @@ export const messageIdOf = (id: string): string => {
 export const waitKey = (node: string, id: string): string => `${node}/w/${id}`;
 export const messageKey = (node: string, messageId: string): string => `${node}/m/${messageId}`;
 export const outcomeKey = (node: string, id: string): string => `${node}/o/${id}`;
-export const idIn = (key: string): string => key.slice(key.lastIndexOf('/') + 1);
+/** A string of its own: a slice would keep the whole key in memory, a hundred thousand times. */
+export const idIn = (key: string): string =>
+  Buffer.from(key.slice(key.lastIndexOf('/') + 1), 'latin1').toString('latin1');
 
 export const isRecommended = (pace: Pace): boolean =>
   (Object.keys(recommended) as (keyof Pace)[]).every((name) => pace[name] === recommended[name]);
 
+export const asStored = (subject: Subject): string | number =>
+  'phone' in subject ? subject.phone : subject.memberId;
+export const subjectIn = (stored: string | number): Subject =>
+  typeof stored === 'string' ? { phone: stored } : { memberId: stored };
+
 export const targetKey = (advisor: string, subject: Subject): string =>
-  'phone' in subject ? `${advisor}\n${subject.phone}` : `${advisor}\n#${String(subject.memberId)}`;
+  [advisor, 'phone' in subject ? subject.phone : `#${String(subject.memberId)}`].join('\n');
 
 export const partsOf = (key: string): { readonly advisor: string; readonly subject: Subject } => {
   const end = key.lastIndexOf('\n');

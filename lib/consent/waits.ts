@@ -162,20 +162,15 @@ export class Waits {
     const { copy, dropped } = storable(message);
     if (dropped) liveMessages.keep(records.messageKey(node, messageId), message);
     const count = waits.length;
-    const own = records.isRecommended(pace) ? {} : { pace };
+    const isUsual = records.isRecommended(pace);
+    const contexts = waits.map(({ context }) => context);
     const writes: Write<Stored>[] = [
-      { put: records.messageKey(node, messageId), value: { message: copy, dropped } },
+      { put: records.messageKey(node, messageId), value: { message: copy, dropped, contexts } },
     ];
-    const ids = waits.map(({ advisor, subject, context }, index) => {
+    const ids = waits.map(({ advisor, subject }, index) => {
       const id = records.waitId(messageId, index);
-      const value: WaitRecord = {
-        advisor,
-        subject,
-        start,
-        count,
-        ...own,
-        ...(context !== undefined && { context }),
-      };
+      const usual = [advisor, records.asStored(subject), start, count] as const;
+      const value: WaitRecord = isUsual ? usual : [...usual, pace];
       writes.push({ put: records.waitKey(node, id), value });
       owner.begun?.add(id);
       return id;
@@ -197,13 +192,13 @@ export class Waits {
       if (owner.isClosed) return;
       const id = records.idIn(key);
       if (owner.begun?.has(id)) continue;
-      const { advisor, subject, start, count, pace = recommended } = stored as WaitRecord;
+      const [advisor, subject, start, count, pace = recommended] = stored as WaitRecord;
       owner.telling.expect(records.messageIdOf(id), count);
       const outcome = ended.get(id);
       if (outcome) again.push([id, outcome]);
       else {
         const wait = { id, owner, start: this.timeline.placed(start), pace: this.shared(pace) };
-        this.putIn(owner, records.targetKey(advisor, subject), wait, false);
+        this.putIn(owner, records.targetKey(advisor, records.subjectIn(subject)), wait, false);
       }
     }
     owner.begun = undefined;
@@ -219,11 +214,15 @@ export class Waits {
 
   private putIn(owner: Owner, key: string, wait: Wait, isNew: boolean): void {
     if (owner.isClosed) return;
-    const target = this.targets.get(key) ?? Polling.target(key);
-    this.targets.set(key, target);
-    let place = target.waits.length;
-    while (place > 0 && (target.waits[place - 1]?.id ?? '') > wait.id) place -= 1;
-    target.waits.splice(place, 0, wait);
+    let target = this.targets.get(key);
+    if (target) {
+      let place = target.waits.length;
+      while (place > 0 && (target.waits[place - 1]?.id ?? '') > wait.id) place -= 1;
+      target.waits.splice(place, 0, wait);
+    } else {
+      target = Polling.target(key, wait);
+      this.targets.set(key, target);
+    }
     owner.waits.set(wait.id, target);
     this.polling.joined(target, wait, isNew);
   }

@@ -13,7 +13,7 @@ import { lookOf } from './look';
 import { outcomeOf } from './outcome';
 import { subjectOf, subjects } from './subject';
 
-/** What is kept with a wait, to let its person leave as part of the sequence it came in. */
+/** What is kept with a wait of a list, to let its person leave as part of the sequence it came in. */
 interface Context {
   readonly order: Order;
   readonly person: Person;
@@ -102,7 +102,8 @@ export class WaitHandler implements Handler {
   ): Promise<void> {
     if (!waits) throw refuse('not_configured', 'no_environment');
     const well = people.filter(({ wrong }) => !wrong);
-    const context = (person: Person): Context => ({ order, person, count: people.length });
+    const context = (person: Person): { context?: Context } =>
+      order.list ? { context: { order, person, count: people.length } } : {};
     const adding =
       well.length === 0
         ? []
@@ -111,7 +112,7 @@ export class WaitHandler implements Handler {
             well.map((person) => ({
               advisor: order.advisor,
               subject: subjectOf(person),
-              context: context(person),
+              ...context(person),
             })),
             this.pace,
           );
@@ -154,7 +155,8 @@ export class WaitHandler implements Handler {
   }
 
   private settled({ id, message, dropped, context, subject, advisor, outcome, repeated }: Settled): void {
-    const { order, person, count: total } = context as Context;
+    const single: Context = { order: { advisor }, person: { index: 0, ...subject }, count: 1 };
+    const { order, person, count: total } = (context as Context | null | undefined) ?? single;
     if (dropped) this.tools.warnOfDropped();
     const job = this.inputs.get(id) ?? this.resumed(message, order, total);
     this.inputs.delete(id);

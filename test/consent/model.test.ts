@@ -122,8 +122,10 @@ describe('waits against a naive model', () => {
           if (end === 'cancelled') should(cancelled.has(one.n)).be.true();
           else if (end === 'accepted') {
             should(at).be.aboveOrEqual(Math.max(since, one.start));
-            should(one.n).be.above(order.get(one.phone) ?? -1);
-            order.set(one.phone, one.n);
+            // Those of a node that was away leave when it is back.
+            const together = `${one.phone} ${String(at)}`;
+            should(one.n).be.above(order.get(together) ?? -1);
+            order.set(together, one.n);
           } else {
             should(end).equal('expired');
             should(at - one.start).be.aboveOrEqual(pace.giveUpAfter);
