@@ -75,20 +75,20 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
   };
 
   const serve = async (request: Request, response: Response): Promise<void> => {
-    const { key } = request.query;
-    if (typeof key === 'string' && request.path === '/' && keys.spend(key)) {
-      enter(request, response);
-      return;
-    }
-    if (!sessions.has(cookieOf(request)))
-      throw new Refused(401, 'Open the simulator from the editor of Node-RED.');
     if (!simulator.isWanted) throw new Refused(409, noSimulator);
     await (await simulator.start()).handle(request, response);
   };
 
   RED.httpAdmin.use('/advisor-texting/simulator', (request, response) => {
-    serve(request, response).catch((fault: unknown) => {
-      fail(log, response, fault);
-    });
+    const { key } = request.query;
+    const handle = (): void => {
+      serve(request, response).catch((fault: unknown) => {
+        fail(log, response, fault);
+      });
+    };
+    if (typeof key === 'string' && request.path === '/' && keys.spend(key)) enter(request, response);
+    else if (sessions.has(cookieOf(request))) handle();
+    // Where Node-RED asks nobody for a login, neither does this page.
+    else void mayOpen(request, response, handle);
   });
 };

@@ -11,43 +11,58 @@ import { join } from 'node:path';
 
 const welcomeId = 'welcome000000000';
 
-const comment = (id, y, name, info) => ({
+/** Node-RED places a node by its middle: this lines comments up by their left side. */
+const comment = (id, y, name, info = '') => ({
   id,
   type: 'comment',
   z: welcomeId,
   name,
   info,
-  x: 380,
+  x: 60 + Math.round((46 + name.length * 6.1) / 2),
   y,
   wires: [],
 });
+
+const phones = '[Open the phones](advisor-texting/simulator/)';
 
 const welcome = (titles) => [
   {
     id: welcomeId,
     type: 'tab',
     label: 'Welcome',
-    info: 'Start here. Each of the other tabs is an example that runs on the built-in simulator: nobody is really texted.',
+    info: `Start here. Nothing in this workspace texts a real person: it all runs on the built-in simulator.
+
+**${phones}**: they show what arrives at each number, and have buttons to accept or decline.
+
+Then choose a tab:
+
+${titles.map((title) => `- ${title}`).join('\n')}`,
   },
   comment(
     'welcome000000001',
-    80,
-    '👋 Welcome. Nothing here texts a real person: it all runs on the simulator.',
-    '',
+    60,
+    'Welcome. Nothing here texts a real person: it all runs on the built-in simulator.',
   ),
   comment(
     'welcome000000002',
-    140,
-    '1. Open the phones: double-click any advisor node, open its environment, press "Open the phones".',
-    'The phones page shows what arrives at each number, and has buttons to accept or decline.',
+    120,
+    '1. Open the phones: the link is in the information sidebar, on the right.',
+    `${phones}\n\nYou also find them in every environment: double-click an advisor node, open its environment, press "Open the phones".`,
   ),
-  comment('welcome000000003', 200, '2. Choose a tab above and press the button of its first node.', ''),
-  comment('welcome000000004', 260, '3. Watch the debug sidebar, the node statuses and the phones.', ''),
+  comment(
+    'welcome000000003',
+    180,
+    '2. Choose a tab above: each is an example. Press the button of its first node.',
+  ),
+  comment(
+    'welcome000000004',
+    240,
+    '3. Watch the phones, the debug sidebar and the statuses under the nodes.',
+  ),
   comment(
     'welcome000000005',
-    320,
-    '4. Then build your own: drag "send text (SMS)" from the palette, under "advisor texting".',
-    titles.map((title) => `- ${title}`).join('\n'),
+    300,
+    '4. Build your own: drag "send text (SMS)" from the palette, category "advisor texting".',
   ),
 ];
 
@@ -60,6 +75,9 @@ const settings = `module.exports = {
   logging: { console: { level: 'info', metrics: false, audit: false } },
 };
 `;
+
+/** Node-RED's tips would cover the words of the welcome tab. */
+const withoutTips = `${JSON.stringify({ _: { editor: { view: { 'view-show-tips': false } } } })}\n`;
 
 const examplesOf = (root) =>
   readdirSync(join(root, 'examples'))
@@ -84,6 +102,7 @@ export const layWorkspace = (root, data) => {
   rmSync(link, { recursive: true, force: true });
   symlinkSync(root, link, 'junction');
   writeOnce(join(data, 'package.json'), '{ "name": "workspace", "private": true }\n');
+  writeOnce(join(data, '.config.users.json'), withoutTips);
   writeFileSync(join(data, 'settings.js'), settings);
   const examples = examplesOf(root);
   const flows = [...welcome(examples.map(({ title }) => title)), ...examples.flatMap(({ nodes }) => nodes)];
