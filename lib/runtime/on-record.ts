@@ -1,3 +1,4 @@
+import { systemClock } from '../service/clock';
 import type { Client } from '../service/types';
 import type { JournalEntry, Resumed } from '../state/journal';
 import type { Environment } from './environment';
@@ -55,6 +56,9 @@ interface Open<T> {
   readonly environment: Environment;
   readonly ledger: Ledger<T>;
 }
+
+/** Leaves a little of the 15 s that a runtime gives its nodes to close. */
+export const closeLimit = 12_000;
 
 /**
  * Does the work of one node, item by item: on record before it begins, its outcome on record before it is told. What a
@@ -117,14 +121,18 @@ export class OnRecord<T extends Item, O extends Order> {
     return cancelled;
   }
 
-  /** What has not begun stays on record; what is under way lands first. */
+  /** What has not begun stays on record; what is under way lands first, or is unknown to the next node of this id. */
   async close(): Promise<void> {
     await this.opening;
     this.isClosing = true;
     this.cancel.abort();
     if (this.underWay > 0) {
       await new Promise<void>((resolve) => {
-        this.allLanded = resolve;
+        const forget = systemClock.after(closeLimit, resolve);
+        this.allLanded = () => {
+          forget();
+          resolve();
+        };
       });
     }
     await this.open?.ledger.settle();

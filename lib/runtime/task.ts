@@ -4,12 +4,11 @@ import { callerFor, type Caller } from './caller';
 import { isOrder, look, type Handler, type Tools } from './flow-node';
 import type { Job } from './job';
 import { invalid, refuse } from './messages';
+import { closeLimit } from './on-record';
+import { failureLook } from './outcome-status';
 import { failure, problemOf, type Outcome } from './outcomes';
 import { eachOf } from './queue';
 import type { Message } from './red';
-
-/** Leaves a little of the 15 s that a runtime gives its nodes to close. */
-const closeLimit = 12_000;
 
 /** Message fields of one outcome, filled in as they become known. */
 export type Known = Record<string, unknown>;
@@ -114,12 +113,7 @@ export const contactKey = ({ environment, advisor }: Caller, contactId: number):
   JSON.stringify([environment.id, advisor, contactId]);
 
 const showFailure = ({ status, words }: Tools, code: string, at: number): void => {
-  const keys: Record<string, string> = {
-    authorization_required: 'authorizeAgain',
-    not_configured: 'notConfigured',
-  };
-  const time = words.time(at);
-  status.show(() => look('red', 'ring', words.say(`status.${keys[code] ?? 'failed'}`, { time })));
+  status.show(() => failureLook(words, code, at));
 };
 
 /** The handler of an address-book node. */

@@ -3,15 +3,17 @@ import { statusOf, verdictOfFault } from '../../lib/consent/verdict';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
 import { refuse } from '../../lib/runtime/messages';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
-import { PeopleHandler, type Turn } from '../../lib/runtime/people';
-import { peopleStatus } from '../../lib/runtime/people-status';
+import { PeopleHandler, type PersonTurn } from '../../lib/runtime/people';
 import { accepted, notAccepted, outcomeOf } from './outcome';
 import { subjectOf, subjects } from './subject';
+
+/** Status texts of a check, whether it looks once or waits. */
+export const checkStatus = { first: 'status.accepted', third: 'status.notAccepted' } as const;
 
 /** One look at one person's consent. */
 export const lookOf =
   (tools: Tools) =>
-  async ({ environment, client, advisor, person, signal }: Turn): Promise<Outcome> => {
+  async ({ environment, client, advisor, person, signal }: PersonTurn): Promise<Outcome> => {
     const subject = subjectOf(person);
     const options = { advisor, lane: tools.node.id, signal };
     try {
@@ -37,5 +39,5 @@ export const lookHandler = (tools: Tools): Handler =>
     ...subjects(tools),
     work: lookOf(tools),
     cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
-    told: peopleStatus(tools, 'status.accepted'),
+    said: checkStatus,
   });

@@ -5,11 +5,11 @@ import { isOrder, look, type Handler, type Tools } from '../../lib/runtime/flow-
 import type { Job } from '../../lib/runtime/job';
 import { refuse } from '../../lib/runtime/messages';
 import { failure, problemOf } from '../../lib/runtime/outcomes';
-import { dressed, PeopleHandler, type Order, type Person } from '../../lib/runtime/people';
-import { peopleStatus } from '../../lib/runtime/people-status';
+import type { Order } from '../../lib/runtime/on-record';
+import { dressed, PeopleHandler, type Person } from '../../lib/runtime/people';
 import { phoneNumber } from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
-import { lookOf } from './look';
+import { checkStatus, lookOf } from './look';
 import { outcomeOf } from './outcome';
 import { subjectOf, subjects } from './subject';
 
@@ -28,7 +28,6 @@ const redrawn = 2000;
 export class WaitHandler implements Handler {
   private readonly pace;
   private readonly people: PeopleHandler;
-  private readonly showOutcome;
   /** The inputs of waits begun since the node started: their `done` is still to be settled. */
   private readonly inputs = new Map<string, Job>();
   private consent: Consent | undefined;
@@ -45,7 +44,6 @@ export class WaitHandler implements Handler {
       thenEvery: seconds('thenEvery'),
       giveUpAfter: seconds('giveUpAfter'),
     });
-    this.showOutcome = peopleStatus(tools, 'status.accepted');
     const opening = this.open();
     this.people = new PeopleHandler(tools, {
       ...subjects(tools),
@@ -58,7 +56,7 @@ export class WaitHandler implements Handler {
           : opening.then(() => this.begin(this.waits, msg, job, order, people));
       },
       cancelled: () => failure(refuse('cancelled', 'wait_cancelled').problem),
-      told: this.showOutcome,
+      said: checkStatus,
     });
   }
 
@@ -150,7 +148,7 @@ export class WaitHandler implements Handler {
       await this.waits.ready;
       this.showWaiting();
     } catch (thrown) {
-      this.showOutcome(failure(problemOf(thrown)), 0, 1);
+      this.people.show(failure(problemOf(thrown)));
     }
   }
 
@@ -168,7 +166,7 @@ export class WaitHandler implements Handler {
       void this.consent?.asked.accepted(advisor, subject.phone, outcome.status.memberId);
     }
     if (this.waits && this.waits.count > 0) this.showWaiting();
-    else this.showOutcome(outcomeOf(outcome, subject), 0, 1);
+    else this.people.show(outcomeOf(outcome, subject));
   }
 
   private resumed(message: Record<string, unknown>, { list }: Order, count: number): Job {

@@ -4,8 +4,7 @@ import { statusOf } from '../../lib/consent/verdict';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
 import { refuse } from '../../lib/runtime/messages';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
-import { peopleByPhone, PeopleHandler, type Turn } from '../../lib/runtime/people';
-import { peopleStatus } from '../../lib/runtime/people-status';
+import { peopleByPhone, PeopleHandler, type PersonTurn } from '../../lib/runtime/people';
 import { ServiceError } from '../../lib/service/problems';
 
 const hour = 3_600_000;
@@ -14,7 +13,7 @@ const hour = 3_600_000;
 const ifAccepted = async (
   fault: unknown,
   phone: string,
-  { client, advisor, signal }: Turn,
+  { client, advisor, signal }: PersonTurn,
   { waits }: Consent,
 ): Promise<Reply> => {
   if (!(fault instanceof ServiceError) || fault.code !== 'invalid_request') throw fault;
@@ -32,7 +31,7 @@ const ifAccepted = async (
 
 const request = async (
   phone: string,
-  turn: Turn,
+  turn: PersonTurn,
   lane: string,
   consent: Consent,
   begin: () => Promise<void>,
@@ -63,7 +62,7 @@ const request = async (
 export const requestHandler = (tools: Tools): Handler => {
   const source = tools.source('phone');
   const rules = { every: tools.plain<number>('every') * hour, limit: tools.plain<number>('limit') };
-  const work = async (turn: Turn): Promise<Outcome> => {
+  const work = async (turn: PersonTurn): Promise<Outcome> => {
     const { environment, advisor, person } = turn;
     const { phone = '' } = person;
     const consent = await consentOf(environment, (text) => {
@@ -90,6 +89,6 @@ export const requestHandler = (tools: Tools): Handler => {
     read: (value, environment) => peopleByPhone(value, source.where, environment?.settings.country ?? ''),
     work,
     cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
-    told: peopleStatus(tools, 'status.asked'),
+    said: { first: 'status.asked' },
   });
 };

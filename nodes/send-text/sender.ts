@@ -4,13 +4,13 @@ import { isOrder, look, type Handler, type Tools } from '../../lib/runtime/flow-
 import type { Job } from '../../lib/runtime/job';
 import { refuse } from '../../lib/runtime/messages';
 import { OnRecord, type Order, type Turn } from '../../lib/runtime/on-record';
+import { outcomeStatus } from '../../lib/runtime/outcome-status';
 import { failure, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
 import { outcomeOf } from './answer';
 import { prepareTexts, textOf, type Text } from './prepare';
 import { takeResend, textAgain, type Resend } from './resend';
 import { deliveryOf, type Delivery } from './schedule';
-import { sendStatus } from './status';
 
 /** What holds for all texts of one message. */
 interface SendOrder extends Order {
@@ -36,7 +36,9 @@ export class Sender implements Handler {
     this.schedule = [tools.source('deliveryDate'), tools.source('frequency')];
     this.giveText = textOf(this.texts);
     this.isScheduled = tools.plain<string>('schedule') === 'at';
-    this.show = sendStatus(tools, () => this.record.progress());
+    this.show = outcomeStatus(tools, { first: 'status.sent', third: 'status.needsConsent' }, () =>
+      this.record.progress(),
+    );
     this.record = new OnRecord<Text, SendOrder>(tools, {
       work: (turn) => this.send(turn),
       dress: (outcome, order, text) => this.dress(outcome, order, text),
