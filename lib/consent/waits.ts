@@ -30,6 +30,12 @@ export interface NewWait {
   readonly context?: unknown;
 }
 
+export interface Survey {
+  /** When the next look is due; undefined when nothing waits. */
+  readonly next: number | undefined;
+  readonly advisors: ReadonlySet<string>;
+}
+
 /** The waits of one node. */
 export interface NodeWaits {
   /** Resolves when what was waiting before a restart or a deploy waits again. */
@@ -44,8 +50,8 @@ export interface NodeWaits {
   /** Looks now: all, or those for a number. */
   flush(phone?: string): void;
   readonly count: number;
-  /** When the next look is due; undefined when nothing waits. */
-  next(): number | undefined;
+  /** Goes through all of them: for a status, not for every message. */
+  survey(): Survey;
   /** The node closes: nothing of it settles any more, and everything stays on disk. */
   detach(): void;
 }
@@ -118,11 +124,14 @@ export class Waits {
       get count() {
         return owner.waits.size;
       },
-      next: () => {
+      survey: () => {
         let next: number | undefined;
-        for (const target of owner.waits.values())
+        const advisors = new Set<string>();
+        for (const target of owner.waits.values()) {
           if (next === undefined || target.next < next) next = target.next;
-        return next;
+          advisors.add(records.partsOf(target.key).advisor);
+        }
+        return { next, advisors };
       },
       detach: () => {
         owner.isClosed = true;

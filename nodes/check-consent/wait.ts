@@ -9,6 +9,7 @@ import type { Order } from '../../lib/runtime/on-record';
 import { dressed, PeopleHandler, type Person } from '../../lib/runtime/people';
 import { phoneNumber } from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
+import type { Look } from '../../lib/runtime/status';
 import { checkStatus, lookOf } from './look';
 import { outcomeOf } from './outcome';
 import { subjectOf, subjects } from './subject';
@@ -35,6 +36,7 @@ export class WaitHandler implements Handler {
   private country = '';
   private isClosed = false;
   private refresh: (() => void) | undefined;
+  private unlisten: (() => void) | undefined;
 
   constructor(private readonly tools: Tools) {
     const seconds = (name: string): number => tools.plain<number>(name);
@@ -81,6 +83,7 @@ export class WaitHandler implements Handler {
   async close(): Promise<void> {
     this.isClosed = true;
     this.refresh?.();
+    this.unlisten?.();
     this.waits?.detach();
     await this.people.close();
   }
@@ -147,6 +150,9 @@ export class WaitHandler implements Handler {
       });
       await this.waits.ready;
       this.showWaiting();
+      this.unlisten = environment.onChange(() => {
+        this.showWaiting();
+      });
     } catch (thrown) {
       this.people.show(failure(problemOf(thrown)));
     }
@@ -176,22 +182,25 @@ export class WaitHandler implements Handler {
   }
 
   private showWaiting(): void {
-    const { status, words } = this.tools;
     const { waits } = this;
-    if (!waits || waits.count === 0 || this.isClosed) return;
+    if (!waits || waits.count === 0 || this.state.isClosed) return;
+    this.tools.status.show(() => this.waitingLook(waits));
+  }
+
+  private waitingLook(waits: NodeWaits): Look {
+    const { words } = this.tools;
+    const environment = this.tools.environment();
+    const { next, advisors } = waits.survey();
+    if (next === undefined) return look('grey', 'ring', words.say('status.noneWaiting'));
     this.refresh?.();
-    const { clock } = this.tools.environment();
-    const wait = Math.max((waits.next() ?? 0) - clock.now(), 0);
-    this.refresh = clock.after(wait + redrawn, () => {
+    this.refresh = environment.clock.after(Math.max(next - environment.clock.now(), 0) + redrawn, () => {
       this.showWaiting();
     });
-    status.show(() => {
-      const next = waits.next();
-      const count = words.number(waits.count);
-      return next === undefined
-        ? look('grey', 'ring', words.say('status.noneWaiting'))
-        : look('blue', 'ring', words.say('status.waiting', { count, time: words.time(next) }));
-    });
+    if ([...advisors].some((advisor) => environment.advisorState(advisor) !== 'authorized')) {
+      return look('red', 'ring', words.say('status.authorizeAgain'));
+    }
+    const count = words.number(waits.count);
+    return look('blue', 'ring', words.say('status.waiting', { count, time: words.time(next) }));
   }
 }
 
