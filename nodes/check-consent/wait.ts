@@ -148,11 +148,11 @@ export class WaitHandler implements Handler {
       this.waits = consent.waits.attach(tools.node.id, (settled) => {
         this.settled(settled);
       });
-      await this.waits.ready;
-      this.showWaiting();
       this.unlisten = environment.onChange(() => {
         this.showWaiting();
       });
+      await this.waits.ready;
+      this.showWaiting();
     } catch (thrown) {
       this.people.show(failure(problemOf(thrown)));
     }
@@ -183,7 +183,7 @@ export class WaitHandler implements Handler {
 
   private showWaiting(): void {
     const { waits } = this;
-    if (!waits || waits.count === 0 || this.state.isClosed) return;
+    if (!waits || waits.count === 0 || this.isClosed) return;
     this.tools.status.show(() => this.waitingLook(waits));
   }
 
