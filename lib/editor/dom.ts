@@ -11,6 +11,16 @@ export const button = (name: string, words: string, press: () => void): JQuery =
 export const textBox = (label: string, placeholder: string): JQuery =>
   $('<input>').attr({ type: 'text', 'aria-label': label, placeholder, autocomplete: 'off' });
 
+/** The editor's own keys climb up from where the key was pressed, which may be gone by then: it is not told. */
+export const onEnter = (box: JQuery, act: () => void): void => {
+  box.on('keydown', (event) => {
+    if (event.key !== 'Enter') return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  });
+};
+
 /** Only a picture: the words are for those who hover, or listen. */
 export const iconButton = (name: string, words: string, press: () => void): JQuery =>
   $('<button>', {

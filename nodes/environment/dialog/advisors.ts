@@ -1,5 +1,5 @@
 import { ask, wordsOf } from '../../../lib/editor/ask';
-import { button, textBox } from '../../../lib/editor/dom';
+import { button, onEnter, textBox } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
 import { type Card, cardOf } from './card';
 import { type Advisor, notYet } from './facts';
@@ -84,11 +84,7 @@ export const addAdvisors = (form: Form): { close(): void } => {
     paint();
     cards.get(key)?.focus();
   };
-  input.on('keydown', (event) => {
-    if (event.key !== 'Enter') return;
-    event.preventDefault();
-    add();
-  });
+  onEnter(input, add);
   const adding = $('<div>', { class: 'advisor-line' }).append(
     input,
     button('plus', say('advisors.add'), add),

@@ -1,4 +1,4 @@
-import { button, icon, textBox } from '../../../lib/editor/dom';
+import { button, icon, onEnter, textBox } from '../../../lib/editor/dom';
 import type { Say } from '../../../lib/editor/red';
 
 /** What a card shows below its buttons, on request. */
@@ -32,11 +32,7 @@ export const entry = (say: Say, done: (address: string) => void): Panel => {
   const finish = (): void => {
     done(String(input.val() ?? ''));
   };
-  input.on('keydown', (event) => {
-    if (event.key !== 'Enter') return;
-    event.preventDefault();
-    finish();
-  });
+  onEnter(input, finish);
   return {
     element: $('<div>').append(
       $('<p>', { text: say('paste.text') }),

@@ -1,0 +1,257 @@
+import should from 'should';
+import type { Locator, Page } from 'playwright-core';
+import { startSimulator, type Simulator } from '../../simulator';
+import { adminAuth } from '../auth/real';
+import { decide } from '../auth/support';
+import { launchBrowser, type TestBrowser } from '../support/browser';
+import { type FlowNode, type RealRed, startRed } from '../support/node-red';
+import {
+  closeEnvironment,
+  closeNode,
+  type Editor,
+  environmentForm,
+  openEditor,
+  openEnvironment,
+  openNode,
+  windowFrom,
+} from './support';
+
+const hostile = '<img src=x onerror="window.hacked=1">';
+const consented = '+12025550113';
+
+const flows: FlowNode[] = [
+  { id: 'tab', type: 'tab', label: 'Test' },
+  { id: 'simulated', type: 'advisor-environment', name: 'Phones', service: 'simulator' },
+  { id: 'in', type: 'test-port', z: 'tab', name: 'in', x: 100, y: 60, wires: [['send']] },
+  { id: 'send', type: 'advisor-send-text', z: 'tab', x: 300, y: 60, wires: [['out'], ['out'], ['out']] },
+  { id: 'out', type: 'test-port', z: 'tab', name: 'out', x: 500, y: 60, wires: [] },
+];
+
+for (const version of [4, 5] as const) {
+  describe(`the dialog of the environment in Node-RED ${version.toString()}`, function () {
+    this.timeout(60_000);
+    let simulator: Simulator;
+    let red: RealRed;
+    let browser: TestBrowser;
+    let editor: Editor;
+    let page: Page;
+    let environment: string;
+
+    before(async () => {
+      [simulator, red, browser] = await Promise.all([
+        startSimulator(),
+        startRed({ version, flows, settings: { adminAuth, httpAdminRoot: '/red' } }),
+        launchBrowser(),
+      ]);
+      simulator.change({ redirectUris: [`${red.adminUrl}/advisor-texting/callback`] });
+      await red.login('admin', 'admin');
+      editor = await openEditor(red, browser, 'admin');
+      page = editor.page;
+    });
+
+    after(async () => {
+      await browser.close();
+      await red.close();
+      await simulator.close();
+    });
+
+    const field = (name: string): Locator => page.locator(`#node-config-input-${name}`);
+    const card = (advisor: string): Locator =>
+      page.locator('.advisor-card').filter({
+        has: page.locator('.advisor-card-header > strong').getByText(advisor, { exact: true }),
+      });
+    const press = (advisor: string, words: string): Locator =>
+      card(advisor).getByRole('button', { name: words, exact: true });
+    const stateOf = (advisor: string, words: string): Promise<void> =>
+      card(advisor).locator('.advisor-state').getByText(words, { exact: true }).waitFor();
+    const factsOf = async (advisor: string): Promise<string> =>
+      (await card(advisor).locator('.advisor-facts').textContent()) ?? '';
+    const add = async (advisor: string): Promise<void> => {
+      await page.getByLabel('Key of another advisor').fill(advisor);
+      await page.getByLabel('Key of another advisor').press('Enter');
+    };
+    /** Asks for the authorization page where the browser lets no window open, and gives its address. */
+    const blockedLink = async (advisor: string, words: string): Promise<string> => {
+      await page.evaluate('window.realOpen = window.open; window.open = () => null');
+      await press(advisor, words).click();
+      const link = card(advisor).getByRole('link', { name: 'Open the authorization page' });
+      const url = await link.getAttribute('href');
+      await page.evaluate('window.open = window.realOpen');
+      (await card(advisor).locator('.advisor-panel').textContent())?.should.match(
+        /kept the window from opening/,
+      );
+      return url ?? '';
+    };
+
+    it('needs nothing for the simulator, and opens its phones', async () => {
+      await openEnvironment(page, 'simulated');
+      const badge = page.locator('.advisor-badge');
+      (await badge.textContent())?.should.match(/Simulator: nobody is really texted/);
+      (await environmentForm(page).locator('input:visible, .advisor-card:visible').count()).should.equal(1);
+      const phones = await windowFrom(page, badge.getByRole('button', { name: 'Open the phones' }));
+      await phones.waitForURL('**/red/advisor-texting/simulator/');
+      await phones.getByText('Nobody', { exact: false }).first().waitFor();
+      await phones.close();
+      await closeEnvironment(page, 'cancel');
+    });
+
+    it('authorizes before the first deploy, from what the form holds', async () => {
+      await openNode(page, 'send');
+      await page
+        .locator('#node-input-btn-environment-add, #node-input-lookup-environment-add')
+        .first()
+        .click();
+      await environmentForm(page).waitFor();
+      await field('service').selectOption('production');
+      (await page.locator('.advisor-badge').textContent())?.should.match(/real people are texted/);
+      await field('service').selectOption('sandbox');
+      (await field('redirectUri').inputValue()).should.equal(`${red.adminUrl}/advisor-texting/callback`);
+      await stateOf('default', 'Not authorized yet');
+
+      await press('default', 'Authorize').click();
+      await card('default').getByText('fill in Authorization address').waitFor();
+
+      const { baseUrl, authUrl, tokenUrl, credentials } = simulator;
+      for (const [name, value] of Object.entries({ baseUrl, authUrl, tokenUrl, ...credentials })) {
+        await field(name).fill(value);
+      }
+      const approval = await windowFrom(page, press('default', 'Authorize'));
+      should(await approval.evaluate('window.opener')).be.null();
+      await approval.locator('button[value=approve]').click();
+      await approval.getByText('You can close this window').waitFor();
+      await approval.close();
+      await stateOf('default', 'Authorized');
+      const facts = await factsOf('default');
+      facts.should.match(/Signed in as Alex Morgan/);
+      facts.should.match(/May: send and schedule texts/);
+      facts.should.match(/renewed by itself/);
+      facts.should.match(/Last renewed/);
+
+      await closeEnvironment(page);
+      await closeNode(page);
+      environment = await page.evaluate(`RED.nodes.node('send').environment`);
+    });
+
+    it('keeps that over a deploy and a restart, so that texts go out', async () => {
+      const from = red.lines.length;
+      await page.locator('#red-ui-header-button-deploy').click();
+      await red.logged(/Started (modified )?(flows|nodes)/, { from });
+      await red.restart();
+      await red.send('in', { phone: consented, text: 'Hello' });
+      const [msg] = await red.messages('out');
+      (msg?.['payload'] as object).should.have.property('messageId');
+      simulator.ledger
+        .entries()
+        .filter(({ endpoint }) => endpoint === 'sendMessage')
+        .length.should.equal(1);
+    });
+
+    it('shows a link when the browser opens no window, and follows by itself', async () => {
+      await openEnvironment(page, environment);
+      await stateOf('default', 'Authorized');
+      await add('ann');
+      const back = await decide(await blockedLink('ann', 'Authorize'), 'jordan');
+      (await fetch(back)).status.should.equal(200);
+      await stateOf('ann', 'Authorized');
+      (await factsOf('ann')).should.match(/Jordan Blake/);
+    });
+
+    it('finishes with an address that was pasted', async () => {
+      await add('bob');
+      const back = await decide(await blockedLink('bob', 'Authorize'), 'riley');
+      await press('bob', 'Paste the address').click();
+      const box = page.getByLabel('The address the browser ended at');
+      await box.fill(`${red.adminUrl}/advisor-texting/callback?state=nonsense&code=x`);
+      await box.press('Enter');
+      await card('bob').getByText('Nothing was changed').waitFor();
+      await press('bob', 'Paste the address').click();
+      await box.fill(back.href);
+      await box.press('Enter');
+      await stateOf('bob', 'Authorized');
+    });
+
+    it('gives a link for an advisor who has no login', async () => {
+      await press('bob', 'Copy link').click();
+      const url = await page.getByLabel('Link for the advisor').inputValue();
+      url.should.startWith(`${red.adminUrl}/advisor-texting/link/`);
+      const answer = await fetch(url, { redirect: 'manual' });
+      answer.headers.get('location')?.should.startWith(simulator.authUrl);
+    });
+
+    it('waits for a confirmation when somebody else signs in', async () => {
+      const back = await decide(await blockedLink('bob', 'Authorize again'), hostile);
+      (await fetch(back)).status.should.equal(200);
+      await stateOf('bob', 'Confirm the change');
+      const facts = await factsOf('bob');
+      facts.should.match(/Riley Chen had authorized before/);
+      facts.should.containEql(`now ${hostile} has signed in`);
+      await press('bob', 'Confirm').click();
+      await stateOf('bob', 'Authorized');
+      (await factsOf('bob')).should.containEql(`Signed in as ${hostile}`);
+    });
+
+    it('asks before it disconnects', async () => {
+      await press('bob', 'Disconnect').click();
+      (await page.evaluate('document.activeElement.textContent'))?.should.equal('Keep');
+      await page.keyboard.press('Enter');
+      await stateOf('bob', 'Authorized');
+      await press('bob', 'Disconnect').click();
+      await card('bob').locator('.advisor-panel').getByRole('button', { name: 'Disconnect' }).click();
+      await stateOf('bob', 'Not authorized yet');
+    });
+
+    it('tests the connection, with a tick or a cross for each part', async () => {
+      const results = card('default').locator('.advisor-results > li');
+      const ticks = (): Promise<(string | null)[]> =>
+        results.locator('.fa').evaluateAll((icons) => icons.map((icon) => icon.getAttribute('aria-label')));
+      await press('default', 'Test connection').click();
+      await results.nth(3).waitFor();
+      (await ticks()).should.eql(Array(4).fill('in order'));
+      await field('apiKey').fill('wrong');
+      await press('default', 'Test connection').click();
+      await results.filter({ hasText: 'check the API key' }).waitFor();
+      (await ticks()).should.eql(['in order', 'in order', 'not in order', 'in order']);
+    });
+
+    it('shows what was not granted', async () => {
+      await page.route('**/advisors?*', async (route) => {
+        const answer = await route.fetch();
+        const list = (await answer.json()) as object[];
+        await route.fulfill({ json: list.map((one) => ({ ...one, missingScopes: ['core.content.read'] })) });
+      });
+      await card('default').getByText('Not granted: core.content.read').waitFor();
+      await page.unroute('**/advisors?*');
+    });
+
+    it('takes names for text', async () => {
+      await add(hostile);
+      await stateOf(hostile, 'Not authorized yet');
+      should(await page.evaluate('window.hacked')).be.undefined();
+    });
+
+    it('says what to do when the login is gone', async () => {
+      await page.route('**/advisors?*', (route) => route.fulfill({ status: 401, body: 'Unauthorized' }));
+      await page.getByText('You are not logged in, or not allowed to do this').first().waitFor();
+      await page.unroute('**/advisors?*');
+      await page.getByText('You are not logged in').first().waitFor({ state: 'hidden' });
+    });
+
+    it('gives the browser no secret', async () => {
+      const texts = [
+        await page.content(),
+        (await red.request('GET', `credentials/advisor-environment/${environment}`)).text,
+      ].join();
+      for (const secret of [simulator.credentials.clientSecret, simulator.credentials.apiKey]) {
+        texts.should.not.containEql(secret);
+      }
+      (await field('clientSecret').inputValue()).should.equal('__PWRD__');
+      await closeEnvironment(page, 'cancel');
+    });
+
+    it('leaves no error in the console but the refusals that it shows', () => {
+      // While Node-RED restarts, the editor itself tries to reach it.
+      const others = editor.errors.filter((line) => !/status of 40[01]|ERR_CONNECTION_REFUSED/.test(line));
+      others.should.eql([]);
+    });
+  });
+}

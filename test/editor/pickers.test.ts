@@ -1,0 +1,157 @@
+import should from 'should';
+import type { Locator, Page } from 'playwright-core';
+import { launchBrowser, type TestBrowser } from '../support/browser';
+import { type FlowNode, type RealRed, startRed } from '../support/node-red';
+import { closeNode, type Editor, openEditor, openNode } from './support';
+
+const hostile = '<img src=x onerror="window.hacked=1">';
+
+const flows: FlowNode[] = [
+  { id: 'tab', type: 'tab', label: 'Test' },
+  { id: 'simulated', type: 'advisor-environment', name: 'Phones', service: 'simulator' },
+  { id: 'unready', type: 'advisor-environment', name: 'Unready', service: 'sandbox' },
+  { id: 'in', type: 'test-port', z: 'tab', name: 'in', x: 100, y: 40, wires: [['create']] },
+  { id: 'out', type: 'test-port', z: 'tab', name: 'out', x: 500, y: 40, wires: [] },
+  ...(['create', 'contact', 'group', 'content'] as const).map((id, index) => ({
+    id,
+    type: `advisor-${id === 'create' ? 'contact' : id}`,
+    z: 'tab',
+    x: 300,
+    y: 40 + 80 * index,
+    environment: 'simulated',
+    operation: { create: 'create', contact: 'get', group: 'setGroups', content: '' }[id],
+    wires: [['out'], ['out']],
+  })),
+];
+
+for (const version of [4, 5] as const) {
+  describe(`choosing from a list in Node-RED ${version.toString()}`, function () {
+    this.timeout(60_000);
+    let red: RealRed;
+    let browser: TestBrowser;
+    let editor: Editor;
+    let page: Page;
+
+    before(async () => {
+      [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
+      const names = Array.from({ length: 30 }, (_, index) => `Zoe ${(index + 10).toString()}`);
+      const payload = [hostile, ...names].map((firstName) => ({ firstName, lastName: 'Zimmer' }));
+      await red.send('in', { payload });
+      await red.messages('out', payload.length);
+      editor = await openEditor(red, browser);
+      page = editor.page;
+    });
+
+    after(async () => {
+      await browser.close();
+      await red.close();
+    });
+
+    const row = (field: string): Locator => page.locator(`[data-field=${field}]`);
+    const options = (field: string): Locator => row(field).getByRole('option');
+    const filter = (field: string): Locator => row(field).getByRole('combobox');
+    const open = (field: string): Promise<void> => row(field).locator('.advisor-icon-button').click();
+    const note = (field: string): Locator => row(field).locator('.advisor-picker [role=status]');
+    const saved = (id: string, field: string): Promise<unknown[]> =>
+      page.evaluate(`[RED.nodes.node('${id}').${field}Type, RED.nodes.node('${id}').${field}]`);
+
+    it('finds a contact by name, page after page, and takes it by a click', async () => {
+      await openNode(page, 'contact');
+      await open('contactId');
+      await filter('contactId').fill('zimmer');
+      await note('contactId').getByText('20 found so far').waitFor();
+      await row('contactId').getByRole('button', { name: 'Show more' }).click();
+      await note('contactId').getByText('31 of 31 shown').waitFor();
+      const last = options('contactId').filter({ hasText: 'Zoe 39' });
+      const id = /id (\d+)/.exec((await last.textContent()) ?? '')?.[1] ?? '';
+      await last.click();
+      (await row('contactId').textContent())?.should.match(/Zoe 39 Zimmer/);
+      await options('contactId').first().waitFor({ state: 'hidden' });
+      await closeNode(page);
+      (await saved('contact', 'contactId')).should.eql(['num', id]);
+    });
+
+    it('takes names for text', async () => {
+      await openNode(page, 'contact');
+      await open('contactId');
+      await filter('contactId').fill('<img');
+      await note('contactId').getByText('1 of 1 shown').waitFor();
+      (await options('contactId').textContent())?.should.containEql(hostile);
+      should(await page.evaluate('window.hacked')).be.undefined();
+    });
+
+    it('needs no mouse, and closes on Escape without closing the dialog', async () => {
+      await page.keyboard.press('Escape');
+      await filter('contactId').waitFor({ state: 'hidden' });
+      await page.keyboard.press('Enter');
+      await options('contactId').nth(1).waitFor();
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('ArrowDown');
+      const active = await filter('contactId').getAttribute('aria-activedescendant');
+      const words = (await page.locator(`#${active ?? ''}`).textContent()) ?? '';
+      await page.keyboard.press('Enter');
+      await closeNode(page);
+      (await saved('contact', 'contactId')).should.eql(['num', /id (\d+)/.exec(words)?.[1]]);
+    });
+
+    it('takes an id that is typed in, also where nothing is found', async () => {
+      await openNode(page, 'contact');
+      await open('contactId');
+      await filter('contactId').fill('987654');
+      await note('contactId').getByText('Nothing found').waitFor();
+      await filter('contactId').press('Enter');
+      await closeNode(page);
+      (await saved('contact', 'contactId')).should.eql(['num', '987654']);
+    });
+
+    it('takes several groups, and gives one back', async () => {
+      await openNode(page, 'group');
+      await open('groupIds');
+      await options('groupIds').nth(2).waitFor();
+      const ids = (await options('groupIds').allTextContents()).map((text) =>
+        Number(/id (\d+)/.exec(text)?.[1]),
+      );
+      for (const index of [0, 1, 2, 1]) await options('groupIds').nth(index).click();
+      (await options('groupIds').nth(2).getAttribute('aria-selected'))?.should.equal('true');
+      (await options('groupIds').nth(1).getAttribute('aria-selected'))?.should.equal('false');
+      await closeNode(page);
+      (await saved('group', 'groupIds')).should.eql(['json', JSON.stringify([ids[0], ids[2]])]);
+    });
+
+    it('shows what a content search finds, and takes the search or a title', async () => {
+      await openNode(page, 'content');
+      await open('search');
+      await filter('search').fill('budget');
+      await note('search')
+        .getByText(/^(\d+) of \1 shown/)
+        .waitFor();
+      const title = (await options('search').first().locator('.advisor-option-title').textContent()) ?? '';
+      title.should.match(/budget/i);
+      await row('search').getByRole('button', { name: 'Use this search' }).click();
+      await closeNode(page);
+      (await saved('content', 'search')).should.eql(['str', 'budget']);
+      await openNode(page, 'content');
+      await open('search');
+      (await filter('search').inputValue()).should.equal('budget');
+      await options('search').first().click();
+      await closeNode(page);
+      (await saved('content', 'search')).should.eql(['str', title]);
+    });
+
+    it('says what is missing when the environment is not ready', async () => {
+      await openNode(page, 'contact');
+      await page.locator('#node-input-environment').selectOption('unready');
+      await open('contactId');
+      await note('contactId').getByText('is not ready: open the environment and fill in').waitFor();
+      await open('contactId');
+      await page.locator('#node-input-environment').selectOption('_ADD_');
+      await open('contactId');
+      await note('contactId').getByText('Choose an environment above first').waitFor();
+      await closeNode(page, 'cancel');
+    });
+
+    it('leaves no error in the console but the refusal that it shows', () => {
+      editor.errors.filter((line) => !/status of 400/.test(line)).should.eql([]);
+    });
+  });
+}

@@ -1,0 +1,60 @@
+import type { Locator, Page } from 'playwright-core';
+import type { TestBrowser } from '../support/browser';
+import type { RealRed } from '../support/node-red';
+
+export interface Editor {
+  readonly page: Page;
+  /** Whatever the developer tools would show in red, and dialogs that the editor could not prepare. */
+  readonly errors: readonly string[];
+}
+
+export const openEditor = async (red: RealRed, browser: TestBrowser, login?: string): Promise<Editor> => {
+  const { page, errors } = await browser.open({ viewport: { width: 1280, height: 1000 } });
+  const trouble: string[] = [];
+  // The editor only mentions it when a form fails.
+  page.on('console', (message) => {
+    if (/^oneditprepare|^oneditsave/.test(message.text())) trouble.push(message.text());
+  });
+  await page.goto(`${red.adminUrl}/`);
+  if (login !== undefined) {
+    await page.locator('#node-dialog-login-username').fill(login);
+    await page.locator('#node-dialog-login-password').fill(login);
+    await page.locator('#node-dialog-login-submit').click();
+  }
+  await page.locator('.red-ui-flow-node').first().waitFor();
+  return {
+    page,
+    get errors() {
+      return [...errors, ...trouble];
+    },
+  };
+};
+
+export const openNode = async (page: Page, id: string): Promise<void> => {
+  await page.evaluate(`RED.editor.edit(RED.nodes.node('${id}'))`);
+  await page.locator('.advisor-form').waitFor();
+};
+
+export const closeNode = async (page: Page, button: 'ok' | 'cancel' = 'ok'): Promise<void> => {
+  await page.locator(`#node-dialog-${button}`).click();
+  await page.locator('.advisor-form').waitFor({ state: 'detached' });
+};
+
+export const environmentForm = (page: Page): Locator =>
+  page.locator('.advisor-form[data-type="advisor-environment"]');
+
+export const openEnvironment = async (page: Page, id: string): Promise<void> => {
+  await page.evaluate(`RED.editor.editConfig('', 'advisor-environment', '${id}')`);
+  await environmentForm(page).waitFor();
+};
+
+export const closeEnvironment = async (page: Page, button: 'ok' | 'cancel' = 'ok'): Promise<void> => {
+  await page.locator(`#node-config-dialog-${button}`).click();
+  await environmentForm(page).waitFor({ state: 'detached' });
+};
+
+/** Presses what opens a window, and gives the window. */
+export const windowFrom = async (page: Page, button: Locator): Promise<Page> => {
+  const [opened] = await Promise.all([page.context().waitForEvent('page'), button.click()]);
+  return opened;
+};
