@@ -65,11 +65,13 @@ export class Sender implements Handler {
       ],
       msg,
     );
-    return values instanceof Promise
-      ? values.then((read) => {
-          this.take(msg, job, again, read);
-        })
-      : this.take(msg, job, again, values);
+    if (values instanceof Promise) {
+      return values.then((read) => {
+        this.take(msg, job, again, read);
+      });
+    }
+    this.take(msg, job, again, values);
+    return undefined;
   }
 
   close(): Promise<void> {
@@ -95,7 +97,9 @@ export class Sender implements Handler {
       const [date, frequency] = others;
       order = { ...order, advisor: again?.advisor ?? this.tools.advisor(environment, advisor, msg) };
       if (this.isScheduled) {
-        order = { ...order, delivery: deliveryOf(date, frequency, settings.deliveryDateUnit, clock.now()) };
+        // Dates in a flow come from the clock on the wall, which a simulator's may have been moved ahead of.
+        const now = Math.min(clock.now(), Date.now());
+        order = { ...order, delivery: deliveryOf(date, frequency, settings.deliveryDateUnit, now) };
       }
       this.record.accept(msg, job, order, texts);
     } catch (thrown) {
