@@ -1,0 +1,69 @@
+import should from 'should';
+import { launchBrowser, type TestBrowser } from '../support/browser';
+import { startRed, type RealRed } from '../support/node-red';
+import { examples } from './support';
+
+interface Box {
+  readonly z: string;
+  readonly label: string;
+  readonly x: number;
+  readonly y: number;
+  readonly w: number;
+  readonly h: number;
+}
+
+/** The editor alone knows how wide a label makes a node. */
+const readBoxes = `(() => {
+  const boxes = [];
+  RED.nodes.eachNode(({ z, name, type, x, y, w, h }) => boxes.push({ z, label: name || type, x, y, w, h }));
+  return boxes;
+})()`;
+
+for (const version of [4, 5] as const) {
+  describe(`the examples on the canvas of Node-RED ${version.toString()}`, function () {
+    this.timeout(60_000);
+    let red: RealRed;
+    let browser: TestBrowser;
+    const boxes: Box[] = [];
+
+    before(async () => {
+      [red, browser] = await Promise.all([
+        startRed({ version, flows: examples.flatMap(({ nodes }) => nodes) }),
+        launchBrowser(),
+      ]);
+      const { page } = await browser.open();
+      await page.goto(red.url);
+      await page.locator('.red-ui-flow-node').first().waitFor();
+      const canvases = examples.flatMap(({ nodes }) =>
+        nodes.filter(({ type }) => type === 'tab' || type === 'subflow').map(({ id }) => id),
+      );
+      for (const id of canvases) {
+        await page.evaluate(`RED.workspaces.show('${id}')`);
+        await page.locator(`.red-ui-flow-node`).first().waitFor();
+      }
+      boxes.push(...(await page.evaluate<Box[]>(readBoxes)));
+    });
+    after(async () => {
+      await browser.close();
+      await red.close();
+    });
+
+    it('overlap nowhere and leave room for their wires', () => {
+      should(boxes.length).be.above(100);
+      for (const one of boxes)
+        for (const other of boxes) {
+          if (one === other || one.z !== other.z || one.x > other.x) continue;
+          const gap = other.x - other.w / 2 - (one.x + one.w / 2);
+          const isLevel = Math.abs(one.y - other.y) < (one.h + other.h) / 2;
+          if (isLevel) should(gap).be.aboveOrEqual(30, `${one.z}: ${one.label} and ${other.label}`);
+        }
+    });
+
+    it('begin at the left edge and end within two screens', () => {
+      for (const { z, label, x, w } of boxes) {
+        should(x - w / 2).be.aboveOrEqual(40, `${z}: ${label}`);
+        should(x + w / 2).be.belowOrEqual(1320, `${z}: ${label}`);
+      }
+    });
+  });
+}

@@ -1,0 +1,137 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import should from 'should';
+import type { LedgerEntry, StateView } from '../../simulator';
+import { root } from '../support/installation';
+import type { FlowNode, Message, RealRed } from '../support/node-red';
+
+export interface Example {
+  /** As the Import menu shows it. */
+  readonly title: string;
+  readonly text: string;
+  readonly nodes: readonly FlowNode[];
+}
+
+const folder = join(root, 'examples');
+
+export const examples: readonly Example[] = readdirSync(folder)
+  .filter((name) => name.endsWith('.json'))
+  .sort()
+  .map((name) => {
+    const text = readFileSync(join(folder, name), 'utf8');
+    return { title: name.replace(/\.json$/, ''), text, nodes: JSON.parse(text) as FlowNode[] };
+  });
+
+export const exampleOf = (number: number): Example => {
+  const found = examples[number - 1];
+  if (!found) throw new Error(`There is no example ${number.toString()}.`);
+  return found;
+};
+
+export const nameOf = ({ name }: FlowNode): string => (typeof name === 'string' ? name : '');
+
+const tabOf = (nodes: readonly FlowNode[]): string => nodes.find(({ type }) => type === 'tab')?.id ?? '';
+
+/** The example as imported, except that what shows in the debug sidebar and the statuses are told to the test. */
+export const overheard = ({ nodes }: Example): FlowNode[] => {
+  const z = tabOf(nodes);
+  const hears = nodes.map((node) =>
+    node.type === 'debug' ? { ...node, type: 'test-port', name: `${z} ${nameOf(node)}` } : node,
+  );
+  return [
+    ...hears,
+    { id: `${z}statuses`, type: 'status', z, scope: null, wires: [[`${z}status`]] },
+    { id: `${z}status`, type: 'test-port', z, name: `${z} status`, wires: [] },
+  ];
+};
+
+/** One example on a running Node-RED: its buttons, and what its debug nodes would show. */
+export class Clicked {
+  private readonly tab: string;
+  private readonly seen = new Map<string, number>();
+
+  constructor(
+    private readonly red: RealRed,
+    private readonly example: Example,
+  ) {
+    this.tab = tabOf(example.nodes);
+  }
+
+  async press(button: string): Promise<void> {
+    const found = this.example.nodes.find((node) => node.type === 'inject' && nameOf(node) === button);
+    if (!found) throw new Error(`${this.example.title} has no button ${button}.`);
+    await this.red.inject(found.id);
+  }
+
+  /** The next messages at the debug node of this name. */
+  async shown(debug: string, count = 1, wait?: number): Promise<Message[]> {
+    const from = this.seen.get(debug) ?? 0;
+    this.seen.set(debug, from + count);
+    const all = await this.red.messages(`${this.tab} ${debug}`, from + count, wait);
+    return all.slice(from, from + count);
+  }
+
+  /** Resolves when a node of the tab shows it. */
+  async status(pattern: RegExp): Promise<void> {
+    let text: string;
+    do text = String(((await this.one('status'))['status'] as Message)['text']);
+    while (!pattern.test(text));
+  }
+
+  async one(debug: string): Promise<Message> {
+    const [msg] = await this.shown(debug);
+    if (!msg) throw new Error(`Nothing came out at ${debug}.`);
+    return msg;
+  }
+}
+
+/** The simulator inside a Node-RED, by the way its phones page goes. */
+export class Phones {
+  private constructor(
+    private readonly red: RealRed,
+    private readonly cookie: string,
+  ) {}
+
+  static async open(red: RealRed): Promise<Phones> {
+    const { json } = await red.request('POST', 'advisor-texting/simulator/open', {});
+    const entered = await fetch(`${red.adminUrl}/${(json as { url: string }).url}`, { redirect: 'manual' });
+    return new Phones(red, (entered.headers.get('set-cookie') ?? '').split(';')[0] ?? '');
+  }
+
+  async control(method: string, path: string, body?: unknown): Promise<unknown> {
+    const answer = await this.red.request(method, `advisor-texting/simulator/control/${path}`, body, {
+      cookie: this.cookie,
+    });
+    if (answer.status >= 300) throw new Error(`${method} ${path} was answered with ${answer.text}`);
+    return answer.json;
+  }
+
+  async ledger(endpoint: string): Promise<LedgerEntry[]> {
+    const { entries } = (await this.control('GET', `ledger?endpoint=${endpoint}`)) as {
+      entries: LedgerEntry[];
+    };
+    return entries;
+  }
+
+  /** What has arrived at a number, the oldest first. */
+  async texts(phone: string, advisor = 'default', kind = 'text'): Promise<string[]> {
+    const { phones } = (await this.control('GET', `state?advisor=${advisor}`)) as StateView;
+    const messages = phones.find((one) => one.phone === phone)?.messages ?? [];
+    return messages.filter((one) => one.kind === kind && one.arrived).map(({ text }) => text);
+  }
+
+  async advance(seconds: number): Promise<void> {
+    await this.control('POST', 'clock', { advance: seconds });
+  }
+
+  async accept(phone: string): Promise<void> {
+    await this.control('POST', `phones/${encodeURIComponent(phone)}/accept`, {});
+  }
+}
+
+export const payloadOf = (msg: Message): Record<string, unknown> => msg['payload'] as Record<string, unknown>;
+
+export const errorOf = (msg: Message): Record<string, unknown> => {
+  should(msg['error']).be.an.Object();
+  return msg['error'] as Record<string, unknown>;
+};

@@ -1,0 +1,137 @@
+import should from 'should';
+import { startRed, type RealRed } from '../support/node-red';
+import { Clicked, errorOf, exampleOf, examples, overheard, payloadOf, Phones } from './support';
+
+const ann = '+12065550101';
+const landline = '+12025550115';
+const dana = '+12025550103';
+const dev = '+12145550104';
+const erin = '+12025550104';
+const texting = examples.slice(0, 7).flatMap(overheard);
+const hour = 3600;
+
+for (const version of [4, 5] as const) {
+  describe(`the texting examples on Node-RED ${version.toString()}`, function () {
+    this.timeout(60_000);
+    let red: RealRed;
+    let phones: Phones;
+
+    before(async () => {
+      red = await startRed({ version, flows: texting });
+      phones = await Phones.open(red);
+    });
+    after(() => red.close());
+    beforeEach(() => phones.control('POST', 'reset'));
+
+    const example = (number: number): Clicked => new Clicked(red, exampleOf(number));
+
+    // First, for the others move the clock, and with it what day it is.
+    it('6: those who have their birthday today are greeted, and nobody else', async () => {
+      const flow = example(6);
+      await flow.press('Whose birthday is it?');
+      await flow.shown('greeted', 2);
+      const sends = await phones.ledger('sendMessage');
+      should(sends.map(({ text }) => text).sort()).deepEqual([
+        'Happy birthday, Ann! All the best from your advisor.',
+        'Happy birthday, Ben! All the best from your advisor.',
+      ]);
+      should((await phones.ledger('getContact')).length).equal(10);
+    });
+
+    it('1: each of the three buttons comes out of an output of its own', async () => {
+      const flow = example(1);
+      await flow.press('Text Ann');
+      should(payloadOf(await flow.one('sent'))).containEql({ scheduled: false, attempts: 1 });
+      await flow.press('Text a landline');
+      should(errorOf(await flow.one('failed'))).containEql({ code: 'rejected' });
+      await flow.press('Text somebody new');
+      should(await flow.one('needs consent')).have.property('resend');
+      should(await phones.texts(ann)).deepEqual(['Hello from Node-RED!']);
+      should((await phones.ledger('sendMessage')).length).equal(3);
+    });
+
+    it('2: Dana is asked, accepts by herself and gets her text; Dev when he has accepted', async () => {
+      const flow = example(2);
+      await flow.press('Text Dana');
+      await flow.press('Text Dev');
+      await flow.status(/^sim 2 waiting/);
+      should(await phones.texts(dana)).deepEqual([]);
+      await phones.advance(20);
+      should(await flow.one('the text is sent')).containEql({ phone: dana });
+      should(await phones.texts(dana)).deepEqual(['Dana, your quarterly review is ready.']);
+      await phones.accept(dev);
+      await phones.advance(10);
+      const last = await flow.one('the text is sent');
+      should(last).containEql({ phone: dev });
+      should(last).not.have.any.keys('resend', 'error');
+      should(await phones.texts(dev)).deepEqual(['Dev, your quarterly review is ready.']);
+      for (const phone of [dana, dev])
+        should((await phones.texts(phone, 'default', 'consent-request')).length).equal(1);
+    });
+
+    it('3: the subflow texts Ann at once, Erin when she has accepted, and fails for a landline', async () => {
+      const flow = example(3);
+      await flow.press('Text Ann');
+      should(await flow.one('sent')).containEql({ phone: ann });
+      await flow.press('Text Erin');
+      await flow.status(/^sim 1 waiting/);
+      await phones.advance(25);
+      should(await flow.one('sent')).containEql({ phone: erin });
+      should(await phones.texts(erin)).deepEqual(['Erin, your statement is ready.']);
+      await flow.press('Text a landline');
+      const failed = await flow.one('failed');
+      should(failed).containEql({ phone: landline });
+      should(errorOf(failed)).containEql({ code: 'rejected' });
+    });
+
+    it('4: the campaign ends in one report, in the order of the list', async () => {
+      const flow = example(4);
+      await flow.press('Run the campaign');
+      const report = (await flow.one('report'))['payload'] as { name: string; result: string }[];
+      should(report.map(({ name }) => name)).deepEqual(['Ann', 'Ben', 'Carla', 'Dev', 'Eve']);
+      const results = report.map(({ result }) => result);
+      should(results.slice(0, 4)).deepEqual(['sent', 'sent', 'sent', 'needs consent']);
+      should(results[4]).match(/^failed: The phone number /);
+      should(await phones.texts(ann)).deepEqual([
+        'Hi Ann, our new market letter is out. Shall I send it to you?',
+      ]);
+    });
+
+    it('5: the reminder arrives in a minute, also after the clock was moved; a past date fails', async () => {
+      const flow = example(5);
+      for (const round of [1, 2]) {
+        await flow.press('Remind Ann');
+        should(payloadOf(await flow.one('scheduled'))).containEql({ scheduled: true, messageId: null });
+        should((await phones.texts(ann)).length).be.belowOrEqual(round);
+        await phones.advance(61);
+        should((await phones.texts(ann)).length).equal(round);
+      }
+      await flow.press('Too late');
+      should(errorOf(await flow.one('failed'))).containEql({ code: 'invalid_input' });
+    });
+
+    it('7: each advisor texts from an account of their own', async () => {
+      const flow = example(7);
+      for (const who of ['Maria', 'Noah', 'Olga']) {
+        await flow.press(`From ${who}`);
+        should(await flow.one('sent')).containEql({ advisor: who.toLowerCase() });
+        should(await phones.texts(ann, who.toLowerCase())).deepEqual([`Hello, this is ${who}.`]);
+      }
+      should(await phones.texts(ann)).deepEqual([]);
+    });
+
+    it('2: pressed every six hours for a week, it asks a silent person three times and no more', async () => {
+      const flow = example(2);
+      await flow.press('Text Dev');
+      for (let hours = 0; hours < 7 * 24; hours += 6) {
+        await phones.advance(6 * hour);
+        await flow.press('Text Dev');
+      }
+      const asked = (await phones.ledger('requestConsent')).filter(({ phone }) => phone === dev);
+      const gaps = asked.slice(1).map(({ at }, index) => at - (asked[index]?.at ?? 0));
+      should(asked.length).equal(3);
+      for (const gap of gaps) should(gap).be.aboveOrEqual(24 * hour * 1000);
+      should(await phones.texts(dev)).deepEqual([]);
+    });
+  });
+}
