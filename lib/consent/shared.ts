@@ -26,6 +26,7 @@ const open = async (environment: Surroundings, warn: (text: string) => void): Pr
   const store = await environment.store();
   return {
     waits: new Waits({
+      environment: id,
       store,
       clock,
       warn,

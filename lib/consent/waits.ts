@@ -15,6 +15,8 @@ export type { Settled } from './telling';
 export type { Subject } from './wait-records';
 
 export interface WaitsOptions {
+  /** The id of the environment these waits look in. */
+  readonly environment: string;
   readonly store: Store;
   readonly client: () => Client | Promise<Client>;
   readonly clock: Clock;
@@ -196,6 +198,8 @@ export class Waits {
 
   private async load(owner: Owner): Promise<void> {
     const ended = await owner.telling.ended();
+    const isForeign = await this.hasMoved(owner.node);
+    const foreign: string[] = [];
     const again: [id: string, outcome: WaitOutcome][] = [];
     for await (const [key, stored] of this.table.entries(`${owner.node}/w/`)) {
       if (owner.isClosed) return;
@@ -205,6 +209,7 @@ export class Waits {
       owner.telling.expect(records.messageIdOf(id), count);
       const outcome = ended.get(id);
       if (outcome) again.push([id, outcome]);
+      else if (isForeign) foreign.push(id);
       else {
         const wait = { id, owner, start: this.timeline.placed(start), pace: this.shared(pace) };
         this.putIn(owner, records.targetKey(advisor, records.subjectIn(subject)), wait, false);
@@ -212,6 +217,22 @@ export class Waits {
     }
     owner.begun = undefined;
     for (const [id, outcome] of again) await owner.telling.tellOne(id, outcome);
+    if (foreign.length > 0)
+      await owner.telling.settle(foreign, {
+        kind: 'not_accepted',
+        reason: 'cancelled',
+        status: nothingKnown,
+      });
+  }
+
+  /** A node given another environment must not ask there about people it was to wait for elsewhere. */
+  private async hasMoved(node: string): Promise<boolean> {
+    const homes = this.options.store.table<string>('homes');
+    const { environment } = this.options;
+    const key = `${node}/home`;
+    const home = await homes.get(key);
+    if (home !== environment) await homes.write([{ put: key, value: environment }]);
+    return home !== undefined && home !== environment;
   }
 
   private shared(pace: Pace): Pace {

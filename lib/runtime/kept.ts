@@ -59,8 +59,10 @@ const isOpen = <T>(todo: Todo<T, Kept>): boolean =>
 const unknown = (): Outcome =>
   failure(refuse('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem);
 
-/** What a restart has to do for each item of one message. */
-export const leftOver = <T extends Item>(open: readonly Todo<T, Kept>[]): LeftOver<T> => {
+const moved = (): Outcome => failure(refuse('cancelled', 'environment_changed').problem);
+
+/** What a restart has to do for each item of one message; nothing new in an environment it was not meant for. */
+export const leftOver = <T extends Item>(open: readonly Todo<T, Kept>[], isHome: boolean): LeftOver<T> => {
   const originals = open.filter((todo) => isOpen(todo) && todo.recipient.duplicateOf === undefined);
   const doing = new Set(originals.map(({ index }) => index));
   const toDo: T[] = [];
@@ -68,7 +70,9 @@ export const leftOver = <T extends Item>(open: readonly Todo<T, Kept>[]): LeftOv
   const toSettle: { item: T; outcome: Outcome }[] = [];
   for (const todo of open) {
     const item = todo.recipient;
-    if (isOpen(todo)) {
+    if (isOpen(todo) && !isHome) {
+      toSettle.push({ item, outcome: moved() });
+    } else if (isOpen(todo)) {
       // A duplicate goes with its original; without one, nobody knows any more what became of it.
       if (item.duplicateOf === undefined || doing.has(item.duplicateOf)) toDo.push(item);
       else toSettle.push({ item, outcome: unknown() });

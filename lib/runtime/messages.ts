@@ -1,5 +1,6 @@
 import { fill, type MessageValues } from '../service/messages';
 import { isRetryable, ServiceError, type Code, type Problem } from '../service/problems';
+import { named } from './named';
 
 /** Every sentence the nodes say of their own accord, by key; those about answers are in lib/service. */
 export const messages = {
@@ -55,6 +56,8 @@ export const messages = {
   member_kind: 'A member id must be a whole number: correct what is in {where}.',
   stale:
     'This waited too long over a restart and was not sent: send it again if it is still wanted, or raise "resume within" in the environment.',
+  environment_changed:
+    'The node was given another environment before this was sent: send it again if it is still wanted.',
   unknown_after_restart:
     'The runtime stopped while this was being sent, so it may or may not have been carried out: check before you repeat it.',
   cancelled_by_close:
@@ -82,6 +85,17 @@ export const messages = {
   search_kind:
     'What is in {where} is not a search text: put a text there, or leave it empty to find everything.',
   search_long: 'The search text has {length} characters: shorten it to {longest} at most.',
+  environment_undeployed: 'This environment is not deployed: deploy it, then try again.',
+  secrets_again: 'The addresses have changed: enter the secrets again, or deploy first.',
+  names_json: 'The query names of the environment are not valid JSON: correct them.',
+  variables_unset: '"{name}" is not ready: set {variables} in the environment of Node-RED.',
+  settings_missing: '"{name}" is not ready: open the environment and fill in {settings}.',
+  setting_address: '"{name}" is not ready: "{setting}" is not a full address; it begins with https://.',
+  setting_insecure:
+    '"{name}" is not ready: "{setting}" must begin with https://, unless it is on this machine.',
+  setting_fragment: '"{name}" is not ready: "{setting}" must have no part after #.',
+  service_unknown: '"{name}" is not ready: "{setting}" must be simulator, sandbox or production.',
+  advisor_kind: 'The advisor must be a text of 1 to 200 characters: correct it.',
 } as const;
 
 export type MessageKey = keyof typeof messages;
@@ -94,7 +108,13 @@ export const refuse = (
   more: Partial<Problem> = {},
 ): ServiceError =>
   new ServiceError(
-    { message: fill(messages[key], values), code, retryable: isRetryable(code), attempts: 0, ...more },
+    {
+      message: fill(messages[key], named(values, 'en-US')),
+      code,
+      retryable: isRetryable(code),
+      attempts: 0,
+      ...more,
+    },
     { wording: { key, values } },
   );
 

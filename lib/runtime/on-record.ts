@@ -16,6 +16,12 @@ export interface Order {
   readonly list?: { readonly id: string; readonly shared?: string };
 }
 
+/** An order on record, with the environment it was given for. */
+interface Filed<O> {
+  readonly order: O;
+  readonly environment: string;
+}
+
 /** One item's turn. */
 export interface Turn<T, O> {
   readonly environment: Environment;
@@ -105,7 +111,8 @@ export class OnRecord<T extends Item, O extends Order> {
   accept(msg: Message, job: Job, order: O, items: readonly T[]): void {
     if (!this.open) throw refuse('not_configured', 'no_environment');
     const { ledger, environment } = this.open;
-    const entry = ledger.accept(this.tools.node.id, { message: msg, recipients: items, context: order });
+    const filed: Filed<O> = { order, environment: environment.id };
+    const entry = ledger.accept(this.tools.node.id, { message: msg, recipients: items, context: filed });
     this.run(environment, this.workOf(job, order, entry, items, items.length));
   }
 
@@ -258,7 +265,7 @@ export class OnRecord<T extends Item, O extends Order> {
       this.open = { environment, ledger };
       if (left.length === 0) return;
       tools.whenStarted(() => {
-        for (const each of left) this.run(environment, this.takeUp(each));
+        for (const each of left) this.run(environment, this.takeUp(environment, each));
       });
     } catch (thrown) {
       const why = problemOf(thrown);
@@ -268,13 +275,16 @@ export class OnRecord<T extends Item, O extends Order> {
   }
 
   /** Tells what a restart left to tell, and returns what it left to do. */
-  private takeUp({ entry, message, dropped, context, count, open }: Resumed<T, Kept>): Work<T, O> {
-    const order = context as O;
+  private takeUp(
+    { id }: Environment,
+    { entry, message, dropped, context, count, open }: Resumed<T, Kept>,
+  ): Work<T, O> {
+    const { order, environment } = context as Filed<O>;
     const job = this.tools.resumed(message);
     if (order.list) job.asList(count, order.list.shared, order.list.id);
     if (dropped) this.tools.warnOfDropped();
 
-    const { toDo, toTell, toSettle } = leftOver(open);
+    const { toDo, toTell, toSettle } = leftOver(open, environment === id);
     const work = this.workOf(job, order, entry, toDo, open.length);
     for (const { item, outcome } of toTell) this.tell(work, item, outcome);
     for (const { item, outcome } of toSettle) void this.settle(work, item, outcome);

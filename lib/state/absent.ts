@@ -2,7 +2,7 @@ import type { Store, Table } from './store';
 
 /** How long the data of a node that left the flow is kept, in case its id returns. */
 const keptFor = 7 * 24 * 3600 * 1000;
-const tables = ['journal', 'waits'] as const;
+const tables = ['journal', 'waits', 'homes'] as const;
 
 /** Sorts right after the slash that ends a node's id. */
 const afterSlash = '0';

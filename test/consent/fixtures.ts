@@ -91,6 +91,7 @@ export class World {
 
   private create(): Waits {
     return new Waits({
+      environment: 'environment',
       store: this.store,
       client: () => this.lookups.client,
       clock: { now: () => this.clock.now() + this.shift(), after: (ms, task) => this.clock.after(ms, task) },

@@ -23,7 +23,14 @@ const run = async (directory: string): Promise<void> => {
         attempts: 1,
       } as never),
   };
-  const waits = new Waits({ store, client: () => client, clock: systemClock, concurrency: 16, warn: print });
+  const waits = new Waits({
+    environment: 'environment',
+    store,
+    client: () => client,
+    clock: systemClock,
+    concurrency: 16,
+    warn: print,
+  });
   const note = (file: string, line: string): void => {
     appendFileSync(join(directory, file), `${line}\n`);
   };

@@ -46,12 +46,12 @@ describe('consent nodes', () => {
   const wait = (config = {}, more = {}): Promise<Flow> => check({ mode: 'wait', ...config }, more);
 
   /** The same environment in a process that came back: nothing but the store is left. */
-  const afterRestart = (settings = {}): Environment => {
+  const afterRestart = (settings = {}, id = 'test-environment'): Environment => {
     const { baseUrl, credentials } = on.simulator;
     const token = (advisor: string) => on.simulator.accessToken(advisor);
     return environmentOn(
       { baseUrl, apiKey: credentials.apiKey, token },
-      { service: 'simulator', clock: on.simulator.clock, store, settings },
+      { id, service: 'simulator', clock: on.simulator.clock, store, settings },
     );
   };
 
@@ -197,6 +197,21 @@ describe('consent nodes', () => {
       const last = only(await restarted.arrivals.next());
       should(last.msg.payload).containEql({ reason: 'expired' });
       should(last.msg.parts).containEql({ index: 1, count: 2 });
+    });
+
+    it('ends as cancelled when the node is given another environment, and asks nobody there', async () => {
+      const flow = await wait();
+      flow.send({ phone: silent });
+      await moved(seconds(10));
+      await Flow.unload();
+      on.simulator.ledger.clear();
+      const elsewhere = await wait({}, { environment: afterRestart({}, 'another') });
+      const { port, msg } = only(await elsewhere.arrivals.next());
+      should(port).equal(2);
+      should(msg.payload).containEql({ reason: 'cancelled' });
+      should(msg).not.have.property('repeated');
+      await moved(hours(1));
+      should(on.received('getConsent')).equal(0);
     });
 
     it('is released by an acceptance that another node sees', async () => {

@@ -1,0 +1,138 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import should from 'should';
+import { openStore } from '../../lib/state/embedded';
+import type { Store } from '../../lib/state/store';
+import { sealerOf } from '../state/sealer';
+import { environmentOn, type TestEnvironment } from '../support/environment';
+import { Flow } from '../support/flow';
+import { alsoClose, closeAll, startServer } from '../service/support';
+import { errorOf, inOrder, sendNode } from './setup';
+
+const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
+const phones = (count: number): string[] =>
+  Array.from({ length: count }, (_, n) => `+1202555${String(100 + n).padStart(4, '0')}`);
+
+/** A service that answers when the test says so. */
+const heldService = async () => {
+  const held: (() => void)[] = [];
+  const server = await startServer(async () => {
+    await new Promise<void>((resolve) => held.push(resolve));
+    return { body: sent };
+  });
+  return {
+    server,
+    /** Lets the next request be answered, once it is there. */
+    async answer(): Promise<void> {
+      while (held.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      held.shift()?.();
+    },
+    texted: () => server.received.map(({ body }) => (JSON.parse(body) as { phone: string }).phone),
+  };
+};
+
+describe('send text, on record', () => {
+  let directory: string;
+  let store: Store;
+
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'record-'));
+    store = await openStore({ directory, sealer: sealerOf('word'), warn: () => undefined });
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+    await store.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  const environment = (url: string, settings = {}, id = 'home'): TestEnvironment =>
+    alsoClose(
+      environmentOn(
+        { baseUrl: `${url}/v1`, apiKey: 'key', token: () => 'token' },
+        {
+          id,
+          store,
+          client: { maxConcurrent: 1 },
+          settings: { journal: true, maxConcurrent: 2, ...settings },
+        },
+      ),
+    );
+
+  for (const journal of [true, false]) {
+    it(`goes on after a deploy where it was, ${journal ? 'with' : 'without'} the journal`, async () => {
+      const service = await heldService();
+      const on = environment(service.server.url, { journal });
+      const before = await sendNode(on);
+      before.send({ phone: phones(5), text: 'Hi', keep: 'me' });
+      await service.answer();
+      await before.arrivals.next();
+      const closed = Flow.unload();
+      await service.answer();
+      await closed;
+      should(before.arrivals.all).have.length(1);
+      should(before.completed.all).be.empty();
+
+      const after = await sendNode(on);
+      const rest = after.arrivals.next(4);
+      for (let left = 3; left > 0; left--) await service.answer();
+      const arrived = inOrder(await rest);
+      should(arrived.map(({ port }) => port)).deepEqual([0, 0, 0, 0]);
+      should(arrived.map(({ msg }) => (msg.parts as { index: number }).index)).deepEqual([1, 2, 3, 4]);
+      for (const { msg } of arrived) {
+        should(msg).containEql({ keep: 'me' }).and.not.have.property('repeated');
+        should(msg.parts).containEql({ count: 5 });
+      }
+      should(service.texted().sort()).deepEqual(phones(5));
+    });
+  }
+
+  it('sends nothing in another environment that the node is given', async () => {
+    const service = await heldService();
+    const before = await sendNode(environment(service.server.url));
+    before.send({ phone: phones(3), text: 'Hi' });
+    await service.answer();
+    await before.arrivals.next();
+    const closed = Flow.unload();
+    await service.answer();
+    await closed;
+
+    const elsewhere = await heldService();
+    const after = await sendNode(environment(elsewhere.server.url, {}, 'elsewhere'));
+    const rest = inOrder(await after.arrivals.next(2));
+    should(rest.map(({ port }) => port)).deepEqual([0, 1]);
+    should(errorOf(rest[1]?.msg ?? {}).code).equal('cancelled');
+    should(elsewhere.texted()).be.empty();
+  });
+
+  it('calls stale what waited longer than it may', async () => {
+    const service = await heldService();
+    const before = await sendNode(environment(service.server.url));
+    before.send({ phone: phones(3), text: 'Hi' });
+    await service.answer();
+    await before.arrivals.next();
+    const closed = Flow.unload();
+    await service.answer();
+    await closed;
+
+    const after = await sendNode(environment(service.server.url, { resumeWithin: -1 }));
+    const rest = inOrder(await after.arrivals.next(2));
+    should(rest.map(({ port }) => port)).deepEqual([0, 1]);
+    should(errorOf(rest[1]?.msg ?? {}).code).equal('stale');
+    should(service.texted()).have.length(2);
+  });
+
+  it('leaves nothing on record once everything is told', async () => {
+    const server = await startServer(() => ({ body: sent }));
+    const flow = await sendNode(environment(server.url));
+    await flow.ask({ phone: phones(3), text: 'Hi' }, 3);
+    await flow.completed.next();
+    await Flow.unload();
+    await store.close();
+    store = await openStore({ directory, sealer: sealerOf('word'), warn: () => undefined });
+    const left: string[] = [];
+    for await (const [key] of store.table('journal').entries()) left.push(key);
+    should(left).be.empty();
+  });
+});
