@@ -3,6 +3,7 @@ import type { Client } from '../service/types';
 import { arrivalId } from '../state/ids';
 import { liveMessages, storable } from '../state/messages';
 import type { Store, Table, Write } from '../state/store';
+import { hasMoved } from './homes';
 import { lastLookTries, Polling, type Target, type Wait } from './polling';
 import { recommended, type Pace } from './schedule';
 import { Telling, type Settled } from './telling';
@@ -198,7 +199,7 @@ export class Waits {
 
   private async load(owner: Owner): Promise<void> {
     const ended = await owner.telling.ended();
-    const isForeign = await this.hasMoved(owner.node);
+    const isForeign = await hasMoved(this.options.store, owner.node, this.options.environment);
     const foreign: string[] = [];
     const again: [id: string, outcome: WaitOutcome][] = [];
     for await (const [key, stored] of this.table.entries(`${owner.node}/w/`)) {
@@ -223,16 +224,6 @@ export class Waits {
         reason: 'cancelled',
         status: nothingKnown,
       });
-  }
-
-  /** A node given another environment must not ask there about people it was to wait for elsewhere. */
-  private async hasMoved(node: string): Promise<boolean> {
-    const homes = this.options.store.table<string>('homes');
-    const { environment } = this.options;
-    const key = `${node}/home`;
-    const home = await homes.get(key);
-    if (home !== environment) await homes.write([{ put: key, value: environment }]);
-    return home !== undefined && home !== environment;
   }
 
   private shared(pace: Pace): Pace {

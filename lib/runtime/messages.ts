@@ -1,5 +1,5 @@
-import { fill, type MessageValues } from '../service/messages';
-import { isRetryable, ServiceError, type Code, type Problem } from '../service/problems';
+import { speaking, type MessageValues } from '../service/messages';
+import type { ServiceError } from '../service/problems';
 import { named } from './named';
 
 /** Every sentence the nodes say of their own accord, by key; those about answers are in lib/service. */
@@ -100,23 +100,7 @@ export const messages = {
 
 export type MessageKey = keyof typeof messages;
 
-/** An error with a sentence of the table. */
-export const refuse = (
-  code: Code,
-  key: MessageKey,
-  values: MessageValues = {},
-  more: Partial<Problem> = {},
-): ServiceError =>
-  new ServiceError(
-    {
-      message: fill(messages[key], named(values, 'en-US')),
-      code,
-      retryable: isRetryable(code),
-      attempts: 0,
-      ...more,
-    },
-    { wording: { key, values } },
-  );
+export const refuse = speaking(messages);
 
 export const invalid = (key: MessageKey, values: MessageValues = {}): ServiceError =>
   refuse('invalid_input', key, values);

@@ -41,12 +41,19 @@ export const messages = {
   redirect: 'The service redirects elsewhere, which is not followed: correct the base address.',
   answer_too_large: 'The answer of the service was over 5 MB and was refused: ask for a smaller page.',
   invalid_input: 'Nothing was sent because a value is not valid: correct {field} ({issue}).',
-  cancelled: 'This was cancelled before it was carried out: send it again if it is still wanted.',
+  abandoned: 'This was cancelled before it was carried out: send it again if it is still wanted.',
+  client_refused:
+    'The authorization service did not accept the client ID or client secret of "{name}": correct them in the environment.',
+  token_later:
+    'The token for "{name}" could not be renewed because the authorization service failed ({reason}): the authorization is kept, try again later.',
+  authorization_ended:
+    'The authorization of "{advisor}" for "{name}" has ended: open the environment and authorize again.',
+  not_authorized: 'The advisor "{advisor}" has not authorized "{name}": open the environment and authorize.',
   token_unusable: 'The access token of this advisor cannot be used: authorize again.',
   key_missing: 'The API key is missing or has characters that cannot be sent: correct it in the environment.',
-  address_invalid: 'The address in {field} is not valid: enter a full one that begins with https://.',
+  address_invalid: 'The address in {setting} is not valid: enter a full one that begins with https://.',
   address_insecure:
-    'The address in {field} must begin with https:// unless it is on this machine: correct it.',
+    'The address in {setting} must begin with https:// unless it is on this machine: correct it.',
 } as const;
 
 export type MessageKey = keyof typeof messages;
@@ -58,14 +65,18 @@ export const fill = (sentence: string, values: MessageValues): string =>
     Object.hasOwn(values, name) ? String(values[name]) : whole,
   );
 
-/** An error with a sentence of the table. */
-export const failure = (
-  code: Code,
-  key: MessageKey,
-  values: MessageValues = {},
-  more: Partial<Problem> = {},
-): ServiceError =>
-  new ServiceError(
-    { message: fill(messages[key], values), code, retryable: isRetryable(code), attempts: 0, ...more },
-    { wording: { key, values } },
-  );
+/** Makes errors that speak in the sentences of a table. */
+export const speaking =
+  <T extends Readonly<Record<string, string>>>(table: T) =>
+  (
+    code: Code,
+    key: keyof T & string,
+    values: MessageValues = {},
+    more: Partial<Problem> = {},
+  ): ServiceError =>
+    new ServiceError(
+      { message: fill(table[key] ?? key, values), code, retryable: isRetryable(code), attempts: 0, ...more },
+      { wording: { key, values } },
+    );
+
+export const failure = speaking(messages);
