@@ -42,6 +42,8 @@ export interface AuthorizationsOptions {
 
 const linkName = (token: string): string => `link:${createHash('sha256').update(token).digest('base64url')}`;
 
+const denied = 'access_denied';
+
 interface Returned {
   readonly state: string;
   readonly code: string;
@@ -99,18 +101,18 @@ export class Authorizations {
 
   /**
    * Takes the query the browser came back with. Only `code`, `state` and `error` are looked at. A state that is unknown,
-   * used, expired or another environment's changes nothing.
+   * used, expired or another environment's changes nothing; whoever denied access is told so all the same, since not
+   * every authorization page sends the state along then.
    */
   async finish(query: URLSearchParams, environment?: string): Promise<Finished> {
     const returned = readReturn(query);
     const pending = returned && this.#pending.get(returned.state);
     if (!pending || (environment !== undefined && pending.connection.environment !== environment)) {
-      return { ok: false, why: 'invalid' };
+      return { ok: false, why: returned?.error === denied ? 'denied' : 'invalid' };
     }
     this.#pending.delete(returned.state);
     if (this.#options.clock.now() >= pending.expiresAt) return { ok: false, why: 'expired' };
-    if (returned.error !== '')
-      return { ok: false, why: returned.error === 'access_denied' ? 'denied' : 'declined' };
+    if (returned.error !== '') return { ok: false, why: returned.error === denied ? 'denied' : 'declined' };
     return this.#exchange(pending, returned.code);
   }
 

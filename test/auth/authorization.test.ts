@@ -147,6 +147,14 @@ describe('authorization', () => {
       should(await finish(`state=${state}&error=server_error`)).deepEqual({ ok: false, why: 'declined' });
     });
 
+    it('when access was denied and no state came along, which leaves every request good', async () => {
+      const query = await returned();
+      should(await finish('error=access_denied')).deepEqual({ ok: false, why: 'denied' });
+      should(await finish('error=access_denied&state=x', 'env1')).deepEqual({ ok: false, why: 'denied' });
+      should(await finish(query)).containEql({ ok: true });
+      await red.book.disconnect('env1', 'default');
+    });
+
     for (const name of ['code', 'state', 'error']) {
       it(`when ${name} is there twice, which leaves the request good`, async () => {
         const query = await returned();
