@@ -5,7 +5,7 @@ import type { Limits, Place } from './limits';
 import { failure } from './messages';
 import { assess, endAs } from './outcome';
 import type { Plan, Wire } from './plan';
-import { ServiceError } from './problems';
+import { ServiceError, wordingOf } from './problems';
 import { decide, doubtAfter } from './retry';
 import type { Course, RetryBudget, Rules } from './retry';
 import type { Transport } from './transport';
@@ -151,7 +151,11 @@ export class Call {
   #tokenless(error: unknown): never {
     if (this.#attempts === 0 || !(error instanceof ServiceError)) throw error;
     if (this.#mayBeDone()) throw this.#stopped();
-    throw new ServiceError({ ...error.problem, attempts: this.#attempts }, { cause: error.cause });
+    const wording = wordingOf(error.problem);
+    throw new ServiceError(
+      { ...error.problem, attempts: this.#attempts },
+      { cause: error.cause, ...(wording && { wording }) },
+    );
   }
 
   #outgoing() {
@@ -205,6 +209,6 @@ export class Call {
     const attempts = this.#attempts;
     if (this.#mayBeDone())
       return failure('outcome_unknown', 'outcome_unknown', { reason: 'cancelled' }, { attempts });
-    return failure('cancelled', 'cancelled', {}, { attempts });
+    return failure('cancelled', 'abandoned', {}, { attempts });
   }
 }

@@ -28,6 +28,8 @@ export interface Assessment {
 
 type Fields = Readonly<Record<string, unknown>>;
 
+const isFields = (body: unknown): body is Fields => typeof body === 'object' && body !== null;
+
 const done: Happened = { what: 'done' };
 /** Deeper answers are hostile: what clones or prints them later goes down level by level, on the stack. */
 const deepest = 64;
@@ -100,22 +102,24 @@ const texts = ['title', 'detail', 'traceId', 'instance', 'type'] as const;
  * service's word on whether a text was sent.
  */
 const isProblemBody = (body: unknown): body is Fields & { code: string; retryable: boolean } =>
-  typeof body === 'object' &&
-  body !== null &&
-  'code' in body &&
-  typeof body.code === 'string' &&
-  body.code !== '' &&
-  body.code.length <= 100 &&
-  'retryable' in body &&
-  typeof body.retryable === 'boolean';
+  isFields(body) &&
+  typeof body['code'] === 'string' &&
+  body['code'] !== '' &&
+  body['code'].length <= 100 &&
+  typeof body['retryable'] === 'boolean';
 
-const problemFields = (body: Fields & { retryable: boolean }): Partial<Problem> => {
-  const fields: Partial<Problem> = { retryable: body.retryable };
+/** Short of its word on retrying, but in the service's own vocabulary: for a 4xx, which settles it, that will do. */
+const isPartOfProblem = (body: unknown): body is Fields & { code: ServiceCode } =>
+  isFields(body) && typeof body['code'] === 'string' && isServiceCode(body['code']);
+
+const problemFields = (body: Fields): Partial<Problem> => {
+  const fields: Partial<Problem> = {};
+  if (typeof body['retryable'] === 'boolean') fields.retryable = body['retryable'];
   for (const name of texts) {
     const value = body[name];
     if (typeof value === 'string') fields[name] = value;
   }
-  if (body.details !== undefined) fields.details = body.details;
+  if (body['details'] !== undefined) fields.details = body['details'];
   return fields;
 };
 
@@ -172,6 +176,9 @@ export const assess = (
     return { happened, told: tell(plan, body.code, status, problemFields(body)), reason, status };
   }
   if (status >= 500) return { happened, reason, status };
+  if (isPartOfProblem(body)) {
+    return { happened, told: tell(plan, body.code, status, problemFields(body)), reason, status };
+  }
   return { happened, told: tell(plan, codeOfStatus(status), status, {}), reason, status };
 };
 

@@ -159,12 +159,20 @@ describe('what an answer means', () => {
       }
     }
 
+    it('4xx still tells the code of the contract that it names, and what else it says', () => {
+      const body = { code: 'version_mismatch', detail: 'Version 2 is expected', traceId: null };
+      const problem = failed('sendMessage', answered(400, body));
+      should(problem).containEql({ code: 'version_mismatch', detail: body.detail, retryable: false });
+      should(problem).not.have.property('traceId');
+    });
+
     it('5xx leaves the outcome open, also when the gateway speaks JSON', () => {
       for (const body of [
         '',
         '<html>',
         '{"message":"Bad Gateway"}',
         '{"code":"ECONNREFUSED"}',
+        '{"code":"internal_error"}',
         '{"retryable":true}',
       ]) {
         should(judge('sendMessage', answered(502, body)).happened.what).equal('gateway');
