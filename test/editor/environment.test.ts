@@ -116,6 +116,7 @@ for (const version of [4, 5] as const) {
         await field(name).fill(value);
       }
       const approval = await windowFrom(page, press('default', 'Authorize'));
+      await approval.locator('button[value=approve]').waitFor();
       should(await approval.evaluate('window.opener')).be.null();
       await approval.locator('button[value=approve]').click();
       await approval.getByText('You can close this window').waitFor();

@@ -4,7 +4,7 @@ import type { Form, Values } from '../../../lib/editor/red';
 import { type Card, cardOf } from './card';
 import { type Advisor, notYet } from './facts';
 
-const pollEvery = 2500;
+const pollEvery = 2000;
 const defaultAdvisor = 'default';
 
 /** The list is to be right for what the form holds, deployed or not. No secret is among it. */
