@@ -3,9 +3,9 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { build as esbuild } from 'esbuild';
 import { editorLimit, missingParts } from './build/checks.mjs';
-import { at, Complaint, exists, languages, nodeNames, readText } from './build/folders.mjs';
+import { at, Complaint, exists, languages, nodeNames, readJson, readText } from './build/folders.mjs';
 import { helpOf, htmlOf } from './build/html.mjs';
-import { has, missingStrings, stringsFor } from './build/strings.mjs';
+import { has, missingStrings, runtimeFiles, stringsFor } from './build/strings.mjs';
 import { buildPage } from './page.mjs';
 
 const require = createRequire(import.meta.url);
@@ -37,8 +37,6 @@ const compile = async () => {
     tsconfig: at('tsconfig.json'),
     logLevel: 'warning',
   });
-  // The words that the runtime falls back to.
-  cpSync(at('locales', 'en-US', 'common.json'), out('locales', 'en-US', 'common.json'));
 };
 
 /** What a source that was renamed or removed has left behind would be packed with the rest. */
@@ -75,6 +73,19 @@ const needing = (specs) => {
       .map(({ spec }) => spec.type);
 };
 
+/** The sentences of errors, whose English is in the code. */
+const errorsOf = () =>
+  ['service', 'runtime'].map((part) => require(out('lib', part, 'messages.js')).messages);
+
+/** What the runtime says it reads by itself: in the language of whoever asks, not only in Node-RED's. */
+const writeRuntimeWords = () => {
+  rmSync(out('locales'), { recursive: true, force: true });
+  for (const language of languages()) {
+    for (const file of runtimeFiles)
+      write(out('locales', language, file), JSON.stringify(readJson('locales', language, file)));
+  }
+};
+
 const writeNode = async ({ name, spec }, needs) => {
   const strings = stringsFor('en-US', name);
   const html = await htmlOf(name, spec, (key) => has(strings, key), needs);
@@ -92,9 +103,10 @@ const build = async () => {
   removeStale();
   await compile();
   const specs = nodeNames().map((name) => ({ name, spec: require(out('nodes', name, 'spec.js')).spec }));
-  const missing = [...missingParts(specs), ...missingStrings(specs)];
+  const missing = [...missingParts(specs), ...missingStrings(specs, errorsOf())];
   if (missing.length > 0) throw new Complaint(missing);
   rmSync(out('nodes', 'locales'), { recursive: true, force: true });
+  writeRuntimeWords();
   const needs = needing(specs);
   const sizes = await Promise.all(specs.map((node) => writeNode(node, needs)));
   const size = sizes.reduce((sum, bytes) => sum + bytes, 0);

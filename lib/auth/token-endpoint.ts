@@ -1,4 +1,5 @@
-import { problem, ServiceError } from '../service/problems';
+import { failure } from '../service/messages';
+import { ServiceError } from '../service/problems';
 import type { Connection } from './connection';
 import { readTokenAnswer, type TokenAnswer } from './grants';
 
@@ -34,13 +35,13 @@ const errorOf = (text: string): unknown => {
 const read = ({ status, text }: { status: number; text: string }): TokenResult => {
   if (status >= 200 && status < 300) {
     const answer = readTokenAnswer(text);
-    return answer ? { outcome: 'issued', answer } : { outcome: 'later', why: 'its answer held no token' };
+    return answer ? { outcome: 'issued', answer } : { outcome: 'later', why: 'no token' };
   }
   if (status === 400) {
     return clientErrors.has(String(errorOf(text))) ? { outcome: 'client' } : { outcome: 'refused' };
   }
   if (status === 401 || status === 403) return { outcome: 'client' };
-  return { outcome: 'later', why: `it answered ${String(status)}` };
+  return { outcome: 'later', why: `HTTP ${String(status)}` };
 };
 
 const ask = async (
@@ -53,7 +54,7 @@ const ask = async (
     return read(await post(tokenUrl, all, { timeout: timeLimit }));
   } catch (fault) {
     if (fault instanceof ServiceError && fault.code === 'not_configured') throw fault;
-    return { outcome: 'later', why: 'it could not be reached' };
+    return { outcome: 'later', why: 'unreachable' };
   }
 };
 
@@ -80,25 +81,13 @@ export const clientCredentials = (post: PostForm, connection: Connection): Promi
   });
 
 export const clientRefused = ({ name }: Connection): ServiceError =>
-  problem(
-    'authorization_required',
-    `The authorization service did not accept the client ID or client secret of "${name}": correct them in the environment.`,
-  );
+  failure('authorization_required', 'client_refused', { name });
 
-export const tryLater = ({ name }: Connection, why: string): ServiceError =>
-  problem(
-    'network_error',
-    `The token for "${name}" could not be renewed because the authorization service failed (${why}): the authorization is kept, try again later.`,
-  );
+export const tryLater = ({ name }: Connection, reason: string): ServiceError =>
+  failure('network_error', 'token_later', { name, reason });
 
 export const authorizeAgain = ({ name }: Connection, advisor: string): ServiceError =>
-  problem(
-    'authorization_required',
-    `The authorization of "${advisor}" for "${name}" has ended: open the environment and authorize again.`,
-  );
+  failure('authorization_required', 'authorization_ended', { advisor, name });
 
 export const notAuthorized = ({ name }: Connection, advisor: string): ServiceError =>
-  problem(
-    'authorization_required',
-    `The advisor "${advisor}" has not authorized "${name}": open the environment and authorize.`,
-  );
+  failure('authorization_required', 'not_authorized', { advisor, name });

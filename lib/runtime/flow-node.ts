@@ -130,7 +130,7 @@ export const flowNode = (
       closed();
     };
     (handler.close?.() ?? Promise.resolve()).then(end, (fault: unknown) => {
-      node.warn(problemOf(fault).message);
+      node.warn(words.problem(problemOf(fault)));
       end();
     });
   });

@@ -100,7 +100,7 @@ export const messages = {
 
 export type MessageKey = keyof typeof messages;
 
-export const refuse = speaking(messages);
+export const refuse = speaking(messages, (values) => named(values, 'en-US'));
 
 export const invalid = (key: MessageKey, values: MessageValues = {}): ServiceError =>
   refuse('invalid_input', key, values);

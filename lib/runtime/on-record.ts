@@ -173,7 +173,7 @@ export class OnRecord<T extends Item, O extends Order> {
       const lanes = Math.min(environment.settings.maxConcurrent, work.items.length);
       for (let lane = 0; lane < lanes; lane++) {
         this.pull(environment, client, work).catch((fault: unknown) => {
-          this.tools.node.error(problemOf(fault).message);
+          this.tools.node.error(this.tools.words.problem(problemOf(fault)));
         });
       }
     };
@@ -269,7 +269,7 @@ export class OnRecord<T extends Item, O extends Order> {
       });
     } catch (thrown) {
       const why = problemOf(thrown);
-      if (why.code !== 'not_configured') tools.node.error(why.message);
+      if (why.code !== 'not_configured') tools.node.error(tools.words.problem(why));
       this.trade.told(failure(why));
     }
   }

@@ -1,48 +1,50 @@
-import english from '../../locales/en-US/common.json';
 import { wordingOf, type Problem } from '../service/problems';
-import { pick } from './fields';
+import { localeOf, sentence, spokenOf, type Language } from './catalogue';
+import { named } from './named';
 import type { Red } from './red';
 
 export type Values = Readonly<Record<string, string | number>>;
 
-/** A sentence or a status in the language of the runtime. */
+/** Sentences, numbers and times in one language. */
 export interface Words {
-  say(key: string, values?: Values): string;
+  readonly language: Language;
+  readonly say: (key: string, values?: Values) => string;
   /** The sentence of `msg.error`; what the service or an older record says stays as it is. */
-  problem(why: Problem): string;
+  readonly problem: (why: Problem) => string;
   /** `12,400` */
-  number(value: number): string;
+  readonly number: (value: number) => string;
   /** `14:05`, a clock time rather than a countdown: it stays true without being redrawn. */
-  time(at: number): string;
+  readonly time: (at: number) => string;
 }
 
-const inEnglish = (key: string, values: Values): string => {
-  const found = pick(english, key);
-  const text = typeof found === 'string' ? found : key;
-  return text.replace(/__(\w+)__/g, (_, name: string) => String(values[name] ?? ''));
-};
+const filled = (text: string, values: Values): string =>
+  text.replace(/__(\w+?)__/g, (_, name: string) => String(values[name] ?? ''));
 
-const languageOf = (RED: Red): string => {
-  const { lang } = RED.settings as { lang?: unknown };
-  return typeof lang === 'string' && lang !== '' ? lang : 'en-US';
-};
-
-export const wordsOf = (RED: Red): Words => {
-  const language = languageOf(RED);
-  const numbers = new Intl.NumberFormat(language);
-  const times = new Intl.DateTimeFormat(language, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-  const translated = (key: string, values: Values): string | undefined => {
-    const said: unknown = RED._(key, values as Record<string, string>);
-    // Without a catalogue (as in the test helper) Node-RED answers with the key.
-    return typeof said === 'string' && said !== '' && !said.endsWith(key) ? said : undefined;
-  };
+/** The words for the first of these languages that we speak. */
+export const wordsIn = (...wanted: string[]): Words => {
+  const language = spokenOf(wanted);
+  const locale = localeOf(wanted);
+  const numbers = new Intl.NumberFormat(locale);
+  const times = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
   return {
-    say: (key, values = {}) => translated(key, values) ?? inEnglish(key, values),
+    language,
+    say: (key, values = {}) => filled(sentence(language, key) ?? sentence('en-US', key) ?? key, values),
     problem(why) {
       const wording = wordingOf(why);
-      return (wording && translated(`errors.${wording.key}`, wording.values)) ?? why.message;
+      const said = wording && sentence(language, `errors.${wording.key}`);
+      return said === undefined ? why.message : filled(said, named(wording?.values ?? {}, language));
     },
     number: (value) => numbers.format(value),
     time: (at) => times.format(at),
   };
 };
+
+/** As Node-RED itself chooses it: what the settings say, else the system. */
+const languageOf = (RED: Red): string => {
+  const { lang } = RED.settings as { lang?: unknown };
+  const { LC_ALL, LC_MESSAGES, LANG } = process.env;
+  const system = LC_ALL ?? LC_MESSAGES ?? LANG ?? '';
+  return typeof lang === 'string' && lang !== '' ? lang : system.slice(0, 2);
+};
+
+export const wordsOf = (RED: Red): Words => wordsIn(languageOf(RED));

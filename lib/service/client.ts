@@ -68,7 +68,7 @@ export const createClient = (options: ClientOptions): Client => {
       callOptions: CallOptions,
     ): Promise<Answer<N>> {
       if (closing.signal.aborted || callOptions.signal?.aborted === true)
-        throw failure('cancelled', 'cancelled');
+        throw failure('cancelled', 'abandoned');
       const plan = plans.get(name);
       if (plan === undefined)
         throw failure('invalid_input', 'invalid_input', { field: 'name', issue: 'unknown' });

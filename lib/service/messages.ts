@@ -65,9 +65,11 @@ export const fill = (sentence: string, values: MessageValues): string =>
     Object.hasOwn(values, name) ? String(values[name]) : whole,
   );
 
-/** Makes errors that speak in the sentences of a table. */
+const asGiven = (values: MessageValues): MessageValues => values;
+
+/** Makes errors that speak in the sentences of a table; `said` puts their values into English words. */
 export const speaking =
-  <T extends Readonly<Record<string, string>>>(table: T) =>
+  <T extends Readonly<Record<string, string>>>(table: T, said = asGiven) =>
   (
     code: Code,
     key: keyof T & string,
@@ -75,7 +77,13 @@ export const speaking =
     more: Partial<Problem> = {},
   ): ServiceError =>
     new ServiceError(
-      { message: fill(table[key] ?? key, values), code, retryable: isRetryable(code), attempts: 0, ...more },
+      {
+        message: fill(table[key] ?? key, said(values)),
+        code,
+        retryable: isRetryable(code),
+        attempts: 0,
+        ...more,
+      },
       { wording: { key, values } },
     );
 

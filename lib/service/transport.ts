@@ -28,15 +28,15 @@ export interface Transport {
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 /** The address, if a secret may go there: HTTPS, or this machine. Throws `not_configured`. */
-export const trustedUrl = (address: string, field: string): URL => {
+export const trustedUrl = (address: string, setting: string): URL => {
   let url: URL;
   try {
     url = new URL(address);
   } catch {
-    throw failure('not_configured', 'address_invalid', { field });
+    throw failure('not_configured', 'address_invalid', { setting });
   }
   const trusted = url.protocol === 'https:' || (url.protocol === 'http:' && loopback.test(url.hostname));
-  if (!trusted) throw failure('not_configured', 'address_insecure', { field });
+  if (!trusted) throw failure('not_configured', 'address_insecure', { setting });
   return url;
 };
 
@@ -100,7 +100,7 @@ export const postForm = async (
   options: { readonly timeout: number; readonly signal?: AbortSignal },
 ): Promise<FormAnswer> => {
   const url = trustedUrl(address, 'tokenUrl');
-  if (options.signal?.aborted === true) throw failure('cancelled', 'cancelled');
+  if (options.signal?.aborted === true) throw failure('cancelled', 'abandoned');
   const transport = createTransport({ origin: url.origin, timeout: options.timeout, connections: 1 });
   try {
     const result = await transport.send(
@@ -116,7 +116,7 @@ export const postForm = async (
       return { status: result.status, text: result.text };
     }
     const reason = result.state === 'answered' ? reasons.tooLarge : result.reason;
-    if (reason === reasons.aborted) throw failure('cancelled', 'cancelled', {}, { attempts: 1 });
+    if (reason === reasons.aborted) throw failure('cancelled', 'abandoned', {}, { attempts: 1 });
     throw failure('network_error', 'token_unreached', { reason }, { attempts: 1 });
   } finally {
     await transport.destroy();

@@ -9,18 +9,17 @@ import { runChecks } from './checks';
 import { connectionOf, serviceOf, type Values } from './config';
 import { valuesOf } from './form';
 import { lookUp } from './lookup';
-import { refusals } from './pages';
-import { advisorKey, answer, field, jsonOnly, Refused } from './reply';
+import { advisorKey, answer, field, jsonOnly, Refused, wordsFor } from './reply';
 import { findRunning } from './running';
 import type { Services } from './services';
 
 const environmentOf = (request: Request): string => request.params['env'] ?? '';
 
 const codeConnection = (id: string, values: Values): Connection => {
-  if (serviceOf(values) === 'simulator') throw new Refused(400, 'The simulator needs no authorization.');
+  if (serviceOf(values) === 'simulator') throw new Refused(400, 'refused.simulator');
   const connection = connectionOf(id, values);
   if (connection.grant === 'authorization_code') return connection;
-  throw new Refused(400, 'This environment uses client credentials: there is nobody to authorize.');
+  throw new Refused(400, 'refused.clientCredentials');
 };
 
 /** The link leads to the same place as the redirect; where that is not ours to know, the editor completes it. */
@@ -121,13 +120,13 @@ export const adminRoutes = (RED: Red, services: Services): void => {
   post('complete', async (request) => {
     const finished = await authorizations.finish(queryIn(field(request, 'address')), environmentOf(request));
     if (finished.ok) return { advisor: finished.advisor, state: finished.state };
-    throw new Refused(400, refusals[finished.why].text);
+    throw new Refused(400, `page.${finished.why}.text`);
   });
   get('advisors', (request) => listAdvisors(RED, services, environmentOf(request), request.query));
   post('advisors/:advisor/confirm', async (request) => {
     const advisor = advisorKey(request.params['advisor']);
     if (await book.confirm(environmentOf(request), advisor)) return { advisor, state: 'authorized' };
-    throw new Refused(404, 'Nothing awaits confirmation for this advisor.');
+    throw new Refused(404, 'refused.nothingToConfirm');
   });
   RED.httpAdmin.delete(
     '/advisor-texting/:env/advisors/:advisor',
@@ -136,13 +135,13 @@ export const adminRoutes = (RED: Red, services: Services): void => {
       const id = environmentOf(request);
       const advisor = advisorKey(request.params['advisor']);
       if (await book.disconnect(id, advisor, deployedConnection(RED, id))) return { advisor };
-      throw new Refused(404, 'This advisor is not connected.');
+      throw new Refused(404, 'refused.notConnected');
     }),
   );
   post('test', (request) => {
     const id = environmentOf(request);
     const values = valuesOf(RED, id, field(request, 'form'));
-    return runChecks(services, id, values, advisorKey(field(request, 'advisor')));
+    return runChecks(services, id, values, advisorKey(field(request, 'advisor')), wordsFor(request));
   });
   get('lookup/:what', (request) => lookUp(findRunning(RED, environmentOf(request)), request));
 };

@@ -1,4 +1,6 @@
 import { lazy } from '../../lib/runtime/lazy';
+import { named } from '../../lib/runtime/named';
+import type { Words } from '../../lib/runtime/words';
 import type { CallOptions, Client } from '../../lib/service/types';
 import { ServiceError } from '../../lib/service/problems';
 import { missingScopes } from '../../lib/auth/grants';
@@ -20,7 +22,10 @@ export interface Check {
 const pass = (check: CheckName, message: string): Check => ({ check, ok: true, message });
 const miss = (check: CheckName, message: string): Check => ({ check, ok: false, message });
 
-const wordsOf = (fault: unknown): string => (fault instanceof Error ? fault.message : String(fault));
+const saidOf = (fault: unknown, { problem }: Words): string => {
+  if (fault instanceof ServiceError) return problem(fault.problem);
+  return fault instanceof Error ? fault.message : String(fault);
+};
 
 /** Nobody has this number: it is set aside for fiction. */
 const nobody = '+12025550100';
@@ -45,83 +50,85 @@ const reads: readonly (readonly [scope: string, read: Read])[] = [
 
 type Seen = 'fine' | 'failed' | 'refused' | 'lacking';
 
+interface Probe {
+  readonly client: Client;
+  readonly words: Words;
+  readonly asked: readonly string[];
+  readonly granted: () => readonly string[] | undefined;
+}
+
 /** What the service makes of one read. A 404 for nobody's number is as good as an answer can be. */
-const tryRead = async (client: Client, advisor: string, read: Read): Promise<[seen: Seen, words: string]> => {
+const tryRead = async (
+  { client, words }: Probe,
+  advisor: string,
+  read: Read,
+): Promise<[seen: Seen, said: string]> => {
   try {
     await read(client, { advisor });
     return ['fine', ''];
   } catch (fault) {
     if (!(fault instanceof ServiceError)) throw fault;
     const { code, status, detail } = fault.problem;
+    const said = words.problem(fault.problem);
     if (code === 'not_found') return ['fine', ''];
-    if (code === 'unauthorized') return ['refused', fault.message];
+    if (code === 'unauthorized') return ['refused', said];
     // A gateway that refuses the key answers 403 without the service's problem body.
-    if (status === 403) return [detail === undefined ? 'refused' : 'lacking', fault.message];
-    return ['failed', fault.message];
+    if (status === 403) return [detail === undefined ? 'refused' : 'lacking', said];
+    return ['failed', said];
   }
 };
 
 /** Whether anything answers there, told without handing over a token or a key. */
-const tryReach = async (baseUrl: string): Promise<Check> => {
+const tryReach = async (baseUrl: string, { say, language }: Words): Promise<Check> => {
   const { createTransport, trustedUrl } = lazy.transport();
   const { origin, pathname } = trustedUrl(baseUrl, 'baseUrl');
   const transport = createTransport({ origin, timeout: patience, connections: 1 });
   try {
     const result = await transport.send({ method: 'GET', path: pathname, headers: [], body: null });
     return result.state === 'answered'
-      ? pass('reachability', 'The service answers.')
-      : miss(
-          'reachability',
-          `The service cannot be reached (${result.reason}): check the network and its address.`,
-        );
+      ? pass('reachability', say('check.reached'))
+      : miss('reachability', say('check.notReached', named({ reason: result.reason }, language)));
   } finally {
     await transport.destroy();
   }
 };
 
-interface Probe {
-  readonly client: Client;
-  readonly asked: readonly string[];
-  readonly granted: () => readonly string[] | undefined;
-}
-
 /** API key and scopes, which only a token can show. */
-const tryReads = async ({ client, asked, granted }: Probe, advisor: string): Promise<Check[]> => {
+const tryReads = async (probe: Probe, advisor: string): Promise<Check[]> => {
+  const { asked, granted } = probe;
+  const { say } = probe.words;
   const allowed = reads.filter(([scope]) => (granted() ?? asked).includes(scope));
   const chosen = allowed.length > 0 ? allowed : reads.slice(0, 1);
   const results = await Promise.all(
-    chosen.map(async ([scope, read]) => [scope, ...(await tryRead(client, advisor, read))] as const),
+    chosen.map(async ([scope, read]) => [scope, ...(await tryRead(probe, advisor, read))] as const),
   );
   const find = (wanted: Seen): string | undefined => results.find(([, seen]) => seen === wanted)?.[2];
   const lacking = results.flatMap(([scope, seen]) =>
     seen === 'lacking' && asked.includes(scope) ? [scope] : [],
   );
   const missing = [...new Set([...missingScopes(asked, granted() ?? asked), ...lacking])];
-  const refused =
-    find('refused') === undefined ? undefined : 'The service refused it, or the token: check the API key.';
+  const refused = find('refused') === undefined ? undefined : say('check.apiKeyRefused');
   const trouble = refused ?? find('failed');
   return [
-    trouble === undefined ? pass('apiKey', 'The API key is accepted.') : miss('apiKey', trouble),
+    trouble === undefined ? pass('apiKey', say('check.apiKey')) : miss('apiKey', trouble),
     missing.length === 0
-      ? pass('scopes', 'Everything that was asked for is granted.')
-      : miss(
-          'scopes',
-          `Not granted: ${missing.join(', ')}. Authorize again with these ticked, or untick them.`,
-        ),
+      ? pass('scopes', say('check.scopes'))
+      : miss('scopes', say('check.scopesMissing', { scopes: missing.join(', ') })),
   ];
 };
 
 const withToken = async (
+  words: Words,
   token: () => Promise<unknown>,
   further: () => Promise<Check[]>,
 ): Promise<Check[]> => {
   try {
     await token();
   } catch (fault) {
-    const untried = 'This cannot be tried without a token.';
-    return [miss('token', wordsOf(fault)), miss('apiKey', untried), miss('scopes', untried)];
+    const untried = words.say('check.untried');
+    return [miss('token', saidOf(fault, words)), miss('apiKey', untried), miss('scopes', untried)];
   }
-  return [pass('token', 'The token is valid.'), ...(await further())];
+  return [pass('token', words.say('check.token')), ...(await further())];
 };
 
 /** Tries an environment as it is, or as the form would have it, with reads that change nothing. */
@@ -130,9 +137,10 @@ export const runChecks = async (
   id: string,
   values: Values,
   advisor: string,
+  words: Words,
 ): Promise<Check[]> => {
   if (serviceOf(values) === 'simulator') {
-    return checkNames.map((check) => pass(check, 'The simulator needs nothing.'));
+    return checkNames.map((check) => pass(check, words.say('check.simulator')));
   }
   const connection = connectionOf(id, values);
   const address = serviceAddressOf(values);
@@ -151,10 +159,11 @@ export const runChecks = async (
       : book.get(connection, advisor)?.grant
     )?.scopes;
   try {
-    const reach = tryReach(address.baseUrl);
+    const reach = tryReach(address.baseUrl, words);
     const others = withToken(
+      words,
       async () => tokens.token(connection, advisor),
-      () => tryReads({ client, asked: connection.scopes, granted }, advisor),
+      () => tryReads({ client, words, asked: connection.scopes, granted }, advisor),
     );
     return [await reach, ...(await others)];
   } finally {

@@ -1,7 +1,7 @@
 import type { Connection } from '../../lib/auth/connection';
 import { splitScopes } from '../../lib/auth/grants';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
-import { problem } from '../../lib/service/problems';
+import { refuse, type MessageKey } from '../../lib/runtime/messages';
 import type { RepeatSends } from '../../lib/service/types';
 
 export type Service = 'simulator' | 'sandbox' | 'production';
@@ -35,7 +35,7 @@ const namesOf = (value: unknown): Record<string, string> => {
     try {
       given = JSON.parse(given);
     } catch {
-      throw problem('not_configured', 'The query names of the environment are not valid JSON: correct them.');
+      throw refuse('not_configured', 'names_json');
     }
   }
   const entries = typeof given === 'object' && given !== null ? Object.entries(given) : [];
@@ -75,61 +75,40 @@ export const requestSettingsOf = (values: Values): RequestSettings => ({
   requestsPerSecond: number(values['requestsPerSecond'], 0, 0),
 });
 
-/** As the form calls them. */
-const labels = {
-  service: 'Service',
-  baseUrl: 'Service address',
-  authUrl: 'Authorization address',
-  tokenUrl: 'Token address',
-  redirectUri: 'Redirect address',
-  clientId: 'Client ID',
-  clientSecret: 'Client secret',
-  apiKey: 'API key',
-} as const;
-type Label = keyof typeof labels;
+type Setting =
+  'service' | 'baseUrl' | 'authUrl' | 'tokenUrl' | 'redirectUri' | 'clientId' | 'clientSecret' | 'apiKey';
 
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
-const addressFault = (field: Label, value: string): string | undefined => {
+const addressFault = (setting: Setting, value: string): MessageKey | undefined => {
   let url: URL;
   try {
     url = new URL(value);
   } catch {
-    return `"${labels[field]}" is not a full address: it begins with https://`;
+    return 'setting_address';
   }
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && loopback.test(url.hostname))) {
-    return `"${labels[field]}" must begin with https://, unless it is on this machine`;
+    return 'setting_insecure';
   }
-  if (field === 'redirectUri' && value.includes('#')) return `"${labels[field]}" must have no part after #`;
-  return undefined;
+  return setting === 'redirectUri' && value.includes('#') ? 'setting_fragment' : undefined;
 };
 
-const list = (names: readonly string[]): string =>
-  names.length > 1 ? `${names.slice(0, -1).join(', ')} and ${names.at(-1) ?? ''}` : names.join('');
-
 /** Throws `not_configured`, saying what to fill in or correct. */
-const check = (values: Values, fields: readonly Label[]): void => {
+const check = (values: Values, settings: readonly Setting[]): void => {
   const name = nameOf(values);
-  const unset = fields.flatMap((field) => [...text(values[field]).matchAll(/\$\{([^}]+)\}/g)]);
+  const unset = settings.flatMap((setting) => [...text(values[setting]).matchAll(/\$\{([^}]+)\}/g)]);
   if (unset.length > 0) {
     const variables = [...new Set(unset.map(([, variable]) => variable ?? ''))];
-    throw problem(
-      'not_configured',
-      `"${name}" is not ready: set ${list(variables)} in the environment of Node-RED.`,
-    );
+    throw refuse('not_configured', 'variables_unset', { name, variables: variables.join(',') });
   }
-  const missing = fields.filter((field) => text(values[field]) === '');
+  const missing = settings.filter((setting) => text(values[setting]) === '');
   if (missing.length > 0) {
-    const words = missing.map((field) => labels[field]);
-    throw problem(
-      'not_configured',
-      `"${name}" is not ready: open the environment and fill in ${list(words)}.`,
-    );
+    throw refuse('not_configured', 'settings_missing', { name, settings: missing.join(',') });
   }
-  const faults = fields
-    .filter((field) => /Ur[li]$/.test(field))
-    .flatMap((field) => addressFault(field, text(values[field])) ?? []);
-  if (faults.length > 0) throw problem('not_configured', `"${name}" is not ready: ${faults.join('; ')}.`);
+  for (const setting of settings.filter((each) => /Ur[li]$/.test(each))) {
+    const fault = addressFault(setting, text(values[setting]));
+    if (fault) throw refuse('not_configured', fault, { name, setting });
+  }
 };
 
 export const nameOf = (values: Values): string =>
@@ -138,19 +117,16 @@ export const nameOf = (values: Values): string =>
 const checkService = (values: Values): void => {
   if (serviceOf(values) !== undefined) return;
   check(values, ['service']);
-  throw problem(
-    'not_configured',
-    `"${nameOf(values)}" is not ready: "${labels.service}" must be simulator, sandbox or production.`,
-  );
+  throw refuse('not_configured', 'service_unknown', { name: nameOf(values), setting: 'service' });
 };
 
 const grantOf = (values: Values): Connection['grant'] =>
   oneOf(values['grant'], ['authorization_code', 'client_credentials'], 'authorization_code');
 
-const codeOnly: readonly Label[] = ['authUrl', 'redirectUri'];
+const codeOnly: readonly Setting[] = ['authUrl', 'redirectUri'];
 
-const tokenFields = (values: Values): Label[] => {
-  const fields: Label[] = ['authUrl', 'tokenUrl', 'redirectUri', 'clientId', 'clientSecret'];
+const tokenFields = (values: Values): Setting[] => {
+  const fields: Setting[] = ['authUrl', 'tokenUrl', 'redirectUri', 'clientId', 'clientSecret'];
   return fields.filter((field) => grantOf(values) === 'authorization_code' || !codeOnly.includes(field));
 };
 

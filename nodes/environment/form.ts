@@ -1,5 +1,6 @@
+import { refuse } from '../../lib/runtime/messages';
 import type { Red } from '../../lib/runtime/red';
-import { problem } from '../../lib/service/problems';
+
 import type { Values } from './config';
 import { findRunning } from './running';
 import { resolveValues } from './variables';
@@ -22,7 +23,7 @@ export const valuesOf = (RED: Red, id: string, form: unknown): Values => {
   const running = findRunning(RED, id);
   if (!isValues(form)) {
     if (running) return running.values;
-    throw problem('not_configured', 'This environment is not deployed: deploy it, then try again.');
+    throw refuse('not_configured', 'environment_undeployed');
   }
   const lookup = running?.lookup ?? ((variable: string) => process.env[variable]);
   const stored = resolveValues((RED.nodes.getCredentials(id) as Values | undefined) ?? {}, lookup);
@@ -34,7 +35,7 @@ export const valuesOf = (RED: Red, id: string, form: unknown): Values => {
     (name) => originOf(running?.values[name]) !== originOf((filled as Values)[name]),
   );
   if (kept.length > 0 && running && isMoved) {
-    throw problem('not_configured', 'The addresses have changed: enter the secrets again, or deploy first.');
+    throw refuse('not_configured', 'secrets_again');
   }
   return filled;
 };

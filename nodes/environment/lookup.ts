@@ -79,8 +79,8 @@ export const lookUp = async (
 ): Promise<object> => {
   const what = request.params['what'] ?? '';
   const kind = Object.hasOwn(searches, what) ? searches[what] : undefined;
-  if (!kind) throw new Refused(404, 'Only contacts, groups and content can be looked up.');
-  if (!environment) throw new Refused(404, 'This environment is not deployed: deploy it, then try again.');
+  if (!kind) throw new Refused(404, 'refused.noSuchLookup');
+  if (!environment) throw new Refused(404, 'refused.notDeployed');
   const known = environment.advisors();
   const given = single(request.query['advisor']);
   const advisor = given === '' && known.length === 1 ? (known[0] ?? '') : advisorKey(given);

@@ -1,14 +1,6 @@
 import type { Express, Request, Response } from 'express';
 import type { Red } from '../../lib/runtime/red';
-import {
-  authorizedPage,
-  confirmPage,
-  notReadyPage,
-  privately,
-  refusals,
-  sendPage,
-  spentLinkPage,
-} from './pages';
+import { privately, sendPage } from './pages';
 import { findRunning } from './running';
 import type { Services } from './services';
 
@@ -25,14 +17,14 @@ export const openRoutes = (RED: Red, { authorizations, log }: Services): void =>
     (request: Request, response: Response): void => {
       work(request, response).catch((fault: unknown) => {
         log.error(`An authorization failed: ${fault instanceof Error ? fault.message : String(fault)}`);
-        sendPage(response, 400, refusals.later);
+        sendPage(request, response, 400, 'later');
       });
     };
 
   const callback = guarded(async (request, response) => {
     const finished = await authorizations.finish(queryOf(request));
     if (!finished.ok) {
-      sendPage(response, 400, refusals[finished.why]);
+      sendPage(request, response, 400, finished.why);
       return;
     }
     const { environment, advisor, state } = finished;
@@ -40,14 +32,14 @@ export const openRoutes = (RED: Red, { authorizations, log }: Services): void =>
       environment,
       advisor,
     });
-    sendPage(response, 200, state === 'confirm' ? confirmPage : authorizedPage);
+    sendPage(request, response, 200, state === 'confirm' ? 'confirm' : 'authorized');
   });
 
   const link = guarded(async (request, response) => {
     const token = request.params['token'] ?? '';
     const owner = authorizations.readLink(token);
     if (!owner) {
-      sendPage(response, 400, spentLinkPage);
+      sendPage(request, response, 400, 'spentLink');
       return;
     }
     const environment = findRunning(RED, owner.environment);
@@ -59,7 +51,7 @@ export const openRoutes = (RED: Red, { authorizations, log }: Services): void =>
     }
     if (connection)
       privately(response).redirect(await authorizations.begin(connection, owner.advisor, token));
-    else sendPage(response, 400, notReadyPage);
+    else sendPage(request, response, 400, 'notReady');
   });
 
   for (const app of [RED.httpAdmin, RED.httpNode] as (Express | undefined)[]) {

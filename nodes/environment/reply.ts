@@ -1,14 +1,21 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Refusal } from '../../lib/auth/authorization';
 import type { Log } from '../../lib/runtime/log';
-import { problem, ServiceError } from '../../lib/service/problems';
+import { invalid } from '../../lib/runtime/messages';
+import { wordsIn, type Words } from '../../lib/runtime/words';
+import { ServiceError } from '../../lib/service/problems';
+import type english from '../../locales/en-US/runtime.json';
+
+/** In the language of whoever asks: the editor's, or the browser's. */
+export const wordsFor = (request: Request): Words => wordsIn(...request.acceptsLanguages());
 
 /** An answer to the editor, other than the result itself. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
-    message: string,
+    readonly key: `refused.${keyof (typeof english)['refused']}` | `page.${Refusal}.text`,
   ) {
-    super(message);
+    super(key);
   }
 }
 
@@ -19,19 +26,22 @@ export const answer =
     void (async () => work(request))()
       .then((result) => response.set('Cache-Control', 'no-store').json(result))
       .catch((fault: unknown) => {
-        fail(log, response, fault);
+        fail(log, request, response, fault);
       });
   };
 
-export const fail = (log: Log, response: Response, fault: unknown): void => {
+export const fail = (log: Log, request: Request, response: Response, fault: unknown): void => {
+  const words = wordsFor(request);
   if (fault instanceof Refused) {
-    response.status(fault.status).json({ message: fault.message });
+    response.status(fault.status).json({ message: words.say(fault.key) });
   } else if (fault instanceof ServiceError) {
-    const { code, message } = fault.problem;
-    response.status(code === 'network_error' ? 502 : 400).json({ code, message });
+    const { code } = fault.problem;
+    response
+      .status(code === 'network_error' ? 502 : 400)
+      .json({ code, message: words.problem(fault.problem) });
   } else {
     log.error(`A request of the editor failed: ${fault instanceof Error ? fault.message : String(fault)}`);
-    response.status(500).json({ message: 'Something went wrong here. The log of Node-RED says more.' });
+    response.status(500).json({ message: words.say('refused.fault') });
   }
 };
 
@@ -42,7 +52,7 @@ export const fail = (log: Log, response: Response, fault: unknown): void => {
 export const jsonOnly = (request: Request, response: Response, next: NextFunction): void => {
   const isEmpty = !request.headers['content-type'] && !Number(request.headers['content-length'] ?? 0);
   if (request.is('application/json') || (isEmpty && request.headers.origin === undefined)) next();
-  else response.status(415).json({ message: 'Send the request as application/json.' });
+  else response.status(415).json({ message: wordsFor(request).say('refused.notJson') });
 };
 
 const bodyOf = (request: Request): Readonly<Record<string, unknown>> => {
@@ -58,7 +68,7 @@ export const advisorKey = (given: unknown): string => {
   if (given === undefined || given === null || given === '') return 'default';
   const key = typeof given === 'string' ? given.trim() : '';
   if (key === '' || key.length > 200) {
-    throw problem('invalid_input', 'The advisor must be a text of 1 to 200 characters.');
+    throw invalid('advisor_kind');
   }
   return key;
 };

@@ -7,7 +7,6 @@ import type { Services } from './services';
 const cookie = 'advisor-texting-simulator';
 const keyLifetime = 60_000;
 const sessionLifetime = 12 * 60 * 60 * 1000;
-const noSimulator = 'No environment that is deployed uses the simulator: choose it in one, and deploy.';
 
 const cookieOf = (request: Request): string =>
   (request.headers.cookie ?? '')
@@ -54,7 +53,7 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
     mayOpen,
     jsonOnly,
     answer(log, () => {
-      if (!simulator.isWanted) throw new Refused(409, noSimulator);
+      if (!simulator.isWanted) throw new Refused(409, 'refused.noSimulator');
       return { url: `advisor-texting/simulator/?key=${keys.issue()}` };
     }),
   );
@@ -75,7 +74,7 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
   };
 
   const serve = async (request: Request, response: Response): Promise<void> => {
-    if (!simulator.isWanted) throw new Refused(409, noSimulator);
+    if (!simulator.isWanted) throw new Refused(409, 'refused.noSimulator');
     await (await simulator.start()).handle(request, response);
   };
 
@@ -83,7 +82,7 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
     const { key } = request.query;
     const handle = (): void => {
       serve(request, response).catch((fault: unknown) => {
-        fail(log, response, fault);
+        fail(log, request, response, fault);
       });
     };
     if (typeof key === 'string' && request.path === '/' && keys.spend(key)) enter(request, response);

@@ -12,14 +12,15 @@ const merge = (base, over) => {
   return merged;
 };
 
-/** A node's own strings over those that all nodes share. */
-export const stringsFor = (language, name) => {
-  const own = `locales/${language}/${typeOf(name)}.json`;
-  return merge(
-    exists(`locales/${language}/common.json`) ? readJson(`locales/${language}/common.json`) : {},
-    exists(own) ? readJson(own) : {},
-  );
-};
+const read = (language, file) =>
+  exists('locales', language, file) ? readJson('locales', language, file) : {};
+
+/** A node's own strings over those that all nodes share: what the editor loads. */
+export const stringsFor = (language, name) =>
+  merge(read(language, 'common.json'), read(language, `${typeOf(name)}.json`));
+
+/** What the runtime reads, see lib/runtime/catalogue.ts. */
+export const runtimeFiles = ['common.json', 'runtime.json', 'advisor-environment.json'];
 
 export const has = (strings, key) =>
   typeof key.split('.').reduce((part, step) => (isGroup(part) ? part[step] : undefined), strings) ===
@@ -35,18 +36,35 @@ const spoken = /(?:\bsay|\b_)\(\s*'([a-zA-Z][\w.]*)'/g;
 const keysIn = (folder) =>
   sources(folder).flatMap((source) => [...source.matchAll(spoken)].map((match) => match[1]));
 
+const keysOf = (strings, prefix = '') =>
+  Object.entries(strings).flatMap(([key, value]) =>
+    isGroup(value) ? keysOf(value, `${prefix}${key}.`) : [`${prefix}${key}`],
+  );
+
+const missingErrors = (language, tables) => {
+  const { errors = {} } = read(language, 'runtime.json');
+  return tables
+    .flatMap((table) => Object.keys(table))
+    .filter((key) => !has(errors, key))
+    .map((key) => `locales/${language}/runtime.json has no string errors.${key}.`);
+};
+
 /** Every sentence about a string, help text or placeholder that is not there, in any language. */
-export const missingStrings = (specs) => {
+export const missingStrings = (specs, errorTables) => {
   const shared = [...keysIn('lib'), 'status.broken'];
-  return languages().flatMap((language) =>
-    specs.flatMap(({ name, spec }) => {
-      const strings = stringsFor(language, name);
+  return languages().flatMap((language) => [
+    ...(language === 'en-US' ? [] : missingErrors(language, errorTables)),
+    ...keysOf(read('en-US', 'runtime.json'))
+      .filter((key) => !has(read(language, 'runtime.json'), key))
+      .map((key) => `locales/${language}/runtime.json has no string ${key}.`),
+    ...specs.flatMap(({ name, spec }) => {
+      const strings = merge(read(language, 'runtime.json'), stringsFor(language, name));
       const needed = new Set([
         ...stringsOf(spec),
         ...shared,
         ...keysIn(`nodes/${name}`),
         // What one language explains, the others explain too.
-        ...optionalKeys(stringsFor('en-US', name)),
+        ...keysOf(stringsFor('en-US', name)),
       ]);
       const help = `locales/${language}/${spec.type}.md`;
       return [
@@ -56,10 +74,5 @@ export const missingStrings = (specs) => {
         ...(exists(help) && readText(help).trim() !== '' ? [] : [`${help} is missing: write the help text.`]),
       ];
     }),
-  );
+  ]);
 };
-
-const optionalKeys = (strings, prefix = '') =>
-  Object.entries(strings).flatMap(([key, value]) =>
-    isGroup(value) ? optionalKeys(value, `${prefix}${key}.`) : [`${prefix}${key}`],
-  );

@@ -93,7 +93,7 @@ describe('environment', () => {
     should(message).match(
       /"Office" is not ready: .*fill in Service address, Authorization address, Token address/,
     );
-    should(message).match(/Redirect address, Client ID, Client secret and API key/);
+    should(message).match(/Redirect address, Client ID, Client secret, and API key/);
   });
 
   for (const [what, change, expected] of [

@@ -1,0 +1,60 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isRecord } from './red';
+
+export const languages = ['en-US', 'de', 'es-ES', 'ja'] as const;
+export type Language = (typeof languages)[number];
+
+const folder = join(__dirname, '..', '..', 'locales');
+
+type Group = Record<string, unknown>;
+
+const read = (language: Language, file: string): Group => {
+  const path = join(folder, language, file);
+  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Group) : {};
+};
+
+const readAll = (language: Language): Group => ({
+  ...read(language, 'common.json'),
+  ...read(language, 'runtime.json'),
+  // Errors name the fields of the environment as its form does.
+  setting: read(language, 'advisor-environment.json').label,
+});
+
+const opened = new Map<Language, Group>();
+
+const catalogueOf = (language: Language): Group => {
+  const found = opened.get(language) ?? readAll(language);
+  opened.set(language, found);
+  return found;
+};
+
+/** The sentence of a key, its `__name__` not yet filled in. */
+export const sentence = (language: Language, key: string): string | undefined => {
+  let found: unknown = catalogueOf(language);
+  for (const step of key.split('.'))
+    found = isRecord(found) && Object.hasOwn(found, step) ? found[step] : undefined;
+  return typeof found === 'string' ? found : undefined;
+};
+
+const baseOf = (tag: string): string => tag.split(/[-_]/)[0]?.toLowerCase() ?? '';
+
+/** The first of the wanted languages that we speak; a region we do not know is said as its language is elsewhere. */
+export const spokenOf = (wanted: readonly string[]): Language =>
+  wanted
+    .map((tag) => languages.find((language) => baseOf(language) === baseOf(tag)))
+    .find((language) => language !== undefined) ?? 'en-US';
+
+const isLocale = (tag: string): boolean => {
+  try {
+    return Intl.getCanonicalLocales(tag).length > 0;
+  } catch {
+    return false;
+  }
+};
+
+/** How numbers and times are written: as in the region that was asked for, where it has the language that is spoken. */
+export const localeOf = (wanted: readonly string[]): string => {
+  const spoken = spokenOf(wanted);
+  return wanted.find((tag) => baseOf(tag) === baseOf(spoken) && isLocale(tag)) ?? spoken;
+};
