@@ -1,4 +1,5 @@
 import type { Field } from '../runtime/spec';
+import { addBadge } from './badge';
 import { type Control, controlOf } from './inputs';
 import { addPicker } from './picker';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
@@ -37,18 +38,43 @@ const sayOf =
   (key, parts) =>
     node._(key, parts);
 
-/** True, or the sentence that the red triangle shows. */
+/** The editor asks nobody about credentials, and knows of them only while a change to them is not deployed. */
+const missingCredential = (
+  node: EditedNode,
+  spec: EditorSpec,
+  values: Values,
+  say: Say,
+): string | undefined => {
+  const { credentials } = node;
+  if (!credentials) return undefined;
+  return spec.fields
+    .filter((field) => field.kind === 'credential')
+    .map((field) => {
+      const isGiven = field.secret
+        ? credentials[`has_${field.name}`] === true
+        : Boolean(credentials[field.name]);
+      return problemOf(field, isGiven ? 'given' : '', values, surroundings(say));
+    })
+    .find((problem) => problem !== undefined);
+};
+
+/** True, or the sentence that the red triangle shows. The first field also answers for the credentials. */
 export const check = (node: EditedNode, spec: EditorSpec, name: string, value: unknown): string | true => {
   const field = spec.fields.find((candidate) => candidate.name === name);
   if (!field) return true;
   const values = forms.get(node.id)?.values() ?? withDefaults(spec.fields, node);
   const shown = field.kind === 'json' || value === undefined ? values[name] : value;
-  return problemOf(field, shown, values, surroundings(sayOf(node))) ?? true;
+  const say = sayOf(node);
+  const problem = problemOf(field, shown, values, surroundings(say));
+  if (problem !== undefined || field !== spec.fields[0]) return problem ?? true;
+  return missingCredential(node, spec, values, say) ?? true;
 };
 
 const showProblem = (root: JQuery, control: Control, field: Field, sentence: string | undefined): void => {
   const row = root.find(`[data-field="${field.name}"]`);
-  const spoken = control.input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-input');
+  const spoken = control.input
+    .next('.red-ui-typedInput-container')
+    .find('.red-ui-typedInput-input, .advisor-box');
   const box = spoken.length > 0 ? spoken : control.input;
   row.children('.advisor-error').text(sentence ?? '');
   row.toggleClass('advisor-wrong', sentence !== undefined);
@@ -64,6 +90,21 @@ const describe = (root: JQuery, control: Control, field: Field): void => {
   control.input.attr('aria-describedby', `${id}-hint ${id}-error`);
 };
 
+/** The editor's two buttons beside an environment are links to nowhere, out of reach for the keyboard. */
+const reachButtons = (row: JQuery, say: Say): void => {
+  const words = [say('environment.edit'), say('environment.add')];
+  row.find('a.red-ui-button').each((index, link) => {
+    $(link)
+      .attr({ role: 'button', tabindex: '0', 'aria-label': words[index] ?? '' })
+      .on('keydown', (event) => {
+        if (event.key !== 'Enter' && event.key !== ' ') return;
+        event.preventDefault();
+        event.stopPropagation();
+        $(link).trigger('click');
+      });
+  });
+};
+
 export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void => {
   const root = $(`.advisor-form[data-type="${spec.type}"]`).last();
   const say = sayOf(node);
@@ -75,9 +116,13 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
   const refresh = (): void => {
     const now = values();
     for (const { field, control } of controls) {
-      root.find(`[data-field="${field.name}"]`).toggle(applies(field, now));
+      root
+        .find(`[data-field="${field.name}"]`)
+        .toggle(applies(field, now))
+        .toggleClass('advisor-by-field', now[`${field.name}Type`] === 'fields');
       showProblem(root, control, field, problemOf(field, now[field.name], now, surroundings(say)));
     }
+    root.find('.advisor-advanced').toggle(spec.fields.some((field) => field.advanced && applies(field, now)));
     for (const listener of listeners) listener(now);
   };
 
@@ -111,6 +156,10 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
   for (const { field, control } of controls) describe(root, control, field);
   for (const { field } of controls) {
     if (field.kind === 'typed' && field.lookup) addPicker(form, field, field.lookup);
+  }
+  if (spec.category !== 'config') {
+    reachButtons(form.row('environment'), say);
+    addBadge(form);
   }
   own.opened?.(form);
   root.on('input change keyup paste', refresh);

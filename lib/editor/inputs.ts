@@ -7,6 +7,7 @@ import type {
   TypedField,
   ValueType,
 } from '../runtime/spec';
+import { addBox, hasBox } from './boxes';
 import type { EditedNode, EditorSpec, Say, TypedInputType } from './red';
 import { asNumber, filledRows, isVariable, savedOr, tickedAnd } from './values';
 
@@ -17,6 +18,9 @@ export interface Control {
 }
 
 const sources = ['msg', 'flow', 'global', 'env', 'jsonata'] as const;
+
+/** The editor's own, as on its literals. */
+const textIcon = 'red/images/typedInput/az.svg';
 
 const valOf = (input: JQuery): string => String(input.val() ?? '');
 
@@ -32,14 +36,44 @@ const nameTypedInput = (input: JQuery, say: Say): void => {
     .attr({ 'aria-label': say('source'), 'aria-haspopup': 'menu' });
 };
 
+/** A type of the typed input, or our own of the same name where a literal has a box of its own. */
+const typeOf = (field: TypedField, type: ValueType | 'fields', say: Say): string | TypedInputType => {
+  if (type === 'fields') return { value: 'fields', label: say('fieldByField'), hasValue: false };
+  if (type !== 'str') return type;
+  // A line of text would drop the line breaks; what is hidden keeps them.
+  if (field.lines) return { value: 'str', label: say('type.text'), icon: textIcon, inputType: 'hidden' };
+  if (field.literal === 'date') return { value: 'str', label: say('type.moment'), icon: 'fa fa-calendar' };
+  return type;
+};
+
+/** A property's name is no literal: the box is emptied on the way there, and filled again on the way back. */
+const keepApart = (field: TypedField, input: JQuery): void => {
+  input.on('typedinputtypechange', () => {
+    const type = input.typedInput('type');
+    const value = input.typedInput('value');
+    const isSource = ['msg', 'flow', 'global'].includes(type);
+    if (type === field.defaultType && value === '') input.typedInput('value', field.default);
+    else if (!isSource && type !== field.defaultType && value === field.default)
+      input.typedInput('value', '');
+  });
+};
+
 const typed = (field: TypedField, input: JQuery, node: EditedNode, say: Say): Control => {
   const typeField = $(`#${input.attr('id') ?? ''}Type`);
+  const saved = String(savedOr(node[field.name], field.default));
   typeField.val(String(savedOr(node[`${field.name}Type`], field.defaultType)));
-  input.val(String(savedOr(node[field.name], field.default)));
-  const typeOf = (type: ValueType | 'fields'): string | TypedInputType =>
-    type === 'fields' ? { value: 'fields', label: say('fieldByField'), hasValue: false } : type;
-  input.typedInput({ types: field.types.map(typeOf), default: field.defaultType, typeField });
+  input.val(saved);
+  input.typedInput({
+    types: field.types.map((type) => typeOf(field, type, say)),
+    default: field.defaultType,
+    typeField,
+  });
   nameTypedInput(input, say);
+  keepApart(field, input);
+  if (hasBox(field)) {
+    input.typedInput('value', saved);
+    addBox(field, input, say);
+  }
   return {
     input,
     read: () => ({

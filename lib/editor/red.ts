@@ -9,6 +9,8 @@ export interface EditedNode {
   type: string;
   name?: string;
   valid?: boolean;
+  /** Of a secret only `has_<name>` is known. */
+  credentials?: Readonly<Record<string, unknown>>;
   _: Say;
   [property: string]: unknown;
 }
@@ -16,7 +18,10 @@ export interface EditedNode {
 export interface TypedInputType {
   value: string;
   label: string;
+  icon?: string;
   hasValue?: boolean;
+  /** Of the box, such as `hidden`. */
+  inputType?: string;
 }
 
 interface TypedInput {

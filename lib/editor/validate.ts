@@ -98,6 +98,7 @@ const textProblem = (field: TextField, value: unknown, { say }: Surroundings): s
 };
 
 const environmentProblem = (value: unknown, { say, environment }: Surroundings): string | undefined => {
+  if (isVariable(value)) return undefined;
   const found = environment(value);
   if (found === 'missing') return say('invalid.environment');
   return found === 'incomplete' ? say('invalid.environmentIncomplete') : undefined;

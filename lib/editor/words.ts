@@ -2,10 +2,14 @@ import type { Values } from './values';
 
 const longest = 20;
 
-/** The beginning of a text, cut where the label would grow too long. */
+/** The beginning of a text, cut where the label would grow too long: between words, unless one is very long. */
 export const shortened = (text: string): string => {
   const line = text.trim().replace(/\s+/g, ' ');
-  return line.length > longest ? `${line.slice(0, longest - 1).trimEnd()}…` : line;
+  if (line.length <= longest) return line;
+  const room = line.slice(0, longest);
+  const end = room.lastIndexOf(' ');
+  const kept = end > longest / 2 ? room.slice(0, end) : room.slice(0, -1);
+  return `${kept.replace(/[\s,;:.–—-]+$/, '')}…`;
 };
 
 /** A choice as saved, or its default where an older flow has none. */
@@ -26,3 +30,17 @@ export const momentOf = (time: Date, now: Date): string =>
   time.toDateString() === now.toDateString()
     ? time.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })
     : time.toLocaleString([], { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+
+const units = [
+  ['day', 86400],
+  ['hour', 3600],
+  ['minute', 60],
+] as const;
+
+/** Seconds in the largest unit that they fill without a remainder, or undefined if that is seconds. */
+export const durationOf = (seconds: number): string | undefined => {
+  const found = units.find(([, size]) => seconds >= size && seconds % size === 0);
+  if (!found) return undefined;
+  const [unit, size] = found;
+  return new Intl.NumberFormat([], { style: 'unit', unit, unitDisplay: 'long' }).format(seconds / size);
+};

@@ -31,6 +31,8 @@ export interface TypedField extends Common {
   readonly required?: boolean;
   /** What a literal must look like. */
   readonly literal?: 'phone' | 'date';
+  /** A literal may have several lines, and is counted as a text message. */
+  readonly lines?: boolean;
   /** The most characters a literal may have. */
   readonly longest?: number;
   /** What the editor offers to choose the value from. */

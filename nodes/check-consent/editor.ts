@@ -1,4 +1,5 @@
 import type { Form, Say, Values } from '../../lib/editor/red';
+import { durationOf } from '../../lib/editor/words';
 
 /** What the service recommends: every 30 seconds for 5 minutes, then every 5 minutes, for a day. */
 const recommended = { pollEvery: 30, pollFor: 300, thenEvery: 300, giveUpAfter: 86400 };
@@ -8,6 +9,21 @@ const asRecommended = (values: Values): boolean => names.every((name) => values[
 
 export const label = (values: Values, say: Say): string =>
   values['mode'] === 'wait' ? say('sentence.wait') : say('sentence.check');
+
+/** Nobody sees at once that 86400 seconds are a day. */
+const addDurations = (form: Form): void => {
+  const notes = names.map((name) => {
+    const note = $('<span>', { class: 'advisor-unit' });
+    form.row(name).children('.advisor-unit').after(note);
+    return { name, note };
+  });
+  form.onChange((values) => {
+    for (const { name, note } of notes) {
+      const duration = durationOf(Number(values[name]));
+      note.text(duration === undefined ? '' : `= ${duration}`);
+    }
+  });
+};
 
 /** Four numbers are hardly ever wanted: one choice stands for them until *custom* is chosen. */
 export const opened = (form: Form): void => {
@@ -30,6 +46,8 @@ export const opened = (form: Form): void => {
   form.onChange((values) => {
     const waiting = values['mode'] === 'wait';
     row.toggle(waiting);
+    form.row('mode').children('.advisor-hint').toggle(waiting);
     for (const name of names) form.row(name).toggle(waiting && pace.val() === 'custom');
   });
+  addDurations(form);
 };

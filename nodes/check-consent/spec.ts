@@ -5,7 +5,7 @@ const waiting: When = { mode: ['wait'] };
 export const spec: NodeSpec = {
   type: 'advisor-check-consent',
   category: 'advisor texting',
-  color: '#a9d8cf',
+  color: '#8fcabf',
   icon: 'advisor-check-consent.svg',
   inputs: 1,
   outputs: ['accepted', 'failed', 'notAccepted'],

@@ -36,7 +36,7 @@ const sortBy = {
 export const spec: NodeSpec = {
   type: 'advisor-contact',
   category: 'advisor texting',
-  color: '#c3d6ee',
+  color: '#aac5e8',
   icon: 'advisor-contact.svg',
   inputs: 1,
   outputs: ['done', 'failed'],

@@ -15,7 +15,7 @@ export const longestSearch: typeof searchTextLimit = 150;
 export const spec: NodeSpec = {
   type: 'advisor-content',
   category: 'advisor texting',
-  color: '#dccfee',
+  color: '#cbb9e6',
   icon: 'advisor-content.svg',
   inputs: 1,
   outputs: ['found', 'failed'],

@@ -3,7 +3,7 @@ import { commonFields, type NodeSpec, searchFields, sortDirectionField } from '.
 export const spec: NodeSpec = {
   type: 'advisor-group',
   category: 'advisor texting',
-  color: '#c3d6ee',
+  color: '#aac5e8',
   icon: 'advisor-group.svg',
   inputs: 1,
   outputs: ['done', 'failed'],

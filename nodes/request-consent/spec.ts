@@ -3,7 +3,7 @@ import { commonFields, type NodeSpec, phoneField } from '../../lib/runtime/spec'
 export const spec: NodeSpec = {
   type: 'advisor-request-consent',
   category: 'advisor texting',
-  color: '#a9d8cf',
+  color: '#8fcabf',
   icon: 'advisor-request-consent.svg',
   inputs: 1,
   outputs: ['asked', 'failed'],

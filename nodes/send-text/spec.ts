@@ -5,7 +5,7 @@ const scheduled: When = { schedule: ['at'] };
 export const spec: NodeSpec = {
   type: 'advisor-send-text',
   category: 'advisor texting',
-  color: '#a9d8cf',
+  color: '#8fcabf',
   icon: 'advisor-send-text.svg',
   inputs: 1,
   outputs: ['sent', 'failed', 'needsConsent'],
@@ -20,6 +20,7 @@ export const spec: NodeSpec = {
       default: 'text',
       defaultType: 'msg',
       required: true,
+      lines: true,
     },
     { kind: 'choice', name: 'schedule', options: ['now', 'at'], default: 'now' },
     {
@@ -39,6 +40,7 @@ export const spec: NodeSpec = {
       default: 'frequency',
       defaultType: 'msg',
       when: scheduled,
+      advanced: true,
     },
   ],
 };

@@ -41,8 +41,10 @@ const literal = (value) =>
 
 const unchecked = ['flag', 'ticks', 'rows', 'choice'];
 
-const defaultOf = (field) => {
-  const validate = unchecked.includes(field.kind) ? '' : `, validate: check('${field.name}')`;
+const defaultOf = (field, index, fields) => {
+  // The editor checks no credentials by itself: the first field answers for them.
+  const answers = index === 0 && fields.some(({ kind }) => kind === 'credential');
+  const validate = unchecked.includes(field.kind) && !answers ? '' : `, validate: check('${field.name}')`;
   switch (field.kind) {
     case 'credential':
       return [];
