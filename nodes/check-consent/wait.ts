@@ -46,7 +46,6 @@ export class WaitHandler implements Handler {
       thenEvery: seconds('thenEvery'),
       giveUpAfter: seconds('giveUpAfter'),
     });
-    const opening = this.open();
     this.people = new PeopleHandler(tools, {
       ...subjects(tools),
       // Messages on record from when this node was set to look once.
@@ -60,6 +59,8 @@ export class WaitHandler implements Handler {
       cancelled: () => failure(refuse('cancelled', 'wait_cancelled').problem),
       said: checkStatus,
     });
+    // After the rest: it shows at once that there is no environment.
+    const opening = this.open();
   }
 
   input(msg: Message, job: Job): void | Promise<void> {

@@ -258,5 +258,17 @@ describe('consent nodes', () => {
       await moved(seconds(10));
       should(flow.statuses.at(-1)?.text).match(/^sim unsaved 2 waiting, next \d\d:\d\d$/);
     });
+
+    it('says so when it has no environment, and does not end Node-RED', async () => {
+      const escaped: unknown[] = [];
+      const note = (fault: unknown): number => escaped.push(fault);
+      process.on('unhandledRejection', note);
+      const flow = await wait({ environment: '' });
+      const { port, msg } = only(await flow.ask({ phone: silent }));
+      process.off('unhandledRejection', note);
+      should(port).equal(1);
+      should(errorOf(msg)).containEql({ code: 'not_configured' });
+      should(escaped).eql([]);
+    });
   });
 });
