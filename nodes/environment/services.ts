@@ -29,7 +29,10 @@ export interface Services {
 /** Loaded at the first request: the transport brings axios and undici with it. */
 const post: PostForm = (address, fields, options) => lazy.transport().postForm(address, fields, options);
 
-/** A runtime without settings (as in tests) forgets nothing either for as long as the process lives. */
+/**
+ * A runtime without settings (as in tests) that has a user directory forgets nothing either for as long as the process
+ * lives: what lies there is sealed with a key that this vault holds.
+ */
 const unsaved = new Map<string, Vault>();
 
 const vaultOf = (settings: RuntimeSettings, isAvailable: boolean, log: Log): Vault => {
@@ -46,19 +49,11 @@ const vaultOf = (settings: RuntimeSettings, isAvailable: boolean, log: Log): Vau
       warn,
     });
   }
-  const place = settings.userDir ?? '';
-  const vault =
-    unsaved.get(place) ??
-    new Vault({ shelf: memoryShelf(), secrets, clock: systemClock, warn: () => undefined });
-  unsaved.set(place, vault);
+  const kept = unsaved.get(settings.userDir ?? '');
+  if (kept) return kept;
+  const vault = new Vault({ shelf: memoryShelf(), secrets, clock: systemClock, warn: () => undefined });
+  if (settings.userDir) unsaved.set(settings.userDir, vault);
   return vault;
-};
-
-let memoryStore: Store | undefined;
-
-const inMemory = (): Store => {
-  memoryStore ??= lazy.memoryStore().createMemoryStore();
-  return memoryStore;
 };
 
 const isAvailable = (RED: Red): boolean => {
@@ -76,6 +71,7 @@ const start = (RED: Red): Services => {
   const vault = vaultOf(settings, isAvailable(RED), log);
   const book = new GrantBook(vault);
   const clock = systemClock;
+  let memory: Store | undefined;
   return {
     log,
     vault,
@@ -84,7 +80,7 @@ const start = (RED: Red): Services => {
     authorizations: new Authorizations({ vault, book, clock, post }),
     simulator: new SharedSimulator(userDir),
     async openStore() {
-      if (!userDir) return inMemory();
+      if (!userDir) return (memory ??= lazy.memoryStore().createMemoryStore());
       const { openStore } = lazy.store();
       await vault.ready();
       return openStore({
