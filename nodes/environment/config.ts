@@ -3,6 +3,7 @@ import { splitScopes } from '../../lib/auth/grants';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { refuse, type MessageKey } from '../../lib/runtime/messages';
 import type { RepeatSends } from '../../lib/service/types';
+import { scopes } from './spec';
 
 export type Service = 'simulator' | 'sandbox' | 'production';
 
@@ -24,7 +25,7 @@ const flag = (value: unknown, fallback: boolean): boolean => {
   return value === 'true' || (value === 'false' ? false : fallback);
 };
 
-const scopesOf = (value: unknown): string[] => {
+const scopesOf = (value: unknown = scopes): string[] => {
   const given = Array.isArray(value) ? value.map(text) : splitScopes(text(value));
   return [...new Set(['openid', ...given.filter(Boolean)])];
 };
@@ -40,6 +41,16 @@ const namesOf = (value: unknown): Record<string, string> => {
   }
   const entries = typeof given === 'object' && given !== null ? Object.entries(given) : [];
   return Object.fromEntries(entries.filter((entry): entry is [string, string] => text(entry[1]) !== ''));
+};
+
+/** Before anything is sent: afterwards nobody could tell a refusal from a want of consent. */
+const checkPattern = (pattern: string): void => {
+  try {
+    new RegExp(pattern, 'i');
+  } catch (fault) {
+    const reason = fault instanceof Error ? fault.message : '';
+    throw refuse('not_configured', 'property_unreadable', { field: 'consentPattern', reason });
+  }
 };
 
 /** Undefined when it says something else: a variable that is not set must never become the simulator, nor production. */
@@ -66,14 +77,19 @@ export interface RequestSettings {
   readonly requestsPerSecond: number;
 }
 
-export const requestSettingsOf = (values: Values): RequestSettings => ({
-  names: namesOf(values['names']),
-  timeout: number(values['timeout'], 30, 0.001) * 1000,
-  retries: Math.floor(number(values['retries'], 4, 0)),
-  repeatSends: oneOf(values['repeatSends'], ['never', 'contract', 'always'], 'contract'),
-  maxConcurrent: settingsOf(values).maxConcurrent,
-  requestsPerSecond: number(values['requestsPerSecond'], 0, 0),
-});
+/** Throws `not_configured`. */
+export const requestSettingsOf = (values: Values): RequestSettings => {
+  const { consentPattern, maxConcurrent } = settingsOf(values);
+  checkPattern(consentPattern);
+  return {
+    names: namesOf(values['names']),
+    timeout: number(values['timeout'], 30, 0.001) * 1000,
+    retries: Math.floor(number(values['retries'], 4, 0)),
+    repeatSends: oneOf(values['repeatSends'], ['never', 'contract', 'always'], 'contract'),
+    maxConcurrent,
+    requestsPerSecond: number(values['requestsPerSecond'], 0, 0),
+  };
+};
 
 type Setting =
   'service' | 'baseUrl' | 'authUrl' | 'tokenUrl' | 'redirectUri' | 'clientId' | 'clientSecret' | 'apiKey';

@@ -96,6 +96,14 @@ describe('environment', () => {
     should(message).match(/Redirect address, Client ID, Client secret, and API key/);
   });
 
+  it('sends nothing with a consent pattern that is none', async () => {
+    const client = environmentWith({ ...filled, consentPattern: '(' }).client();
+    await should(client).be.rejectedWith({
+      code: 'not_configured',
+      message: /consentPattern/,
+    });
+  });
+
   for (const [what, change, expected] of [
     ['a service that is a variable nobody set', { service: '${SERVICE}' }, /set SERVICE in the environment/],
     ['a service that came out empty', { service: '' }, /fill in Service/],
