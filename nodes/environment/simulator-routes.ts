@@ -58,19 +58,12 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
     }),
   );
 
-  /** Neither names a path: behind a proxy only the browser knows under which one this page is. */
-  const enter = (request: Request, response: Response): void => {
+  /** Names no path: behind a proxy only the browser knows under which one this page is. */
+  const admit = (request: Request, response: Response): void => {
     const secure = request.secure ? '; Secure' : '';
     const age = String(sessionLifetime / 1000);
-    response
-      .status(303)
-      .set({
-        'Cache-Control': 'no-store',
-        'Referrer-Policy': 'no-referrer',
-        'Set-Cookie': `${cookie}=${sessions.issue()}; HttpOnly; SameSite=Strict; Max-Age=${age}${secure}`,
-        Location: './',
-      })
-      .end();
+    const session = `${cookie}=${sessions.issue()}`;
+    response.set('Set-Cookie', `${session}; HttpOnly; SameSite=Strict; Max-Age=${age}${secure}`);
   };
 
   const serve = async (request: Request, response: Response): Promise<void> => {
@@ -85,9 +78,10 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
         fail(log, request, response, fault);
       });
     };
-    if (typeof key === 'string' && request.path === '/' && keys.spend(key)) enter(request, response);
-    else if (sessions.has(cookieOf(request))) handle();
+    const isKeyed = typeof key === 'string' && request.path === '/' && keys.spend(key);
+    if (isKeyed) admit(request, response);
+    if (isKeyed || sessions.has(cookieOf(request))) handle();
     // Where Node-RED asks nobody for a login, neither does this page.
-    else void mayOpen(request, response, handle);
+    else mayOpen(request, response, handle);
   });
 };

@@ -4,7 +4,16 @@ import should from 'should';
 import { startSimulator, type Simulator } from '../../simulator';
 import { startRed, type FlowNode, type RealRed, type RedOptions } from '../support/node-red';
 import { connectionTo, authorize, freshFolder, removeFolders, startProcess } from './support';
-import { advisorsOf, authorizeOn, deployOn, environmentId, open, route, sandboxFlow } from './real';
+import {
+  adminAuth,
+  advisorsOf,
+  authorizeOn,
+  deployOn,
+  environmentId,
+  open,
+  route,
+  sandboxFlow,
+} from './real';
 
 const phone = '+13125550150';
 
@@ -212,13 +221,14 @@ for (const version of [4, 5] as const) {
     });
 
     it('show the phones page to whoever opens it from the editor, and to nobody else', async () => {
-      await start({ settings: { httpAdminRoot: '/red' } });
+      await start({ settings: { httpAdminRoot: '/red', adminAuth } });
+      await red.login('admin', 'admin');
       await deployOn(red, [{ id: environmentId, type: 'advisor-environment', service: 'simulator' }]);
       const { url } = (await red.request('POST', 'advisor-texting/simulator/open', {})).json as {
         url: string;
       };
       const entered = await open(`${red.adminUrl}/${url}`);
-      should(entered.status).equal(303);
+      should(entered.status).equal(200);
       const cookie = entered.headers.get('set-cookie') ?? '';
       should(cookie).match(/HttpOnly; SameSite=Strict/);
       const page = `${red.adminUrl}/advisor-texting/simulator/`;
@@ -228,9 +238,18 @@ for (const version of [4, 5] as const) {
       should(
         (await open(`${page}control/state`, { ...session, origin: 'https://evil.example' })).status,
       ).equal(403);
-      should((await open(`${red.adminUrl}/${url}`)).status).equal(401);
-      should((await open(page)).status).equal(401);
+      for (const address of [`${red.adminUrl}/${url}`, page, `${page}control/state`]) {
+        should((await open(address)).status).equal(401);
+      }
       should((await advisorsOf(red))[0]).containEql({ advisor: 'default', state: 'authorized' });
+    });
+
+    it('ask nobody for a key to the phones page where Node-RED asks nobody for a login', async () => {
+      await start();
+      await deployOn(red, [{ id: environmentId, type: 'advisor-environment', service: 'simulator' }]);
+      const page = await open(`${red.adminUrl}/advisor-texting/simulator/`);
+      should(page.status).equal(200);
+      should(page.text).match(/<!doctype html>/);
     });
   });
 }
