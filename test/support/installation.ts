@@ -98,11 +98,15 @@ const once = (path: string, fill: (folder: string) => void): string => {
 
 let built = process.env['ADVISOR_TEXTING_BUILT'] === '1';
 
-/** The package as npm would publish it, packed once for as long as its files stay the same. */
-export const tarball = (): string => {
+export const ensureBuilt = (): void => {
   if (!built)
     execFileSync(process.execPath, [join(root, 'scripts', 'build.mjs')], { cwd: root, stdio: 'pipe' });
   built = true;
+};
+
+/** The package as npm would publish it, packed once for as long as its files stay the same. */
+export const tarball = (): string => {
+  ensureBuilt();
   const files = packed.flatMap((name) => filesUnder(join(root, name)));
   const key = digest(files.flatMap((file) => [file, readFileSync(file)]));
   const folder = once(join(cache, `packed-${key}`), (making) => {
