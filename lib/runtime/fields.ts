@@ -9,11 +9,15 @@ type TypedField = Extract<Field, { kind: 'typed' }>;
 
 const simpleName = /^[A-Za-z_$][\w$]*$/;
 
+/** JSONata throws plain objects, and quotes the value it could not work with: that may be somebody's text or number. */
+const reasonOf = (cause: unknown): string => {
+  const { message, value } = Object(cause) as { message?: unknown; value?: unknown };
+  if (typeof message !== 'string') return String(cause);
+  return value === undefined ? message : message.replaceAll(JSON.stringify(value), () => '…');
+};
+
 const unreadable = (field: string, cause: unknown) =>
-  invalid('property_unreadable', {
-    field,
-    reason: cause instanceof Error ? cause.message : String(cause),
-  });
+  invalid('property_unreadable', { field, reason: reasonOf(cause) });
 
 const constant = (field: string, make: () => unknown): Getter => {
   let value: unknown;

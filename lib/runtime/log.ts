@@ -19,13 +19,14 @@ export interface Log {
 /** `…0199`: enough to find the recipient by, too little to reach them. */
 export const lastFour = (phone: string): string => `…${phone.slice(-4)}`;
 
+export const hideNumbers = (sentence: string): string => sentence.replaceAll(/\+\d{8,15}\b/g, lastFour);
+
 /**
  * Sentences are our own, so what this finds should not be there; a fault of the platform may still quote an address or a
  * number in its message.
  */
 export const redact = (sentence: string): string =>
-  sentence
-    .replaceAll(/\+\d{8,15}\b/g, lastFour)
+  hideNumbers(sentence)
     .replaceAll(/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, '[token]')
     .replaceAll(/\bBearer\s+\S+/gi, 'Bearer [token]')
     .replaceAll(

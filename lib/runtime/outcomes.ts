@@ -1,4 +1,6 @@
+import { failure as refusal } from '../service/messages';
 import { ServiceError, type Problem } from '../service/problems';
+import { hideNumbers } from './log';
 import { refuse } from './messages';
 import type { Message, Red, RunningNode } from './red';
 
@@ -37,16 +39,22 @@ export const problemOf = (thrown: unknown): Problem => {
   return refuse('internal_error', 'unexpected', { reason }).problem;
 };
 
+/** What the service said may quote the text or the person it is about: that is for the flow, and not for the log. */
+const unquoted = (why: Problem): Problem =>
+  why.detail !== undefined && why.detail !== '' && why.message.includes(why.detail)
+    ? refusal('invalid_request', 'invalid_request_plain').problem
+    : why;
+
 /** The error for Catch and the log: our code, and the whole `msg.error` as its cause. */
 class OutcomeError extends Error {
   readonly code: string;
 
-  constructor(details: Problem & { source: object }) {
-    super(details.message, { cause: details });
+  constructor(sentence: string, details: Problem & { source: object }) {
+    super(sentence, { cause: details });
     this.name = 'Error';
     this.code = details.code;
     // A stack of ours tells the user nothing and makes one line in the log into ten.
-    this.stack = `${details.code}: ${details.message}`;
+    this.stack = `${details.code}: ${sentence}`;
   }
 }
 
@@ -83,7 +91,7 @@ export const createExit = (RED: Red, node: RunningNode, translate: (why: Problem
         message: translate(why),
         source: { id: node.id, type: node.type, name: node.name },
       };
-      if (!isWired(1)) return new OutcomeError(details);
+      if (!isWired(1)) return new OutcomeError(hideNumbers(translate(unquoted(why))), details);
       msg.error = details;
       send(msg, 1);
       return undefined;
