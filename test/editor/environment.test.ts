@@ -89,7 +89,7 @@ for (const version of [4, 5] as const) {
       (await badge.textContent())?.should.match(/Simulator: nobody is really texted/);
       (await environmentForm(page).locator('input:visible, .advisor-card:visible').count()).should.equal(1);
       const phones = await windowFrom(page, badge.getByRole('button', { name: 'Open the phones' }));
-      await phones.waitForURL('**/red/advisor-texting/simulator/');
+      await phones.waitForURL('**/red/advisor-texting/simulator/**');
       await phones.getByText('Nobody', { exact: false }).first().waitFor();
       await phones.close();
       await closeEnvironment(page, 'cancel');
