@@ -1,0 +1,130 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg, release, totalmem, type } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { root, type Version } from '../test/support/installation';
+import { isReached } from './figures';
+import type { Part, Surroundings } from './part';
+import { editor } from './parts/editor';
+import { growth } from './parts/growth';
+import { latency } from './parts/latency';
+import { list } from './parts/list';
+import { send } from './parts/send';
+import { start } from './parts/start';
+import { stream } from './parts/stream';
+import { tokens } from './parts/tokens';
+import { waits } from './parts/waits';
+import { startBenchRed, type BenchRed } from './red';
+import { startService } from './service';
+import { tableOf, withTable, type Machine, type Measured, type Results } from './table';
+
+const parts: readonly Part[] = [send, latency, list, waits, stream, tokens, start, editor, growth];
+
+const help = `Usage: npm run bench [-- [NAME…] [options]]
+
+  NAME            ${parts.map(({ name }) => name).join(', ')}; all of them when none is named
+  --rounds N      rounds of each measurement (default 5)
+  --scale N       multiplies the counts (default 1; below 1 is for looking, and is not written down)
+  --versions V    4, 5 or 4,5 (default)
+  --profile DIR   writes CPU profiles of what runs in Node-RED`;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rounds: { type: 'string', default: '5' },
+    scale: { type: 'string', default: '1' },
+    versions: { type: 'string', default: '5,4' },
+    profile: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+const resultsFile = join(__dirname, 'results.json');
+const document = join(root, 'docs', 'performance.md');
+
+const machine = (): Machine => ({
+  processor: cpus()[0]?.model.trim() ?? 'unknown',
+  cores: cpus().length,
+  memory: `${String(Math.round(totalmem() / 2 ** 30))} GB`,
+  system: `${type()} ${release().split('-')[0] ?? ''}`,
+  load: loadavg()[0] ?? 0,
+});
+
+const measure = async (part: Part): Promise<Measured> => {
+  const from = Date.now();
+  const before = machine();
+  const running: BenchRed[] = [];
+  const service = await startService();
+  const scale = Number(values.scale);
+  const around: Surroundings = {
+    service,
+    rounds: Number(values.rounds),
+    versions: values.versions.split(',').map((version) => Number(version) as Version),
+    scaled: (count) => Math.max(1, Math.round(count * scale)),
+    async start(version, options = {}) {
+      const node = await startBenchRed(version, service.url, { ...options, profile: values.profile });
+      running.push(node);
+      return node;
+    },
+  };
+  try {
+    const rows = await part.run(around);
+    return {
+      name: part.name,
+      title: part.title,
+      measuredAt: new Date(from).toISOString(),
+      machine: before,
+      rounds: around.rounds,
+      seconds: (Date.now() - from) / 1000,
+      rows,
+    };
+  } finally {
+    for (const node of running) await node.close();
+    service.close();
+  }
+};
+
+const chosen = (): readonly Part[] => {
+  const unknown = positionals.filter((name) => !parts.some((part) => part.name === name));
+  if (unknown.length > 0) throw new Error(`There is no measurement "${unknown.join(', ')}".\n${help}`);
+  return positionals.length === 0 ? parts : parts.filter(({ name }) => positionals.includes(name));
+};
+
+const earlier = (): Results =>
+  existsSync(resultsFile) ? (JSON.parse(readFileSync(resultsFile, 'utf8')) as Results) : { parts: [] };
+
+/** What was measured now takes the place of what was measured before; the rest stays. */
+const merged = (before: Results, now: readonly Measured[]): Results => ({
+  parts: parts.flatMap(({ name }) => {
+    const found = now.find((part) => part.name === name) ?? before.parts.find((part) => part.name === name);
+    return found ?? [];
+  }),
+});
+
+const write = (results: Results): void => {
+  writeFileSync(resultsFile, `${JSON.stringify(results, null, 2)}\n`);
+  writeFileSync(document, withTable(readFileSync(document, 'utf8'), tableOf(results)));
+};
+
+const main = async (): Promise<void> => {
+  if (values.help) {
+    console.log(help);
+    return;
+  }
+  if (values.profile !== undefined) mkdirSync(values.profile, { recursive: true });
+  const measured: Measured[] = [];
+  for (const part of chosen()) {
+    console.log(`\n${part.name}: ${part.title}`);
+    const found = await measure(part);
+    measured.push(found);
+    console.log(tableOf({ parts: [found] }));
+    if (Number(values.scale) >= 1) write(merged(earlier(), [found]));
+  }
+  const missed = measured.flatMap(({ rows }) => rows.filter((row) => isReached(row) === false));
+  for (const row of missed) console.log(`Not reached: ${row.measurement}`);
+};
+
+main().catch((fault: unknown) => {
+  console.error(fault instanceof Error ? fault.message : fault);
+  process.exitCode = 1;
+});

@@ -1,0 +1,302 @@
+'use strict';
+const inspector = require('node:inspector');
+const { writeFileSync } = require('node:fs');
+const { join } = require('node:path');
+const { performance } = require('node:perf_hooks');
+const { clearInterval, setInterval } = require('node:timers');
+
+const phoneOf = (number) => `+1202${String(number % 10_000_000).padStart(7, '0')}`;
+const text = 'Your appointment is confirmed for tomorrow at ten. Reply if you cannot make it.';
+
+/** CPU and wall time of some work, in milliseconds; garbage of what came before is not counted. */
+const timed = async (work) => {
+  globalThis.gc?.();
+  const cpu = process.cpuUsage();
+  const from = performance.now();
+  await work();
+  const wall = performance.now() - from;
+  const used = process.cpuUsage(cpu);
+  return { wall, cpu: (used.user + used.system) / 1000 };
+};
+
+const profiled = async (file, work) => {
+  if (!file) return work();
+  const session = new inspector.Session();
+  session.connect();
+  const post = (method) =>
+    new Promise((resolve, reject) =>
+      session.post(method, (fault, result) => (fault ? reject(fault) : resolve(result))),
+    );
+  await post('Profiler.enable');
+  await post('Profiler.start');
+  const result = await work();
+  const { profile } = await post('Profiler.stop');
+  writeFileSync(file, JSON.stringify(profile));
+  session.disconnect();
+  return result;
+};
+
+/** Who hears of what reaches a `bench-end`, by its name. */
+const listeners = new Map();
+
+/** Gives each message that reaches an end to `take`, until that returns true; an arrival at `failed` fails the round. */
+const arrivals = (end, take) =>
+  new Promise((resolve, reject) => {
+    const stop = () => {
+      listeners.delete(end);
+      listeners.delete('failed');
+    };
+    listeners.set('failed', (msg) => {
+      stop();
+      reject(new Error(`a message failed: ${JSON.stringify(msg.error ?? msg.payload)}`));
+    });
+    listeners.set(end, (msg) => {
+      try {
+        if (!take(msg)) return;
+        stop();
+        resolve();
+      } catch (fault) {
+        stop();
+        reject(fault);
+      }
+    });
+  });
+
+const checkSent = ({ payload }) => {
+  if (!Number.isInteger(payload?.messageId)) throw new Error(`not a sent text: ${JSON.stringify(payload)}`);
+};
+
+const bearer = (token) => ({
+  authorization: `Bearer ${token}`,
+  'x-api-key': 'bench-key',
+  accept: 'application/json',
+});
+
+const bareText = async (pool, headers, number) => {
+  const body = JSON.stringify({ phone: phoneOf(number), text });
+  const answer = await pool.request({ method: 'POST', path: '/v1/text/messaging/messages', headers, body });
+  const { successes } = await answer.body.json();
+  checkSent({ payload: successes[0] });
+};
+
+/** Keeps so many at work until all are begun and done. */
+const inParallel = async (width, count, work) => {
+  let begun = 0;
+  const worker = async () => {
+    while (begun < count) await work(begun++);
+  };
+  await Promise.all(Array.from({ length: width }, worker));
+};
+
+const orders = {
+  /** So many texts, each a message of its own, so many in flight. */
+  async texts({ output, end, count, inFlight, from = 0, profile }, send) {
+    return profiled(profile, () =>
+      timed(async () => {
+        let begun = 0;
+        let left = count;
+        const next = () => {
+          const phone = phoneOf(from + begun++);
+          send(output, { phone, text, payload: { phone, text } });
+        };
+        const all = arrivals(end, (msg) => {
+          checkSent(msg);
+          if (begun < count) next();
+          return --left === 0;
+        });
+        while (begun < Math.min(inFlight, count)) next();
+        await all;
+      }),
+    );
+  },
+
+  /** So many texts in one message. */
+  async list({ output, end, count, from = 0, profile }, send) {
+    const phone = Array.from({ length: count }, (_, index) => phoneOf(from + index));
+    return profiled(profile, () =>
+      timed(async () => {
+        let left = count;
+        const all = arrivals(end, (msg) => {
+          checkSent(msg);
+          return --left === 0;
+        });
+        send(output, { phone, text });
+        await all;
+      }),
+    );
+  },
+
+  /** The least that can send a text: a pool, JSON, nothing else. */
+  async bare({ url, token, count, inFlight, from = 0 }, _send, { pool }) {
+    const headers = { ...bearer(token), 'content-type': 'application/json' };
+    const to = pool(url, inFlight);
+    return timed(() => inParallel(inFlight, count, (index) => bareText(to, headers, from + index)));
+  },
+
+  /** One text at a time, with and without us in turn. */
+  async latency({ output, end, url, token, count }, send, { pool }) {
+    const headers = { ...bearer(token), 'content-type': 'application/json' };
+    const to = pool(url, 1);
+    const ours = [];
+    const bare = [];
+    for (let index = 0; index < count; index++) {
+      let begun = performance.now();
+      await bareText(to, headers, index);
+      bare.push(performance.now() - begun);
+      begun = performance.now();
+      const arrived = arrivals(end, (msg) => {
+        checkSent(msg);
+        ours.push(performance.now() - begun);
+        return true;
+      });
+      send(output, { phone: phoneOf(index), text });
+      await arrived;
+    }
+    return { ours, bare };
+  },
+
+  /** Counts what a search lets out, and how much memory it takes at most. */
+  async items({ output, end, count, profile }, send) {
+    const rss = () => process.memoryUsage.rss();
+    globalThis.gc?.();
+    const idle = rss();
+    let peak = idle;
+    const watch = setInterval(() => (peak = Math.max(peak, rss())), 10);
+    try {
+      const cost = await profiled(profile, () =>
+        timed(async () => {
+          let left = count;
+          const all = arrivals(end, ({ payload }) => {
+            if (!Number.isInteger(payload?.contactId)) throw new Error('not a contact');
+            return --left === 0;
+          });
+          send(output, { payload: '' });
+          await all;
+        }),
+      );
+      return { ...cost, idle, peak };
+    } finally {
+      clearInterval(watch);
+    }
+  },
+
+  async bareItems({ url, token, count, pageSize }, _send, { pool }) {
+    const headers = bearer(token);
+    const to = pool(url, 1);
+    return timed(async () => {
+      let seen = 0;
+      for (let page = 1; seen < count; page++) {
+        const path = `/v1/core/contact/contacts?page=${page}&pageSize=${pageSize}`;
+        const answer = await to.request({ method: 'GET', path, headers });
+        const { data } = await answer.body.json();
+        for (const { contactId } of data) if (Number.isInteger(contactId)) seen += 1;
+        if (data.length === 0) throw new Error('the pages ended early');
+      }
+    });
+  },
+
+  /** Consent status through the client alone. */
+  async calls({ url, token, count, inFlight, from = 0 }, _send, { client }) {
+    const service = client(url, token, inFlight);
+    const options = { advisor: 'default', lane: 'polls', priority: 'poll' };
+    const call = async (index) => {
+      const { data } = await service.call('getConsent', { query: { phone: phoneOf(from + index) } }, options);
+      if (data.state !== 'pending') throw new Error('not a consent status');
+    };
+    return timed(() => inParallel(inFlight, count, call));
+  },
+
+  /** Begins waits, a list a message. */
+  async waits({ output, count, perMessage }, send, { waiting }) {
+    return timed(async () => {
+      for (let from = 0; from < count; from += perMessage) {
+        const length = Math.min(perMessage, count - from);
+        send(output, { phone: Array.from({ length }, (_, index) => phoneOf(from + index)) });
+        await waiting(from + length);
+      }
+    });
+  },
+
+  flush: async ({ output }, send) => send(output, { flush: true }),
+
+  async memory() {
+    globalThis.gc?.();
+    globalThis.gc?.();
+    return { rss: process.memoryUsage.rss() };
+  },
+
+  /** Milliseconds from the first node of the flow to a status that counts so many waits. */
+  ready: async ({ count }, _send, { waiting, since }) => (await waiting(count)) - since,
+};
+
+const toolsIn = (RED) => {
+  const since = performance.now();
+  const required = (name) => require(require.resolve(name, { paths: [RED.settings.userDir] }));
+  const pools = new Map();
+  const clients = new Map();
+  const counted = new Map();
+  const watchers = new Set();
+  RED.events.on('node-status', ({ status }) => {
+    const said = /([\d,.\s]+) waiting/.exec(status?.text ?? '')?.[1];
+    if (said === undefined) return;
+    counted.set(Number(said.replace(/\D/g, '')), performance.now());
+    for (const watcher of watchers) watcher();
+  });
+  return {
+    since,
+    pool(url, connections) {
+      const key = `${url} ${connections}`;
+      if (!pools.has(key)) pools.set(key, new (required('undici').Pool)(url, { connections, pipelining: 1 }));
+      return pools.get(key);
+    },
+    client(url, token, maxConcurrent) {
+      const key = `${url} ${token} ${maxConcurrent}`;
+      if (!clients.has(key)) {
+        const { createClient } = required('@advisor-texting/node-red/dist/lib/service/client.js');
+        const options = { baseUrl: `${url}/v1`, apiKey: 'bench-key', token: () => token, maxConcurrent };
+        clients.set(key, createClient(options));
+      }
+      return clients.get(key);
+    },
+    /** When a status first counted so many waits. */
+    waiting: (count) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (!counted.has(count)) return;
+          watchers.delete(look);
+          resolve(counted.get(count));
+        };
+        watchers.add(look);
+        look();
+      }),
+  };
+};
+
+/** Carries out the orders of the measuring side inside Node-RED, and answers on its first output. */
+module.exports = (RED) => {
+  RED.nodes.registerType('bench-end', function (config) {
+    RED.nodes.createNode(this, config);
+    this.on('input', (msg, _send, done) => {
+      listeners.get(config.name)?.(msg);
+      done();
+    });
+  });
+  RED.nodes.registerType('bench-driver', function (config) {
+    RED.nodes.createNode(this, config);
+    const tools = toolsIn(RED);
+    const send = (output, msg) => {
+      const outputs = Array.from({ length: output + 1 }, () => null);
+      outputs[output] = msg;
+      this.send(outputs);
+    };
+    this.on('input', (msg, _send, done) => {
+      const { order, ...details } = msg.payload;
+      const profile = details.profile && join(details.profile, `${order}-${Date.now()}.cpuprofile`);
+      Promise.resolve(orders[order]({ ...details, profile }, send, tools)).then(
+        (result) => send(0, { result }),
+        (fault) => send(0, { fault: String(fault.stack ?? fault) }),
+      );
+      done();
+    });
+  });
+};

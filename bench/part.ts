@@ -1,0 +1,21 @@
+import type { Version } from '../test/support/installation';
+import type { Row } from './figures';
+import type { BenchRed } from './red';
+import type { Service } from './service';
+
+/** What a part of the bench is given. */
+export interface Surroundings {
+  readonly service: Service;
+  readonly versions: readonly Version[];
+  readonly rounds: number;
+  /** A count, made smaller or larger as the command line asks. */
+  readonly scaled: (count: number) => number;
+  /** A Node-RED with the flows to be measured, ended when the part ends. */
+  readonly start: (version: Version, options?: { readonly quick?: boolean }) => Promise<BenchRed>;
+}
+
+export interface Part {
+  readonly name: string;
+  readonly title: string;
+  run(around: Surroundings): Promise<readonly Row[]>;
+}

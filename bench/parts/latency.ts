@@ -1,0 +1,44 @@
+import { figureOf, quantile, type Row } from '../figures';
+import { firstToken, outputs } from '../flows';
+import type { Part } from '../part';
+
+interface Times {
+  readonly ours: readonly number[];
+  readonly bare: readonly number[];
+}
+
+/** One text at a time: what the node adds to a bare request. */
+export const latency: Part = {
+  name: 'latency',
+  title: 'one text on an idle machine',
+  async run({ service, versions, rounds, scaled, start }) {
+    const rows: Row[] = [];
+    for (const version of versions) {
+      const node = await start(version);
+      const where = `Node-RED ${version === 4 ? '4.1' : '5'}`;
+      for (const end of ['off', 'on'] as const) {
+        const details = { output: outputs[end], end, url: service.url, token: firstToken };
+        await node.order('latency', { ...details, count: scaled(500) });
+        const times: Times[] = [];
+        for (let round = 0; round < rounds; round++) {
+          times.push(await node.order<Times>('latency', { ...details, count: scaled(500) }));
+        }
+        for (const [share, name] of [
+          [0.5, 'median'],
+          [0.99, '99th percentile'],
+        ] as const) {
+          const ours = times.map((each) => quantile(each.ours, share));
+          const bare = times.map((each) => quantile(each.bare, share));
+          rows.push({
+            measurement: `${where}, journal ${end}: latency added to one text, ${name}`,
+            unit: 'ms',
+            ours: figureOf(ours.map((value, index) => value - (bare[index] ?? Number.NaN))),
+            against: { what: 'bare undici takes', figure: figureOf(bare) },
+            ...(share === 0.5 && { goal: { of: 'ours', atMost: 1 } }),
+          });
+        }
+      }
+    }
+    return rows;
+  },
+};

@@ -1,0 +1,91 @@
+import type { Version } from '../../test/support/installation';
+import { figureOf, interleaved, ratioOf, type Row } from '../figures';
+import { firstToken, inFlight, outputs } from '../flows';
+import type { Part, Surroundings } from '../part';
+import type { Cost } from '../red';
+
+/** At least so many times as fast as the flow of core nodes. */
+const goals: Readonly<Record<Version, { readonly off: number; readonly on: number }>> = {
+  4: { off: 4, on: 2 },
+  5: { off: 3, on: 2 },
+};
+
+const core = 'http request and function';
+
+const rowsOf = (
+  version: Version,
+  count: number,
+  sides: Readonly<Record<string, readonly Cost[]>>,
+): readonly Row[] => {
+  const { off = [], on = [], http = [], bare = [] } = sides;
+  const perSecond = (costs: readonly Cost[]): number[] => costs.map(({ wall }) => (count / wall) * 1000);
+  const micros = (costs: readonly Cost[]): number[] => costs.map(({ cpu }) => (cpu / count) * 1000);
+  const where = `Node-RED ${version === 4 ? '4.1' : '5'}`;
+  const rows: Row[] = [];
+  for (const [costs, name, atLeast] of [
+    [off, 'journal off', goals[version].off],
+    [on, 'journal on', goals[version].on],
+  ] as const) {
+    rows.push(
+      {
+        measurement: `${where}, ${name}: texts per second, ${String(inFlight)} in flight`,
+        unit: '/s',
+        ours: figureOf(perSecond(costs)),
+        against: { what: core, figure: figureOf(perSecond(http)) },
+        ratio: ratioOf(perSecond(costs), perSecond(http)),
+        goal: { of: 'ratio', atLeast },
+      },
+      {
+        measurement: `${where}, ${name}: CPU per text`,
+        unit: 'µs',
+        ours: figureOf(micros(costs)),
+        against: { what: core, figure: figureOf(micros(http)) },
+        ratio: ratioOf(micros(http), micros(costs)),
+        goal: { of: 'ratio', atLeast },
+      },
+    );
+  }
+  rows.push({
+    measurement: `${where}, journal off: CPU per text, against the limit`,
+    unit: 'µs',
+    ours: figureOf(micros(off)),
+    against: { what: 'bare undici pool', figure: figureOf(micros(bare)) },
+    ratio: ratioOf(micros(off), micros(bare)),
+    goal: { of: 'ratio', atMost: 3 },
+  });
+  return rows;
+};
+
+const measure = async (around: Surroundings, version: Version): Promise<readonly Row[]> => {
+  const { service, rounds, scaled } = around;
+  const node = await around.start(version);
+  const count = scaled(4000);
+  const more = { count, inFlight };
+  const texts = (end: 'off' | 'on' | 'http') => () =>
+    node.order('texts', { ...more, output: outputs[end], end });
+  const sides = {
+    off: texts('off'),
+    on: texts('on'),
+    http: texts('http'),
+    bare: () => node.order('bare', { ...more, url: service.url, token: firstToken }),
+  };
+  // Compiled code and open connections first; the flow of core nodes warms up as long.
+  await interleaved(2, sides);
+  await service.reset();
+  const found = await interleaved(rounds, sides);
+  const { texts: received } = await service.counts();
+  if (received !== count * rounds * Object.keys(sides).length) {
+    throw new Error(`The service received ${String(received)} texts, which is not what was sent.`);
+  }
+  return rowsOf(version, count, found);
+};
+
+export const send: Part = {
+  name: 'send',
+  title: 'texts through send text in a real Node-RED',
+  async run(around) {
+    const rows: Row[] = [];
+    for (const version of around.versions) rows.push(...(await measure(around, version)));
+    return rows;
+  },
+};

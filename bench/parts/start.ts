@@ -1,0 +1,68 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { addTestPort, freshUserDir, type Version } from '../../test/support/installation';
+import { startRed } from '../../test/support/node-red';
+import { figureOf, interleaved, type Row } from '../figures';
+import type { Part } from '../part';
+
+const heavy = ['axios', 'zod', 'undici', 'lmdb', 'libphonenumber-js'];
+
+interface Started {
+  readonly cpu: number;
+  readonly loaded: readonly string[];
+}
+
+const startOnce = async (version: Version, userDir: string): Promise<Started> => {
+  const red = await startRed({ version, userDir });
+  try {
+    const { user, system } = await red.cpu();
+    const ours = (await red.scripts()).filter((path) => path.includes(join(userDir, 'node_modules')));
+    const loaded = heavy.filter((name) => ours.some((path) => path.includes(`/node_modules/${name}/`)));
+    return { cpu: (user + system) / 1000, loaded };
+  } finally {
+    await red.close();
+  }
+};
+
+/** Node-RED as it starts, with the package installed and unused, and without it. */
+export const start: Part = {
+  name: 'start',
+  title: 'Node-RED start with the package installed and unused',
+  async run({ versions, rounds }) {
+    const rows: Row[] = [];
+    const bare = mkdtempSync(join(tmpdir(), 'advisor-texting-bare-'));
+    addTestPort(bare);
+    const installed = freshUserDir();
+    try {
+      for (const version of versions) {
+        const where = `Node-RED ${version === 4 ? '4.1' : '5'}`;
+        const sides = {
+          ours: () => startOnce(version, installed),
+          without: () => startOnce(version, bare),
+        };
+        await interleaved(1, sides);
+        const { ours = [], without = [] } = await interleaved(2 * rounds, sides);
+        const cpu = (starts: readonly Started[]): number[] => starts.map((each) => each.cpu);
+        rows.push(
+          {
+            measurement: `${where}: CPU added to its start by the package, unused`,
+            unit: 'ms',
+            ours: figureOf(cpu(ours).map((value, index) => value - (cpu(without)[index] ?? Number.NaN))),
+            against: { what: 'without it', figure: figureOf(cpu(without)) },
+            goal: { of: 'ours', atMost: 30 },
+          },
+          {
+            measurement: `${where}: heavy modules loaded by then, of ${heavy.join(', ')}`,
+            unit: '',
+            ours: figureOf(ours.map(({ loaded }) => loaded.length)),
+            goal: { of: 'ours', atMost: 0 },
+          },
+        );
+      }
+    } finally {
+      for (const folder of [bare, installed]) rmSync(folder, { recursive: true, force: true });
+    }
+    return rows;
+  },
+};

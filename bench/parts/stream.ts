@@ -1,0 +1,75 @@
+import { figureOf, interleaved, ratioOf, type Row } from '../figures';
+import { firstToken, outputs, pageSize } from '../flows';
+import type { Part } from '../part';
+import type { Cost } from '../red';
+
+interface Streamed extends Cost {
+  readonly idle: number;
+  readonly peak: number;
+}
+
+const megabyte = 1024 * 1024;
+
+export const stream: Part = {
+  name: 'stream',
+  title: 'streaming 100,000 contacts, item by item',
+  async run({ service, versions, rounds, scaled, start }) {
+    const rows: Row[] = [];
+    const count = scaled(100_000);
+    const named = count.toLocaleString('en-US');
+    for (const version of versions) {
+      const where = `Node-RED ${version === 4 ? '4.1' : '5'}`;
+      const details = { output: outputs.contacts, end: 'contacts' };
+
+      // On its own first: what the loop of core nodes has taken it does not give back.
+      const alone = await start(version);
+      await service.setContacts(pageSize);
+      await alone.order('items', { ...details, count: pageSize });
+      await service.setContacts(count);
+      const first = await alone.order<Streamed>('items', { ...details, count });
+
+      const node = await start(version);
+      const sides = {
+        ours: () => node.order('items', { ...details, count }),
+        loop: () => node.order('items', { output: outputs.loop, end: 'loop', count }),
+        bare: () => node.order('bareItems', { url: service.url, token: firstToken, count, pageSize }),
+      };
+      await interleaved(1, sides);
+      const { ours = [], loop = [], bare = [] } = await interleaved(rounds, sides);
+      const rates = (costs: readonly Cost[]): number[] => costs.map(({ wall }) => (count / wall) * 1000);
+      const micros = (costs: readonly Cost[]): number[] => costs.map(({ cpu }) => (cpu / count) * 1000);
+      rows.push(
+        {
+          measurement: `${where}: ${named} contacts, item by item, contacts per second`,
+          unit: '/s',
+          ours: figureOf(rates(ours)),
+          against: { what: 'loop of core nodes', figure: figureOf(rates(loop)) },
+          ratio: ratioOf(rates(ours), rates(loop)),
+          goal: { of: 'ratio', atLeast: 3 },
+        },
+        {
+          measurement: `${where}: the same, CPU per contact`,
+          unit: 'µs',
+          ours: figureOf(micros(ours)),
+          against: { what: 'loop of core nodes', figure: figureOf(micros(loop)) },
+          ratio: ratioOf(micros(loop), micros(ours)),
+          goal: { of: 'ratio', atLeast: 3 },
+        },
+        {
+          measurement: `${where}: CPU per contact, against the limit`,
+          unit: 'µs',
+          ours: figureOf(micros(ours)),
+          against: { what: 'bare undici loop, no messages', figure: figureOf(micros(bare)) },
+          ratio: ratioOf(micros(ours), micros(bare)),
+        },
+        {
+          measurement: `${where}: peak resident memory above idle while streaming`,
+          unit: 'MB',
+          ours: figureOf([(first.peak - first.idle) / megabyte]),
+          goal: { of: 'ours', atMost: 60 },
+        },
+      );
+    }
+    return rows;
+  },
+};

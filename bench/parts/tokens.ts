@@ -1,0 +1,46 @@
+import { figureOf, type Row } from '../figures';
+import { burst, outputs } from '../flows';
+import type { Part } from '../part';
+
+/** The service rejects the token while a thousand callers hold it. */
+export const tokens: Part = {
+  name: 'tokens',
+  title: '1,000 callers when the token ends',
+  async run({ service, versions, rounds, start }) {
+    const rows: Row[] = [];
+    for (const version of versions) {
+      const node = await start(version);
+      const details = { output: outputs.burst, end: 'burst', count: burst, inFlight: burst };
+      await node.order('texts', details);
+      const refreshes: number[] = [];
+      const lost: number[] = [];
+      for (let round = 0; round < rounds; round++) {
+        await service.reset();
+        await service.expire();
+        // Each of the messages arrives as a sent text, or the round fails.
+        await node.order('texts', details);
+        const counts = await service.counts();
+        if (counts.rejected === 0) throw new Error('Nobody met the end of the token.');
+        refreshes.push(counts.refreshes);
+        lost.push(burst - counts.texts);
+      }
+      const where = `Node-RED ${version === 4 ? '4.1' : '5'}`;
+      const named = burst.toLocaleString('en-US');
+      rows.push(
+        {
+          measurement: `${where}: refreshes for ${named} callers whose token has ended`,
+          unit: '',
+          ours: figureOf(refreshes),
+          goal: { of: 'ours', atLeast: 1, atMost: 1 },
+        },
+        {
+          measurement: `${where}: texts lost or doubled meanwhile`,
+          unit: '',
+          ours: figureOf(lost),
+          goal: { of: 'ours', atLeast: 0, atMost: 0 },
+        },
+      );
+    }
+    return rows;
+  },
+};

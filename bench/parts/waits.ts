@@ -1,0 +1,110 @@
+import { figureOf, ratioOf, type Row } from '../figures';
+import { firstToken, inFlight, outputs } from '../flows';
+import type { Part, Surroundings } from '../part';
+import type { BenchRed, Cost } from '../red';
+
+const megabyte = 1024 * 1024;
+
+/** Looks at all waits now, and says what that took; the server counts the looks. */
+export const pollAll = async (
+  node: BenchRed,
+  { service }: Pick<Surroundings, 'service'>,
+  count: number,
+): Promise<Cost> => {
+  await service.reset();
+  const before = await node.red.cpu();
+  const from = performance.now();
+  await node.order('flush', { output: outputs.waits });
+  for (;;) {
+    const { polls } = await service.counts();
+    if (polls > count) throw new Error(`There were ${String(polls)} looks at ${String(count)} waits.`);
+    if (polls === count) break;
+    if (performance.now() - from > 300_000) throw new Error(`Only ${String(polls)} looks came.`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  const after = await node.red.cpu();
+  const used = after.user - before.user + after.system - before.system;
+  return { cpu: used / 1000, wall: performance.now() - from };
+};
+
+/** Begins waits, a thousand a message; the looks that are due at once are made. */
+export const beginWaits = async (node: BenchRed, around: Surroundings, count: number): Promise<Cost> => {
+  await node.order('texts', { output: outputs.on, end: 'on', count: 1, inFlight: 1 });
+  const cost = await node.order('waits', { output: outputs.waits, count, perMessage: 1000 });
+  await pollAll(node, around, count);
+  return cost;
+};
+
+const rss = async (node: BenchRed): Promise<number> => (await node.order<{ rss: number }>('memory')).rss;
+
+export const waits: Part = {
+  name: 'waits',
+  title: '100,000 waits for consent',
+  async run(around) {
+    const { service, rounds, scaled, versions, start } = around;
+    const count = scaled(100_000);
+    const named = count.toLocaleString('en-US');
+    const rows: Row[] = [];
+    for (const version of versions) {
+      const where = `Node-RED ${version === 4 ? '4.1' : '5'}`;
+      const empty = await start(version);
+      const full = await start(version);
+      const begun = await beginWaits(full, around, count);
+      const polls: Cost[] = [];
+      const calls: Cost[] = [];
+      const callCount = scaled(20_000);
+      for (let round = 0; round < rounds; round++) {
+        polls.push(await pollAll(full, around, count));
+        const details = { url: service.url, token: firstToken, inFlight };
+        calls.push(await full.order('calls', { ...details, count: callCount }));
+      }
+      const starts: number[] = [];
+      const added: number[] = [];
+      const idle: number[] = [];
+      for (let round = 0; round < Math.min(rounds, 3); round++) {
+        await empty.restart();
+        await full.restart();
+        starts.push((await full.order<number>('ready', { count })) / 1000);
+        const [without, having] = [await rss(empty), await rss(full)];
+        idle.push(without / megabyte);
+        added.push((having - without) / megabyte);
+      }
+      const perPoll = polls.map(({ cpu }) => (cpu / count) * 1000);
+      const perCall = calls.map(({ cpu }) => (cpu / callCount) * 1000);
+      rows.push(
+        {
+          measurement: `${where}: ${named} waits, resident memory added`,
+          unit: 'MB',
+          ours: figureOf(added),
+          against: { what: 'the same flow without waits has', figure: figureOf(idle) },
+          goal: { of: 'ours', atMost: 120 },
+        },
+        {
+          measurement: `${where}: start with ${named} waits, until all of them wait again`,
+          unit: 's',
+          ours: figureOf(starts),
+          goal: { of: 'ours', atMost: 3 },
+        },
+        {
+          measurement: `${where}: CPU per poll with ${named} waits`,
+          unit: 'µs',
+          ours: figureOf(perPoll),
+          against: { what: 'bare client call', figure: figureOf(perCall) },
+          ratio: ratioOf(perPoll, perCall),
+          goal: { of: 'ratio', atMost: 1.3 },
+        },
+        {
+          measurement: `${where}: polls per second with ${named} waits`,
+          unit: '/s',
+          ours: figureOf(polls.map(({ wall }) => (count / wall) * 1000)),
+        },
+        {
+          measurement: `${where}: CPU per wait begun, 1,000 a message`,
+          unit: 'µs',
+          ours: figureOf([(begun.cpu / count) * 1000]),
+        },
+      );
+    }
+    return rows;
+  },
+};

@@ -1,0 +1,70 @@
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { freshUserDir, type Version } from '../test/support/installation';
+import { type RealRed, startRed } from '../test/support/node-red';
+import { benchFlows } from './flows';
+
+/** Milliseconds of processor and of wall time. */
+export interface Cost {
+  readonly cpu: number;
+  readonly wall: number;
+}
+
+export interface BenchRed {
+  /** Has the driver in Node-RED carry out an order; what could not be measured rejects. */
+  order<T = Cost>(order: string, details?: Readonly<Record<string, unknown>>, within?: number): Promise<T>;
+  readonly red: RealRed;
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Told {
+  readonly result?: unknown;
+  readonly fault?: string;
+}
+
+const minutes = 60_000;
+
+/** A real Node-RED with the packed package and the flows to be measured. */
+export const startBenchRed = async (
+  version: Version,
+  url: string,
+  { quick = false, profile }: { readonly quick?: boolean; readonly profile?: string | undefined } = {},
+): Promise<BenchRed> => {
+  const userDir = freshUserDir();
+  for (const file of ['bench-driver.js', 'bench-driver.html']) {
+    cpSync(join(__dirname, 'nodes', file), join(userDir, 'nodes', file));
+  }
+  const red = await startRed({ version, userDir, env: { NODE_OPTIONS: '--expose-gc' } });
+  await red.deploy(benchFlows(url, { quick }));
+  let asked = 0;
+  return {
+    red,
+    async order<T>(order: string, details: Readonly<Record<string, unknown>> = {}, within = 5 * minutes) {
+      asked += 1;
+      const payload = { order, ...details, ...(profile !== undefined && { profile }) };
+      const from = red.lines.length;
+      const answered = async (): Promise<Told | undefined> => {
+        await red.send('orders', { payload });
+        return (await red.messages('results', asked, within))[asked - 1];
+      };
+      const ended = red.logged(/\[process ended\]/, { from, wait: within }).then((): Told => {
+        return { fault: `Node-RED ended.\n${red.lines.slice(-20).join('\n')}` };
+      });
+      // Whichever comes second is of no interest, nor is how it ends.
+      ended.catch(() => undefined);
+      const told = await Promise.race([answered(), ended]);
+      if (told?.fault !== undefined || told === undefined) {
+        throw new Error(`"${order}" could not be measured: ${told?.fault ?? 'no answer'}`);
+      }
+      return told.result as T;
+    },
+    async restart() {
+      await red.restart();
+    },
+    async close() {
+      await red.close();
+      rmSync(userDir, { recursive: true, force: true });
+    },
+  };
+};

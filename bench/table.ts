@@ -1,0 +1,84 @@
+import { isReached, type Figure, type Row } from './figures';
+
+export interface Machine {
+  readonly processor: string;
+  readonly cores: number;
+  readonly memory: string;
+  readonly system: string;
+  /** Of the minute before each part began: over the number of cores, the wall times say little. */
+  readonly load: number;
+}
+
+export interface Measured {
+  readonly name: string;
+  readonly title: string;
+  readonly measuredAt: string;
+  readonly machine: Machine;
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly rows: readonly Row[];
+}
+
+export interface Results {
+  readonly parts: readonly Measured[];
+}
+
+const digits = (value: number): string => {
+  const size = Math.abs(value);
+  const decimals = size >= 100 ? 0 : size >= 10 ? 1 : 2;
+  return value.toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+};
+
+const written = ({ median, low, high }: Figure, unit: string): string => {
+  const spread = low === high ? '' : ` (${digits(low)}–${digits(high)})`;
+  return `${digits(median)}${unit === '' ? '' : ` ${unit}`}${spread}`;
+};
+
+const goalOf = ({ goal, unit }: Row): string => {
+  if (!goal) return '';
+  const suffix = goal.of === 'ratio' ? '×' : unit === '' ? '' : ` ${unit}`;
+  const parts = [
+    ...(goal.atLeast === undefined ? [] : [`≥ ${String(goal.atLeast)}${suffix}`]),
+    ...(goal.atMost === undefined ? [] : [`≤ ${String(goal.atMost)}${suffix}`]),
+  ];
+  return parts.join(', ');
+};
+
+const reachedOf = (row: Row): string => {
+  const reached = isReached(row);
+  return reached === undefined ? '' : reached ? 'yes' : '**no**';
+};
+
+const cellsOf = (row: Row): readonly string[] => [
+  row.measurement,
+  written(row.ours, row.unit),
+  row.against ? `${row.against.what}: ${written(row.against.figure, row.unit)}` : '',
+  row.ratio ? `${written(row.ratio, '')}×`.replace(/ \((.*)\)×$/, '× ($1)') : '',
+  goalOf(row),
+  reachedOf(row),
+];
+
+const heading = ['measurement', 'ours', 'against', 'ratio', 'to reach', 'reached'] as const;
+
+/** The table of docs/performance.md and of the terminal. */
+export const tableOf = ({ parts }: Results): string => {
+  const rows = parts.flatMap(({ rows: found }) => found.map(cellsOf));
+  const lines = [heading, heading.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
+  const machines = parts.map(
+    ({ name, machine, measuredAt, rounds, seconds }) =>
+      `- \`${name}\`: ${measuredAt.slice(0, 10)}, ${String(rounds)} rounds in ${digits(seconds)} s, load ${digits(machine.load)} before it, ` +
+      `${machine.processor}, ${String(machine.cores)} cores, ${machine.memory}, ${machine.system}`,
+  );
+  return [...lines, '', 'Measured:', '', ...machines].join('\n');
+};
+
+const begin = '<!-- table: begin, written by npm run bench -->';
+const end = '<!-- table: end -->';
+
+/** The document with its table replaced. */
+export const withTable = (document: string, table: string): string => {
+  const from = document.indexOf(begin);
+  const to = document.indexOf(end);
+  if (from < 0 || to < from) throw new Error('docs/performance.md has lost the marks around its table.');
+  return `${document.slice(0, from + begin.length)}\n\n${table}\n\n${document.slice(to)}`;
+};
