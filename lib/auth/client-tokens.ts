@@ -5,8 +5,14 @@ import { Flights } from './flights';
 import { isNearEnd, newGrant, renewed, usableToken, type Grant } from './grants';
 import * as endpoint from './token-endpoint';
 
-const nameOf = (connection: Connection): string =>
-  createHash('sha256').update(JSON.stringify(connection)).digest('hex');
+const names = new WeakMap<Connection, string>();
+
+/** Asked for with every request, and worked out once. */
+const nameOf = (connection: Connection): string => {
+  const name = names.get(connection) ?? createHash('sha256').update(JSON.stringify(connection)).digest('hex');
+  names.set(connection, name);
+  return name;
+};
 
 /** Tokens of the client credentials grant: had anew at any time, so never kept on disk. */
 export class ClientTokens {

@@ -29,6 +29,12 @@ const seedName = ({ tokenUrl, clientId, seed }: Connection): string =>
     .update(JSON.stringify([tokenUrl, clientId, seed]))
     .digest('base64url')}`;
 
+/** What has been looked up for a connection: the answers to questions that every text asks. */
+interface View {
+  readonly entries: Map<string, Entry>;
+  list: [advisor: string, entry: Entry][] | undefined;
+}
+
 const seeded = (connection: Connection): Grant => ({
   ...newGrant(connection, defaultAdvisor),
   refreshToken: connection.seed,
@@ -40,6 +46,7 @@ export class GrantBook {
   readonly #entries = new Map<string, Entry | undefined>();
   readonly #listeners = new Set<() => void>();
   readonly #writing = new Set<string>();
+  #views = new WeakMap<Connection, View>();
 
   constructor(vault: Vault) {
     this.#vault = vault;
@@ -53,14 +60,39 @@ export class GrantBook {
   }
 
   get(connection: Connection, advisor: string): Entry | undefined {
+    const { entries } = this.#view(connection);
+    const known = entries.get(advisor);
+    if (known) return known;
+    const found = this.#find(connection, advisor);
+    if (found) entries.set(advisor, found);
+    return found;
+  }
+
+  /** The advisors known for an environment; a connection also tells of the one that a refresh token seeds. */
+  list(environment: string, connection?: Connection): readonly [advisor: string, entry: Entry][] {
+    if (connection?.environment !== environment) return this.#listed(environment, connection);
+    return (this.#view(connection).list ??= this.#listed(environment, connection));
+  }
+
+  #find(connection: Connection, advisor: string): Entry | undefined {
     const name = this.name(connection, advisor);
     const entry = this.#entry(name);
     if (!entry && name.startsWith('seed:')) return { grant: seeded(connection), awaiting: null };
     return entry;
   }
 
-  /** The advisors known for an environment; a connection also tells of the one that a refresh token seeds. */
-  list(environment: string, connection?: Connection): [advisor: string, entry: Entry][] {
+  #view(connection: Connection): View {
+    const view = this.#views.get(connection) ?? { entries: new Map(), list: undefined };
+    this.#views.set(connection, view);
+    return view;
+  }
+
+  /** After whatever may have changed an answer. */
+  #forgetViews(): void {
+    this.#views = new WeakMap();
+  }
+
+  #listed(environment: string, connection?: Connection): [advisor: string, entry: Entry][] {
     const found = this.#vault.names(prefix).flatMap((name): [string, Entry][] => {
       const entry = this.#entry(name);
       return entry?.grant.environment === environment ? [[entry.grant.advisor, entry]] : [];
@@ -80,6 +112,7 @@ export class GrantBook {
       this.#writing.delete(name);
     }
     this.#entries.set(name, entry);
+    this.#forgetViews();
     this.#changed();
   }
 
@@ -113,6 +146,7 @@ export class GrantBook {
     } else {
       await this.#vault.remove(name);
       this.#entries.delete(name);
+      this.#forgetViews();
       this.#changed();
     }
     return true;
@@ -125,6 +159,7 @@ export class GrantBook {
       await this.#vault.remove(name);
       this.#entries.delete(name);
     }
+    this.#forgetViews();
   }
 
   /** Takes up what another process has written. */
@@ -134,6 +169,7 @@ export class GrantBook {
       // One being written is already in the vault's memory, and must not be seen before it is on disk.
       if (!this.#writing.has(name)) this.#entries.delete(name);
     }
+    this.#forgetViews();
   }
 
   environments(): Set<string> {

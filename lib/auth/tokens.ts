@@ -20,7 +20,8 @@ const pauseAhead = 30_000;
 
 /** Whether a grant was issued to this application, here. If not it goes nowhere, and somebody must authorize again. */
 export const fits = ({ tokenUrl, clientId }: Grant, connection: Connection): boolean =>
-  new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin && clientId === connection.clientId;
+  clientId === connection.clientId &&
+  (tokenUrl === connection.tokenUrl || new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin);
 
 const leaseName = (name: string): string =>
   `token-${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;

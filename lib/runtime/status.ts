@@ -32,11 +32,11 @@ export const createStatus = (
     if (!latest) return;
     const { fill, shape, text } = latest();
     latest = undefined;
+    lastDrawn = clock.now();
     const whole = prefix() + text;
     const key = `${fill} ${shape} ${whole}`;
     if (key === lastText) return;
     lastText = key;
-    lastDrawn = clock.now();
     node.status({ fill, shape, text: whole });
   };
 
