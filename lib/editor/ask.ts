@@ -24,6 +24,8 @@ export const ask = async (
       method,
       dataType: 'json',
       cache: method !== 'GET',
+      // The editor may be set to another language than the browser.
+      headers: { 'Accept-Language': RED.i18n.lang() },
       ...sent,
     })) as unknown;
   } catch (fault) {

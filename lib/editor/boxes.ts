@@ -1,4 +1,5 @@
 import type { TypedField } from '../runtime/spec';
+import { numberOf } from './locale';
 import { wallClock, withZone } from './moments';
 import type { Say } from './red';
 import { countText } from './segments';
@@ -22,8 +23,12 @@ const valueOf = (element: JQuery): string => String(element.val() ?? '');
 const countOf = (text: string, say: Say): string => {
   const { units, room, segments, isOpen, encoding, foreign } = countText(text);
   const count = isOpen
-    ? say('count.atLeast', { characters: units, segments })
-    : say('count.exact', { characters: units, room, segments });
+    ? say('count.atLeast', { characters: numberOf(units), segments: numberOf(segments) })
+    : say('count.exact', {
+        characters: numberOf(units),
+        room: numberOf(room),
+        segments: numberOf(segments),
+      });
   return encoding === 'gsm7' ? count : `${count} ${say('count.unicode', { signs: foreign.join(' ') })}`;
 };
 

@@ -1,6 +1,7 @@
 import type { TypedField } from '../runtime/spec';
 import { ask, wordsOf } from './ask';
 import { button, iconButton, placeBeside, textBox } from './dom';
+import { numberOf } from './locale';
 import { Options } from './options';
 import { type Choice, foundIn, idsIn, type Lookup, toggled } from './records';
 import type { Form, Say } from './red';
@@ -109,8 +110,8 @@ export const addPicker = (form: Form, field: TypedField, what: Lookup): void => 
         options.mark(idsIn(values[field.name], values[`${field.name}Type`]).map(String));
       }
       if (options.count === 0) note.text(say('picker.nothing'));
-      else if (total === null) note.text(say('picker.some', { count: options.count }));
-      else note.text(say('picker.of', { count: options.count, total }));
+      else if (total === null) note.text(say('picker.some', { count: numberOf(options.count) }));
+      else note.text(say('picker.of', { count: numberOf(options.count), total: numberOf(total) }));
     } catch (fault) {
       if (mine !== question) return;
       if (wanted === 1) options.show([], false);

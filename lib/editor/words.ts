@@ -25,11 +25,11 @@ export const literalOf = (values: Values, field: string): string | undefined => 
   return typeof value === 'string' && value !== '' && (type === 'str' || type === 'num') ? value : undefined;
 };
 
-/** Today by its time, another day by its date and time; as the user's language writes them. */
-export const momentOf = (time: Date, now: Date): string =>
+/** Today by its time, another day by its date and time; as the language writes them. */
+export const momentOf = (time: Date, now: Date, language?: string): string =>
   time.toDateString() === now.toDateString()
-    ? time.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })
-    : time.toLocaleString([], { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+    ? time.toLocaleTimeString(language, { hour: '2-digit', minute: '2-digit' })
+    : time.toLocaleString(language, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
 
 const units = [
   ['day', 86400],
@@ -38,9 +38,9 @@ const units = [
 ] as const;
 
 /** Seconds in the largest unit that they fill without a remainder, or undefined if that is seconds. */
-export const durationOf = (seconds: number): string | undefined => {
+export const durationOf = (seconds: number, language?: string): string | undefined => {
   const found = units.find(([, size]) => seconds >= size && seconds % size === 0);
   if (!found) return undefined;
   const [unit, size] = found;
-  return new Intl.NumberFormat([], { style: 'unit', unit, unitDisplay: 'long' }).format(seconds / size);
+  return new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'long' }).format(seconds / size);
 };

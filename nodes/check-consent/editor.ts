@@ -1,3 +1,4 @@
+import { locale } from '../../lib/editor/locale';
 import type { Form, Say, Values } from '../../lib/editor/red';
 import { durationOf } from '../../lib/editor/words';
 
@@ -19,7 +20,7 @@ const addDurations = (form: Form): void => {
   });
   form.onChange((values) => {
     for (const { name, note } of notes) {
-      const duration = durationOf(Number(values[name]));
+      const duration = durationOf(Number(values[name]), locale());
       note.text(duration === undefined ? '' : `= ${duration}`);
     }
   });

@@ -1,3 +1,4 @@
+import { locale } from '../../lib/editor/locale';
 import type { Say, Values } from '../../lib/editor/red';
 import { literalOf, momentOf, shortened } from '../../lib/editor/words';
 
@@ -5,7 +6,7 @@ const momentIn = (values: Values): string | undefined => {
   const written = literalOf(values, 'deliveryDate');
   if (written === undefined) return undefined;
   const time = new Date(values['deliveryDateType'] === 'num' ? Number(written) : written);
-  return Number.isNaN(time.getTime()) ? undefined : momentOf(time, new Date());
+  return Number.isNaN(time.getTime()) ? undefined : momentOf(time, new Date(), locale());
 };
 
 export const label = (values: Values, say: Say): string => {

@@ -1,3 +1,4 @@
+import { locale } from '../../../lib/editor/locale';
 import type { Say } from '../../../lib/editor/values';
 import { momentOf } from '../../../lib/editor/words';
 
@@ -51,7 +52,7 @@ export const lookOf = ({ state }: Advisor, isByCode: boolean, say: Say): Look =>
 
 const accessFact = ({ expiresAt, scopes }: Advisor, say: Say, now: Date): Fact[] => {
   if (expiresAt === null) return [];
-  const time = momentOf(new Date(expiresAt), now);
+  const time = momentOf(new Date(expiresAt), now, locale());
   if (scopes.includes('offline_access')) return [{ text: say('fact.renewed', { time }) }];
   return expiresAt > now.getTime()
     ? [{ text: say('fact.until', { time }) }]
@@ -64,7 +65,7 @@ export const factsOf = (record: Advisor, say: Say, name: (scope: string) => stri
   const somebody = say('fact.somebody');
   const granted = scopes.filter((scope) => scope !== 'openid').map(name);
   const missing = missingScopes.join(', ');
-  const refreshed = refreshedAt === null ? '' : momentOf(new Date(refreshedAt), now);
+  const refreshed = refreshedAt === null ? '' : momentOf(new Date(refreshedAt), now, locale());
   return [
     ...(state === 'confirm'
       ? [
