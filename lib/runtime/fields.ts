@@ -36,7 +36,7 @@ const fromMessage = (RED: Red, field: string, path: string): Getter => {
   if (simpleName.test(path)) return (msg) => msg[path];
   return (msg) => {
     try {
-      return RED.util.getMessageProperty(msg, path);
+      return RED.util.getMessageProperty(msg, path) as unknown;
     } catch (cause) {
       if (cause instanceof TypeError) return undefined;
       throw unreadable(field, cause);
@@ -77,9 +77,12 @@ const fromContext = (
     });
 };
 
+const written = (value: unknown): string =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
+
 /** How to read a value of this type, made ready once. */
 export const compile = (RED: Red, node: RunningNode, field: string, value: unknown, type: string): Getter => {
-  const text = typeof value === 'string' ? value : String(value ?? '');
+  const text = written(value);
   switch (type) {
     case 'msg':
       return fromMessage(RED, field, text);
@@ -127,32 +130,40 @@ export const source = (
   const type =
     typeof config[`${name}Type`] === 'string' ? (config[`${name}Type`] as string) : field.defaultType;
   const value = config[name] ?? (type === field.defaultType ? field.default : '');
-  const where = ['msg', 'flow', 'global'].includes(type) ? `${type}.${String(value)}` : `"${name}"`;
+  const where = ['msg', 'flow', 'global'].includes(type) ? `${type}.${written(value)}` : `"${name}"`;
   return { value, type, where, read: compile(RED, node, name, value, type) };
 };
 
-/** A plain property, or its default where an older flow does not have it. */
-export const plain = <T extends string | number | boolean>(
-  spec: NodeSpec,
-  config: Record<string, unknown>,
-  name: string,
-): T => {
-  const field = spec.fields.find((f) => f.name === name);
-  if (!field || !('default' in field)) throw new Error(`${spec.type} has no property ${name}`);
-  const fallback = field.default as T;
-  const given = config[name];
-  if (given === undefined || given === null || given === '') return fallback;
-  if (typeof fallback === 'number') {
-    const number = Number(given);
-    return (Number.isFinite(number) ? number : fallback) as T;
-  }
-  if (typeof fallback === 'boolean') return (given === true || given === 'true') as T;
-  return given as T;
+/** Properties that are the same for every message, or their defaults where an older flow does not have them. */
+export interface Plain {
+  text(name: string): string;
+  number(name: string): number;
+  flag(name: string): boolean;
+}
+
+export const plain = (spec: NodeSpec, config: Record<string, unknown>): Plain => {
+  const fallback = (name: string): unknown => {
+    const field = spec.fields.find((f) => f.name === name);
+    if (!field || !('default' in field)) throw new Error(`${spec.type} has no property ${name}`);
+    return field.default;
+  };
+  const read = (name: string): unknown => {
+    const given = config[name];
+    return given === undefined || given === null || given === '' ? fallback(name) : given;
+  };
+  return {
+    text: (name) => written(read(name)),
+    number(name) {
+      const number = Number(read(name));
+      return Number.isFinite(number) ? number : Number(fallback(name));
+    },
+    flag: (name) => written(read(name)) === 'true',
+  };
 };
 
 /** The message property a source reads from: a list there need not be copied for each of its outcomes. */
 export const sharedBy = ({ type, value }: Source): string | undefined =>
-  type === 'msg' ? /^[\w$]+/.exec(String(value))?.[0] : undefined;
+  type === 'msg' ? /^[\w$]+/.exec(written(value))?.[0] : undefined;
 
 /** Values of several sources for one message; a promise only when one of them is. */
 export const readAll = (

@@ -1,6 +1,6 @@
 import { whoseAdvisor } from './advisor';
 import type { Environment } from './environment';
-import { plain, source, type Source } from './fields';
+import { plain, source, type Plain, type Source } from './fields';
 import { Job } from './job';
 import { refuse } from './messages';
 import { createExit, problemOf, type Exit } from './outcomes';
@@ -18,7 +18,7 @@ export interface Tools {
   readonly status: Status;
   readonly exit: Exit;
   source(name: string): Source;
-  plain<T extends string | number | boolean>(name: string): T;
+  readonly plain: Plain;
   /** Throws `not_configured` when the node has none, or a disabled one. */
   environment(): Environment;
   advisor(environment: Environment, value: unknown, msg: Message): string;
@@ -85,7 +85,7 @@ export const flowNode = (
     exit,
     advisorSource,
     source: (name) => source(RED, node, spec, config, name),
-    plain: (name) => plain(spec, config, name),
+    plain: plain(spec, config),
     environment() {
       if (environment) return environment;
       throw refuse('not_configured', 'no_environment');

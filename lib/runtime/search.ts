@@ -21,11 +21,11 @@ export interface Search<T> {
   set?(item: T): Readonly<Record<string, unknown>>;
 }
 
-export const searchSettings = (tools: Tools): SearchSettings => ({
-  page: tools.plain('page'),
-  pageSize: tools.plain('pageSize'),
-  all: tools.plain('all'),
-  emit: tools.plain('emit'),
+export const searchSettings = ({ plain }: Tools): SearchSettings => ({
+  page: plain.number('page'),
+  pageSize: plain.number('pageSize'),
+  all: plain.flag('all'),
+  emit: plain.text('emit') === 'item' ? 'item' : 'page',
 });
 
 /** A `set` that names the id of an item for the nodes after this one. */

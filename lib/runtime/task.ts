@@ -173,7 +173,7 @@ export const operationHandler = <C>(
   operations: Readonly<Record<string, (tools: Tools, config: C) => Run>>,
   config: C,
 ): Handler => {
-  const operation = tools.plain<string>('operation');
+  const operation = tools.plain.text('operation');
   const start = Object.hasOwn(operations, operation) ? operations[operation] : undefined;
   const unknown: Run = () => Promise.reject(invalid('operation_unknown', { operation }));
   return taskHandler(tools, start?.(tools, config) ?? unknown);

@@ -8,6 +8,6 @@ import { waitHandler } from './wait';
 
 export const create = (RED: NodeAPI, node: Node, config: Config): void => {
   flowNode(RED, node as RunningNode, config, spec, (tools) =>
-    tools.plain<string>('mode') === 'wait' ? waitHandler(tools) : lookHandler(tools),
+    tools.plain.text('mode') === 'wait' ? waitHandler(tools) : lookHandler(tools),
   );
 };

@@ -24,7 +24,7 @@ const peopleByMember = (value: unknown, { where }: Source): People => {
 
 /** Who is meant, by whichever of the two the node is set to. */
 export const subjects = (tools: Tools): Pick<PeopleOptions, 'source' | 'read'> => {
-  const isByMember = tools.plain<string>('by') === 'memberId';
+  const isByMember = tools.plain.text('by') === 'memberId';
   const source = tools.source(isByMember ? 'memberId' : 'phone');
   return {
     source,

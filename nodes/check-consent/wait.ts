@@ -39,7 +39,7 @@ export class WaitHandler implements Handler {
   private unlisten: (() => void) | undefined;
 
   constructor(private readonly tools: Tools) {
-    const seconds = (name: string): number => tools.plain<number>(name);
+    const seconds = (name: string): number => tools.plain.number(name);
     this.pace = paceOf({
       pollEvery: seconds('pollEvery'),
       pollFor: seconds('pollFor'),

@@ -46,7 +46,7 @@ const idToUpdate = (item: unknown, ids: unknown, index: number, list: boolean, w
 const updating = (tools: Tools, config: Config): Run => {
   const contact = tools.source('contact');
   const contactId = tools.source('contactId');
-  const merge = tools.plain<boolean>('merge');
+  const merge = tools.plain.flag('merge');
   const read = contactReader(tools, contact, config.fields);
   const warn = unknownFields(tools, { ...contactFields, contactId: true });
   return async (task) => {
@@ -108,8 +108,8 @@ type Sorting = Pick<NonNullable<RequestOf<'searchContacts'>['query']>, 'sortBy' 
 
 /** Empty leaves the order to the service; a value it does not know is refused before anything is sent. */
 const sortingOf = (tools: Tools): Sorting => {
-  const sortBy = tools.plain<string>('sortBy');
-  const sortDirection = tools.plain<string>('sortDirection');
+  const sortBy = tools.plain.text('sortBy');
+  const sortDirection = tools.plain.text('sortDirection');
   return { ...(sortBy !== '' && { sortBy }), ...(sortDirection !== '' && { sortDirection }) } as Sorting;
 };
 

@@ -24,7 +24,7 @@ const searchTextOf = (value: unknown, where: string): string => {
 const searching = (tools: Tools): Run => {
   const settings = searchSettings(tools);
   const search = tools.source('search');
-  const contentType = tools.plain<NonNullable<ContentType>>('contentType');
+  const contentType = tools.plain.text('contentType') as ContentType;
   return async (task) => {
     const searchText = searchTextOf(await search.read(task.msg), search.where);
     const { pageSize } = settings;

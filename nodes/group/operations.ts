@@ -134,7 +134,7 @@ const removing = (tools: Tools): Run =>
 
 const setting = (tools: Tools): Run => {
   const groups = tools.source('groupIds');
-  const isSelectAllGroup = tools.plain<boolean>('isSelectAllGroup');
+  const isSelectAllGroup = tools.plain.flag('isSelectAllGroup');
   return changing(tools, async (task) => {
     const value = await groups.read(task.msg);
     const none = isSelectAllGroup && (value === undefined || value === null || value === '');
@@ -153,7 +153,7 @@ type Sorting = Pick<NonNullable<RequestOf<'searchGroups'>['query']>, 'sortDirect
 
 const searching = (tools: Tools): Run => {
   const settings = searchSettings(tools);
-  const sortDirection = tools.plain<string>('sortDirection');
+  const sortDirection = tools.plain.text('sortDirection');
   const sorting = (sortDirection === '' ? {} : { sortDirection }) as Sorting;
   return (task) =>
     runSearch(

@@ -61,7 +61,7 @@ const request = async (
 
 export const requestHandler = (tools: Tools): Handler => {
   const source = tools.source('phone');
-  const rules = { every: tools.plain<number>('every') * hour, limit: tools.plain<number>('limit') };
+  const rules = { every: tools.plain.number('every') * hour, limit: tools.plain.number('limit') };
   const work = async (turn: PersonTurn): Promise<Outcome> => {
     const { environment, advisor, person } = turn;
     const { phone = '' } = person;

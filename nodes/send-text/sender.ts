@@ -35,7 +35,7 @@ export class Sender implements Handler {
     this.texts = tools.source('text');
     this.schedule = [tools.source('deliveryDate'), tools.source('frequency')];
     this.giveText = textOf(this.texts);
-    this.isScheduled = tools.plain<string>('schedule') === 'at';
+    this.isScheduled = tools.plain.text('schedule') === 'at';
     this.show = outcomeStatus(tools, { first: 'status.sent', third: 'status.needsConsent' }, () =>
       this.record.progress(),
     );

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import should from 'should';
 import { Flow } from '../support/flow';
 import { environmentOn } from '../support/environment';
@@ -272,7 +273,7 @@ describe('send text node', () => {
     });
 
     for (const name of [undefined, '', null, {}]) {
-      it(`refuses to leave a gap for ${JSON.stringify(name) ?? 'a missing field'}`, async () => {
+      it(`refuses to leave a gap for ${inspect(name)}`, async () => {
         const flow = await sendNode(on.environment, { text: 'Hi {{name}}', textType: 'str' });
         const { port, msg } = only(await flow.ask({ phone: numbers.consented, name }));
         should(port).equal(1);
@@ -290,7 +291,7 @@ describe('send text node', () => {
     });
 
     for (const text of [undefined, '', '  \n', {}]) {
-      it(`${JSON.stringify(text) ?? 'no text'} is invalid_input`, async () => {
+      it(`the text ${inspect(text)} is invalid_input`, async () => {
         const flow = await sendNode(on.environment);
         const { port, msg } = only(await flow.ask({ phone: numbers.consented, text }));
         should(port).equal(1);
