@@ -39,8 +39,9 @@ const compile = async () => {
   });
 };
 
-/** What a source that was renamed or removed has left behind would be packed with the rest. */
+/** What a source that was renamed, removed or moved to the browser has left behind would be packed with the rest. */
 const removeStale = () => {
+  const sources = new Set(runtimeSources());
   for (const folder of ['lib', 'nodes', 'simulator']) {
     if (!existsSync(out(folder))) continue;
     for (const entry of readdirSync(out(folder), { withFileTypes: true, recursive: true })) {
@@ -49,7 +50,7 @@ const removeStale = () => {
       const generated = /^(nodes\/(advisor-|icons|locales)|simulator\/page)/.test(
         path.slice(out().length + 1),
       );
-      if (entry.isFile() && !generated && !existsSync(source)) rmSync(path);
+      if (entry.isFile() && !generated && !sources.has(source)) rmSync(path);
     }
   }
 };
