@@ -1,0 +1,57 @@
+import should from 'should';
+import type { FaultInput } from '../../simulator';
+import { settle } from '../service/support';
+import { Flow, type Arrived } from '../support/flow';
+import { startSimulated, type Simulated } from '../support/simulated';
+import { errorOf, sendNode } from '../texting/setup';
+
+const faults: readonly FaultInput[] = [
+  { kind: 'cut-before' },
+  { kind: 'cut-after' },
+  { kind: 'cut-inside' },
+  { kind: 'gateway' },
+  { kind: 'empty' },
+  { kind: 'truncated' },
+  { kind: 'malformed' },
+  { status: 503 },
+  { code: 'downstream_unavailable' },
+  { code: 'rate_limited', retryAfter: 1 },
+  { code: 'unauthorized' },
+];
+/** Only these leave open whether the text was sent. */
+const unclear = new Set(['outcome_unknown', 'invalid_response']);
+
+describe("the service's ledger against the outcomes of the node, with half of all requests failing", () => {
+  let on: Simulated;
+
+  afterEach(async () => {
+    await Flow.unload();
+    await on.close();
+  });
+
+  for (const repeatSends of ['never', 'contract'] as const) {
+    it(`repeatSends ${repeatSends}: no text twice, no recipient without an outcome, no outcome that is untrue`, async function () {
+      this.timeout(60_000);
+      on = await startSimulated({ randomSeed: 9 }, { client: { repeatSends } });
+      const { simulator, environment } = on;
+      simulator.change({ consentRequired: false });
+      for (const fault of faults) simulator.faults.add({ ...fault, endpoint: 'sendMessage', rate: 0.06 });
+      const phones = Array.from({ length: 400 }, (_, n) => `+1202555${(1000 + n).toString()}`);
+      const flow = await sendNode(environment);
+      const arrived = await settle(simulator.clock, flow.ask({ phone: phones, text: 'Hi' }, 400), 1000);
+
+      const texts = new Map<unknown, number>();
+      for (const { endpoint, phone, processed } of simulator.ledger.entries()) {
+        if (endpoint === 'sendMessage' && processed) texts.set(phone, (texts.get(phone) ?? 0) + 1);
+      }
+      const outcome = ({ port, msg }: Arrived): string => (port === 0 ? 'sent' : errorOf(msg).code);
+      should(new Set(arrived.map(({ msg }) => msg.phone)).size).equal(400);
+      should([...texts].filter(([, times]) => times > 1)).deepEqual([]);
+      const isUntrue = (one: Arrived): boolean =>
+        !unclear.has(outcome(one)) && (outcome(one) === 'sent') !== texts.has(one.msg.phone);
+      should(arrived.filter(isUntrue).map((one) => [one.msg.phone, outcome(one)])).deepEqual([]);
+      const outcomes = new Set(arrived.map(outcome));
+      for (const code of ['sent', ...unclear]) should(outcomes).containEql(code);
+    });
+  }
+});
