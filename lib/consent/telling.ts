@@ -47,7 +47,8 @@ export class Telling {
   constructor(
     store: Store,
     private readonly node: string,
-    private readonly tell: (settled: Settled) => void,
+    /** Gives whether it has reached the next node, which a deploy or a shutdown may close first. */
+    private readonly tell: (settled: Settled) => Promise<boolean>,
     private readonly isClosed: () => boolean,
   ) {
     this.table = store.table('waits');
@@ -83,10 +84,12 @@ export class Telling {
       const [advisor, stored, start, count] = wait;
       const subject = subjectIn(stored);
       const context = kept?.contexts[indexIn(id)];
-      const repeated = !untold.delete(outcomeKey(this.node, id));
+      const repeated = !untold.has(outcomeKey(this.node, id));
       const message = alive ?? kept?.message ?? {};
       const dropped = kept?.dropped === true && !alive;
-      this.tell({ id, message, dropped, advisor, subject, start, count, context, outcome, repeated });
+      const settled = { id, message, dropped, advisor, subject, start, count, context, outcome, repeated };
+      while (!(await this.tell(settled))) if (this.isClosed()) return;
+      untold.delete(outcomeKey(this.node, id));
     }
     this.remove(id, messageId, wait?.[3] ?? 1);
   }

@@ -95,7 +95,7 @@ export class Waits {
   }
 
   /** A node starts: its waits go on, and `tell` hears how each ends. */
-  attach(node: string, tell: (settled: Settled) => void): NodeWaits {
+  attach(node: string, tell: (settled: Settled) => Promise<boolean>): NodeWaits {
     const owner: Owner = {
       node,
       telling: new Telling(this.options.store, node, tell, () => owner.isClosed),

@@ -47,6 +47,14 @@ export class Job {
     this.sequence = { id, ...(count !== undefined && { count }), ...(shared !== undefined && { shared }) };
   }
 
+  /** The same message and sequence once more, for what has to leave again though all had left. */
+  anew(): Job {
+    const job = new Job(this.RED, this.node, this.exit, this.msg, undefined);
+    job.expected = this.expected;
+    job.sequence = this.sequence;
+    return job;
+  }
+
   /** The total of a stream, once its first page has told it. */
   setCount(count: number): void {
     if (this.sequence) this.sequence = { ...this.sequence, count };

@@ -1,6 +1,8 @@
 import { systemClock } from '../service/clock';
 import type { Client } from '../service/types';
 import type { JournalEntry, Resumed } from '../state/journal';
+import { delivery } from './arrival';
+import { Departures } from './departures';
 import type { Environment } from './environment';
 import type { Tools } from './flow-node';
 import type { Job } from './job';
@@ -72,6 +74,7 @@ export const closeLimit = 12_000;
  */
 export class OnRecord<T extends Item, O extends Order> {
   private readonly works = new Set<Work<T, O>>();
+  private readonly departures: Departures;
   private cancel = new AbortController();
   private isClosing = false;
   private underWay = 0;
@@ -84,6 +87,7 @@ export class OnRecord<T extends Item, O extends Order> {
     private readonly tools: Tools,
     private readonly trade: Trade<T, O>,
   ) {
+    this.departures = new Departures(tools, () => this.isClosing);
     // A moment later: what the start tells may ask the node for this very record, which it does not hold yet.
     this.opening = Promise.resolve()
       .then(() => this.start())
@@ -142,6 +146,7 @@ export class OnRecord<T extends Item, O extends Order> {
         };
       });
     }
+    await delivery();
     await this.open?.ledger.settle();
   }
 
@@ -202,7 +207,7 @@ export class OnRecord<T extends Item, O extends Order> {
   private async carryOut(environment: Environment, client: Client, work: Work<T, O>, item: T): Promise<void> {
     if (item.wrong) return this.settle(work, item, failure(item.wrong));
     if (work.isCancelled) return this.settle(work, item, this.trade.cancelled());
-    let hasBegun = false;
+    const request = { hasBegun: false };
     this.underWay += 1;
     try {
       const outcome = await this.trade.work({
@@ -212,7 +217,7 @@ export class OnRecord<T extends Item, O extends Order> {
         item,
         signal: this.cancel.signal,
         begin: () => {
-          hasBegun = true;
+          request.hasBegun = true;
           return work.entry.begin(item.index);
         },
       });
@@ -221,7 +226,7 @@ export class OnRecord<T extends Item, O extends Order> {
       const why = problemOf(thrown);
       if (why.code !== 'cancelled') await this.settle(work, item, failure(why));
       else if (!this.isClosing) await this.settle(work, item, this.trade.cancelled());
-      else if (hasBegun) await work.entry.outcome(item.index, { again: true });
+      else if (request.hasBegun) await work.entry.outcome(item.index, { again: true });
     } finally {
       this.underWay -= 1;
       if (this.underWay === 0) this.allLanded?.();
@@ -248,8 +253,7 @@ export class OnRecord<T extends Item, O extends Order> {
   }
 
   private tell(work: Work<T, O>, item: T, outcome: Outcome): void {
-    work.job.leave(item.index, outcome);
-    work.entry.told(item.index);
+    this.departures.leave(work.job, work.entry, item.index, outcome);
     work.left -= 1;
     if (work.left === 0) this.works.delete(work);
     this.trade.told(outcome);

@@ -1,6 +1,7 @@
 import { consentOf, type Consent } from '../../lib/consent/shared';
 import { paceOf } from '../../lib/consent/schedule';
 import type { NodeWaits, Settled } from '../../lib/consent/waits';
+import { arrival, delivery } from '../../lib/runtime/arrival';
 import { isOrder, look, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
 import { refuse } from '../../lib/runtime/messages';
@@ -9,6 +10,7 @@ import type { Order } from '../../lib/runtime/on-record';
 import { dressed, PeopleHandler, type Person } from '../../lib/runtime/people';
 import { phoneNumber } from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
+import { areFlowsStopping, atNextStart } from '../../lib/runtime/started';
 import type { Look } from '../../lib/runtime/status';
 import { checkStatus, lookOf } from './look';
 import { outcomeOf } from './outcome';
@@ -86,6 +88,7 @@ export class WaitHandler implements Handler {
     this.refresh?.();
     this.unlisten?.();
     this.waits?.detach();
+    await delivery();
     await this.people.close();
   }
 
@@ -146,9 +149,7 @@ export class WaitHandler implements Handler {
         tools.whenStarted(resolve);
       });
       if (this.hasClosed()) return;
-      this.waits = consent.waits.attach(tools.node.id, (settled) => {
-        this.settled(settled);
-      });
+      this.waits = consent.waits.attach(tools.node.id, (settled) => this.settled(settled));
       this.unlisten = environment.onChange(() => {
         this.showWaiting();
       });
@@ -159,7 +160,17 @@ export class WaitHandler implements Handler {
     }
   }
 
-  private settled({ id, message, dropped, context, subject, advisor, outcome, repeated }: Settled): void {
+  /** Gives whether it arrived: a deploy may close those it is for, and this node with them. */
+  private async settled(ended: Settled): Promise<boolean> {
+    const { RED, node } = this.tools;
+    if (areFlowsStopping(RED)) await new Promise<void>((resolve) => atNextStart(RED, resolve));
+    if (this.hasClosed()) return false;
+    const arriving = arrival(RED, node, outcomeOf(ended.outcome, ended.subject));
+    this.leave(ended);
+    return arriving;
+  }
+
+  private leave({ id, message, dropped, context, subject, advisor, outcome, repeated }: Settled): void {
     const single: Context = { order: { advisor }, person: { index: 0, ...subject }, count: 1 };
     const { order, person, count: total } = (context as Context | null | undefined) ?? single;
     if (dropped) this.tools.warnOfDropped();

@@ -81,6 +81,7 @@ export class World {
       const { outcome } = settled;
       const end = outcome.kind === 'not_accepted' ? outcome.reason : outcome.kind;
       this.told.push({ node, at: this.elapsed, end, settled });
+      return Promise.resolve(true);
     });
   }
 

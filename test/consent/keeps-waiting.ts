@@ -50,6 +50,7 @@ const run = async (directory: string): Promise<void> => {
       note('told', `${String(message.n)}${repeated ? ' repeated' : ''}`);
       print('told');
     });
+    return Promise.resolve(true);
   });
   await node.ready;
   const begun = lines('offered').length;
