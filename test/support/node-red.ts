@@ -95,7 +95,7 @@ export class RealRed extends RedProcess {
     });
     if (answer.status >= 300)
       throw new Error(`The deploy was answered with ${answer.status.toString()}: ${answer.text}`);
-    await this.logged(/Started (modified )?(flows|nodes)|Waiting for missing|Updated flows/, { from });
+    await this.logged(/Started (modified )?(flows|nodes)|Waiting for missing/, { from });
   }
 
   async inject(id: string): Promise<void> {

@@ -141,7 +141,7 @@ export class RedProcess {
   }
 
   /** Waits until `found` gives something; says what it waited for when it never does. */
-  private until<T>(found: () => T | undefined, what: string, wait: number): Promise<T> {
+  until<T>(found: () => T | undefined, what: string, wait: number): Promise<T> {
     return new Promise((resolve, reject) => {
       const settle = (act: () => void): void => {
         clearTimeout(timer);
