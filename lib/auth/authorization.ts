@@ -120,7 +120,8 @@ export class Authorizations {
     const { book, clock, post, vault } = this.#options;
     const result = await exchangeCode(post, connection, code, verifier);
     if (result.outcome !== 'issued') return { ok: false, why: result.outcome };
-    const entry = await book.authorized(renewed(newGrant(connection, advisor), result.answer, clock.now()));
+    const grant = renewed(newGrant(connection, advisor), result.answer, clock.now());
+    const entry = await book.authorized(connection, grant);
     if (link !== undefined) await vault.remove(linkName(link));
     return { ok: true, environment: connection.environment, advisor, state: stateOf(entry) };
   }

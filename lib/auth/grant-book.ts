@@ -40,6 +40,13 @@ const seeded = (connection: Connection): Grant => ({
   refreshToken: connection.seed,
 });
 
+/** What was disconnected leaves no tokens behind. */
+const isInUse = ({ accessToken, refreshToken }: Grant): boolean =>
+  accessToken !== null || refreshToken !== null;
+
+const isOtherPerson = (before: Grant, now: Grant): boolean =>
+  before.identity !== null && now.identity !== null && before.identity.subject !== now.identity.subject;
+
 /** The authorizations of all environments, as the vault holds them. */
 export class GrantBook {
   readonly #vault: Vault;
@@ -117,21 +124,23 @@ export class GrantBook {
   }
 
   /** A new authorization. One of another person waits until somebody confirms it, and the old one goes on. */
-  async authorized(grant: Grant): Promise<Entry> {
-    const name = nameOf(grant.environment, grant.advisor);
+  async authorized(connection: Connection, grant: Grant): Promise<Entry> {
+    const name = this.name(connection, grant.advisor);
     const before = this.#entry(name)?.grant;
-    const isOther = before?.identity && grant.identity && before.identity.subject !== grant.identity.subject;
+    const isOther = before !== undefined && isInUse(before) && isOtherPerson(before, grant);
     const entry: Entry = isOther ? { grant: before, awaiting: grant } : { grant, awaiting: null };
-    await this.put(name, entry);
+    await this.put(isOther ? name : nameOf(grant.environment, grant.advisor), entry);
     return entry;
   }
 
-  /** False when nothing awaits confirmation. */
-  async confirm(environment: string, advisor: string): Promise<boolean> {
-    const name = nameOf(environment, advisor);
-    const awaiting = this.#entry(name)?.awaiting;
-    if (!awaiting) return false;
-    await this.put(name, { grant: awaiting, awaiting: null });
+  /** False when nothing awaits confirmation. What a refresh token seeds stays as it is, for others who share it. */
+  async confirm(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
+    const own = nameOf(environment, advisor);
+    const name = connection ? this.name(connection, advisor) : own;
+    const entry = this.#entry(name);
+    if (entry?.awaiting?.environment !== environment) return false;
+    await this.put(own, { grant: entry.awaiting, awaiting: null });
+    if (name !== own) await this.put(name, { ...entry, awaiting: null });
     return true;
   }
 

@@ -124,8 +124,9 @@ export const adminRoutes = (RED: Red, services: Services): void => {
   });
   get('advisors', (request) => listAdvisors(RED, services, environmentOf(request), request.query));
   post('advisors/:advisor/confirm', async (request) => {
+    const id = environmentOf(request);
     const advisor = advisorKey(request.params['advisor']);
-    if (await book.confirm(environmentOf(request), advisor)) return { advisor, state: 'authorized' };
+    if (await book.confirm(id, advisor, deployedConnection(RED, id))) return { advisor, state: 'authorized' };
     throw new Refused(404, 'refused.nothingToConfirm');
   });
   RED.httpAdmin.delete(

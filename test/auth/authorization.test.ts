@@ -237,6 +237,21 @@ describe('authorization', () => {
     should(await later.book.confirm('env1', 'default')).be.false();
   });
 
+  it('keeps what a refresh token has seeded until another person is confirmed, and for others after that', async () => {
+    await finish(await returned('default', 'Alice'));
+    const seed = red.book.get(connection(), 'default')?.grant.refreshToken ?? '';
+    await red.book.disconnect('env1', 'default');
+    const [mine, theirs] = [connection({ seed }), connection({ seed, environment: 'env2' })];
+    const token = await red.tokens.token(mine, 'default');
+    const back = await decide(await red.authorizations.begin(mine, 'default'), 'Bob');
+    should(await finish(back.searchParams)).containEql({ ok: true, state: 'confirm' });
+    should(red.tokens.token(mine, 'default')).equal(token);
+    should(await red.book.confirm('env2', 'default', theirs)).be.false();
+    should(await red.book.confirm('env1', 'default', mine)).be.true();
+    should(red.book.get(mine, 'default')?.grant.identity?.label).equal('Bob');
+    should(red.tokens.token(theirs, 'default')).equal(token);
+  });
+
   it('takes a new authorization by the same person at once', async () => {
     await finish(await returned('default', 'Alice'));
     await clock.move(1000);
