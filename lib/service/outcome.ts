@@ -154,8 +154,10 @@ const happenedAt = (status: number, body: unknown, retryAfter: number | undefine
   return status >= 500 ? { what: 'gateway' } : { what: 'refused', status };
 };
 
-/** Shorter ones may be words of an honest answer. */
+/** Shorter ones may be words of an honest answer, a plain word also of an honest error: `token`, `key`. */
 const secretLength = 16;
+const isTelling = (secret: string): boolean =>
+  secret.length >= 8 || (secret.length >= 4 && /[^a-z]/i.test(secret));
 
 /** A careless service says back what it was sent; some write every slash with a backslash before it. */
 const withoutSecrets = (text: string, secrets: readonly string[]): string => {
@@ -184,7 +186,7 @@ export const assess = (
   if (status < 400) return unfit(status, 'redirect', `HTTP ${String(status)}`);
   if (status >= 600) return unfit(status, 'invalid_response', `HTTP ${String(status)}`);
 
-  const body = parse(withoutSecrets(result.text ?? '', secrets));
+  const body = parse(withoutSecrets(result.text ?? '', secrets.filter(isTelling)));
   const happened = happenedAt(status, body, readRetryAfter(result.retryAfter, now));
   const reason = `HTTP ${String(status)}`;
   if (isProblemBody(body)) {

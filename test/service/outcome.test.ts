@@ -20,7 +20,7 @@ const answered = (status: number, body: unknown = ''): Result => ({
   retryAfter: undefined,
 });
 const judge = (name: EndpointName, result: Result): Assessment =>
-  assess(plan(name), 5, result, 0, ['SECRET']);
+  assess(plan(name), 5, result, 0, ['SECRET-1', 'at', 'token']);
 const failed = (name: EndpointName, result: Result): Problem =>
   endAs('answered', judge(name, result), 1).problem;
 
@@ -130,8 +130,17 @@ describe('what an answer means', () => {
     });
 
     it('that echoes a secret loses it', () => {
-      const { body } = problemReply('unauthorized', { detail: 'Bearer SECRET is not valid' });
+      const { body } = problemReply('unauthorized', { detail: 'Bearer SECRET-1 is not valid' });
       should(JSON.stringify(failed('sendMessage', answered(401, body)))).not.match(/SECRET/);
+    });
+
+    it('stays whole when the token of a test is a word that occurs in it', () => {
+      const { status = 0, body } = problemReply('unauthorized', { detail: 'The token ended at noon.' });
+      should(failed('sendMessage', answered(status, body))).containEql({
+        code: 'unauthorized',
+        detail: 'The token ended at noon.',
+        traceId: 'trace-1',
+      });
     });
   });
 
