@@ -1,11 +1,13 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { register } from 'tsx/cjs/api';
 import { at } from './build/folders.mjs';
+import { errorsPage } from './docs/errors.mjs';
+import { nodesPage } from './docs/nodes.mjs';
 import { openApi } from './docs/openapi.mjs';
 import { apiPage } from './docs/page.mjs';
 
-/** Docs come from the table itself, not from a build of it that may be old. */
+/** Docs come from the sources themselves, not from a build of them that may be old. */
 const load = () => {
   const unregister = register();
   const require = createRequire(import.meta.url);
@@ -14,6 +16,7 @@ const load = () => {
       ...require(at('lib', 'service', 'endpoints.ts')),
       ...require(at('lib', 'service', 'schemas.ts')),
       ...require(at('lib', 'service', 'problems.ts')),
+      specs: readdirSync(at('nodes')).map((name) => require(at('nodes', name, 'spec.ts')).spec),
       z: require('zod').z,
       version: require(at('package.json')).version,
     };
@@ -27,6 +30,8 @@ const document = openApi(source);
 const pages = {
   'docs/openapi.json': `${JSON.stringify(document, null, 2)}\n`,
   'docs/api.md': apiPage(source, document),
+  'docs/nodes.md': nodesPage(source),
+  'docs/errors.md': errorsPage(source),
 };
 
 const differing = Object.entries(pages).filter(
@@ -34,8 +39,7 @@ const differing = Object.entries(pages).filter(
 );
 
 if (process.argv.includes('--check')) {
-  for (const [path] of differing)
-    console.error(`${path} is not what the endpoint table says: run npm run docs.`);
+  for (const [path] of differing) console.error(`${path} is not what the sources say: run npm run docs.`);
   process.exitCode = differing.length === 0 ? 0 : 1;
 } else {
   for (const [path, text] of differing) writeFileSync(at(path), text);

@@ -1,4 +1,5 @@
 import { scopeMeanings } from './openapi.mjs';
+import { table } from './table.mjs';
 
 const repeats = {
   safe: 'Repeated at will: doing it twice changes nothing.',
@@ -36,13 +37,6 @@ const limits = (schema) =>
   ]
     .filter(Boolean)
     .join('; ');
-
-const table = (head, rows) =>
-  [
-    `| ${head.join(' | ')} |`,
-    `|${head.map(() => '---').join('|')}|`,
-    ...rows.map((row) => `| ${row.join(' | ')} |`),
-  ].join('\n');
 
 /** Fields of a schema, those of objects inside it after them with their path. */
 const fieldRows = (schema, prefix = '') =>

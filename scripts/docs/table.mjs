@@ -1,0 +1,7 @@
+/** A Markdown table; a bar inside a cell would end the cell. */
+export const table = (head, rows) =>
+  [
+    `| ${head.join(' | ')} |`,
+    `|${head.map(() => '---').join('|')}|`,
+    ...rows.map((row) => `| ${row.map((cell) => String(cell).replaceAll('|', '\\|')).join(' | ')} |`),
+  ].join('\n');

@@ -1,0 +1,75 @@
+/**
+ * What docs/pictures holds, as data: each picture in both themes. `open` says how to get there (see stage.mjs), `of`
+ * what is in the picture, and `shows` what must be in view for the picture to be true.
+ */
+export const themes = ['light', 'dark'];
+
+export const pictures = [
+  {
+    name: 'consent-flow',
+    open: ['flow'],
+    of: 'flow',
+    viewport: { width: 1500, height: 700 },
+    shows: [
+      '.red-ui-flow-node-status-label:has-text("sim needs consent")',
+      '.red-ui-flow-node-status-label:has-text("sim asked")',
+      '.red-ui-flow-node-status-label:has-text("sim 1 waiting")',
+    ],
+  },
+  {
+    name: 'phones',
+    open: ['phones'],
+    of: 'page',
+    viewport: { width: 1000, height: 800 },
+    shows: ['article:has-text("+1 217 555 0107") [data-action=accept]', '#clock-title'],
+  },
+  {
+    name: 'palette',
+    open: ['palette', 'advisor'],
+    of: '#red-ui-palette-container',
+    shows: ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'].map(
+      (name) => `[data-palette-type="advisor-${name}"]`,
+    ),
+  },
+  {
+    name: 'send-text',
+    open: ['node', 'send-text'],
+    of: 'dialog',
+    shows: ['phone', 'text', 'schedule'].map(
+      (field) => `.advisor-form[data-type="advisor-send-text"] [data-field=${field}]`,
+    ),
+  },
+  {
+    name: 'check-consent',
+    open: ['node', 'check-consent'],
+    of: 'dialog',
+    viewport: { width: 1280, height: 900 },
+    shows: ['mode', 'pollEvery', 'giveUpAfter'].map(
+      (field) => `.advisor-form[data-type="advisor-check-consent"] [data-field=${field}]`,
+    ),
+  },
+  {
+    name: 'environment-simulator',
+    open: ['environment', 'picture-simulator'],
+    of: 'dialog',
+    shows: [
+      '.advisor-form[data-type="advisor-environment"] button:has-text("Open the phones")',
+      '.advisor-form[data-type="advisor-environment"] [data-field=service]',
+    ],
+  },
+  {
+    name: 'environment-production',
+    open: ['environment', 'picture-production'],
+    of: 'dialog',
+    viewport: { width: 1280, height: 1450 },
+    shows: ['service', 'baseUrl', 'redirectUri', 'clientId', 'scopes']
+      .map((field) => `.advisor-form[data-type="advisor-environment"] [data-field=${field}]`)
+      .concat('.advisor-form button:has-text("Authorize")'),
+  },
+  {
+    name: 'import',
+    open: ['import'],
+    of: '.ui-dialog:visible',
+    shows: ['.red-ui-treeList-label:has-text("Ask for consent, then text")'],
+  },
+];
