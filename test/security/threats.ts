@@ -1,0 +1,175 @@
+export interface Threat {
+  readonly threat: string;
+  /** Titles of tests, whole or from their beginning, by the file they are in. */
+  readonly shownBy: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What must not happen, and the tests that would tell if it did. */
+export const threats: Readonly<Record<number, Threat>> = {
+  1: {
+    threat: 'a forged or replayed callback',
+    shownBy: {
+      'auth/authorization.test.ts': [
+        'without a state',
+        'with a state nobody was given',
+        'after ten minutes',
+        "with the code of another advisor's request",
+        'when finished for another environment, which leaves the request good',
+        'takes a callback once',
+        'takes only one of two that come at the same time',
+        'never uses a state or verifier twice',
+      ],
+    },
+  },
+  2: {
+    threat: 'an unguarded admin route',
+    shownBy: {
+      'auth/real-routes.test.ts': [
+        "${isOpen ? 'answers a page' : 'is refused'}",
+        'covers every route there is',
+        'lets a reader look and not touch',
+        'takes nothing but JSON, so that no page of another site can post here',
+      ],
+    },
+  },
+  3: {
+    threat: 'parameters smuggled into the callback',
+    shownBy: {
+      'auth/authorization.test.ts': [
+        'when ${name} is there twice, which leaves the request good',
+        'whatever else a query holds',
+        'ignores parameters it does not know, also those that name another advisor or environment',
+      ],
+      'auth/real-routes.test.ts': ['takes a callback once, on either root, and no smuggled parameters'],
+    },
+  },
+  4: {
+    threat: 'a redirect to somewhere else',
+    shownBy: {
+      'auth/real-routes.test.ts': [
+        'uses the configured redirect address, whatever the request says about its host',
+      ],
+    },
+  },
+  5: {
+    threat: 'script in a page or dialog',
+    shownBy: {
+      'auth/real-routes.test.ts': ['answers the callback with static pages and a strict policy'],
+      'editor/environment.test.ts': ['takes names for text'],
+      'editor/pickers.test.ts': ['takes names for text'],
+      'security/browser.test.ts': [
+        'are text in the list to choose from',
+        'are text where a list says why it is empty',
+        'are text in the dialog of the environment',
+        'are not on the page that the authorization leads back to',
+      ],
+      'simulator/page-lists.test.ts': ['treats hostile names and texts as text, everywhere'],
+    },
+  },
+  6: {
+    threat: 'a refresh race, a rotated token lost',
+    shownBy: {
+      'auth/tokens.test.ts': [
+        'asks once for 1,000 callers at the end of a token',
+        'has the rotated refresh token on disk before the new access token is used',
+        'reads the store once more when the service answers 400',
+      ],
+      'auth/processes.test.ts': [
+        'renew once between them, and all go on',
+        'go on when one is killed in the middle of renewing',
+        'go on with the rotated token of one that was killed right after',
+      ],
+      'auth/oidc.test.ts': ['rotates ten times, with a restart in between'],
+    },
+  },
+  7: {
+    threat: 'secrets or texts in logs, errors, statuses, exports or URLs',
+    shownBy: {
+      'security/canary.test.ts': [
+        'are nowhere in the log, whatever its level, and numbers show four digits at most',
+        'are in no status, and in nothing else that the editor is told',
+        'as secrets are in no message',
+        'as texts and numbers are in no error, but for what the service said',
+        'come back to no browser: secrets and texts never, people only where they are looked up',
+        'cannot be read on disk, neither after a kill nor at the end',
+      ],
+      'editor/environment.test.ts': ['gives the browser no secret'],
+    },
+  },
+  8: {
+    threat: 'a token sent to another host',
+    shownBy: {
+      'service/hostile.test.ts': ['that redirects elsewhere never sees the token arrive there'],
+      'service/transport.test.ts': ['follows no redirect', 'goes nowhere without TLS but on this machine'],
+      'auth/tokens.test.ts': ['never sends an authorization to another place than the one that issued it'],
+      'auth/real-routes.test.ts': ['sends no stored secret to an address that only the form names'],
+    },
+  },
+  9: {
+    threat: 'a text sent twice',
+    shownBy: {
+      'security/ledger.test.ts': ['repeatSends ${repeatSends}: no text twice'],
+      'service/faults.test.ts': ['${kind}: a send is not repeated with ${repeatSends}'],
+      'real/kills.test.ts': ['each outcome is told, no text is sent twice, none is missing'],
+      'state/journal.test.ts': ['killed at random points: nothing received twice, every outcome told'],
+    },
+  },
+  10: {
+    threat: 'a message lost',
+    shownBy: {
+      'security/ledger.test.ts': [
+        'repeatSends ${repeatSends}: no text twice, no recipient without an outcome',
+      ],
+      'state/journal.test.ts': ['killed at random points: nothing received twice, every outcome told'],
+      'real/kills.test.ts': ['each ends once it may, and none is lost'],
+      'consent/kill.test.ts': ['killed at random points: every wait is told, a repeated one says so'],
+    },
+  },
+  11: {
+    threat: 'a hostile or broken server',
+    shownBy: {
+      'service/hostile.test.ts': [
+        'that never stops answering is cut off at 5 MB',
+        'that sends endless headers, a bad status line or an early upgrade breaks only the call',
+        'that answers anything at all gives an outcome',
+      ],
+      'service/faults.test.ts': ['an answer that drips longer than the time limit is cut off'],
+      'service/retry.test.ts': ['pauses as long as the service asks, at most an hour'],
+    },
+  },
+  12: {
+    threat: 'a consent loop that harasses',
+    shownBy: {
+      'examples/texting.test.ts': [
+        '2: pressed every six hours for a week, it asks a silent person three times and no more',
+      ],
+      'consent/asked.test.ts': ['stops at the limit of unanswered requests, until an acceptance is seen'],
+    },
+  },
+  13: {
+    threat: 'stolen or damaged state',
+    shownBy: {
+      'auth/vault.test.ts': [
+        'leaves nothing readable on disk',
+        'sets a record with any flipped bit aside, reports it, and goes on with the others',
+        'shares a user directory with another process: neither overwrites what the other wrote',
+        'without a secret keeps the key in a file for its owner only, with a warning',
+      ],
+      'state/store.test.ts': [
+        'keeps its files to the user, and nothing in them readable',
+        'survives bit flips anywhere in its file: reads what it can, or sets it aside and begins anew',
+        'belongs to one process: a second one works in memory and says so',
+      ],
+    },
+  },
+  14: {
+    threat: 'the simulator reachable from outside',
+    shownBy: {
+      'security/bind.test.ts': ['answers on no address of this machine but the loopback one'],
+      'auth/environment.test.ts': ['never starts the simulator for anything else'],
+      'simulator/control.test.ts': [
+        'refuses foreign hosts and origins on page and control, and not on the contract',
+      ],
+    },
+  },
+};
