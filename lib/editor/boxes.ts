@@ -74,6 +74,7 @@ export const addBox = (field: TypedField, input: JQuery, say: Say): void => {
   const id = input.attr('id') ?? '';
   const container = input.next('.red-ui-typedInput-container');
   box.element.addClass('advisor-box').attr({
+    id: `${id}-box`,
     'aria-labelledby': `${id}-label`,
     'aria-describedby': `${id}-count ${id}-hint ${id}-error`,
   });
@@ -85,6 +86,7 @@ export const addBox = (field: TypedField, input: JQuery, say: Say): void => {
     container.toggleClass('advisor-boxed', isShown);
     container.parent().toggleClass('advisor-has-box', isShown);
     box.note.toggle(isShown);
+    $(`#${id}-label`).attr('for', `${id}-${isShown ? 'box' : 'line'}`);
     if (isShown) box.show(value);
   };
   box.element.on('input change', () => {

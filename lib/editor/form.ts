@@ -105,6 +105,15 @@ const reachButtons = (row: JQuery, say: Say): void => {
   });
 };
 
+/** Where there is only one environment it is the one that is meant; whoever sees it here can still say no. */
+const chooseTheOnly = (select: JQuery): void => {
+  const choices = select
+    .find('option')
+    .filter((_, option) => !['', '_ADD_'].includes(String($(option).val())));
+  const isOpen = ['', '_ADD_'].includes(String(select.val() ?? ''));
+  if (isOpen && choices.length === 1) select.val(String(choices.val())).trigger('change');
+};
+
 export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void => {
   const root = $(`.advisor-form[data-type="${spec.type}"]`).last();
   const say = sayOf(node);
@@ -159,6 +168,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
   }
   if (spec.category !== 'config') {
     reachButtons(form.row('environment'), say);
+    chooseTheOnly(form.input('environment'));
     addBadge(form);
   }
   own.opened?.(form);

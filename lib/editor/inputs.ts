@@ -28,9 +28,12 @@ const valOf = (input: JQuery): string => String(input.val() ?? '');
 const nameTypedInput = (input: JQuery, say: Say): void => {
   const id = input.attr('id') ?? '';
   const container = input.next('.red-ui-typedInput-container');
-  container
-    .find('.red-ui-typedInput-input')
-    .attr({ 'aria-labelledby': `${id}-label`, 'aria-describedby': `${id}-hint ${id}-error` });
+  container.find('.red-ui-typedInput-input').attr({
+    id: `${id}-line`,
+    'aria-labelledby': `${id}-label`,
+    'aria-describedby': `${id}-hint ${id}-error`,
+  });
+  $(`#${id}-label`).attr('for', `${id}-line`);
   container
     .find('.red-ui-typedInput-type-select')
     .attr({ 'aria-label': say('source'), 'aria-haspopup': 'menu' });

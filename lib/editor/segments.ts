@@ -43,7 +43,7 @@ const segmentsOf = (sizes: readonly number[], each: number): number => {
 
 export const countText = (text: string): Counted => {
   const fixed = text.replace(placeholder, '');
-  const signs = [...fixed];
+  const signs = Array.from(fixed);
   const foreign = [...new Set(signs.filter((sign) => !basic.has(sign) && !extended.has(sign)))];
   const encoding = foreign.length === 0 ? 'gsm7' : 'ucs2';
   const sizes = signs.map((sign) => (encoding === 'ucs2' ? sign.length : extended.has(sign) ? 2 : 1));

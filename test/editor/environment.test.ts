@@ -103,7 +103,9 @@ for (const version of [4, 5] as const) {
         .click();
       await environmentForm(page).waitFor();
       await field('service').selectOption('production');
-      (await page.locator('.advisor-badge').textContent())?.should.match(/real people are texted/);
+      (await environmentForm(page).locator('.advisor-badge').textContent())?.should.match(
+        /real people are texted/,
+      );
       await field('service').selectOption('sandbox');
       (await field('redirectUri').inputValue()).should.equal(`${red.adminUrl}/advisor-texting/callback`);
       await stateOf('default', 'Not authorized yet');

@@ -15,7 +15,7 @@ export const openEditor = async (red: RealRed, browser: TestBrowser, login?: str
   page.on('console', (message) => {
     if (/^oneditprepare|^oneditsave/.test(message.text())) trouble.push(message.text());
   });
-  await page.goto(`${red.adminUrl}/`);
+  await page.goto(`${red.adminUrl}/`, { timeout: 30_000 });
   if (login !== undefined) {
     await page.locator('#node-dialog-login-username').fill(login);
     await page.locator('#node-dialog-login-password').fill(login);

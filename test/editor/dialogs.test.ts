@@ -1,0 +1,238 @@
+import should from 'should';
+import type { Page } from 'playwright-core';
+import { launchBrowser, type TestBrowser } from '../support/browser';
+import { type FlowNode, type RealRed, startRed } from '../support/node-red';
+import { boxOf, chooseType } from './canvas';
+import { keepPicture, setTheme, themesOf, violations } from './looks';
+import {
+  closeEnvironment,
+  closeNode,
+  type Editor,
+  environmentForm,
+  openEditor,
+  openEnvironment,
+  openNode,
+} from './support';
+
+const flowTypes = ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'];
+
+/** Nodes as a flow of an older version would have them: hardly a property saved. */
+const flows: FlowNode[] = [
+  { id: 'tab', type: 'tab', label: 'Forms' },
+  { id: 'environment', type: 'advisor-environment', service: 'simulator' },
+  { id: 'real', type: 'advisor-environment', name: 'Real', service: 'production' },
+  ...flowTypes.map((name, index) => ({
+    id: name,
+    type: `advisor-${name}`,
+    z: 'tab',
+    x: 300,
+    y: 60 + 80 * index,
+    environment: 'environment',
+    wires: [],
+  })),
+];
+
+for (const version of [4, 5] as const) {
+  describe(`the dialogs in Node-RED ${version.toString()}`, function () {
+    this.timeout(60_000);
+    let red: RealRed;
+    let browser: TestBrowser;
+    let editor: Editor;
+    let page: Page;
+
+    before(async () => {
+      [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
+      editor = await openEditor(red, browser);
+      page = editor.page;
+    });
+
+    after(async () => {
+      await browser.close();
+      await red.close();
+    });
+
+    const saved = (id: string): Promise<Record<string, unknown>> =>
+      page.evaluate(`RED.nodes.convertNode(RED.nodes.node('${id}'))`);
+    const labelOf = (id: string): Promise<string> =>
+      page.evaluate(`RED.utils.getNodeLabel(RED.nodes.node('${id}'))`);
+    const triangle = (id: string): Promise<string[]> =>
+      page.evaluate(`[RED.nodes.node('${id}').validationErrors].flat().filter(Boolean).map(String)`);
+    const problem = (field: string): Promise<string | null> =>
+      page.locator(`[data-field=${field}] .advisor-error`).textContent();
+    const badge = (): Promise<string | null> => page.locator('.advisor-badge-line').textContent();
+
+    it('take a flow of an older version as it is: defaults, and no red triangle', async () => {
+      for (const id of ['environment', ...flowTypes]) (await triangle(id)).should.eql([]);
+    });
+
+    for (const theme of themesOf(version)) {
+      it(`open for every node in the ${theme} theme, whole, in words and accessible`, async () => {
+        await setTheme(page, theme);
+        for (const name of flowTypes) {
+          await openNode(page, name);
+          (await page.locator('.advisor-form .advisor-error:visible').allTextContents()).should.eql([]);
+          (await page.locator('.advisor-form [data-i18n]:visible').allTextContents()).forEach((text) => {
+            text.should.not.match(/^(label|hint|option|unit|row)\./);
+          });
+          (await badge())?.should.match(/^Simulator: /);
+          (await violations(page)).should.eql([]);
+          await keepPicture(page, `${version.toString()}-${theme}-${name}`);
+          await closeNode(page, 'cancel');
+        }
+        await openEnvironment(page, 'real');
+        (await violations(page)).should.eql([]);
+        await keepPicture(page, `${version.toString()}-${theme}-environment`);
+        await closeEnvironment(page, 'cancel');
+        await setTheme(page, 'light');
+      });
+    }
+
+    it('fill in what an older flow does not have when it is saved', async () => {
+      for (const name of ['check-consent', 'contact']) {
+        await openNode(page, name);
+        await closeNode(page);
+      }
+      (await saved('check-consent')).should.containEql({ mode: 'once', pollEvery: 30, giveUpAfter: 86400 });
+      (await saved('contact')).should.containEql({
+        contactType: 'msg',
+        merge: true,
+        fields: [],
+        pageSize: 50,
+      });
+    });
+
+    it('say what to fix while one types, and the same on the red triangle', async () => {
+      await openNode(page, 'send-text');
+      await chooseType(page, 'phone', 'str');
+      (await boxOf(page, 'phone').inputValue()).should.equal('');
+      await boxOf(page, 'phone').fill('512');
+      await boxOf(page, 'phone').press('End');
+      (await problem('phone'))?.should.match(/^Begin the number with \+/);
+      (await boxOf(page, 'phone').getAttribute('aria-invalid'))?.should.equal('true');
+      await closeNode(page);
+      (await triangle('send-text')).join().should.match(/Begin the number with \+/);
+      await openNode(page, 'send-text');
+      await chooseType(page, 'phone', 'msg');
+      (await boxOf(page, 'phone').inputValue()).should.equal('512');
+      await boxOf(page, 'phone').fill('phone');
+      await boxOf(page, 'phone').press('End');
+      (await problem('phone'))?.should.equal('');
+      await closeNode(page);
+      (await triangle('send-text')).should.eql([]);
+    });
+
+    it('take a text of several lines and count its segments', async () => {
+      await openNode(page, 'send-text');
+      await chooseType(page, 'text', 'str');
+      const count = page.locator('.advisor-count');
+      await boxOf(page, 'text').fill('Dear Ann,\n\nsee you on Friday.');
+      (await count.textContent())?.should.equal('29 of 160 characters · SMS segments: 1.');
+      await boxOf(page, 'text').fill('Hi {{firstName}} 😀');
+      (await count.textContent())?.should.match(/^At least 6 characters.*at least 1.*because of 😀/);
+      await boxOf(page, 'text').fill('Dear Ann,\n\nsee you on Friday.');
+      await closeNode(page);
+      (await saved('send-text')).should.containEql({
+        text: 'Dear Ann,\n\nsee you on Friday.',
+        textType: 'str',
+      });
+      await openNode(page, 'send-text');
+      (await boxOf(page, 'text').inputValue()).should.equal('Dear Ann,\n\nsee you on Friday.');
+      await closeNode(page);
+      (await labelOf('send-text')).should.equal('text “Dear Ann, see you…”');
+    });
+
+    it('take a date and time from a picker, as the same moment everywhere', async () => {
+      await openNode(page, 'send-text');
+      await page.locator('#node-input-schedule').selectOption('at');
+      await chooseType(page, 'deliveryDate', 'str');
+      (await problem('deliveryDate'))?.should.match(/fill this in/);
+      await boxOf(page, 'deliveryDate').fill('2020-01-31T09:00');
+      (await problem('deliveryDate'))?.should.match(/has passed/);
+      await boxOf(page, 'deliveryDate').fill('2040-01-31T09:00');
+      (await problem('deliveryDate'))?.should.equal('');
+      await closeNode(page);
+      const { deliveryDate } = await saved('send-text');
+      String(deliveryDate).should.match(/^2040-01-31T09:00:00[+-]\d\d:\d\d$/);
+      (await labelOf('send-text')).should.match(/^text “Dear Ann, see you…” at .*31.*0?9/);
+    });
+
+    it('keep a date that only the machine of the flow knows', async () => {
+      await page.evaluate(`RED.nodes.node('send-text').deliveryDate = '\${WHEN}'`);
+      await openNode(page, 'send-text');
+      (await boxOf(page, 'deliveryDate').inputValue()).should.equal('${WHEN}');
+      await page.locator('#node-input-schedule').selectOption('now');
+      await closeNode(page);
+      (await saved('send-text')).should.containEql({ deliveryDate: '${WHEN}', schedule: 'now' });
+    });
+
+    it('show only the fields that apply, and four numbers only to those who want them', async () => {
+      await openNode(page, 'check-consent');
+      (await page.locator('#node-input-pace').isHidden()).should.be.true();
+      await page.locator('#node-input-mode').selectOption('wait');
+      (await page.locator('#node-input-pace option:checked').textContent())?.should.match(
+        /as the service recommends/,
+      );
+      (await page.locator('[data-field=pollEvery]').isHidden()).should.be.true();
+      await page.locator('#node-input-pace').selectOption('custom');
+      (await page.locator('[data-field=giveUpAfter]').textContent())?.should.match(/= 1 day/);
+      await page.locator('#node-input-pollEvery').fill('5');
+      await closeNode(page);
+      (await saved('check-consent')).should.containEql({ mode: 'wait', pollEvery: 5, thenEvery: 300 });
+      (await labelOf('check-consent')).should.equal('wait for consent');
+    });
+
+    it('leave no doubt whether real people are texted', async () => {
+      await openNode(page, 'send-text');
+      await page.locator('#node-input-environment').selectOption('real');
+      (await badge())?.should.equal('Production: real people are texted');
+      (await problem('environment'))?.should.match(/not complete/);
+      await page.locator('#node-input-environment').selectOption('environment');
+      (await badge())?.should.equal('Simulator: nobody is really texted');
+      await closeNode(page, 'cancel');
+    });
+
+    it('ask a real service for what it needs, and take a variable for the choice', async () => {
+      await openEnvironment(page, 'environment');
+      const field = (name: string) => page.locator(`#node-config-input-${name}`);
+      (await field('baseUrl').isHidden()).should.be.true();
+      await field('service').selectOption('sandbox');
+      (await problem('baseUrl'))?.should.match(/fill this in/);
+      for (const name of ['baseUrl', 'authUrl', 'tokenUrl'])
+        await field(name).fill('https://service.example/v1');
+      await page.locator('.advisor-advanced > summary').click();
+      await field('timeout').fill('45');
+      await page.locator('#node-config-input-scopes-entry-others').fill('maker.extra');
+      await closeEnvironment(page);
+      (await triangle('environment')).join().should.match(/Client ID: fill this in/);
+      await openEnvironment(page, 'environment');
+      for (const name of ['clientId', 'clientSecret', 'apiKey']) await field(name).fill('x');
+      await closeEnvironment(page);
+      (await triangle('environment')).should.eql([]);
+      await openEnvironment(page, 'environment');
+      await field('service').selectOption({ index: 3 });
+      await page.locator('#node-config-input-service-variable').fill('${SERVICE}');
+      await closeEnvironment(page);
+      const environment = await saved('environment');
+      environment.should.containEql({ service: '${SERVICE}', timeout: 45, names: {} });
+      (environment['scopes'] as string[]).should.containEql('maker.extra').and.containEql('offline_access');
+      await environmentForm(page).waitFor({ state: 'detached' });
+    });
+
+    it('name every control for a screen reader', async () => {
+      await openNode(page, 'group');
+      const nameless = await page.evaluate<string[]>(`
+        [...document.querySelectorAll('.advisor-form :is(input, select, textarea, button, a)')]
+          .filter((one) => one.offsetParent !== null)
+          .filter((one) => !(one.getAttribute('aria-label') || one.title || one.textContent.trim()
+            || [...(one.labels || [])].some((label) => label.textContent.trim())
+            || document.getElementById(one.getAttribute('aria-labelledby'))?.textContent.trim()))
+          .map((one) => one.outerHTML)`);
+      nameless.should.eql([]);
+      await closeNode(page);
+    });
+
+    it('leave nothing of ours in the console', () => {
+      should(editor.errors).eql([]);
+    });
+  });
+}

@@ -1,0 +1,38 @@
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { root } from '../support/installation';
+
+const output = join(root, 'test', 'output');
+const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
+export type Theme = 'light' | 'dark';
+
+/** Node-RED 4.1 has no dark theme of its own. */
+export const themesOf = (version: 4 | 5): readonly Theme[] => (version === 5 ? ['light', 'dark'] : ['light']);
+
+export const setTheme = async (page: Page, theme: Theme): Promise<void> => {
+  await page.emulateMedia({ colorScheme: theme });
+  await page.evaluate(
+    `document.documentElement.classList.toggle('nr-theme-dark', ${String(theme === 'dark')})`,
+  );
+};
+
+/** Kept for a person to look at. */
+export const keepPicture = async (page: Page, name: string): Promise<void> => {
+  mkdirSync(output, { recursive: true });
+  await page
+    .locator('.red-ui-tray')
+    .last()
+    .screenshot({ path: join(output, `${name}.png`), animations: 'disabled' });
+};
+
+/** What axe finds serious or critical in the form that is open. */
+export const violations = async (page: Page): Promise<string[]> => {
+  if (!(await page.evaluate<boolean>(`typeof axe !== 'undefined'`))) await page.evaluate(axe);
+  return page.evaluate<string[]>(`axe
+    .run('.advisor-form', { resultTypes: ['violations'] })
+    .then(({ violations }) => violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .flatMap(({ id, nodes }) => nodes.map((node) => id + ': ' + node.target + ' ' + node.failureSummary)))`);
+};

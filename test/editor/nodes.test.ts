@@ -1,0 +1,221 @@
+import should from 'should';
+import type { Page } from 'playwright-core';
+import { Phones } from '../examples/support';
+import { launchBrowser, type TestBrowser } from '../support/browser';
+import { type FlowNode, type Message, type RealRed, startRed } from '../support/node-red';
+import { chooseType, boxOf, dragFromPalette, enter, searchPalette, shownInPalette, wire } from './canvas';
+import { closeEnvironment, closeNode, type Editor, environmentForm, openEditor } from './support';
+
+const consented = '+12025550113';
+const stranger = '+15125550142';
+const labels = [
+  'send text (SMS)',
+  'request consent',
+  'check consent',
+  'contact',
+  'contact group',
+  'content search',
+];
+const types = ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'] as const;
+
+/** How a person fills in each form. */
+const fillIn: Readonly<Record<(typeof types)[number], (page: Page) => Promise<void>>> = {
+  'send-text': async (page) => {
+    await enter(page, 'phone', 'str', consented);
+    await enter(page, 'text', 'str', 'Hi Ann & Bob,\nsee you on Friday');
+  },
+  'request-consent': (page) => enter(page, 'phone', 'str', stranger),
+  'check-consent': (page) => enter(page, 'phone', 'str', consented),
+  contact: async (page) => {
+    await chooseType(page, 'contact', 'fields');
+    await boxOf(page, 'fields-entry-firstName').fill('Ann');
+    await boxOf(page, 'fields-entry-lastName').fill('Tester');
+  },
+  group: (page) => enter(page, 'group', 'str', 'Friends'),
+  content: async (page) => {
+    await enter(page, 'search', 'str', 'retirement');
+    await page.locator('#node-input-contentType').selectOption('WebContent');
+  },
+};
+
+const flows: FlowNode[] = [
+  { id: 'tab', type: 'tab', label: 'Mine' },
+  { id: 'in', type: 'test-port', z: 'tab', name: 'in', x: 80, y: 40, wires: [[]] },
+  ...types.map((type, index) => ({
+    id: `out-${type}`,
+    type: 'test-port',
+    z: 'tab',
+    name: type,
+    x: 640,
+    y: 100 + 80 * index,
+    wires: [[]],
+  })),
+];
+
+for (const version of [4, 5] as const) {
+  describe(`from the palette to the phone in Node-RED ${version.toString()}`, function () {
+    this.timeout(60_000);
+    let red: RealRed;
+    let browser: TestBrowser;
+    let editor: Editor;
+    let page: Page;
+    const ids = new Map<string, string>();
+
+    before(async () => {
+      [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
+      editor = await openEditor(red, browser);
+      page = editor.page;
+    });
+
+    after(async () => {
+      await browser.close();
+      await red.close();
+    });
+
+    const labelOf = (type: string): Promise<string> =>
+      page.evaluate(`RED.utils.getNodeLabel(RED.nodes.node('${ids.get(type) ?? ''}'))`);
+    const deploy = async (): Promise<void> => {
+      const from = red.lines.length;
+      await page.locator('#red-ui-header-button-deploy').click();
+      await red.logged(/Started (modified )?(flows|nodes)/, { from });
+    };
+    const arrived = async (type: string): Promise<Message> => {
+      const [message] = await red.messages(type);
+      return message ?? {};
+    };
+
+    it('has a category of its own, the nodes in the order in which they are used', async () => {
+      const category = page.locator('#red-ui-palette-container-advisor_texting');
+      (await category.locator('.red-ui-palette-header').textContent())
+        ?.trim()
+        .should.equal('advisor texting');
+      (await shownInPalette(page)).filter((label) => labels.includes(label)).should.eql(labels);
+    });
+
+    it('is found by the words a person would search for', async () => {
+      (await searchPalette(page, 'sms')).should.eql(['send text (SMS)']);
+      (await searchPalette(page, 'text')).should.containEql('send text (SMS)');
+      (await searchPalette(page, 'consent')).should.eql(['request consent', 'check consent']);
+      (await searchPalette(page, 'contact')).should.eql(['contact', 'contact group']);
+      (await searchPalette(page, 'advisor')).should.eql(labels);
+    });
+
+    for (const [index, type] of types.entries()) {
+      it(`takes ${type} from the palette and fills in its form`, async () => {
+        const [x, y] = [340, 100 + 80 * index];
+        ids.set(type, await dragFromPalette(page, `advisor-${type}`, x, y));
+        const id = ids.get(type) ?? '';
+        await page.locator(`[id="${id}"]`).dblclick();
+        await page.locator('.advisor-form').waitFor();
+        if (index === 0) {
+          (await page.locator('[data-field=environment] .advisor-error').textContent())?.should.match(
+            /^Choose an environment, or add one/,
+          );
+          await page
+            .locator('#node-input-btn-environment-add, #node-input-lookup-environment-add')
+            .first()
+            .click();
+          await environmentForm(page).waitFor();
+          await closeEnvironment(page);
+        }
+        (await page.locator('.advisor-badge').textContent())?.should.match(/^Simulator: /);
+        await fillIn[type](page);
+        (await page.locator('.advisor-error:visible').allTextContents()).should.eql([]);
+        await closeNode(page);
+        should(await page.evaluate(`RED.nodes.node('${id}').valid`)).be.true();
+        await wire(page, 'in', id, `out-${type}`);
+      });
+    }
+
+    it('says on each node in a sentence what it does', async () => {
+      (await labelOf('send-text')).should.equal('text “Hi Ann & Bob, see…”');
+      (await labelOf('request-consent')).should.equal(`ask ${stranger} for consent`);
+      (await labelOf('check-consent')).should.equal('check consent');
+      (await labelOf('contact')).should.equal('create contact');
+      (await labelOf('group')).should.equal('create group');
+      (await labelOf('content')).should.equal('find content “retirement”');
+      const outputs = await page.evaluate(
+        `[0, 1, 2].map((port) => { const node = RED.nodes.node('${ids.get('send-text') ?? ''}'); return node._def.outputLabels.call(node, port); })`,
+      );
+      should(outputs).eql(['sent', 'failed', 'needs consent']);
+    });
+
+    it('runs on the simulator once it is deployed: the texts arrive', async () => {
+      await deploy();
+      await red.send('in', { payload: 'now' });
+      const results = await Promise.all(types.map(arrived));
+      for (const result of results) should(result['error']).be.undefined();
+      const phones = await Phones.open(red);
+      (await phones.texts(consented)).should.eql(['Hi Ann & Bob,\nsee you on Friday']);
+      (await phones.texts(stranger, 'default', 'consent-request')).length.should.equal(1);
+      should(results[2]?.['payload']).containEql({ state: 'accepted' });
+      should(results[3]?.['contactId']).be.a.Number();
+      should(results[4]?.['groupId']).be.a.Number();
+      should((results[5]?.['payload'] as { data: unknown[] }).data.length).be.above(0);
+    });
+
+    it('is configured without a mouse', async () => {
+      const id = ids.get('send-text') ?? '';
+      const type = async (key: string, times = 1): Promise<void> => {
+        for (let time = 0; time < times; time += 1) await page.keyboard.press(key);
+      };
+      const focused = (): Promise<string> =>
+        page.evaluate(`(() => {
+          const one = document.activeElement;
+          const named = document.getElementById(one.getAttribute('aria-labelledby')) || (one.labels || [])[0];
+          return one.getAttribute('aria-label') || (named || one).textContent.trim();
+        })()`);
+      const tabTo = async (name: string): Promise<void> => {
+        for (let step = 0; step < 30; step += 1) {
+          if ((await focused()) === name) return;
+          await type('Tab');
+        }
+        throw new Error(`The Tab key does not lead to ${name}.`);
+      };
+      await page.evaluate(`RED.view.focus(); RED.view.select('${id}')`);
+      await type('Enter');
+      await page.locator('.advisor-form').waitFor();
+      await page.locator('#node-input-name').focus();
+      await tabTo('Edit this environment');
+      await type('Enter');
+      await environmentForm(page).waitFor();
+      await page.keyboard.press('ControlOrMeta+Escape');
+      await environmentForm(page).waitFor({ state: 'detached' });
+      await page.locator('#node-input-name').focus();
+      await tabTo('Text');
+      await page.keyboard.press('ControlOrMeta+a');
+      await page.keyboard.type('Typed by hand');
+      await tabTo('When');
+      await page.keyboard.type('at');
+      await page.locator('[data-field=deliveryDate]').waitFor();
+      await type('Tab');
+      (await focused()).should.equal('Where the value comes from');
+      await type('Enter');
+      await page.locator('.red-ui-typedInput-options:visible a[value="str"]').waitFor();
+      await page.waitForFunction(`document.activeElement.getAttribute('value') === 'msg'`);
+      await type('ArrowDown');
+      await type('Enter');
+      await tabTo('Send at');
+      await page.keyboard.type('01312040');
+      await type('Tab');
+      await page.keyboard.type('0900AM');
+      await page.keyboard.press('ControlOrMeta+Enter');
+      await page.locator('.advisor-form').waitFor({ state: 'detached' });
+      const saved = await page.evaluate<Record<string, string>>(
+        `RED.nodes.convertNode(RED.nodes.node('${id}'))`,
+      );
+      saved.should.containEql({
+        text: 'Typed by hand',
+        textType: 'str',
+        schedule: 'at',
+        deliveryDateType: 'str',
+      });
+      saved['deliveryDate']?.should.match(/^2040-01-31T09:00:00[+-]\d\d:\d\d$/);
+      (await labelOf('send-text')).should.match(/^text “Typed by hand” at .*31/);
+    });
+
+    it('leaves no error in the console', () => {
+      editor.errors.should.eql([]);
+    });
+  });
+}
