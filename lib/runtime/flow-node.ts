@@ -38,6 +38,8 @@ export interface Handler {
   input(msg: Message, job: Job): void | Promise<void>;
   /** True when the message was an order (`reset`, `flush`) rather than work. */
   control?(msg: Message): boolean;
+  /** Whether there is work that a pause of the service holds up. */
+  isBusy?(): boolean;
   close?(): Promise<void>;
 }
 
@@ -47,6 +49,16 @@ export const isOrder = (msg: Message, name: 'reset' | 'flush'): boolean =>
 const environmentOf = (RED: Red, id: unknown): Environment | undefined => {
   const found = typeof id === 'string' && id !== '' ? (RED.nodes.getNode(id) as unknown) : undefined;
   return (found as { environment?: Environment } | null | undefined)?.environment;
+};
+
+/** A client that is not there yet has not been asked to pause. */
+const pausedUntil = (environment: Environment): number => {
+  try {
+    const client = environment.client();
+    return client instanceof Promise ? 0 : client.pausedUntil;
+  } catch {
+    return 0;
+  }
 };
 
 /** The one `input` handler. Nothing may escape it: an input handler that rejects ends the whole of Node-RED. */
@@ -104,6 +116,12 @@ export const flowNode = (
     resumed: (msg) => new Job(RED, node, exit, msg, undefined),
   });
 
+  const unlisten = environment?.onChange(() => {
+    const until = pausedUntil(environment);
+    if (until <= environment.clock.now() || !handler.isBusy?.()) return;
+    status.show(() => look('yellow', 'ring', words.say('status.paused', { time: words.time(until) })));
+  });
+
   node.on('input', (received, _send, done) => {
     const msg = received as Message;
     const job = new Job(RED, node, exit, msg, done);
@@ -125,6 +143,7 @@ export const flowNode = (
   node.on('close', (closed: () => void) => {
     status.close();
     forgetStart();
+    unlisten?.();
     const end = (): void => {
       release?.();
       closed();

@@ -1,15 +1,16 @@
 import { systemClock } from '../service/clock';
 import type { Client } from '../service/types';
-import type { JournalEntry, Resumed } from '../state/journal';
+import type { Resumed } from '../state/journal';
 import { delivery } from './arrival';
 import { Departures } from './departures';
 import type { Environment } from './environment';
 import type { Tools } from './flow-node';
 import type { Job } from './job';
-import { duplicatesIn, leftOver, openLedger, type Item, type Kept, type Ledger } from './kept';
+import { leftOver, openLedger, type Item, type Kept, type Ledger } from './kept';
 import { refuse } from './messages';
 import { failure, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
+import { workOf, type Work } from './work';
 
 /** What holds for all items of one message. */
 export interface Order {
@@ -43,21 +44,6 @@ export interface Trade<T, O> {
   readonly dress: (outcome: Outcome, order: O, item: T) => Outcome;
   readonly cancelled: () => Outcome;
   readonly told: (outcome: Outcome) => void;
-}
-
-/** The items of one message, on their way. */
-interface Work<T, O> {
-  readonly job: Job;
-  readonly order: O;
-  readonly entry: JournalEntry<Kept>;
-  /** Still to be done, in list order; `next` is the first that nobody has taken. */
-  readonly items: readonly T[];
-  next: number;
-  /** By the index of the original. */
-  readonly duplicates: ReadonlyMap<number, readonly T[]>;
-  readonly total: number;
-  left: number;
-  isCancelled: boolean;
 }
 
 interface Open<T> {
@@ -100,6 +86,10 @@ export class OnRecord<T extends Item, O extends Order> {
     return this.open?.environment;
   }
 
+  get isBusy(): boolean {
+    return this.works.size > 0;
+  }
+
   /** How far the lists under way have come. */
   progress(): { readonly done: number; readonly total: number } {
     let done = 0;
@@ -117,7 +107,7 @@ export class OnRecord<T extends Item, O extends Order> {
     const { ledger, environment } = this.open;
     const filed: Filed<O> = { order, environment: environment.id };
     const entry = ledger.accept(this.tools.node.id, { message: msg, recipients: items, context: filed });
-    this.run(environment, this.workOf(job, order, entry, items, items.length));
+    this.run(environment, this.add({ job, order, entry, items, total: items.length }));
   }
 
   /** Cancels what has not begun; returns how many that were. */
@@ -150,24 +140,8 @@ export class OnRecord<T extends Item, O extends Order> {
     await this.open?.ledger.settle();
   }
 
-  private workOf(
-    job: Job,
-    order: O,
-    entry: JournalEntry<Kept>,
-    items: readonly T[],
-    total: number,
-  ): Work<T, O> {
-    const work: Work<T, O> = {
-      job,
-      order,
-      entry,
-      items: items.filter(({ duplicateOf }) => duplicateOf === undefined),
-      next: 0,
-      duplicates: duplicatesIn(items),
-      total,
-      left: total,
-      isCancelled: false,
-    };
+  private add(given: Parameters<typeof workOf<T, O>>[0]): Work<T, O> {
+    const work = workOf(given);
     this.works.add(work);
     return work;
   }
@@ -289,7 +263,7 @@ export class OnRecord<T extends Item, O extends Order> {
     if (dropped) this.tools.warnOfDropped();
 
     const { toDo, toTell, toSettle } = leftOver(open, environment === id);
-    const work = this.workOf(job, order, entry, toDo, open.length);
+    const work = this.add({ job, order, entry, items: toDo, total: open.length });
     for (const { item, outcome } of toTell) this.tell(work, item, outcome);
     for (const { item, outcome } of toSettle) void this.settle(work, item, outcome);
     return work;

@@ -103,6 +103,10 @@ export class PeopleHandler implements Handler {
       : this.take(msg, job, values);
   }
 
+  isBusy(): boolean {
+    return this.record.isBusy;
+  }
+
   close(): Promise<void> {
     return this.record.close();
   }

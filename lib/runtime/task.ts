@@ -155,6 +155,7 @@ export const taskHandler = (tools: Tools, run: Run): Handler => {
         job.fail(thrown);
       }
     },
+    isBusy: () => underWay.size > 0,
     async close() {
       isClosed = true;
       for (const task of underWay.keys()) halt(task);

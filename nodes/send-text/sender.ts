@@ -74,6 +74,10 @@ export class Sender implements Handler {
     return undefined;
   }
 
+  isBusy(): boolean {
+    return this.record.isBusy;
+  }
+
   close(): Promise<void> {
     return this.record.close();
   }

@@ -28,6 +28,10 @@ export interface EnvironmentChoices {
 export const environmentOn = (service: Service, choices: EnvironmentChoices = {}): TestEnvironment => {
   const { clock = systemClock, advisors = ['default'] } = choices;
   let client: Client | undefined;
+  const listeners = new Set<() => void>();
+  const onPause = (): void => {
+    for (const listener of listeners) listener();
+  };
   return {
     id: choices.id ?? 'test-environment',
     name: 'Test',
@@ -42,12 +46,15 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
       maxConcurrent: 16,
       ...choices.settings,
     },
-    client: () => (client ??= createClient({ ...service, clock, ...choices.client })),
+    client: () => (client ??= createClient({ ...service, clock, onPause, ...choices.client })),
     store: () => choices.store ?? Promise.reject(new Error('this test has no store')),
     advisors: () => advisors,
     advisorState: (advisor) =>
       choices.service === 'simulator' || advisors.includes(advisor) ? 'authorized' : 'unknown',
-    onChange: () => () => undefined,
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
     hold: () => () => undefined,
     close: async () => client?.close(),
   };

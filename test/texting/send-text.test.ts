@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import should from 'should';
+import { MovableClock } from '../../lib/service/clock';
 import { Flow } from '../support/flow';
 import { environmentOn } from '../support/environment';
 import { startSimulated, type Simulated } from '../support/simulated';
@@ -463,6 +464,22 @@ describe('send text node', () => {
   });
 
   describe('status', () => {
+    it('says until when the service has asked everybody to pause', async () => {
+      const clock = new MovableClock(() => Date.parse('2030-01-01T12:00:00Z'));
+      const server = await startServer(({ index }) =>
+        index === 0 ? { status: 429, headers: { 'retry-after': '300' } } : { body: sent },
+      );
+      const environment = alsoClose(
+        environmentOn({ baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' }, { clock }),
+      );
+      const flow = await sendNode(environment);
+      flow.send({ phone: '+12025550101', text: 'Hi' });
+      while (flow.statuses.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      should(flow.statuses[0]?.text).match(/^paused until \d\d:\d5$/);
+      await clock.move(300_000);
+      should(only(await flow.arrivals.next()).port).equal(0);
+    });
+
     it('begins with sim on the simulator and shows a clock time', async () => {
       const flow = await sendNode(on.environment);
       await flow.ask({ phone: numbers.consented, text: 'Hi' });

@@ -1,0 +1,29 @@
+import type { JournalEntry } from '../state/journal';
+import type { Job } from './job';
+import { duplicatesIn, type Item, type Kept } from './kept';
+
+/** The items of one message, on their way. */
+export interface Work<T, O> {
+  readonly job: Job;
+  readonly order: O;
+  readonly entry: JournalEntry<Kept>;
+  /** Still to be done, in list order; `next` is the first that nobody has taken. */
+  readonly items: readonly T[];
+  next: number;
+  /** By the index of the original. */
+  readonly duplicates: ReadonlyMap<number, readonly T[]>;
+  readonly total: number;
+  left: number;
+  isCancelled: boolean;
+}
+
+export const workOf = <T extends Item, O>(
+  given: Pick<Work<T, O>, 'job' | 'order' | 'entry' | 'items' | 'total'>,
+): Work<T, O> => ({
+  ...given,
+  items: given.items.filter(({ duplicateOf }) => duplicateOf === undefined),
+  next: 0,
+  duplicates: duplicatesIn(given.items),
+  left: given.total,
+  isCancelled: false,
+});
