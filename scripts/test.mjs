@@ -71,7 +71,8 @@ const tests = async () => {
   const args = [mocha, '--forbid-only', '--forbid-pending', ...files];
   const { ok, said } = await run(args, {
     aloud: true,
-    env: { ADVISOR_TEXTING_BUILT: '1', FORCE_COLOR: '0' },
+    // Where the settings name no language, Node-RED and its nodes speak that of the system.
+    env: { ADVISOR_TEXTING_BUILT: '1', FORCE_COLOR: '0', LC_ALL: 'C.UTF-8' },
   });
   const failing = numberBefore('failing', said);
   counts.passed += numberBefore('passing', said);

@@ -94,6 +94,18 @@ describe('the build', function () {
     ).should.match(/has no string sentence\.askNumber\./);
   });
 
+  it('stops for a string, an error or a help text that one language lacks', () => {
+    buildWith('locales/ja/advisor-group.json', (text) =>
+      text.replace('"groupIds"', '"groupNames"'),
+    ).should.match(/locales\/ja\/advisor-group\.json \(or common\.json\) has no string label\.groupIds\./);
+    buildWith('locales/de/runtime.json', (text) => text.replace('"date_past"', '"date_gone"')).should.match(
+      /locales\/de\/runtime\.json has no string errors\.date_past\./,
+    );
+    buildWith('locales/es-ES/advisor-contact.md').should.match(
+      /locales\/es-ES\/advisor-contact\.md is missing/,
+    );
+  });
+
   it('stops for a help text', () => {
     buildWith('locales/en-US/advisor-group.md').should.match(/locales\/en-US\/advisor-group\.md is missing/);
   });

@@ -67,6 +67,7 @@ export class RedProcess {
   /** Takes effect at the next `restart`. */
   writeSettings(changes: Readonly<Record<string, unknown>> = {}): void {
     const settings = {
+      lang: 'en-US',
       uiPort: this.port,
       uiHost: '127.0.0.1',
       flowFile: 'flows.json',
@@ -98,9 +99,11 @@ export class RedProcess {
       this.lines.push('[process ended]');
       this.look();
     });
-    await this.logged(/Server now running at|Admin UI disabled|\[process ended\]/i, { from });
+    await this.logged(/Server now running at|Server wird jetzt auf|Admin UI disabled|\[process ended\]/i, {
+      from,
+    });
     await this.logged(
-      /Started flows|Waiting for missing|Flows stopped|Stopped flows|safe mode|\[process ended\]/i,
+      /Started flows|Flows sind gestartet|Waiting for missing|Flows stopped|Stopped flows|safe mode|\[process ended\]/i,
       { from },
     );
     if (child.exitCode !== null) throw new Error(`Node-RED did not start:\n${this.log}`);

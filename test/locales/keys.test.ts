@@ -1,0 +1,104 @@
+import should from 'should';
+import { languages as spoken } from '../../lib/runtime/catalogue';
+import { messages as ofRuntime } from '../../lib/runtime/messages';
+import { messages as ofService } from '../../lib/service/messages';
+import { english, filesOf, languages, others, placeholdersOf, stringsOf, textOf } from './catalogues';
+
+/** Names, addresses, numbers, and words that are the same everywhere. */
+const sameEverywhere =
+  /^(status\.(sim|progress)|placeholder\..*|label\.(name|text)|option\.service\.(simulator|sandbox)|test\.token|row\.name)$/;
+
+const linesOf = (text: string, pattern: RegExp): string[] =>
+  text.split('\n').filter((line) => pattern.test(line));
+
+/** The shape of a help page: headings, lists and tables, and what stands in code. */
+const shapeOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => /^(\s*)(#+|-|\d\.|\||)/.exec(line)?.[0] ?? '');
+
+const codeIn = (text: string): string[] => [...text.matchAll(/`[^`]+`/g)].map(([code]) => code).sort();
+
+describe('the languages', () => {
+  it('are those that the runtime speaks', () => {
+    languages.should.eql([...spoken].sort());
+  });
+
+  it('have errors whose keys are each in one table only', () => {
+    Object.keys(ofService)
+      .filter((key) => key in ofRuntime)
+      .should.eql([]);
+  });
+
+  for (const language of others) {
+    describe(language, () => {
+      it('has the files that English has, and no others', () => {
+        for (const end of ['.json', '.md'] as const) filesOf(language, end).should.eql(filesOf(english, end));
+      });
+
+      for (const file of filesOf(english, '.json')) {
+        const ours = stringsOf(language, file);
+        const theirs = stringsOf(english, file);
+
+        it(`has the keys of English in ${file}, and no others`, () => {
+          Object.keys(ours).sort().should.eql(Object.keys(theirs).sort());
+        });
+
+        it(`has the placeholders of English in ${file}`, () => {
+          for (const [key, text] of Object.entries(theirs)) {
+            should({ key, found: placeholdersOf(ours[key] ?? '') }).eql({ key, found: placeholdersOf(text) });
+          }
+        });
+
+        it(`leaves nothing empty or untranslated in ${file}`, () => {
+          const same = Object.entries(ours)
+            .filter(([key]) => !sameEverywhere.test(key))
+            .filter(([key, text]) => text.trim() === '' || (text === theirs[key] && text.includes(' ')))
+            .map(([key]) => key);
+          same.should.eql([]);
+        });
+      }
+
+      for (const file of filesOf(english, '.md')) {
+        const page = textOf(language, file);
+        const original = textOf(english, file);
+
+        it(`has in ${file} the sections, lists and tables of English`, () => {
+          shapeOf(page).should.eql(shapeOf(original));
+          linesOf(page, /^#/).should.not.eql(linesOf(original, /^#/));
+        });
+
+        it(`has in ${file} every property and code that English has`, () => {
+          codeIn(page).should.eql(codeIn(original));
+        });
+      }
+    });
+  }
+
+  for (const language of languages) {
+    for (const file of filesOf(language, '.md')) {
+      const strings = stringsOf(language, file.replace('.md', '.json'));
+      const shared = stringsOf(language, 'common.json');
+      const page = textOf(language, file);
+
+      it(`name the outputs in the ${language} help of ${file.replace('.md', '')} as the node does`, () => {
+        const named = linesOf(page, /^\d\. /).map((line) => /\*\*(.+)\*\*/.exec(line)?.[1] ?? line);
+        const labels = Object.keys(strings).filter((key) => key.startsWith('output.'));
+        named.sort().should.eql(labels.map((key) => strings[key] ?? '').sort());
+      });
+
+      it(`name the fields in the ${language} help of ${file.replace('.md', '')} as the form does`, () => {
+        const labels = [shared, strings].flatMap((from) =>
+          Object.keys(from)
+            .filter((key) => key.startsWith('label.'))
+            .map((key) => from[key] ?? ''),
+        );
+        const named = linesOf(page, /^- \*\*/).flatMap((line) =>
+          [...line.matchAll(/\*\*([^*]+)\*\*/g)].map(([, name]) => name ?? ''),
+        );
+        named.filter((name) => !labels.some((label) => label.startsWith(name))).should.eql([]);
+      });
+    }
+  }
+});

@@ -1,0 +1,72 @@
+import should from 'should';
+import { invalid, refuse } from '../../lib/runtime/messages';
+import type { Red } from '../../lib/runtime/red';
+import { wordsIn, wordsOf } from '../../lib/runtime/words';
+import { failure } from '../../lib/service/messages';
+
+const at = new Date(2030, 0, 31, 14, 5).getTime();
+
+describe('the words of the runtime', () => {
+  it('are in the language of the settings', () => {
+    const words = wordsOf({ settings: { lang: 'de' } } as unknown as Red);
+    words.say('status.sent', { time: words.time(at) }).should.equal('gesendet 14:05');
+    words
+      .say('status.progress', { done: words.number(350), total: words.number(12400) })
+      .should.equal('350 / 12.400');
+  });
+
+  it('are in the language for any of its regions, with the numbers of that region', () => {
+    wordsIn('es-MX').language.should.equal('es-ES');
+    wordsIn('de-CH').say('status.noneWaiting').should.equal('niemand wartet');
+    wordsIn('de-CH').number(12400).should.equal(new Intl.NumberFormat('de-CH').format(12400));
+    wordsIn('ja-JP').language.should.equal('ja');
+  });
+
+  it('are English for a language that nobody has translated to, for none, and for nonsense', () => {
+    for (const wanted of ['fr', '', '*', 'C.UTF-8', '__proto__', '../../etc']) {
+      wordsIn(wanted).say('status.sim').should.equal('sim');
+      wordsIn(wanted).language.should.equal('en-US');
+      wordsIn(wanted).number(12400).should.equal('12,400');
+    }
+  });
+
+  it('are in the first of several languages that there is', () => {
+    wordsIn('fr', 'ja', 'de').language.should.equal('ja');
+  });
+
+  it('say an error with its values, whatever stands in them', () => {
+    const { problem } = invalid('placeholder_missing', { field: '__where__' });
+    wordsIn('de')
+      .problem(problem)
+      .should.match(/kein „__where__“ zum Einsetzen/);
+    wordsIn('fr').problem(problem).should.equal(problem.message);
+  });
+
+  it('call the fields of an environment what its form calls them', () => {
+    const { problem } = refuse('not_configured', 'settings_missing', {
+      name: 'Office',
+      settings: 'baseUrl,clientId,apiKey',
+    });
+    problem.message.should.match(/fill in Service address, Client ID, and API key\./);
+    wordsIn('de')
+      .problem(problem)
+      .should.match(/Dienstadresse, Client-ID und API-Schlüssel\./);
+    wordsIn('ja')
+      .problem(problem)
+      .should.match(/サービスのアドレス、クライアントID、APIキー/);
+  });
+
+  it('say short reasons too, and leave those of the platform as they are', () => {
+    const reasoned = (reason: string): string =>
+      wordsIn('es').problem(failure('network_error', 'unreached', { reason }).problem);
+    reasoned('timeout').should.match(/\(tiempo agotado\)/);
+    reasoned('ECONNREFUSED').should.match(/\(ECONNREFUSED\)/);
+    reasoned('HTTP 503').should.match(/\(HTTP 503\)/);
+  });
+
+  it('leave alone what an older record says', () => {
+    const { problem } = failure('conflict', 'conflict');
+    const recorded = JSON.parse(JSON.stringify(problem)) as typeof problem;
+    should(wordsIn('de').problem(recorded)).equal(problem.message);
+  });
+});
