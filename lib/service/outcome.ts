@@ -33,9 +33,10 @@ const isFields = (body: unknown): body is Fields => typeof body === 'object' && 
 const done: Happened = { what: 'done' };
 /** Deeper answers are hostile: what clones or prints them later goes down level by level, on the stack. */
 const deepest = 64;
+/** Up to here even the deepest text is parsed in no time, and what came of it is quicker to look through. */
+const quickToParse = 256 * 1024;
 
 const isTooDeep = (text: string): boolean => {
-  if (text.length <= 2 * deepest) return false;
   let depth = 0;
   let quoted = false;
   for (let at = 0; at < text.length; at++) {
@@ -51,11 +52,19 @@ const isTooDeep = (text: string): boolean => {
   return false;
 };
 
+const goesDeeper = (value: object, than: number): boolean => {
+  if (than === 0) return true;
+  const inside: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+  for (const inner of inside) if (isFields(inner) && goesDeeper(inner, than - 1)) return true;
+  return false;
+};
+
 /** The value of a JSON text; undefined, which JSON cannot say, when it is not one. */
 const parse = (text: string): unknown => {
-  if (isTooDeep(text)) return undefined;
+  if (text.length > quickToParse && isTooDeep(text)) return undefined;
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    return isFields(value) && text.length > 2 * deepest && goesDeeper(value, deepest) ? undefined : value;
   } catch {
     return undefined;
   }

@@ -70,6 +70,16 @@ describe('what an answer means', () => {
         'getContact',
         answered(200, `{"contactId":1,"x":${'['.repeat(90)}${']'.repeat(90)}}`),
       ],
+      [
+        'a long answer nested without end',
+        'getContact',
+        answered(200, `{"contactId":1,"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}`),
+      ],
+      [
+        'an answer nested in objects without end',
+        'getContact',
+        answered(200, `{"contactId":1,"x":${'{"__proto__":'.repeat(90)}1${'}'.repeat(90)}}`),
+      ],
       ['a redirect', 'sendMessage', answered(307)],
       ['not modified', 'getContact', answered(304)],
       ['a status nobody knows', 'getContact', answered(799)],
