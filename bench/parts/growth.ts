@@ -1,13 +1,13 @@
 import { figureOf, ratioOf, type Row } from '../figures';
-import { outputs, pageSize } from '../flows';
+import { outputs } from '../flows';
 import type { Part, Surroundings } from '../part';
 import type { BenchRed, Cost } from '../red';
 import { beginWaits, pollAll } from './waits';
 
 /** The small sizes run so often that they too take a time that can be measured. */
-const least = 20_000;
+const leastOf = ({ scaled }: Surroundings): number => scaled(20_000);
 
-const perItem = async (size: number, run: () => Promise<Cost>): Promise<number> => {
+const perItem = async (size: number, least: number, run: () => Promise<Cost>): Promise<number> => {
   const times = Math.max(1, Math.ceil(least / size));
   let cpu = 0;
   for (let time = 0; time < times; time++) cpu += (await run()).cpu;
@@ -47,6 +47,7 @@ const measured = async (
 };
 
 const waitsOf = async (around: Surroundings, sizes: readonly number[], rounds: number): Promise<Row[]> => {
+  const least = leastOf(around);
   const nodes = new Map<number, BenchRed>();
   const begun: number[] = [];
   for (const size of sizes) {
@@ -59,9 +60,9 @@ const waitsOf = async (around: Surroundings, sizes: readonly number[], rounds: n
     if (!node) throw new Error('There is no Node-RED of this size.');
     return node;
   };
-  for (const size of sizes) await perItem(size, () => pollAll(nodeOf(size), around, size));
+  for (const size of sizes) await perItem(size, least, () => pollAll(nodeOf(size), around, size));
   const polls = await measured(rounds, sizes, (size) =>
-    perItem(size, () => pollAll(nodeOf(size), around, size)),
+    perItem(size, least, () => pollAll(nodeOf(size), around, size)),
   );
   return [growthRow('polls of waits', sizes, polls), growthRow('waits begun', sizes, [begun])];
 };
@@ -71,17 +72,18 @@ export const growth: Part = {
   title: 'cost as work grows',
   async run(around) {
     const { service, scaled, start } = around;
+    const least = leastOf(around);
     const rounds = Math.min(around.rounds, 3);
     const node = await start(5);
     const sends = [1000, 10_000, 100_000].map(scaled);
     const list = (size: number): Promise<Cost> =>
       node.order('list', { output: outputs.on, end: 'on', count: size });
-    await perItem(sends[1] ?? 1, () => list(sends[1] ?? 1));
+    await perItem(sends[1] ?? 1, least, () => list(sends[1] ?? 1));
     const rows = [
       growthRow(
         'texts in one message, journal on',
         sends,
-        await measured(rounds, sends, (size) => perItem(size, () => list(size))),
+        await measured(rounds, sends, (size) => perItem(size, least, () => list(size))),
       ),
     ];
     const contacts = [1000, 10_000, 100_000, 1_000_000].map(scaled);
@@ -89,12 +91,12 @@ export const growth: Part = {
       await service.setContacts(size);
       return node.order('items', { output: outputs.contacts, end: 'contacts', count: size });
     };
-    await perItem(pageSize, () => stream(contacts[1] ?? pageSize));
+    await perItem(contacts[1] ?? 1, least, () => stream(contacts[1] ?? 1));
     rows.push(
       growthRow(
         'contacts streamed',
         contacts,
-        await measured(rounds, contacts, (size) => perItem(size, () => stream(size))),
+        await measured(rounds, contacts, (size) => perItem(size, least, () => stream(size))),
       ),
     );
     rows.push(...(await waitsOf(around, sends, rounds)));
