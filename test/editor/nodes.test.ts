@@ -179,6 +179,10 @@ for (const version of [4, 5] as const) {
       await tabTo('Edit this environment');
       await type('Enter');
       await environmentForm(page).waitFor();
+      // The editor moves the focus there by itself, when the dialog has slid in.
+      await page.waitForFunction(
+        `document.activeElement.closest('.red-ui-tray')?.querySelector('[data-type=advisor-environment]')`,
+      );
       await page.keyboard.press('ControlOrMeta+Escape');
       await environmentForm(page).waitFor({ state: 'detached' });
       await page.locator('#node-input-name').focus();
