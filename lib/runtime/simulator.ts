@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { MovableClock } from '../service/clock';
 import { lazy } from './lazy';
@@ -34,6 +35,12 @@ export class SharedSimulator {
       this.#users -= 1;
       if (this.#users === 0) await this.#end();
     };
+  }
+
+  /** Resolves when the clock is as far ahead as it was moved before a restart: what waits by it must not begin sooner. */
+  async restored(): Promise<void> {
+    if (this.#file === undefined || !existsSync(this.#file)) return;
+    await this.start().catch(() => undefined);
   }
 
   start(): Promise<Simulator> {

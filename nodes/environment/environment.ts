@@ -77,7 +77,7 @@ export class RunningEnvironment implements Environment {
   }
 
   store(): Promise<Store> {
-    this.#store ??= this.#services.openStore();
+    this.#store ??= this.#openStore();
     return this.#store;
   }
 
@@ -130,6 +130,11 @@ export class RunningEnvironment implements Environment {
   #complete(): Complete {
     this.#read ??= { address: serviceAddressOf(this.values), connection: this.connection() };
     return this.#read;
+  }
+
+  async #openStore(): Promise<Store> {
+    if (this.service === 'simulator') await this.#services.simulator.restored();
+    return this.#services.openStore();
   }
 
   async #open(): Promise<Client> {
