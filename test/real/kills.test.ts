@@ -1,0 +1,109 @@
+import should from 'should';
+import { numbers, randomFrom, Sandbox, type Told, toldOf } from './sandbox';
+
+const sends = ['sent', 'failed', 'needs consent'];
+const waits = ['accepted', 'wait failed', 'not accepted'];
+/** Of each kind and version: twenty in all. */
+const kills = 5;
+
+/** Everyone was told of; whatever came again says so. */
+const toldWell = (phones: readonly string[], byPhone: ReadonlyMap<string, readonly Told[]>): void => {
+  const silent = phones.filter((phone) => !byPhone.has(phone));
+  should(silent).deepEqual([]);
+  const unmarked = phones.filter(
+    (phone) => (byPhone.get(phone) ?? []).filter(({ isRepeated }) => !isRepeated).length > 1,
+  );
+  should(unmarked).deepEqual([]);
+  should(byPhone.size).equal(phones.length);
+};
+
+for (const version of [4, 5] as const) {
+  describe(`kill -9 on Node-RED ${version.toString()}`, function () {
+    this.timeout(180_000);
+    let on: Sandbox;
+
+    before(async () => {
+      on = await Sandbox.start({ version, simulator: { contacts: 1100 } });
+    });
+    after(() => on.close());
+
+    it('five times in a list of 2,000: each outcome is told, no text is sent twice, none is missing', async () => {
+      const { red, simulator } = on;
+      const random = randomFrom(4000 + version);
+      const phones = numbers(2000, 2000);
+      simulator.change({ consentRequired: false });
+      await red.send('send', { phone: phones, text: 'Hello', campaign: 'autumn' });
+      for (let kill = 0; kill < kills; kill++) {
+        const before = on.entries('sendMessage').length;
+        await on.received('sendMessage', before + 1 + random(300));
+        await red.kill9();
+        await red.run();
+      }
+      await red.until(
+        () => toldOf(red, sends).byPhone.size === phones.length || undefined,
+        'The last outcome',
+        60_000,
+      );
+      const { byPhone, messages } = toldOf(red, sends);
+      toldWell(phones, byPhone);
+
+      const texts = new Map<string, number>();
+      for (const { phone, processed } of on.entries('sendMessage'))
+        if (processed) texts.set(String(phone), (texts.get(String(phone)) ?? 0) + 1);
+      should([...texts.values()].filter((times) => times > 1)).deepEqual([]);
+      let unknown = 0;
+      for (const phone of phones) {
+        const told = byPhone.get(phone) ?? [];
+        if (told.some(({ port }) => port === 'sent')) should(texts.get(phone)).equal(1);
+        else {
+          should(told.map(({ code }) => code)).matchEach('outcome_unknown');
+          unknown += 1;
+        }
+      }
+      should(unknown).be.belowOrEqual(kills * 16);
+      for (const msg of messages) {
+        should(msg['parts']).containEql({ count: 2000 });
+        should(msg['campaign']).equal('autumn');
+      }
+      console.log(
+        `      ${texts.size.toString()} texts received, ${messages.length.toString()} outcomes told, ` +
+          `${messages.filter((msg) => msg['repeated'] === true).length.toString()} repeated, ${unknown.toString()} unknown`,
+      );
+    });
+
+    it('five times among 1,000 waits: each ends once it may, and none is lost', async () => {
+      const { red, simulator } = on;
+      const random = randomFrom(5000 + version);
+      const phones = numbers(1000);
+      await red.send('wait', { phone: phones, campaign: 'consent' });
+      await on.received('getConsent', 1);
+      const left = [...phones];
+      for (let kill = 0; kill < kills; kill++) {
+        const accepting = Array.from({ length: 200 }, () => left.splice(random(left.length), 1)[0] ?? '');
+        for (const phone of accepting) simulator.accept(phone);
+        const before = toldOf(red, waits).messages.length;
+        const enough = before + 1 + random(150);
+        await red.until(
+          () => toldOf(red, waits).messages.length >= enough || undefined,
+          'Some of the waits',
+          30_000,
+        );
+        await red.kill9();
+        await red.run();
+      }
+      await red.until(
+        () => toldOf(red, waits).byPhone.size === phones.length || undefined,
+        'The last wait',
+        60_000,
+      );
+      const { byPhone, messages } = toldOf(red, waits);
+      toldWell(phones, byPhone);
+      for (const told of byPhone.values()) for (const { port } of told) should(port).equal('accepted');
+      for (const msg of messages) should(msg['campaign']).equal('consent');
+      console.log(
+        `      ${messages.length.toString()} outcomes told, ` +
+          `${messages.filter((msg) => msg['repeated'] === true).length.toString()} repeated`,
+      );
+    });
+  });
+}
