@@ -73,7 +73,7 @@ export const growth: Part = {
   async run(around) {
     const { service, scaled, start } = around;
     const least = leastOf(around);
-    const rounds = Math.min(around.rounds, 3);
+    const rounds = Math.min(around.rounds, 2);
     const node = await start(5);
     const sends = [1000, 10_000, 100_000].map(scaled);
     const list = (size: number): Promise<Cost> =>
