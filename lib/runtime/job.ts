@@ -8,7 +8,8 @@ const neverCopied = new Set(['req', 'res']);
 
 const copyOf = (RED: Red, msg: Message, shared: string | undefined): Message => {
   const copy: Message = {};
-  for (const [key, value] of Object.entries(msg)) {
+  for (const key of Object.keys(msg)) {
+    const value = msg[key];
     const asIs = typeof value !== 'object' || value === null || key === shared || neverCopied.has(key);
     copy[key] = asIs ? value : RED.util.cloneMessage({ value }).value;
   }
@@ -98,13 +99,9 @@ export class Job {
     const { id, count, shared } = this.sequence ?? { id: '' };
     const msg = copyOf(this.RED, this.msg, shared);
     const outer = this.msg.parts;
-    const parts: Parts & { parts?: unknown } = {
-      id,
-      type: 'array',
-      index,
-      ...(count !== undefined && { count }),
-      ...(outer !== undefined && { parts: outer }),
-    };
+    const parts: Parts & { parts?: unknown } =
+      count === undefined ? { id, type: 'array', index } : { id, type: 'array', index, count };
+    if (outer !== undefined) parts.parts = outer;
     msg.parts = parts;
     return msg;
   }

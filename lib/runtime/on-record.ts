@@ -209,7 +209,8 @@ export class OnRecord<T extends Item, O extends Order> {
 
   /** Puts the outcome on record, then tells it; its duplicates go with it. */
   private async settle(work: Work<T, O>, item: T, outcome: Outcome): Promise<void> {
-    const items = [item, ...(work.duplicates.get(item.index) ?? [])];
+    const duplicates = work.duplicates.get(item.index);
+    const items = duplicates ? [item, ...duplicates] : [item];
     const outcomes = items.map((each) => this.trade.dress(outcome, work.order, each));
     await this.record(work, items, outcomes);
     // The node may have begun to close meanwhile: then nobody is there to be told.
@@ -218,12 +219,11 @@ export class OnRecord<T extends Item, O extends Order> {
   }
 
   private async record(work: Work<T, O>, items: readonly T[], outcomes: readonly Outcome[]): Promise<void> {
-    const untold = this.isClosing && { untold: true as const };
-    await Promise.all(
-      outcomes.map((outcome, position) =>
-        work.entry.outcome(items[position]?.index ?? 0, { outcome, ...untold }),
-      ),
+    const { isClosing } = this;
+    const onDisk = outcomes.map((outcome, position) =>
+      work.entry.outcome(items[position]?.index ?? 0, isClosing ? { outcome, untold: true } : { outcome }),
     );
+    await (onDisk.length === 1 ? onDisk[0] : Promise.all(onDisk));
   }
 
   private tell(work: Work<T, O>, item: T, outcome: Outcome): void {

@@ -68,9 +68,7 @@ export const createExit = (RED: Red, node: RunningNode, translate: (why: Problem
     (node.wires[port] ?? []).some((id) => (RED.nodes.getNode(id) as unknown) != null);
 
   const send = (msg: Message, port: number): void => {
-    const outputs: (Message | null)[] = [null, null, null];
-    outputs[port] = msg;
-    node.send(outputs.slice(0, port + 1));
+    node.send(port === 0 ? [msg] : port === 1 ? [null, msg] : [null, null, msg]);
   };
 
   return {
