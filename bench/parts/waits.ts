@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import { figureOf, ratioOf, type Row } from '../figures';
 import { firstToken, inFlight, outputs } from '../flows';
 import type { Part, Surroundings } from '../part';
@@ -70,6 +72,7 @@ export const waits: Part = {
         idle.push(without / megabyte);
         added.push((having - without) / megabyte);
       }
+      const { size } = statSync(join(full.red.userDir, 'advisor-texting', 'state.mdb'));
       const perPoll = polls.map(({ cpu }) => (cpu / count) * 1000);
       const perCall = calls.map(({ cpu }) => (cpu / callCount) * 1000);
       rows.push(
@@ -103,6 +106,11 @@ export const waits: Part = {
           measurement: `${where}: CPU per wait begun, 1,000 a message`,
           unit: 'µs',
           ours: figureOf([(begun.cpu / count) * 1000]),
+        },
+        {
+          measurement: `${where}: bytes on disk per wait`,
+          unit: 'B',
+          ours: figureOf([size / count]),
         },
       );
     }
