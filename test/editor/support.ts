@@ -11,9 +11,12 @@ export interface Editor {
 export const openEditor = async (red: RealRed, browser: TestBrowser, login?: string): Promise<Editor> => {
   const { page, errors } = await browser.open({ viewport: { width: 1280, height: 1000 } });
   const trouble: string[] = [];
-  // The editor only mentions it when a form fails.
+  // The editor only mentions it when a form fails; its own warnings are not about us.
   page.on('console', (message) => {
-    if (/^oneditprepare|^oneditsave/.test(message.text())) trouble.push(message.text());
+    const isOurs = message.type() === 'warning' && /advisor/i.test(message.text());
+    if (isOurs || /^(oneditprepare|oneditsave|Definition error)/.test(message.text())) {
+      trouble.push(message.text());
+    }
   });
   await page.goto(`${red.adminUrl}/`, { timeout: 30_000 });
   if (login !== undefined) {
