@@ -37,6 +37,11 @@ export class WaitHandler implements Handler {
   private waits: NodeWaits | undefined;
   private country = '';
   private isClosed = false;
+  private end = (): void => undefined;
+  private readonly ended = new Promise<void>((resolve) => {
+    this.end = resolve;
+  });
+  private readonly opening: Promise<void>;
   private refresh: (() => void) | undefined;
   private unlisten: (() => void) | undefined;
 
@@ -56,13 +61,13 @@ export class WaitHandler implements Handler {
         const { waits } = this;
         return waits
           ? this.begin(waits, msg, job, order, people)
-          : opening.then(() => this.begin(this.waits, msg, job, order, people));
+          : this.opening.then(() => this.begin(this.waits ?? this.late(), msg, job, order, people));
       },
       cancelled: () => failure(refuse('cancelled', 'wait_cancelled').problem),
       said: checkStatus,
     });
     // After the rest: it shows at once that there is no environment.
-    const opening = this.open();
+    this.opening = this.open();
   }
 
   input(msg: Message, job: Job): void | Promise<void> {
@@ -85,6 +90,8 @@ export class WaitHandler implements Handler {
 
   async close(): Promise<void> {
     this.isClosed = true;
+    this.end();
+    await this.opening;
     this.refresh?.();
     this.unlisten?.();
     this.waits?.detach();
@@ -128,6 +135,15 @@ export class WaitHandler implements Handler {
     this.showWaiting();
   }
 
+  /** A message came and the node closed before it could wait: on disk, the wait is there for the next node of this id. */
+  private late(): NodeWaits | undefined {
+    if (!this.isClosed || !this.consent) return undefined;
+    const waits = this.consent.waits.attach(this.tools.node.id, () => Promise.resolve(false));
+    waits.ready.catch(() => undefined);
+    waits.detach();
+    return waits;
+  }
+
   /** Asked anew after each pause: a deploy may have come meanwhile. */
   private hasClosed(): boolean {
     return this.isClosed;
@@ -141,13 +157,14 @@ export class WaitHandler implements Handler {
       const consent = await consentOf(environment, (text) => {
         tools.node.warn(text);
       });
+      this.consent = consent;
       if (this.hasClosed()) return;
       if (!consent.isDurable) tools.markUnsaved();
-      this.consent = consent;
       // Its waits may end at once, so whoever they are sent to must be there.
-      await new Promise<void>((resolve) => {
+      const started = new Promise<void>((resolve) => {
         tools.whenStarted(resolve);
       });
+      await Promise.race([started, this.ended]);
       if (this.hasClosed()) return;
       this.waits = consent.waits.attach(tools.node.id, (settled) => this.settled(settled));
       this.unlisten = environment.onChange(() => {
