@@ -7,26 +7,31 @@ import type { BenchRed, Cost } from '../red';
 
 const megabyte = 1024 * 1024;
 
-/** Looks at all waits now, and says what that took; the server counts the looks. */
+/** What looks took, and how many the server counted: a few are due by themselves meanwhile. */
+export interface Polled extends Cost {
+  readonly polls: number;
+}
+
+/** Looks at all waits now. */
 export const pollAll = async (
   node: BenchRed,
   { service }: Pick<Surroundings, 'service'>,
   count: number,
-): Promise<Cost> => {
+): Promise<Polled> => {
   await service.reset();
   const before = await node.red.cpu();
   const from = performance.now();
   await node.order('flush', { output: outputs.waits });
+  let polls = 0;
   for (;;) {
-    const { polls } = await service.counts();
-    if (polls > count) throw new Error(`There were ${String(polls)} looks at ${String(count)} waits.`);
-    if (polls === count) break;
+    ({ polls } = await service.counts());
+    if (polls >= count) break;
     if (performance.now() - from > 300_000) throw new Error(`Only ${String(polls)} looks came.`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   const after = await node.red.cpu();
   const used = after.user - before.user + after.system - before.system;
-  return { cpu: used / 1000, wall: performance.now() - from };
+  return { cpu: used / 1000, wall: performance.now() - from, polls };
 };
 
 /** Begins waits, a thousand a message; the looks that are due at once are made. */
@@ -53,7 +58,7 @@ export const waits: Part = {
       const empty = await start(version);
       const full = await start(version);
       const begun = await beginWaits(full, around, count);
-      const polls: Cost[] = [];
+      const polls: Polled[] = [];
       const calls: Cost[] = [];
       const callCount = scaled(20_000);
       for (let round = 0; round < rounds; round++) {
@@ -73,7 +78,7 @@ export const waits: Part = {
         added.push((having - without) / megabyte);
       }
       const { size } = statSync(join(full.red.userDir, 'advisor-texting', 'state.mdb'));
-      const perPoll = polls.map(({ cpu }) => (cpu / count) * 1000);
+      const perPoll = polls.map((each) => (each.cpu / each.polls) * 1000);
       const perCall = calls.map(({ cpu }) => (cpu / callCount) * 1000);
       rows.push(
         {
@@ -100,7 +105,7 @@ export const waits: Part = {
         {
           measurement: `${where}: polls per second with ${named} waits`,
           unit: '/s',
-          ours: figureOf(polls.map(({ wall }) => (count / wall) * 1000)),
+          ours: figureOf(polls.map((each) => (each.polls / each.wall) * 1000)),
         },
         {
           measurement: `${where}: CPU per wait begun, 1,000 a message`,
