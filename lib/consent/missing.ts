@@ -7,12 +7,13 @@ interface Refusal {
 const left = /\bstop|opt(?:ed|ing)?[\s_-]?out|unsubscri|revok|withdr[ae]w/i;
 const byDefault = /consent/i;
 
-/** The test for a refusal that asking for consent can mend. */
+/** The test for a refusal that asking for consent can mend. A code is the service's word; without one, its text is read. */
 export const consentTest = (pattern: string): ((refusal: Refusal) => boolean) => {
   const wanted = pattern === '' ? byDefault : new RegExp(pattern, 'i');
   return ({ failures, failureDetails }) => {
     const codes = (failureDetails ?? []).map(({ code }) => code ?? '');
-    if ([...failures, ...codes].some((words) => left.test(words))) return false;
-    return codes.some((code) => byDefault.test(code)) || failures.some((words) => wanted.test(words));
+    if (codes.some((code) => left.test(code))) return false;
+    if (codes.some((code) => byDefault.test(code))) return true;
+    return !failures.some((words) => left.test(words)) && failures.some((words) => wanted.test(words));
   };
 };

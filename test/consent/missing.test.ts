@@ -1,0 +1,31 @@
+import should from 'should';
+import { consentTest } from '../../lib/consent/missing';
+
+describe('a refusal that asking for consent can mend', () => {
+  const refusals: [isMissing: boolean, code: string | null | undefined, text: string][] = [
+    [true, undefined, 'Recipient has no CONSENT'],
+    [false, undefined, 'Landline'],
+    [false, undefined, 'Consent was withdrawn'],
+    [false, undefined, 'No consent: the recipient opted out'],
+    [false, undefined, 'Replied STOP, no consent'],
+    [true, 'consent_required', 'Not sent. The footer was: reply STOP to end'],
+    [false, 'consent_revoked', 'No consent'],
+    [false, 'unsubscribed', 'No consent'],
+    [true, null, 'No consent'],
+    [true, 'refused', 'No consent'],
+    [false, 'refused', 'Consent was revoked'],
+  ];
+  for (const [isMissing, code, text] of refusals) {
+    it(`${isMissing ? 'is' : 'is not'} one with the code ${String(code)} and the text "${text}"`, () => {
+      const details = code === undefined ? {} : { failureDetails: [{ code }] };
+      should(consentTest('')({ failures: [text], ...details })).equal(isMissing);
+    });
+  }
+
+  it('is told by the pattern of the environment instead, and still not for who has left', () => {
+    const isMissing = consentTest('permission');
+    should(isMissing({ failures: ['No Permission yet'] })).equal(true);
+    should(isMissing({ failures: ['No consent'] })).equal(false);
+    should(isMissing({ failures: ['Permission revoked'] })).equal(false);
+  });
+});
