@@ -16,6 +16,8 @@ export type WaitOutcome =
       readonly kind: 'not_accepted';
       readonly reason: 'unknown_number' | 'expired' | 'cancelled';
       readonly status: ConsentStatus;
+      /** The service's own word on a number it does not know. */
+      readonly problem?: Problem;
     }
   | { readonly kind: 'failed'; readonly problem: Problem };
 
@@ -48,6 +50,7 @@ export const verdictOfFault = (fault: unknown): Verdict => {
   if (problem.code === 'authorization_required' || status < 400 || status > 499 || passing.has(status)) {
     return { kind: 'waiting' };
   }
-  if (status === 404) return { kind: 'not_accepted', reason: 'unknown_number', status: nothingKnown };
+  if (status === 404)
+    return { kind: 'not_accepted', reason: 'unknown_number', status: nothingKnown, problem };
   return { kind: 'failed', problem };
 };

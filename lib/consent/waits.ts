@@ -71,6 +71,12 @@ interface Owner {
 
 const settledTogether = 100;
 
+const cancelled = (status = nothingKnown): WaitOutcome => ({
+  kind: 'not_accepted',
+  reason: 'cancelled',
+  status,
+});
+
 /** All waits of an environment: each belongs to a node, those for one number look together. */
 export class Waits {
   private readonly table: Table<Stored>;
@@ -116,10 +122,7 @@ export class Waits {
       ready: owner.ready,
       add: (message, waits, pace) => this.add(owner, message, waits, pace),
       reset: (phone) => {
-        for (const target of targetsFor(phone)) {
-          const status = target.seen ?? nothingKnown;
-          this.settle(target, ownIn(target), { kind: 'not_accepted', reason: 'cancelled', status });
-        }
+        for (const target of targetsFor(phone)) this.settle(target, ownIn(target), cancelled(target.seen));
       },
       flush: (phone) => {
         for (const target of targetsFor(phone)) this.polling.flush(target);
@@ -147,7 +150,11 @@ export class Waits {
   accepted(advisor: string, subject: Subject, status: ConsentStatus): void {
     const keys = [records.targetKey(advisor, subject)];
     if (status.memberId !== null) keys.push(records.targetKey(advisor, { memberId: status.memberId }));
-    for (const key of new Set(keys)) {
+    // A look by member id does not say the number: earlier looks at the numbers say whose they are.
+    if ('memberId' in subject)
+      for (const { key, seen } of this.targets.values())
+        if (seen?.memberId === subject.memberId && records.partsOf(key).advisor === advisor) keys.push(key);
+    for (const key of keys) {
       const target = this.targets.get(key);
       if (target) this.settle(target, target.waits, { kind: 'accepted', status });
     }
@@ -218,12 +225,7 @@ export class Waits {
     }
     owner.begun = undefined;
     for (const [id, outcome] of again) await owner.telling.tellOne(id, outcome);
-    if (foreign.length > 0)
-      await owner.telling.settle(foreign, {
-        kind: 'not_accepted',
-        reason: 'cancelled',
-        status: nothingKnown,
-      });
+    if (foreign.length > 0) await owner.telling.settle(foreign, cancelled());
   }
 
   private shared(pace: Pace): Pace {

@@ -26,7 +26,7 @@ export const whoseAdvisor = (
   value: unknown,
   msg: Message,
 ): string => {
-  const isChosen = chosen.type !== 'str' || asKey(chosen.value) !== undefined;
+  const isChosen = asKey(chosen.value) !== undefined;
   const given = isChosen ? asKey(value) : asKey(msg.advisor);
   if (isChosen && given === undefined) {
     throw invalid('advisor_empty', { where: chosen.where });

@@ -80,9 +80,13 @@ const fromContext = (
 const written = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 
+const looksUp = new Set(['msg', 'flow', 'global', 'env', 'jsonata']);
+
 /** How to read a value of this type, made ready once. */
 export const compile = (RED: Red, node: RunningNode, field: string, value: unknown, type: string): Getter => {
   const text = written(value);
+  // A property that was cleared names no place to look in: there is nothing there, and nothing wrong with it.
+  if (text === '' && looksUp.has(type)) return () => undefined;
   switch (type) {
     case 'msg':
       return fromMessage(RED, field, text);

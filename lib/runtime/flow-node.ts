@@ -3,11 +3,12 @@ import type { Environment } from './environment';
 import { plain, source, type Plain, type Source } from './fields';
 import { Job } from './job';
 import { refuse } from './messages';
+import { failureLook } from './outcome-status';
 import { createExit, problemOf, type Exit } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 import type { NodeSpec } from './spec';
 import { atNextStart } from './started';
-import { createStatus, type Look, type Status } from './status';
+import { createStatus, look, type Status } from './status';
 import { wordsOf, type Words } from './words';
 
 /** What a flow node is given to work with. */
@@ -126,6 +127,8 @@ export const flowNode = (
     const msg = received as Message;
     const job = new Job(RED, node, exit, msg, done);
     const fail = (thrown: unknown): void => {
+      const { code } = problemOf(thrown);
+      status.show(() => failureLook(words, code, Date.now()));
       job.fail(thrown);
     };
     try {
@@ -154,5 +157,3 @@ export const flowNode = (
     });
   });
 };
-
-export const look = (fill: Look['fill'], shape: Look['shape'], text: string): Look => ({ fill, shape, text });

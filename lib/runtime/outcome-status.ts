@@ -1,6 +1,6 @@
-import { look, type Tools } from './flow-node';
+import type { Tools } from './flow-node';
 import type { Outcome } from './outcomes';
-import type { Look } from './status';
+import { look, type Look } from './status';
 import type { Words } from './words';
 
 const ofFailure: Readonly<Record<string, string>> = {

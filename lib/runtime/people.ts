@@ -6,12 +6,14 @@ import type { Item } from './kept';
 import { OnRecord, type Order, type Turn } from './on-record';
 import { outcomeStatus } from './outcome-status';
 import { failure, problemOf, type Outcome } from './outcomes';
-import { noRecipients, notANumber, recipientsOf } from './recipients';
+import { asGiven, noRecipients, notANumber, recipientsOf } from './recipients';
 import type { Message } from './red';
 
 /** Somebody a message is about, or why it cannot be told who. */
 export interface Person extends Item {
   readonly phone?: string;
+  /** In a list, what stood where no number could be read. */
+  readonly given?: string | number | null;
   readonly memberId?: number;
   /** The object a list held for this person, whole. */
   readonly recipient?: Record<string, unknown>;
@@ -27,10 +29,12 @@ export interface People {
 export const peopleByPhone = (value: unknown, where: string, country: string): People => {
   const found = recipientsOf(value, country);
   if (!found) throw noRecipients(value, where);
-  const people = found.recipients.map(({ phone, given, record }, index): Person => {
+  const people = found.recipients.map((each, index): Person => {
+    const { phone, record } = each;
     const recipient = record && { recipient: record };
+    const given = found.list && { given: asGiven(each) };
     return phone === undefined
-      ? { index, ...recipient, wrong: notANumber(given, country).problem }
+      ? { index, ...given, ...recipient, wrong: notANumber(each.given, country).problem }
       : { index, phone, ...recipient };
   });
   return { list: found.list, people };
@@ -59,10 +63,11 @@ export interface PeopleOptions {
 export const dressed = (
   outcome: Outcome,
   { advisor }: Order,
-  { phone, memberId, recipient }: Person,
+  { phone, given, memberId, recipient }: Person,
 ): Outcome => ({
   ...outcome,
   set: {
+    ...(given !== undefined && { phone: given }),
     ...(phone !== undefined && { phone }),
     ...(memberId !== undefined && { memberId }),
     ...(advisor !== '' && { advisor }),

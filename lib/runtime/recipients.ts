@@ -50,6 +50,13 @@ export const recipientsOf = (
   return { list: false, recipients: [recipient(value, country)] };
 };
 
+/**
+ * What `msg.phone` becomes for somebody of a list who has no number we may text: what stood there, and not the whole
+ * list, which whoever tries this message again would text once more.
+ */
+export const asGiven = ({ given }: Recipient): string | number | null =>
+  typeof given === 'string' || typeof given === 'number' ? given : null;
+
 /** What to tell the user about a value that is not a number we may text. */
 export const notANumber = (given: unknown, country: string): ServiceError => {
   if (given === undefined || given === null || given === '') return invalid('phone_missing');

@@ -9,6 +9,8 @@ export interface Look {
   readonly text: string;
 }
 
+export const look = (fill: Fill, shape: Look['shape'], text: string): Look => ({ fill, shape, text });
+
 export interface Status {
   /** What to show; it is put into words only when it is drawn, at most once a second. */
   show(look: () => Look): void;

@@ -1,7 +1,7 @@
 import { systemClock } from '../service/clock';
 import type { EndpointName, RequestOf, ResponseOf } from '../service/endpoints';
 import { callerFor, type Caller } from './caller';
-import { isOrder, look, type Handler, type Tools } from './flow-node';
+import { isOrder, type Handler, type Tools } from './flow-node';
 import type { Job } from './job';
 import { invalid, refuse } from './messages';
 import { closeLimit } from './on-record';
@@ -9,6 +9,7 @@ import { failureLook } from './outcome-status';
 import { failure, problemOf, type Outcome } from './outcomes';
 import { eachOf } from './queue';
 import type { Message } from './red';
+import { look } from './status';
 
 /** Message fields of one outcome, filled in as they become known. */
 export type Known = Record<string, unknown>;

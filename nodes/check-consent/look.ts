@@ -1,10 +1,9 @@
 import { consentOf } from '../../lib/consent/shared';
 import { statusOf, verdictOfFault } from '../../lib/consent/verdict';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
-import { refuse } from '../../lib/runtime/messages';
-import { failure, type Outcome } from '../../lib/runtime/outcomes';
+import type { Outcome } from '../../lib/runtime/outcomes';
 import { PeopleHandler, type PersonTurn } from '../../lib/runtime/people';
-import { accepted, notAccepted, outcomeOf } from './outcome';
+import { accepted, cancelledLook, notAccepted, outcomeOf } from './outcome';
 import { subjectOf, subjects } from './subject';
 
 /** Status texts of a check, whether it looks once or waits. */
@@ -17,9 +16,9 @@ export const lookOf =
     const subject = subjectOf(person);
     const options = { advisor, lane: tools.node.id, signal };
     try {
-      const { data } = await client.call('getConsent', { query: subject }, options);
+      const { data, attempts } = await client.call('getConsent', { query: subject }, options);
       const status = statusOf(data);
-      if (status.state !== 'accepted') return notAccepted('not_accepted', status, subject);
+      if (status.state !== 'accepted') return notAccepted('not_accepted', status, subject, { attempts });
       const { waits, asked } = await consentOf(environment, (text) => {
         tools.node.warn(text);
       });
@@ -38,6 +37,6 @@ export const lookHandler = (tools: Tools): Handler =>
   new PeopleHandler(tools, {
     ...subjects(tools),
     work: lookOf(tools),
-    cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
+    cancelled: cancelledLook,
     said: checkStatus,
   });

@@ -1,39 +1,56 @@
-import type { ConsentStatus, WaitOutcome } from '../../lib/consent/verdict';
+import { nothingKnown, type ConsentStatus, type WaitOutcome } from '../../lib/consent/verdict';
 import type { Subject } from '../../lib/consent/waits';
 import { refuse } from '../../lib/runtime/messages';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
-import type { ServiceError } from '../../lib/service/problems';
+import type { Problem, ServiceError } from '../../lib/service/problems';
 
 type Reason = 'not_accepted' | 'unknown_number' | 'expired' | 'cancelled';
 
 /** What the third output becomes when nobody is wired there. */
-const asProblem = (reason: Reason, subject: Subject): ServiceError => {
+const asProblem = (reason: Reason, subject: Subject, said: Partial<Problem>): ServiceError => {
   switch (reason) {
     case 'not_accepted':
-      return refuse('consent_required', 'not_accepted');
+      return refuse('consent_required', 'not_accepted', {}, said);
     case 'expired':
-      return refuse('consent_required', 'consent_expired');
+      return refuse('consent_required', 'consent_expired', {}, said);
     case 'cancelled':
-      return refuse('cancelled', 'wait_cancelled');
+      return refuse('cancelled', 'wait_cancelled', {}, said);
     case 'unknown_number':
       return refuse(
         'not_found',
         'phone' in subject ? 'unknown_number' : 'unknown_member',
         {},
-        { status: 404 },
+        { status: 404, ...said },
       );
   }
 };
 
 export const accepted = (status: ConsentStatus): Outcome => ({ port: 0, payload: status });
 
-export const notAccepted = (reason: Reason, status: ConsentStatus, subject: Subject): Outcome => ({
+/** `said` is what is known besides for `msg.error`: what the service said, how many requests were made. */
+export const notAccepted = (
+  reason: Reason,
+  status: ConsentStatus,
+  subject: Subject,
+  said: Partial<Problem> = {},
+): Outcome => ({
   port: 2,
   payload: { ...status, reason },
-  problem: asProblem(reason, subject).problem,
+  problem: asProblem(reason, subject, said).problem,
 });
+
+/** A look that msg.reset came before. */
+export const cancelledLook = (): Outcome => ({
+  port: 2,
+  payload: { ...nothingKnown, reason: 'cancelled' satisfies Reason },
+  problem: refuse('cancelled', 'wait_cancelled').problem,
+});
+
+/** The service's word, less its sentence and its code: those of ours say what to do about this person. */
+const saidIn = ({ message: _message, code: _code, ...said }: Problem): Partial<Problem> => said;
 
 export const outcomeOf = (ended: WaitOutcome, subject: Subject): Outcome => {
   if (ended.kind === 'accepted') return accepted(ended.status);
-  return ended.kind === 'failed' ? failure(ended.problem) : notAccepted(ended.reason, ended.status, subject);
+  if (ended.kind === 'failed') return failure(ended.problem);
+  return notAccepted(ended.reason, ended.status, subject, ended.problem && saidIn(ended.problem));
 };

@@ -2,7 +2,7 @@ import { consentOf, type Consent } from '../../lib/consent/shared';
 import { paceOf } from '../../lib/consent/schedule';
 import type { NodeWaits, Settled } from '../../lib/consent/waits';
 import { arrival, delivery } from '../../lib/runtime/arrival';
-import { isOrder, look, type Handler, type Tools } from '../../lib/runtime/flow-node';
+import { isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
 import { refuse } from '../../lib/runtime/messages';
 import { failure, problemOf } from '../../lib/runtime/outcomes';
@@ -11,9 +11,9 @@ import { dressed, PeopleHandler, type Person } from '../../lib/runtime/people';
 import { phoneNumber } from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
 import { areFlowsStopping, atNextStart } from '../../lib/runtime/started';
-import type { Look } from '../../lib/runtime/status';
+import { look, type Look } from '../../lib/runtime/status';
 import { checkStatus, lookOf } from './look';
-import { outcomeOf } from './outcome';
+import { cancelledLook, outcomeOf } from './outcome';
 import { subjectOf, subjects } from './subject';
 
 /** What is kept with a wait of a list, to let its person leave as part of the sequence it came in. */
@@ -63,7 +63,7 @@ export class WaitHandler implements Handler {
           ? this.begin(waits, msg, job, order, people)
           : this.opening.then(() => this.begin(this.waits ?? this.late(), msg, job, order, people));
       },
-      cancelled: () => failure(refuse('cancelled', 'wait_cancelled').problem),
+      cancelled: cancelledLook,
       said: checkStatus,
     });
     // After the rest: it shows at once that there is no environment.

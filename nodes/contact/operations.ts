@@ -80,10 +80,11 @@ const updateOne = (task: Task, id: number, changes: unknown, where: string, merg
 const byId = (tools: Tools, operate: (task: Task, id: number) => Promise<unknown>): Run => {
   const contactId = tools.source('contactId');
   return async (task) => {
+    const given = oneOrList(await contactId.read(task.msg), contactId.where);
     await task.each({
-      ...oneOrList(await contactId.read(task.msg), contactId.where),
+      ...given,
       shared: sharedBy(contactId),
-      carries: () => ({}),
+      carries: (item) => (given.list ? { contactId: item } : {}),
       async work(item, _index, known) {
         const id = idFrom(item, contactId.where);
         known.contactId = id;

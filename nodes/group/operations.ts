@@ -56,10 +56,11 @@ const deleting = (tools: Tools): Run => {
     return idFrom(value, groupId.where);
   };
   return async (task) => {
+    const given = oneOrList(await groupId.read(task.msg), groupId.where);
     await task.each({
-      ...oneOrList(await groupId.read(task.msg), groupId.where),
+      ...given,
       shared: sharedBy(groupId),
-      carries: () => ({}),
+      carries: (item) => (given.list ? { groupId: item } : {}),
       async work(item, _index, known) {
         const id = idToDelete(item);
         known.groupId = id;
@@ -91,7 +92,7 @@ const changing = (tools: Tools, prepare: (task: Task) => Promise<Change>): Run =
     await task.each({
       ...contacts,
       shared: sharedBy(contactId),
-      carries: () => ({}),
+      carries: (item) => (contacts.list ? { contactId: item } : {}),
       async work(item, _index, known) {
         const id = idFrom(item, contactId.where);
         known.contactId = id;

@@ -1,7 +1,13 @@
 import { ServiceError, type Problem } from '../../lib/service/problems';
 import type { Source } from '../../lib/runtime/fields';
 import { invalid } from '../../lib/runtime/messages';
-import { noRecipients, notANumber, recipientsOf, type Recipient } from '../../lib/runtime/recipients';
+import {
+  asGiven,
+  noRecipients,
+  notANumber,
+  recipientsOf,
+  type Recipient,
+} from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
 import { compileTemplate, type Filled } from '../../lib/runtime/template';
 
@@ -9,6 +15,8 @@ import { compileTemplate, type Filled } from '../../lib/runtime/template';
 export interface Text {
   readonly index: number;
   readonly phone?: string;
+  /** In a list, what stood where no number could be read. */
+  readonly given?: string | number | null;
   readonly text?: string;
   readonly recipient?: Record<string, unknown>;
   /** The same number and text stand earlier in this list: sent once, told twice. */
@@ -38,7 +46,7 @@ const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
 export const textOf = (source: Source): TextOf => {
   const literal = source.type === 'str' ? compileTemplate(String(source.value)) : undefined;
   return ({ record }, msg, value) => {
-    if (record && 'text' in record) {
+    if (record?.text !== undefined) {
       const own = asText(record.text);
       if (own === undefined) throw invalid('text_own_empty');
       return own;
@@ -51,9 +59,9 @@ export const textOf = (source: Source): TextOf => {
   };
 };
 
-const wrongText = (index: number, recipient: Recipient, wrong: Problem): Text => ({
+const wrongText = (index: number, recipient: Recipient, list: boolean, wrong: Problem): Text => ({
   index,
-  ...(recipient.phone !== undefined && { phone: recipient.phone }),
+  ...(recipient.phone !== undefined ? { phone: recipient.phone } : list && { given: asGiven(recipient) }),
   ...(recipient.record && { recipient: recipient.record }),
   wrong,
 });
@@ -71,14 +79,14 @@ export const prepareTexts = (
   const texts = found.recipients.map((recipient, index): Text => {
     const { phone, record } = recipient;
     if (phone === undefined) {
-      return wrongText(index, recipient, notANumber(recipient.given, country).problem);
+      return wrongText(index, recipient, found.list, notANumber(recipient.given, country).problem);
     }
     let text: string;
     try {
       text = give(recipient);
     } catch (thrown) {
       if (!(thrown instanceof ServiceError)) throw thrown;
-      return wrongText(index, recipient, thrown.problem);
+      return wrongText(index, recipient, found.list, thrown.problem);
     }
     const key = `${phone} ${text}`;
     const original = seen.get(key);

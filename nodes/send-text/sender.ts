@@ -1,12 +1,13 @@
 import { consentTest } from '../../lib/consent/missing';
 import { readAll, sharedBy } from '../../lib/runtime/fields';
-import { isOrder, look, type Handler, type Tools } from '../../lib/runtime/flow-node';
+import { isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
 import { refuse } from '../../lib/runtime/messages';
 import { OnRecord, type Order, type Turn } from '../../lib/runtime/on-record';
 import { outcomeStatus } from '../../lib/runtime/outcome-status';
 import { failure, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
+import { look } from '../../lib/runtime/status';
 import { outcomeOf } from './answer';
 import { prepareTexts, textOf, type Text } from './prepare';
 import { takeResend, textAgain, type Resend } from './resend';
@@ -134,12 +135,13 @@ export class Sender implements Handler {
 
   /** The fields a texting node writes as used, and what the message needs to come round again. */
   private dress(outcome: Outcome, { advisor }: SendOrder, item: Text): Outcome {
-    const { phone, text, recipient, duplicateOf } = item;
+    const { phone, given, text, recipient, duplicateOf } = item;
     const duplicate = duplicateOf !== undefined && { duplicateOf };
     const dressed: Outcome = {
       ...outcome,
       ...(duplicate && outcome.port !== 1 && { payload: { ...(outcome.payload as object), ...duplicate } }),
       set: {
+        ...(given !== undefined && { phone: given }),
         ...(phone !== undefined && { phone }),
         ...(text !== undefined && { text }),
         ...(advisor !== '' && { advisor }),

@@ -94,6 +94,7 @@ describe('contact group node', () => {
       const arrived = await flow.ask({ contactId: [ann, 999999, 'x'] }, 3);
       const codes = arrived.map((one) => (one.port === 0 ? 'done' : errorOf(one).code));
       should(codes.sort()).deepEqual(['done', 'invalid_input', 'not_found']);
+      should(new Set(arrived.map(({ msg }) => msg.contactId))).deepEqual(new Set([ann, 999999, 'x']));
       should(on.received('searchGroups')).equal(1);
     });
 

@@ -67,6 +67,13 @@ describe('consent nodes', () => {
       should(on.received('requestConsent')).equal(1);
     });
 
+    it('says in its status that a whole message failed', async () => {
+      const flow = await request();
+      const { msg } = only(await flow.ask({ phone: [] }));
+      should(errorOf(msg).code).equal('invalid_input');
+      should(flow.statuses.at(-1)?.text).match(/^sim (unsaved )?failed \d\d:\d\d$/);
+    });
+
     it('does not ask again within "every", in a list or over a restart', async () => {
       const flow = await request();
       const first = inOrder(await flow.ask({ phone: [silent, { phone: silent, name: 'Ann' }, 'nobody'] }, 3));
@@ -77,6 +84,7 @@ describe('consent nodes', () => {
       should(first[1]?.msg.recipient).deepEqual({ phone: silent, name: 'Ann' });
       should(errorOf(first[2]?.msg ?? {}).code).equal('invalid_input');
       should(first[2]?.msg.parts).containEql({ index: 2, count: 3, type: 'array' });
+      should(first[2]?.msg.phone).equal('nobody');
       await Flow.unload();
       const again = await request({}, { environment: afterRestart() });
       const { msg } = only(await again.ask({ phone: silent }));
@@ -137,8 +145,36 @@ describe('consent nodes', () => {
       const flow = await check({}, { unwired: [2] });
       const { port, msg } = only(await flow.ask({ phone: never, payload: 'as it was' }));
       should(port).equal(1);
-      should(errorOf(msg).code).equal('consent_required');
+      should(errorOf(msg)).containEql({ code: 'consent_required', attempts: 1 });
       should(msg.payload).equal('as it was');
+    });
+
+    it('falls through with what the service said of a number it does not know', async () => {
+      for (const mode of ['once', 'wait']) {
+        const flow = await check({ mode }, { unwired: [2] });
+        const coming = flow.arrivals.next();
+        flow.send({ phone: unknown });
+        await new Promise(setImmediate);
+        await on.simulator.clock.move(seconds(5));
+        const { port, msg } = only(await coming);
+        should(port).equal(1);
+        should(errorOf(msg)).containEql({ code: 'not_found', status: 404, attempts: 1 });
+        should(errorOf(msg)).have.properties('traceId', 'detail', 'title');
+        await Flow.unload();
+      }
+    });
+
+    it('leaves as cancelled what msg.reset comes before', async () => {
+      const flow = await check();
+      const coming = flow.arrivals.next(40);
+      flow.send({ phone: Array.from({ length: 40 }, () => never) });
+      flow.send({ reset: true });
+      const reasons = (await coming).map(({ port, msg }) => [
+        port,
+        (msg.payload as { reason: string }).reason,
+      ]);
+      should(reasons).containEql([2, 'cancelled']);
+      should(reasons.every(([port]) => port === 2)).equal(true);
     });
   });
 
@@ -230,6 +266,29 @@ describe('consent nodes', () => {
       const both = await flow.arrivals.next(2);
       should(both.map(({ from, port }) => [from, port]).sort()).deepEqual([
         ['looks', 0],
+        ['waits', 0],
+      ]);
+    });
+
+    it('is released by an acceptance that a look by member id sees', async () => {
+      const flow = await Flow.load({
+        folders,
+        environment: on.environment,
+        nodes: [
+          { id: 'waits', type: 'advisor-check-consent', mode: 'wait' },
+          { id: 'looks', type: 'advisor-check-consent' },
+          { id: 'byMember', type: 'advisor-check-consent', by: 'memberId' },
+        ],
+      });
+      flow.send({ phone: silent }, 'looks');
+      const { memberId } = only(await flow.arrivals.next()).msg.payload as { memberId: number };
+      flow.send({ phone: silent }, 'waits');
+      await moved(seconds(5));
+      on.simulator.accept(silent);
+      flow.send({ memberId }, 'byMember');
+      const both = await flow.arrivals.next(2);
+      should(both.map(({ from, port }) => [from, port]).sort()).deepEqual([
+        ['byMember', 0],
         ['waits', 0],
       ]);
     });

@@ -164,7 +164,7 @@ describe('send text node', () => {
         should(msg.parts).containEql({ type: 'array', index, count: 4, parts: outer });
       }
       should(new Set(arrived.map(({ msg }) => (msg.parts as { id: string }).id)).size).equal(1);
-      should(arrived.map(({ msg }) => msg.phone)).deepEqual([...phone.slice(0, 3), phone]);
+      should(arrived.map(({ msg }) => msg.phone)).deepEqual(phone);
       await flow.completed.next();
     });
 
@@ -178,7 +178,7 @@ describe('send text node', () => {
       const { environment, bodies } = await scripted(() => ({ body: sent }));
       const flow = await sendNode(environment, { phone: 'payload' });
       const payload = [
-        { phone: '+12025550101', name: 'Ann' },
+        { phone: '+12025550101', name: 'Ann', text: undefined },
         { phone: '+12025550102', name: 'Bob', text: 'Only for Bob' },
       ];
       const arrived = inOrder(await flow.ask({ payload, text: 'For all' }, 2));
@@ -349,6 +349,14 @@ describe('send text node', () => {
       should(bodies()).deepEqual([
         { phone: '+12025550101', text: 'Hi', scheduleDelivery: true, deliveryDate: at / 1000 },
       ]);
+    });
+
+    it('takes a property that was cleared for one that is not there', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }));
+      const cleared = { frequency: '', frequencyType: 'msg', advisor: '', advisorType: 'jsonata' };
+      const flow = await sendNode(environment, { schedule: 'at', ...cleared });
+      await flow.ask({ phone: '+12025550101', text: 'Hi', deliveryDate: at, advisor: 'default' });
+      should(bodies()[0]).not.have.property('frequency');
     });
 
     it('keeps the null id that the service answers', async () => {
