@@ -21,8 +21,6 @@ export const list: Part = {
         const { list: lists = [], messages = [] } = await interleaved(rounds, sides);
         const what = `${count.toLocaleString('en-US')} messages, ${String(inFlight)} in flight`;
         const where = `Node-RED ${version === 4 ? '4.1' : '5'}, journal ${end}`;
-        // Without a journal a message of its own costs hardly more than the request, so there is little to gain.
-        const goal = end === 'on' ? ({ goal: { of: 'ratio', atLeast: 1.3 } } as const) : {};
         const rates = (costs: typeof lists): number[] => costs.map(({ wall }) => (count / wall) * 1000);
         const micros = (costs: typeof lists): number[] => costs.map(({ cpu }) => (cpu / count) * 1000);
         rows.push(
@@ -32,7 +30,7 @@ export const list: Part = {
             ours: figureOf(rates(lists)),
             against: { what, figure: figureOf(rates(messages)) },
             ratio: ratioOf(rates(lists), rates(messages)),
-            ...goal,
+            goal: { of: 'ratio', atLeast: 1.3 },
           },
           {
             measurement: `${where}: the same, CPU per text`,
@@ -40,7 +38,7 @@ export const list: Part = {
             ours: figureOf(micros(lists)),
             against: { what, figure: figureOf(micros(messages)) },
             ratio: ratioOf(micros(messages), micros(lists)),
-            ...goal,
+            goal: { of: 'ratio', atLeast: 1.3 },
           },
         );
       }

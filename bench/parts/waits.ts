@@ -22,12 +22,11 @@ export const pollAll = async (
   const before = await node.red.cpu();
   const from = performance.now();
   await node.order('flush', { output: outputs.waits });
-  let polls = 0;
-  for (;;) {
-    ({ polls } = await service.counts());
-    if (polls >= count) break;
+  let { polls } = await service.counts();
+  while (polls < count) {
     if (performance.now() - from > 300_000) throw new Error(`Only ${String(polls)} looks came.`);
     await new Promise((resolve) => setTimeout(resolve, 20));
+    ({ polls } = await service.counts());
   }
   const after = await node.red.cpu();
   const used = after.user - before.user + after.system - before.system;
