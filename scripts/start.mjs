@@ -53,9 +53,11 @@ const child = spawn(
 );
 
 child.stdout.setEncoding('utf8');
+let isReady = false;
 child.stdout.on('data', (text) => {
   process.stdout.write(text);
-  if (!text.includes('Started flows')) return;
+  if (isReady || !text.includes('Started flows')) return;
+  isReady = true;
   console.log(`
   ${isNew ? 'Ready.' : 'Ready, as you left it (npm start -- --fresh begins anew).'}
 

@@ -51,6 +51,8 @@ class OutcomeError extends Error {
 
   constructor(sentence: string, details: Problem & { source: object }) {
     super(sentence, { cause: details });
+    // The debug sidebar shows a cause as text.
+    Object.defineProperty(details, 'toString', { value: () => sentence });
     this.name = 'Error';
     this.code = details.code;
     // A stack of ours tells the user nothing and makes one line in the log into ten.

@@ -4,7 +4,7 @@ import { isOrder, type Handler, type Tools } from './flow-node';
 import type { Job } from './job';
 import type { Item } from './kept';
 import { OnRecord, type Order, type Turn } from './on-record';
-import { outcomeStatus } from './outcome-status';
+import { outcomeStatus, type Said } from './outcome-status';
 import { failure, problemOf, type Outcome } from './outcomes';
 import { asGiven, noRecipients, notANumber, recipientsOf } from './recipients';
 import type { Message } from './red';
@@ -55,8 +55,7 @@ export interface PeopleOptions {
   /** In place of `work`, on the whole message. */
   readonly takeWhole?: (msg: Message, job: Job, order: Order, people: readonly Person[]) => Promise<void>;
   readonly cancelled: () => Outcome;
-  /** Status texts of the first and the third output. */
-  readonly said: { readonly first: string; readonly third?: string };
+  readonly said: Said;
 }
 
 /** What a texting node writes as used. */

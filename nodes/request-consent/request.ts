@@ -89,6 +89,9 @@ export const requestHandler = (tools: Tools): Handler => {
     read: (value, environment) => peopleByPhone(value, source.where, environment?.settings.country ?? ''),
     work,
     cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
-    said: { first: 'status.asked' },
+    said: {
+      first: (payload) =>
+        (payload as { requested: boolean }).requested ? 'status.asked' : 'status.askedBefore',
+    },
   });
 };

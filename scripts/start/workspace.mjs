@@ -11,14 +11,21 @@ import { join } from 'node:path';
 
 const welcomeId = 'welcome000000000';
 
-/** Node-RED places a node by its middle: this lines comments up by their left side. */
+/** In pixels, as the editor's font has them; close enough to line up the left sides. */
+const widthOf = (text) =>
+  [...text].reduce(
+    (sum, letter) => sum + (/[ijl.,:;'"()I ]/.test(letter) ? 3.7 : /[mwMW]/.test(letter) ? 10.5 : 7.1),
+    0,
+  );
+
+/** Node-RED places a node by its middle. */
 const comment = (id, y, name, info = '') => ({
   id,
   type: 'comment',
   z: welcomeId,
   name,
   info,
-  x: 60 + Math.round((46 + name.length * 6.1) / 2),
+  x: 60 + Math.round((46 + widthOf(name)) / 2),
   y,
   wires: [],
 });
