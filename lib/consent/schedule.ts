@@ -15,16 +15,18 @@ export const recommended: Pace = {
 };
 
 const second = 1000;
+/** Under this, polls would only chase each other. */
+const shortest = 50;
 
-/** A pace from settings in seconds; what is not a number there is as recommended, and no interval is under a second. */
+/** A pace from settings in seconds, fractions included; what is not a number there is as recommended. */
 export const paceOf = (seconds: Readonly<Record<keyof Pace, number>>): Pace => {
   const ms = (name: keyof Pace, least: number): number =>
     Number.isFinite(seconds[name]) ? Math.max(seconds[name] * second, least) : recommended[name];
   return {
-    pollEvery: ms('pollEvery', second),
+    pollEvery: ms('pollEvery', shortest),
     pollFor: ms('pollFor', 0),
-    thenEvery: ms('thenEvery', second),
-    giveUpAfter: ms('giveUpAfter', second),
+    thenEvery: ms('thenEvery', shortest),
+    giveUpAfter: ms('giveUpAfter', shortest),
   };
 };
 

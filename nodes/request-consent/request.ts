@@ -43,7 +43,7 @@ const request = async (
       { body: { phoneNumbers: [phone] } },
       { advisor, lane, signal, begin },
     );
-    const { attempts, status } = answer;
+    const { attempts } = answer;
     const [success] = answer.data.successes;
     if (success)
       return {
@@ -52,8 +52,8 @@ const request = async (
         requested: true,
       };
     const [detail] = answer.data.failures;
-    if (detail === undefined) throw refuse('invalid_response', 'no_outcome', {}, { attempts, status });
-    throw refuse('rejected', 'rejected', {}, { detail, attempts, status });
+    if (detail === undefined) throw refuse('invalid_response', 'no_outcome', {}, { attempts });
+    throw refuse('rejected', 'rejected', {}, { detail, attempts });
   } catch (fault) {
     return ifAccepted(fault, phone, turn, consent);
   }

@@ -52,13 +52,13 @@ describe('the poll schedule', () => {
     ]);
   });
 
-  it('takes settings that are no numbers as recommended, and none below a second', () => {
+  it('takes settings that are no numbers as recommended, and none so short that looks chase each other', () => {
     paceOf({ pollEvery: NaN, pollFor: NaN, thenEvery: NaN, giveUpAfter: NaN }).should.eql(recommended);
     paceOf({ pollEvery: 0, pollFor: -5, thenEvery: 0, giveUpAfter: 0 }).should.eql({
-      pollEvery: 1000,
+      pollEvery: 50,
       pollFor: 0,
-      thenEvery: 1000,
-      giveUpAfter: 1000,
+      thenEvery: 50,
+      giveUpAfter: 50,
     });
   });
 
