@@ -33,10 +33,10 @@ export const pollAll = async (
   return { cpu: used / 1000, wall: performance.now() - from, polls };
 };
 
-/** Begins waits, a thousand a message; the looks that are due at once are made. */
+/** Begins waits, ten thousand a message; the looks that are due at once are made. */
 export const beginWaits = async (node: BenchRed, around: Surroundings, count: number): Promise<Cost> => {
   await node.order('texts', { output: outputs.on, end: 'on', count: 1, inFlight: 1 });
-  const cost = await node.order('waits', { output: outputs.waits, count, perMessage: 1000 });
+  const cost = await node.order('waits', { output: outputs.waits, count, perMessage: 10_000 });
   await pollAll(node, around, count);
   return cost;
 };
@@ -107,7 +107,7 @@ export const waits: Part = {
           ours: figureOf(polls.map((each) => (each.polls / each.wall) * 1000)),
         },
         {
-          measurement: `${where}: CPU per wait begun, 1,000 a message`,
+          measurement: `${where}: CPU per wait begun, 10,000 a message`,
           unit: 'µs',
           ours: figureOf([(begun.cpu / count) * 1000]),
         },
