@@ -49,13 +49,15 @@ const typeOf = (field: TypedField, type: ValueType | 'fields', say: Say): string
   return type;
 };
 
-/** A property's name is no literal: the box is emptied on the way there, and filled again on the way back. */
+/** A property's name is no literal and a sentence no name: the box starts anew on the way there and back. */
 const keepApart = (field: TypedField, input: JQuery): void => {
   input.on('typedinputtypechange', () => {
     const type = input.typedInput('type');
     const value = input.typedInput('value');
     const isSource = ['msg', 'flow', 'global'].includes(type);
-    if (type === field.defaultType && value === '') input.typedInput('value', field.default);
+    const isNoName = isSource && (value === '' || /^[+\d]|\s/.test(value));
+    if (type === field.defaultType && (value === '' || isNoName)) input.typedInput('value', field.default);
+    else if (isNoName) input.typedInput('value', '');
     else if (!isSource && type !== field.defaultType && value === field.default)
       input.typedInput('value', '');
   });

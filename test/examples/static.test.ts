@@ -46,7 +46,7 @@ describe('the example flows, as files', () => {
         should(environments.length).equal(1);
         const [own] = environments;
         should(own?.['service']).equal('simulator');
-        should(own && nameOf(own)).startWith(`Simulator (example ${Number(title.slice(0, 2)).toString()}: `);
+        should(own && nameOf(own)).startWith(`Simulator (example ${title.slice(0, 2)}: `);
         const chosen = nodes.filter((node) => 'environment' in node).map((node) => node['environment']);
         should(chosen.length).be.above(0);
         should(new Set(chosen)).deepEqual(new Set([own?.id]));
