@@ -58,7 +58,7 @@ const measure = async (part: Part): Promise<Measured> => {
   const scale = Number(values.scale);
   const around: Surroundings = {
     service,
-    rounds: Number(values.rounds),
+    rounds: Math.min(Number(values.rounds), part.mostRounds ?? Infinity),
     versions: values.versions.split(',').map((version) => Number(version) as Version),
     scaled: (count) => Math.max(1, Math.round(count * scale)),
     async start(version, options = {}) {

@@ -17,5 +17,7 @@ export interface Surroundings {
 export interface Part {
   readonly name: string;
   readonly title: string;
+  /** Long parts make do with fewer rounds. */
+  readonly mostRounds?: number;
   run(around: Surroundings): Promise<readonly Row[]>;
 }

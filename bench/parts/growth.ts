@@ -70,10 +70,10 @@ const waitsOf = async (around: Surroundings, sizes: readonly number[], rounds: n
 export const growth: Part = {
   name: 'growth',
   title: 'cost as work grows',
+  mostRounds: 2,
   async run(around) {
-    const { service, scaled, start } = around;
+    const { rounds, service, scaled, start } = around;
     const least = leastOf(around);
-    const rounds = Math.min(around.rounds, 2);
     const node = await start(5);
     const sends = [1000, 10_000, 100_000].map(scaled);
     const list = (size: number): Promise<Cost> =>

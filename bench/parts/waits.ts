@@ -46,9 +46,9 @@ const rss = async (node: BenchRed): Promise<number> => (await node.order<{ rss: 
 export const waits: Part = {
   name: 'waits',
   title: '100,000 waits for consent',
+  mostRounds: 3,
   async run(around) {
-    const { service, scaled, versions, start } = around;
-    const rounds = Math.min(around.rounds, 3);
+    const { rounds, service, scaled, versions, start } = around;
     const count = scaled(100_000);
     const named = count.toLocaleString('en-US');
     const rows: Row[] = [];
