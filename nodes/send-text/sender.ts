@@ -20,6 +20,9 @@ interface SendOrder extends Order {
 
 type Turned = Turn<Text, SendOrder>;
 
+const sentOrScheduled = (payload: unknown): string =>
+  (payload as { scheduled: boolean }).scheduled ? 'status.scheduled' : 'status.sent';
+
 /** From a message to one outcome per recipient. */
 export class Sender implements Handler {
   private readonly phones;
@@ -37,7 +40,7 @@ export class Sender implements Handler {
     this.schedule = [tools.source('deliveryDate'), tools.source('frequency')];
     this.giveText = textOf(this.texts);
     this.isScheduled = tools.plain.text('schedule') === 'at';
-    this.show = outcomeStatus(tools, { first: 'status.sent', third: 'status.needsConsent' }, () =>
+    this.show = outcomeStatus(tools, { first: sentOrScheduled, third: 'status.needsConsent' }, () =>
       this.record.progress(),
     );
     this.record = new OnRecord<Text, SendOrder>(tools, {

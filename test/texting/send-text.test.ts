@@ -363,6 +363,8 @@ describe('send text node', () => {
       const flow = await sendNode(on.environment, { schedule: 'at' });
       const { msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi', deliveryDate: at }));
       should(msg.payload).containEql({ messageId: null, scheduled: true });
+      await flow.completed.next();
+      should(flow.statuses.at(-1)?.text).match(/^sim scheduled \d\d:\d\d$/);
     });
 
     for (const deliveryDate of [undefined, 'soon', 1, new Date(0), NaN]) {
