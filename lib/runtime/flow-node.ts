@@ -127,8 +127,8 @@ export const flowNode = (
     const msg = received as Message;
     const job = new Job(RED, node, exit, msg, done);
     const fail = (thrown: unknown): void => {
-      const { code } = problemOf(thrown);
-      status.show(() => failureLook(words, code, Date.now()));
+      const why = problemOf(thrown);
+      status.show(() => failureLook(words, why, Date.now()));
       job.fail(thrown);
     };
     try {

@@ -1,15 +1,36 @@
+import { wordingOf, type Problem } from '../service/problems';
 import type { Tools } from './flow-node';
 import type { Outcome } from './outcomes';
 import { look, type Look } from './status';
 import type { Words } from './words';
 
-const ofFailure: Readonly<Record<string, string>> = {
-  authorization_required: 'authorizeAgain',
-  not_configured: 'notConfigured',
+/** These last until somebody does something about them: what to do says more than since when. */
+const todo = new Map<string, string>([
+  ['authorization_required', 'status.authorizeAgain'],
+  ['not_configured', 'status.notConfigured'],
+]);
+
+const subjects = ['phone', 'text', 'date'];
+
+/** The kind of failure: its code, or for an invalid input what it is that is invalid. */
+const kindOf = (why: Problem): string => {
+  const key = why.code === 'invalid_input' ? (wordingOf(why)?.key ?? '') : '';
+  return subjects.find((subject) => key.startsWith(subject)) ?? why.code;
 };
 
-export const failureLook = (words: Words, code: string | undefined, at: number): Look =>
-  look('red', 'ring', words.say(`status.${ofFailure[code ?? ''] ?? 'failed'}`, { time: words.time(at) }));
+export const failureLook = (words: Words, why: Problem | undefined, at: number): Look => {
+  const time = words.time(at);
+  const said = (): string => {
+    if (!why) return words.say('status.failed', { time });
+    const action = todo.get(why.code);
+    if (action !== undefined) return words.say(action);
+    const kind = words.find(`failed.${kindOf(why)}`);
+    return kind === undefined
+      ? words.say('status.failed', { time })
+      : words.say('status.failedFor', { why: kind, time });
+  };
+  return look('red', 'ring', said());
+};
 
 /** The status texts of the first output, which may depend on its payload, and of the third. */
 export interface Said {
@@ -39,6 +60,6 @@ export const outcomeStatus =
       const time = words.time(now);
       if (outcome.port === 0) return look('green', 'dot', words.say(firstOf(said, outcome), { time }));
       if (outcome.port === 2 && said.third) return look('yellow', 'ring', words.say(said.third, { time }));
-      return failureLook(words, outcome.problem?.code, now);
+      return failureLook(words, outcome.problem, now);
     });
   };

@@ -1,5 +1,6 @@
 import { systemClock } from '../service/clock';
 import type { EndpointName, RequestOf, ResponseOf } from '../service/endpoints';
+import type { Problem } from '../service/problems';
 import { callerFor, type Caller } from './caller';
 import { isOrder, type Handler, type Tools } from './flow-node';
 import type { Job } from './job';
@@ -103,7 +104,7 @@ export class Task {
     } catch (thrown) {
       const why = problemOf(thrown);
       this.failed += 1;
-      showFailure(this.tools, why.code, this.caller.environment.clock.now());
+      showFailure(this.tools, why, this.caller.environment.clock.now());
       return failure(why, known);
     }
   }
@@ -113,8 +114,8 @@ export class Task {
 export const contactKey = ({ environment, advisor }: Caller, contactId: number): string =>
   JSON.stringify([environment.id, advisor, contactId]);
 
-const showFailure = ({ status, words }: Tools, code: string, at: number): void => {
-  status.show(() => failureLook(words, code, at));
+const showFailure = ({ status, words }: Tools, why: Problem, at: number): void => {
+  status.show(() => failureLook(words, why, at));
 };
 
 /** The handler of an address-book node. */
@@ -131,7 +132,7 @@ export const taskHandler = (tools: Tools, run: Run): Handler => {
     try {
       await run(task);
     } catch (thrown) {
-      showFailure(tools, problemOf(thrown).code, task.caller.environment.clock.now());
+      showFailure(tools, problemOf(thrown), task.caller.environment.clock.now());
       task.job.fail(thrown);
     } finally {
       underWay.delete(task);
@@ -152,7 +153,7 @@ export const taskHandler = (tools: Tools, run: Run): Handler => {
         underWay.set(task, settled);
         await settled;
       } catch (thrown) {
-        showFailure(tools, problemOf(thrown).code, Date.now());
+        showFailure(tools, problemOf(thrown), Date.now());
         job.fail(thrown);
       }
     },

@@ -9,6 +9,8 @@ export type Values = Readonly<Record<string, string | number>>;
 export interface Words {
   readonly language: Language;
   readonly say: (key: string, values?: Values) => string;
+  /** A word that not every key has. */
+  readonly find: (key: string) => string | undefined;
   /** The sentence of `msg.error`; what the service or an older record says stays as it is. */
   readonly problem: (why: Problem) => string;
   /** `12,400` */
@@ -26,9 +28,11 @@ export const wordsIn = (...wanted: string[]): Words => {
   const locale = localeOf(wanted);
   const numbers = new Intl.NumberFormat(locale);
   const times = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+  const find = (key: string): string | undefined => sentence(language, key) ?? sentence('en-US', key);
   return {
     language,
-    say: (key, values = {}) => filled(sentence(language, key) ?? sentence('en-US', key) ?? key, values),
+    find,
+    say: (key, values = {}) => filled(find(key) ?? key, values),
     problem(why) {
       const wording = wordingOf(why);
       const said = wording && sentence(language, `errors.${wording.key}`);

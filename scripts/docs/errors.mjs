@@ -1,3 +1,4 @@
+import { readJson } from '../build/folders.mjs';
 import { table } from './table.mjs';
 
 /** Every code, in words. A code without words here, or words without a code, stops `npm run docs`. */
@@ -108,6 +109,14 @@ const fields = [
   ['`source`', '`{ id, type, name }` of the node, as a Catch node gives it'],
 ];
 
+/** What a node's status says, without the time. */
+const statusOf = (code) => {
+  const { status } = readJson('locales', 'en-US', 'common.json');
+  const { failed } = readJson('locales', 'en-US', 'runtime.json');
+  const action = { authorization_required: status.authorizeAgain, not_configured: status.notConfigured };
+  return action[code] ?? failed[code];
+};
+
 export const errorsPage = ({ serviceCodes, ownCodes }) => {
   const codes = [...ownCodes, ...Object.keys(serviceCodes)];
   const speechless = codes.find((code) => !(code in words));
@@ -125,19 +134,22 @@ export const errorsPage = ({ serviceCodes, ownCodes }) => {
     '',
     table(['field of `msg.error`', 'meaning'], fields),
     '',
+    'The status of the node says the kind of the last failure and when it happened, such as `not found 14:05`: the second column below. Of an invalid input it says what is invalid: a number, a text or a date.',
+    '',
     '## From this package',
     '',
     table(
-      ['code', 'what happened', 'what to do'],
-      ownCodes.map((code) => [`\`${code}\``, ...words[code]]),
+      ['code', 'status', 'what happened', 'what to do'],
+      ownCodes.map((code) => [`\`${code}\``, statusOf(code), ...words[code]]),
     ),
     '',
     '## From the service',
     '',
     table(
-      ['code', 'HTTP', 'retryable', 'what happened', 'what to do'],
+      ['code', 'status', 'HTTP', 'retryable', 'what happened', 'what to do'],
       Object.entries(serviceCodes).map(([code, { status, retryable }]) => [
         `\`${code}\``,
+        statusOf(code),
         status,
         retryable ? 'yes' : 'no',
         ...words[code],

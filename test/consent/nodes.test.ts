@@ -67,11 +67,11 @@ describe('consent nodes', () => {
       should(on.received('requestConsent')).equal(1);
     });
 
-    it('says in its status that a whole message failed', async () => {
+    it('says in its status that a whole message failed, and what is wrong', async () => {
       const flow = await request();
       const { msg } = only(await flow.ask({ phone: [] }));
       should(errorOf(msg).code).equal('invalid_input');
-      should(flow.statuses.at(-1)?.text).match(/^sim (unsaved )?failed \d\d:\d\d$/);
+      should(flow.statuses.at(-1)?.text).match(/^sim (unsaved )?invalid number \d\d:\d\d$/);
     });
 
     it('does not ask again within "every", in a list or over a restart', async () => {

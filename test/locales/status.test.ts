@@ -1,0 +1,45 @@
+import should from 'should';
+import { languages } from '../../lib/runtime/catalogue';
+import { invalid, refuse } from '../../lib/runtime/messages';
+import { failureLook } from '../../lib/runtime/outcome-status';
+import { wordsIn } from '../../lib/runtime/words';
+import { ownCodes, problem, serviceCodes } from '../../lib/service/problems';
+
+const at = new Date(2030, 0, 31, 14, 5).getTime();
+const codes = [...ownCodes, ...Object.keys(serviceCodes)];
+
+describe('the status of a failure', () => {
+  for (const language of languages) {
+    const words = wordsIn(language);
+    const shown = (code: string): string => failureLook(words, problem(code, 'why').problem, at).text;
+
+    it(`says in ${language} what kind each code is, and no two alike`, () => {
+      codes.filter((code) => shown(code) === shown('unheard_of')).should.eql([]);
+      new Set(codes.map(shown)).size.should.equal(codes.length);
+    });
+
+    it(`is short in ${language}`, () => {
+      codes.filter((code) => shown(code).length > 24).should.eql([]);
+    });
+  }
+
+  const inEnglish = (why: Parameters<typeof failureLook>[1]): string =>
+    failureLook(wordsIn('en-US'), why, at).text;
+
+  it('says of an invalid input what is invalid', () => {
+    inEnglish(invalid('phones_empty', { where: 'msg.phone' }).problem).should.equal('invalid number 14:05');
+    inEnglish(invalid('text_literal_empty').problem).should.equal('invalid text 14:05');
+    inEnglish(invalid('date_past').problem).should.equal('invalid date 14:05');
+    inEnglish(invalid('several_advisors').problem).should.equal('invalid input 14:05');
+  });
+
+  it('says what to do where it lasts until somebody does it', () => {
+    inEnglish(refuse('not_configured', 'no_environment').problem).should.equal('not set up');
+    should(inEnglish(problem('authorization_required', 'why').problem)).equal('authorize again');
+  });
+
+  it('says of a code that this version does not know only that it failed', () => {
+    inEnglish(problem('unheard_of', 'why').problem).should.equal('failed 14:05');
+    inEnglish(problem('constructor', 'why').problem).should.equal('failed 14:05');
+  });
+});
