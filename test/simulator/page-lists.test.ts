@@ -1,117 +1,97 @@
 import should from 'should';
-import { launchBrowser } from '../support/browser';
-import type { OpenPage, TestBrowser } from '../support/browser';
-import { Bench, buildSimulatorPage, phoneOf } from '../support/simulator-page';
+import { pageForEach, phoneOf } from '../support/simulator-page';
 
 describe("the lists of the simulator's page", () => {
-  let browser: TestBrowser;
-  let bench: Bench;
-  let opened: OpenPage;
+  const on = pageForEach({ contacts: 60 });
 
-  before(async () => {
-    await buildSimulatorPage();
-    browser = await launchBrowser();
-  });
-  beforeEach(async () => {
-    bench = await Bench.start(browser, { contacts: 60 });
-    opened = await bench.open();
-  });
-  afterEach(async () => {
-    await bench.close();
-    should(opened.errors).eql([]);
-  });
-  after(async () => {
-    await browser.close();
-  });
-
-  const tab = (name: string) => opened.page.getByRole('tab', { name: new RegExp(`^${name}`) });
-  const count = (selector: string): Promise<number> => opened.page.locator(selector).count();
+  const tab = (name: string) => on.page.getByRole('tab', { name: new RegExp(`^${name}`) });
+  const count = (selector: string): Promise<number> => on.page.locator(selector).count();
 
   it('shows an advisor’s contacts page by page, with their number', async () => {
     await tab('Contacts').click();
-    await opened.page.getByText('Page 1 of 3').waitFor();
-    should(await tab('Contacts').innerText()).match(new RegExp(String(bench.shown.contacts.count)));
+    await on.page.getByText('Page 1 of 3').waitFor();
+    should(await tab('Contacts').innerText()).match(new RegExp(String(on.bench.shown.contacts.count)));
     should(await count('#contact-rows tr')).equal(25);
-    await opened.page.getByRole('button', { name: 'Next' }).click();
-    await opened.page.getByText('Page 2 of 3').waitFor();
-    await opened.page.getByRole('button', { name: 'Next' }).click();
-    await opened.page.getByText('Page 3 of 3').waitFor();
+    await on.page.getByRole('button', { name: 'Next' }).click();
+    await on.page.getByText('Page 2 of 3').waitFor();
+    await on.page.getByRole('button', { name: 'Next' }).click();
+    await on.page.getByText('Page 3 of 3').waitFor();
     should(await count('#contact-rows tr')).equal(10);
-    should(await opened.page.getByRole('button', { name: 'Next' }).isDisabled()).be.true();
+    should(await on.page.getByRole('button', { name: 'Next' }).isDisabled()).be.true();
   });
 
   it('finds contacts by name or number, and counts a new one at once', async () => {
     await tab('Contacts').click();
-    await opened.page.getByText('Page 1 of 3').waitFor();
-    await bench.call('POST', '/core/contact/contacts', {
+    await on.page.getByText('Page 1 of 3').waitFor();
+    await on.bench.call('POST', '/core/contact/contacts', {
       firstName: 'Zelda',
       lastName: 'Quist',
       phone: '+14155550177',
     });
     await tab('Contacts').getByText('61').waitFor();
-    await opened.page.getByRole('searchbox').fill('zelda');
-    await opened.page.getByText('Page 1 of 1').waitFor();
-    should(await opened.page.locator('#contact-rows').innerText()).match(/Zelda Quist\s+\+1 415 555 0177/);
+    await on.page.getByRole('searchbox').fill('zelda');
+    await on.page.getByText('Page 1 of 1').waitFor();
+    should(await on.page.locator('#contact-rows').innerText()).match(/Zelda Quist\s+\+1 415 555 0177/);
   });
 
   it('lists every message, newest first', async () => {
-    bench.simulator.change({ consentRequired: false });
-    await bench.send('+14155550101', 'first');
-    await bench.send('+14155550102', 'second');
+    on.bench.simulator.change({ consentRequired: false });
+    await on.bench.send('+14155550101', 'first');
+    await on.bench.send('+14155550102', 'second');
     await tab('Messages').click();
-    await opened.page.locator('#message-rows').getByText('second').waitFor();
-    should(await opened.page.locator('#message-rows td.text').allInnerTexts()).eql(['second', 'first']);
+    await on.page.locator('#message-rows').getByText('second').waitFor();
+    should(await on.page.locator('#message-rows td.text').allInnerTexts()).eql(['second', 'first']);
   });
 
   it('keeps the phones of each advisor apart when there are several', async () => {
-    await bench.askConsent('+14155550101', 'default');
-    await bench.askConsent('+14155550102', 'riley');
-    await phoneOf(opened.page, '+1 415 555 0101').waitFor();
-    await phoneOf(opened.page, '+1 415 555 0102').getByText('Riley Chen', { exact: true }).waitFor();
-    await opened.page.getByLabel('Advisor', { exact: true }).selectOption('riley');
-    await phoneOf(opened.page, '+1 415 555 0101').waitFor({ state: 'detached' });
-    await phoneOf(opened.page, '+1 415 555 0102').waitFor();
+    await on.bench.askConsent('+14155550101', 'default');
+    await on.bench.askConsent('+14155550102', 'riley');
+    await phoneOf(on.page, '+1 415 555 0101').waitFor();
+    await phoneOf(on.page, '+1 415 555 0102').getByText('Riley Chen', { exact: true }).waitFor();
+    await on.page.getByLabel('Advisor', { exact: true }).selectOption('riley');
+    await phoneOf(on.page, '+1 415 555 0101').waitFor({ state: 'detached' });
+    await phoneOf(on.page, '+1 415 555 0102').waitFor();
     await tab('Contacts').click();
-    await opened.page.getByText('Address book of Riley Chen').waitFor();
+    await on.page.getByText('Address book of Riley Chen').waitFor();
   });
 
   it('stays usable with hundreds of phones: the newest first, the rest one press or a filter away', async () => {
-    bench.simulator.change({ consentRequired: false });
+    on.bench.simulator.change({ consentRequired: false });
     for (let line = 100; line < 330; line++) {
-      await bench.send(`+14155550${String(line)}`, `Text number ${String(line)}`);
+      await on.bench.send(`+14155550${String(line)}`, `Text number ${String(line)}`);
     }
-    await opened.page.locator('article').first().getByText('Text number 329').waitFor();
+    await on.page.locator('article').first().getByText('Text number 329').waitFor();
     should(await tab('Phones').innerText()).match(/230/);
-    await opened.page.getByText('30 older phones are not shown.').waitFor();
+    await on.page.getByText('30 older phones are not shown.').waitFor();
     should(await count('article')).equal(24);
-    await opened.page.getByRole('button', { name: 'Show 24 more of 200 phones' }).click();
+    await on.page.getByRole('button', { name: 'Show 24 more of 200 phones' }).click();
     should(await count('article')).equal(48);
-    await opened.page.getByRole('searchbox').fill('(415) 555-0150');
-    await opened.page.locator('article').first().getByText('Text number 150').waitFor();
+    await on.page.getByRole('searchbox').fill('(415) 555-0150');
+    await on.page.locator('article').first().getByText('Text number 150').waitFor();
     should(await count('article')).equal(1);
-    await opened.page.getByRole('searchbox').fill('nobody has this');
-    await opened.page.getByRole('button', { name: 'Clear the filter' }).click();
+    await on.page.getByRole('searchbox').fill('nobody has this');
+    await on.page.getByRole('button', { name: 'Clear the filter' }).click();
     should(await count('article')).equal(48);
   });
 
   it('treats hostile names and texts as text, everywhere', async () => {
     const hostile = '<img src=x onerror="window.struck = true"><script>window.struck = true</script>';
-    bench.simulator.change({ consentRequired: false });
-    await bench.call('POST', '/core/contact/contacts', {
+    on.bench.simulator.change({ consentRequired: false });
+    await on.bench.call('POST', '/core/contact/contacts', {
       firstName: hostile,
       lastName: '"><svg onload=window.struck=true>',
       emailAddress: hostile,
       phone: '+14155550166',
     });
-    await bench.send('+14155550166', `javascript:alert(1) ${hostile}`, {}, 'default');
-    await bench.send('+14155550167', hostile, {}, hostile);
-    await phoneOf(opened.page, '+1 415 555 0167').waitFor();
-    await opened.page.getByRole('searchbox').fill('<img src=x');
+    await on.bench.send('+14155550166', `javascript:alert(1) ${hostile}`, {}, 'default');
+    await on.bench.send('+14155550167', hostile, {}, hostile);
+    await phoneOf(on.page, '+1 415 555 0167').waitFor();
+    await on.page.getByRole('searchbox').fill('<img src=x');
     for (const name of ['Phones', 'Messages', 'Contacts']) {
       await tab(name).click();
-      await opened.page.locator('[role=tabpanel]:visible').getByText('<img src=x').first().waitFor();
+      await on.page.locator('[role=tabpanel]:visible').getByText('<img src=x').first().waitFor();
       should(await count('main img, main script, main svg')).equal(0);
     }
-    should(await opened.page.evaluate(() => 'struck' in globalThis)).be.false();
+    should(await on.page.evaluate(() => 'struck' in globalThis)).be.false();
   });
 });

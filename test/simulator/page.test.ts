@@ -1,112 +1,92 @@
 import should from 'should';
-import { launchBrowser } from '../support/browser';
-import type { OpenPage, TestBrowser } from '../support/browser';
-import { Bench, buildSimulatorPage, phoneOf } from '../support/simulator-page';
+import { pageForEach, phoneOf } from '../support/simulator-page';
 
 const number = '+14155550123';
 const readable = '+1 415 555 0123';
 
 describe("the simulator's page", () => {
-  let browser: TestBrowser;
-  let bench: Bench;
-  let opened: OpenPage;
-
-  before(async () => {
-    await buildSimulatorPage();
-    browser = await launchBrowser();
-  });
-  beforeEach(async () => {
-    bench = await Bench.start(browser);
-    opened = await bench.open();
-  });
-  afterEach(async () => {
-    await bench.close();
-    should(opened.errors).eql([]);
-  });
-  after(async () => {
-    await browser.close();
-  });
+  const on = pageForEach();
 
   const press = async (name: string): Promise<void> => {
-    await phoneOf(opened.page, readable)
+    await phoneOf(on.page, readable)
       .getByRole('button', { name: new RegExp(`^${name}, `) })
       .click();
   };
-  const badge = (text: string) => phoneOf(opened.page, readable).locator('.badge', { hasText: text });
+  const badge = (text: string) => phoneOf(on.page, readable).locator('.badge', { hasText: text });
 
   it('says on every screen that nobody is really texted', async () => {
-    await opened.page.getByText('nobody is really texted').waitFor();
-    const banner = await opened.page.locator('.banner').evaluate((shown) => getComputedStyle(shown).position);
+    await on.page.getByText('nobody is really texted').waitFor();
+    const banner = await on.page.locator('.banner').evaluate((shown) => getComputedStyle(shown).position);
     should(banner).equal('sticky');
   });
 
   it('explains what to do while there is no phone', async () => {
-    await opened.page.getByRole('heading', { name: 'Nothing has arrived yet' }).waitFor();
-    await opened.page.getByText('import an example').waitFor();
+    await on.page.getByRole('heading', { name: 'Nothing has arrived yet' }).waitFor();
+    await on.page.getByText('import an example').waitFor();
   });
 
   it('shows a text on the phone of its number the moment it arrives', async () => {
-    await bench.askConsent(number);
+    await on.bench.askConsent(number);
     await press('Accept');
     await badge('accepted').waitFor();
-    await bench.send(number, 'See you on Thursday.');
-    await phoneOf(opened.page, readable).getByText('See you on Thursday.').waitFor();
+    await on.bench.send(number, 'See you on Thursday.');
+    await phoneOf(on.page, readable).getByText('See you on Thursday.').waitFor();
   });
 
   it('accepts a consent request, and the service then says accepted', async () => {
-    await bench.askConsent(number);
+    await on.bench.askConsent(number);
     await badge('pending').waitFor();
     await press('Accept');
     await badge('accepted').waitFor();
-    should(await bench.consent(number)).equal('accepted');
+    should(await on.bench.consent(number)).equal('accepted');
   });
 
   it('declines a consent request, which the service shows as pending; accepting later is possible', async () => {
-    await bench.askConsent(number);
+    await on.bench.askConsent(number);
     await press('Decline');
-    await phoneOf(opened.page, readable).getByText('Declined.').waitFor();
+    await phoneOf(on.page, readable).getByText('Declined.').waitFor();
     await badge('pending').waitFor();
-    should(await bench.consent(number)).equal('pending');
+    should(await on.bench.consent(number)).equal('pending');
     await press('Accept after all');
     await badge('accepted').waitFor();
   });
 
   it('stays silent without telling the service anything', async () => {
-    await bench.askConsent(number);
+    await on.bench.askConsent(number);
     await press('Stay silent');
-    await phoneOf(opened.page, readable).getByText('Staying silent.').waitFor();
-    should(await bench.consent(number)).equal('pending');
+    await phoneOf(on.page, readable).getByText('Staying silent.').waitFor();
+    should(await on.bench.consent(number)).equal('pending');
     await press('Answer after all');
     await press('Accept');
     await badge('accepted').waitFor();
   });
 
   it('asks again after a new consent request', async () => {
-    await bench.askConsent(number);
+    await on.bench.askConsent(number);
     await press('Decline');
-    await phoneOf(opened.page, readable).getByText('Declined.').waitFor();
-    await bench.askConsent(number);
+    await phoneOf(on.page, readable).getByText('Declined.').waitFor();
+    await on.bench.askConsent(number);
     await press('Accept');
     await badge('accepted').waitFor();
   });
 
   it('wipes a phone: its texts and its consent', async () => {
-    await bench.askConsent(number);
+    await on.bench.askConsent(number);
     await press('Accept');
     await press('Wipe this phone');
-    await phoneOf(opened.page, readable).waitFor({ state: 'detached' });
-    should(await bench.consent(number)).equal('none');
+    await phoneOf(on.page, readable).waitFor({ state: 'detached' });
+    should(await on.bench.consent(number)).equal('none');
   });
 
   it('shows a scheduled text with its time, and as arrived once the clock is there', async () => {
-    await bench.askConsent(number);
+    await on.bench.askConsent(number);
     await press('Accept');
     await badge('accepted').waitFor();
-    const deliveryDate = bench.simulator.clock.now() + 30 * 60_000;
-    await bench.send(number, 'Happy birthday!', { scheduleDelivery: true, deliveryDate });
-    const bubble = phoneOf(opened.page, readable).locator('.bubble', { hasText: 'Happy birthday!' });
+    const deliveryDate = on.bench.simulator.clock.now() + 30 * 60_000;
+    await on.bench.send(number, 'Happy birthday!', { scheduleDelivery: true, deliveryDate });
+    const bubble = phoneOf(on.page, readable).locator('.bubble', { hasText: 'Happy birthday!' });
     await bubble.getByText('scheduled for').waitFor();
-    await opened.page.getByRole('button', { name: '+1 hour' }).click();
+    await on.page.getByRole('button', { name: '+1 hour' }).click();
     await bubble.getByText('as scheduled').waitFor();
   });
 
@@ -118,52 +98,54 @@ describe("the simulator's page", () => {
       ['+1 day', 86_400],
     ] as const;
     for (const [label, seconds] of steps) {
-      const before = bench.simulator.clock.now();
-      const moved = opened.page.waitForResponse((response) => response.url().endsWith('control/clock'));
-      await opened.page.getByRole('button', { name: label }).click();
+      const before = on.bench.simulator.clock.now();
+      const moved = on.page.waitForResponse((response) => response.url().endsWith('control/clock'));
+      await on.page.getByRole('button', { name: label }).click();
       await moved;
-      should(bench.simulator.clock.now() - before).be.within(seconds * 1000, seconds * 1000 + 20_000);
+      should(on.bench.simulator.clock.now() - before).be.within(seconds * 1000, seconds * 1000 + 20_000);
     }
-    await opened.page.getByText('1 day 1 hour ahead of real time').waitFor();
+    await on.page.getByText('1 day 1 hour ahead of real time').waitFor();
   });
 
   it('switches a fault on for the next request, and shows when it is used up', async () => {
-    await opened.page.getByText('Make something go wrong').click();
-    await opened.page.getByLabel('Goes wrong with').selectOption('conflict');
-    await opened.page.getByRole('button', { name: 'Switch on' }).click();
-    const listed = opened.page.getByLabel('Faults that are on');
+    await on.page.getByText('Make something go wrong').click();
+    await on.page.getByLabel('Goes wrong with').selectOption('conflict');
+    await on.page.getByRole('button', { name: 'Switch on' }).click();
+    const listed = on.page.getByLabel('Faults that are on');
     await listed.getByText('Any request: conflict').waitFor();
-    should((await bench.call('GET', '/core/contact/groups')).status).equal(409);
+    should((await on.bench.call('GET', '/core/contact/groups')).status).equal(409);
     await listed.waitFor({ state: 'hidden' });
-    should((await bench.call('GET', '/core/contact/groups')).status).equal(200);
+    should((await on.bench.call('GET', '/core/contact/groups')).status).equal(200);
   });
 
   it('switches all faults off', async () => {
-    await opened.page.getByText('Make something go wrong').click();
-    await opened.page.getByLabel('How often').selectOption({ label: 'Every request' });
-    await opened.page.getByRole('button', { name: 'Switch on' }).click();
-    await opened.page.getByRole('button', { name: 'Switch all faults off' }).click();
-    await opened.page.getByLabel('Faults that are on').waitFor({ state: 'hidden' });
-    should((await bench.call('GET', '/core/contact/groups')).status).equal(200);
+    await on.page.getByText('Make something go wrong').click();
+    await on.page.getByLabel('How often').selectOption({ label: 'Every request' });
+    await on.page.getByRole('button', { name: 'Switch on' }).click();
+    await on.page.getByRole('button', { name: 'Switch all faults off' }).click();
+    await on.page.getByLabel('Faults that are on').waitFor({ state: 'hidden' });
+    should((await on.bench.call('GET', '/core/contact/groups')).status).equal(200);
   });
 
   it('can take away the set-up for consent, so that a consent request meets a 409', async () => {
-    await opened.page.getByText('Account settings').click();
-    const changed = opened.page.waitForResponse((response) => response.url().endsWith('control/settings'));
-    await opened.page.getByLabel('Set up for consent collection').uncheck();
+    await on.page.getByText('Account settings').click();
+    const changed = on.page.waitForResponse((response) => response.url().endsWith('control/settings'));
+    await on.page.getByLabel('Set up for consent collection').uncheck();
     await changed;
-    const answer = await bench.call('POST', '/text/messaging/consent-requests', { phoneNumbers: [number] });
+    const answer = await on.bench.call('POST', '/text/messaging/consent-requests', {
+      phoneNumbers: [number],
+    });
     should(answer.status).equal(409);
   });
 
   it('resets only after a second thought', async () => {
-    await bench.askConsent(number);
-    await phoneOf(opened.page, readable).waitFor();
-    await opened.page.getByRole('button', { name: 'Reset the simulator' }).click();
-    await opened.page.getByRole('button', { name: 'Keep everything' }).click();
-    await phoneOf(opened.page, readable).waitFor();
-    await opened.page.getByRole('button', { name: 'Reset the simulator' }).click();
-    await opened.page.getByRole('button', { name: 'Reset', exact: true }).click();
-    await opened.page.getByRole('heading', { name: 'Nothing has arrived yet' }).waitFor();
+    await on.bench.askConsent(number);
+    await phoneOf(on.page, readable).waitFor();
+    await on.page.getByRole('button', { name: 'Reset the simulator' }).click();
+    await on.page.getByRole('button', { name: 'Keep everything' }).click();
+    await phoneOf(on.page, readable).waitFor();
+    await on.page.getByRole('button', { name: 'Reset the simulator' }).click();
+    await on.page.getByRole('button', { name: 'Reset', exact: true }).click();
+    await on.page.getByRole('heading', { name: 'Nothing has arrived yet' }).waitFor();
   });
 });

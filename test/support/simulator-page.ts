@@ -1,11 +1,13 @@
 import { join } from 'node:path';
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
+import should from 'should';
 import { startSimulator } from '../../simulator';
 import type { Simulator, SimulatorOptions } from '../../simulator';
 import type { SimulatorState } from '../../simulator/page/shape';
+import { launchBrowser } from './browser';
 import type { OpenPage, TestBrowser } from './browser';
 
-export const buildSimulatorPage = async (): Promise<void> => {
+const buildSimulatorPage = async (): Promise<void> => {
   const { buildPage } = await import('../../scripts/page.mjs');
   await buildPage(join(__dirname, '..', '..', 'dist', 'simulator', 'page'));
 };
@@ -13,9 +15,10 @@ export const buildSimulatorPage = async (): Promise<void> => {
 /** The simulator and a browser to look at its page with. */
 export class Bench {
   private readonly opened: OpenPage[] = [];
+  private wasDown = false;
 
   private constructor(
-    readonly simulator: Simulator,
+    public simulator: Simulator,
     private readonly browser: TestBrowser,
   ) {}
 
@@ -28,12 +31,26 @@ export class Bench {
     return this.simulator.state();
   }
 
-  async open(options: BrowserContextOptions = {}, url = this.simulator.url): Promise<OpenPage> {
+  async open(options: BrowserContextOptions = {}, url = this.simulator.url): Promise<Page> {
     const opened = await this.browser.open(options);
     this.opened.push(opened);
     await opened.page.goto(url);
     await opened.page.locator('#live[data-state=live]').waitFor();
-    return opened;
+    return opened.page;
+  }
+
+  /** What the pages complained about; while the simulator is away they should. */
+  get errors(): string[] {
+    return this.wasDown ? [] : this.opened.flatMap(({ errors }) => errors);
+  }
+
+  /** The simulator goes away and comes back where it was, knowing nothing. */
+  async restart(meanwhile: () => Promise<void>): Promise<void> {
+    this.wasDown = true;
+    const port = Number(new URL(this.simulator.url).port);
+    await this.simulator.close();
+    await meanwhile();
+    this.simulator = await startSimulator({ port });
   }
 
   async close(): Promise<void> {
@@ -68,6 +85,49 @@ export class Bench {
     return ((await answer.json()) as { state: string }).state;
   }
 }
+
+/**
+ * For a block of tests: one browser, and for each test a simulator of its own. A test that leaves an error in a
+ * browser's console has failed.
+ */
+export const benchForEach = (options: SimulatorOptions = {}): (() => Bench) => {
+  let browser: TestBrowser;
+  let bench: Bench;
+  before(async () => {
+    await buildSimulatorPage();
+    browser = await launchBrowser();
+  });
+  beforeEach(async () => {
+    bench = await Bench.start(browser, options);
+  });
+  afterEach(async () => {
+    await bench.close();
+    should(bench.errors).eql([]);
+  });
+  after(async () => {
+    await browser.close();
+  });
+  return () => bench;
+};
+
+/** The same, with the page open. */
+export const pageForEach = (
+  options: SimulatorOptions = {},
+): { readonly bench: Bench; readonly page: Page } => {
+  const bench = benchForEach(options);
+  let page: Page;
+  beforeEach(async () => {
+    page = await bench().open();
+  });
+  return {
+    get bench() {
+      return bench();
+    },
+    get page() {
+      return page;
+    },
+  };
+};
 
 /** The phone of a number, as drawn on the page. */
 export const phoneOf = (page: Page, readable: string): Locator =>
