@@ -127,5 +127,17 @@ ${formOf(spec, said, needs)}
 `;
 };
 
+/** A long code in a table may go on in the next line after each of its words. */
+const breakable = (markdown) =>
+  markdown.replaceAll(/^\|.*$/gm, (row) =>
+    row.replaceAll(/`([a-z]+(?:_[a-z]+)+)`/g, (_, code) => `<code>${code.replaceAll('_', '_<wbr>')}</code>`),
+  );
+
+/** The palette shows the first paragraph of a help text only if it is not inside anything: our mark stands before it. */
 export const helpOf = (spec, markdown) =>
-  `<script type="text/markdown" data-help-name="${spec.type}">\n${markdown.trim()}\n</script>\n`;
+  `<script type="text/markdown" data-help-name="${spec.type}">
+<div class="advisor-help"></div>
+
+${breakable(markdown.trim())}
+</script>
+`;

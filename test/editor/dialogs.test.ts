@@ -230,6 +230,21 @@ for (const version of [4, 5] as const) {
       await closeNode(page);
     });
 
+    it('come with help that fits a narrow sidebar, and whose first paragraph the palette can show', async () => {
+      for (const name of [...flowTypes, 'environment']) {
+        await page.evaluate(`RED.sidebar.help.show('advisor-${name}')`);
+        const help = page.locator('.red-ui-help:visible').first();
+        await help.locator('table').waitFor();
+        const isWide = await help.evaluate((element) => {
+          element.style.width = '268px';
+          return element.scrollWidth > element.clientWidth;
+        });
+        should({ name, isWide }).eql({ name, isWide: false });
+        const first = `$(RED.nodes.getNodeHelp('advisor-${name}')).filter('p').first().text()`;
+        (await page.evaluate<string>(first)).should.match(/^[A-Z].*\.$/);
+      }
+    });
+
     it('leave nothing of ours in the console', () => {
       should(editor.errors).eql([]);
     });

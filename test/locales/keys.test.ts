@@ -88,6 +88,10 @@ describe('the languages', () => {
         named.sort().should.eql(labels.map((key) => strings[key] ?? '').sort());
       });
 
+      it(`have no line in the ${language} help of ${file.replace('.md', '')} that the editor takes for a definition`, () => {
+        linesOf(page, /:[^:]+\([^:]+\).*?:[^:]*$/).should.eql([]);
+      });
+
       it(`name the fields in the ${language} help of ${file.replace('.md', '')} as the form does`, () => {
         const labels = [shared, strings].flatMap((from) =>
           Object.keys(from)
