@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { endpoints, type EndpointName } from '../lib/service/endpoints';
 import { effectFields, type Effect } from './effects';
+import { rule } from './rule';
 
 export type FaultTarget = EndpointName | 'token';
 
@@ -19,12 +20,11 @@ export const faultSchema = z
     /** This many requests meet it, then it is over. Without `rate` and `next`: one. */
     next: z.int().min(1).optional(),
   })
-  .refine((fault) => [fault.code, fault.status, fault.kind].filter((one) => one !== undefined).length === 1, {
-    message: 'give exactly one of code, status and kind',
-  })
-  .refine((fault) => fault.rate === undefined || fault.next === undefined, {
-    message: 'give rate or next, not both',
-  });
+  .refine(
+    (fault) => [fault.code, fault.status, fault.kind].filter((one) => one !== undefined).length === 1,
+    rule('control.oneEffect'),
+  )
+  .refine((fault) => fault.rate === undefined || fault.next === undefined, rule('control.rateOrNext'));
 
 export type FaultInput = z.input<typeof faultSchema>;
 export type Fault = z.output<typeof faultSchema>;

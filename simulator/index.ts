@@ -139,7 +139,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
       simulation.reset();
     },
     onChange: (listener) => state.onChange(listener),
-    handle: (request, response) => guarded(response, servePageAndControl(served, request, response)),
+    handle: (request, response) => guarded(request, response, servePageAndControl(served, request, response)),
     flush: async () => {
       await keeper?.flush();
     },

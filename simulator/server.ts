@@ -7,6 +7,7 @@ import { answer, splitTarget } from './http';
 import { serveAuthorize, serveToken } from './oauth/serve';
 import type { Simulation } from './simulation';
 import { servePage } from './static-page';
+import { wordsFor } from './words';
 
 export interface Served {
   readonly simulation: Simulation;
@@ -19,8 +20,14 @@ export interface Served {
 
 export const basePath = '/v1';
 
-const forbid = (response: ServerResponse, reason: string): void => {
-  answer(response, 403, 'text/plain; charset=utf-8', `${reason}\n`);
+const plain = 'text/plain; charset=utf-8';
+
+const forbid = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  why: 'control.foreignOrigin' | 'control.foreignHost',
+): void => {
+  answer(response, 403, plain, `${wordsFor(request).say(why)}\n`);
 };
 
 /** A mount without its slash at the end breaks the page's relative addresses. */
@@ -40,7 +47,7 @@ export const servePageAndControl = async (
 ): Promise<void> => {
   const [path, query] = splitTarget(request.url ?? '/');
   if (isForeignOrigin(request)) {
-    forbid(response, 'Pages of other sites may not control the simulator.');
+    forbid(request, response, 'control.foreignOrigin');
     return;
   }
   const slash = missingSlash(request, path);
@@ -48,7 +55,7 @@ export const servePageAndControl = async (
   else if (path.startsWith('/control/')) {
     await serveControl(simulation, events, request, response, path.slice('/control/'.length), query);
   } else if (request.method === 'GET' || request.method === 'HEAD') {
-    await servePage(response, path.slice(1), page);
+    await servePage(response, path.slice(1), page, wordsFor(request));
   } else {
     response.writeHead(405, { allow: 'GET, HEAD' }).end();
   }
@@ -64,25 +71,29 @@ const serve = async (served: Served, request: IncomingMessage, response: ServerR
   } else if (path === '/oauth/token') {
     await serveToken(simulation, request, response);
   } else if (loopback && isForeignHost(request)) {
-    forbid(response, 'The simulator answers to localhost only.');
+    forbid(request, response, 'control.foreignHost');
   } else {
     await servePageAndControl(served, request, response);
   }
 };
 
 /** One request of ours that fails must not take the process with it. */
-export const guarded = async (response: ServerResponse, serving: Promise<void>): Promise<void> => {
+export const guarded = async (
+  request: IncomingMessage,
+  response: ServerResponse,
+  serving: Promise<void>,
+): Promise<void> => {
   try {
     await serving;
   } catch {
     if (response.headersSent) response.destroy();
-    else answer(response, 500, 'text/plain; charset=utf-8', 'The simulator failed to handle this request.\n');
+    else answer(response, 500, plain, `${wordsFor(request).say('control.failed')}\n`);
   }
 };
 
 export const createSimulatorServer = (served: Served): Server =>
   createServer((request, response) => {
-    void guarded(response, serve(served, request, response));
+    void guarded(request, response, serve(served, request, response));
   });
 
 /** Resolves with the port. */

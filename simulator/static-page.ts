@@ -2,7 +2,9 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { extname, join, resolve } from 'node:path';
-import { answer } from './http';
+import { answer, escapeHtml } from './http';
+import { sayFrom, type Catalogue, type KeyOf } from './wording';
+import type { Words } from './words';
 
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -22,9 +24,21 @@ const builtPage = (): string | undefined =>
     existsSync(join(directory, 'page.js')),
   );
 
-const missing = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Simulator</title>
-<h1>The phones page is not built</h1><p>Run <code>npm run build</code> and load this page again.
-The simulator itself is running; its control API is at <code>control/state</code>.</p></html>
+const plain = 'text/plain; charset=utf-8';
+
+/** The page in the language of whoever looks: its own words in place, and those that its script says beside them. */
+const inWords = (html: string, { language, catalogue: { page } }: Words): string => {
+  const say = sayFrom(page);
+  const valueOf = (name: string): string => {
+    if (name === 'language') return language;
+    return name === 'words' ? JSON.stringify(page) : say(name as KeyOf<Catalogue['page']>);
+  };
+  return html.replaceAll(/\{\{([\w.-]+)\}\}/g, (_, name: string) => escapeHtml(valueOf(name)));
+};
+
+const notBuilt = ({ language, say }: Words): string =>
+  `<!doctype html><html lang="${language}"><meta charset="utf-8"><title>${escapeHtml(say('page.title'))}</title>
+<p>${escapeHtml(say('control.notBuilt'))}</p></html>
 `;
 
 const fileName = /^[\w-]+(\.[\w-]+)*\.(html|css|js|svg|png)$/;
@@ -34,23 +48,25 @@ export const servePage = async (
   response: ServerResponse,
   path: string,
   given: string | undefined,
+  words: Words,
 ): Promise<void> => {
   const directory = given ?? builtPage();
   const name = path === '' ? 'index.html' : path;
   if (directory === undefined) {
-    answer(response, path === '' ? 200 : 404, types['.html'] ?? '', missing);
+    answer(response, path === '' ? 200 : 404, types['.html'] ?? '', notBuilt(words));
     return;
   }
-  const content = fileName.test(name)
-    ? await readFile(join(directory, name)).catch(() => undefined)
-    : undefined;
-  if (content === undefined) {
-    answer(response, 404, 'text/plain; charset=utf-8', 'There is no such page.\n');
+  const file = fileName.test(name) ? await readFile(join(directory, name)).catch(() => undefined) : undefined;
+  if (file === undefined) {
+    answer(response, 404, plain, `${words.say('control.noSuchPage')}\n`);
     return;
   }
+  const isPage = name === 'index.html';
+  const content = isPage ? Buffer.from(inWords(file.toString('utf8'), words)) : file;
   response.writeHead(200, {
     'content-type': types[extname(name)] ?? 'application/octet-stream',
     'content-length': content.length,
+    ...(isPage ? { 'content-language': words.language, vary: 'accept-language' } : {}),
     'content-security-policy': policy,
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',

@@ -19,8 +19,8 @@ const read = (language, file) =>
 export const stringsFor = (language, name) =>
   merge(read(language, 'common.json'), read(language, `${typeOf(name)}.json`));
 
-/** What the runtime reads, see lib/runtime/catalogue.ts. */
-export const runtimeFiles = ['common.json', 'runtime.json', 'advisor-environment.json'];
+/** What is read while running, see lib/runtime/catalogue.ts and simulator/words.ts. */
+export const runtimeFiles = ['common.json', 'runtime.json', 'advisor-environment.json', 'simulator.json'];
 
 export const has = (strings, key) =>
   typeof key.split('.').reduce((part, step) => (isGroup(part) ? part[step] : undefined), strings) ===

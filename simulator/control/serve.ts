@@ -4,11 +4,13 @@ import { E164 } from '../../lib/service/schemas';
 import { faultSchema } from '../faults';
 import { answer, answerJson, parsedBody, readBody, tooLarge } from '../http';
 import { magicNumbers } from '../magic';
-import { problemBody, Refusal } from '../problem';
+import { problemBody } from '../problem';
 import type { Simulation } from '../simulation';
 import { defaultAdvisor } from '../state/identities';
 import { settingsChange } from '../state/settings';
+import { wordsFor } from '../words';
 import type { Events } from './events';
+import { asRefusal, Misuse, sentencesIn } from './misuse';
 import { contactsView, stateView } from './view';
 
 const limit = 64 * 1024;
@@ -16,7 +18,8 @@ const limit = 64 * 1024;
 interface Question {
   readonly query: URLSearchParams;
   readonly params: readonly string[];
-  readonly body: unknown;
+  /** The body, held to a schema whose complaints are in the language of whoever asks. */
+  readonly read: <Body>(schema: z.ZodType<Body>) => Body;
 }
 
 type Operation = (simulation: Simulation, question: Question) => unknown;
@@ -26,8 +29,7 @@ const clockBody = z.object({ advance: z.number().min(0) });
 
 const phoneOf = ({ params }: Question): string => {
   const phone = params[0] ?? '';
-  if (!E164.test(phone))
-    throw new Refusal('invalid_request', 'The phone in the path must be E.164, its + as %2B.');
+  if (!E164.test(phone)) throw new Misuse('invalid_request', 'control.phone');
   return phone;
 };
 
@@ -39,7 +41,7 @@ const whole = (text: string | null, otherwise: number): number => {
 const reply =
   (given: 'accepted' | 'declined'): Operation =>
   (simulation, question) => {
-    simulation.answer(phoneOf(question), given, advisorBody.parse(question.body).advisor);
+    simulation.answer(phoneOf(question), given, question.read(advisorBody).advisor);
   };
 
 const ledgerOf: Operation = ({ ledger }, { query }) => {
@@ -73,14 +75,14 @@ const operations: readonly (readonly [method: string, path: RegExp, operation: O
     'POST',
     /^phones\/([^/]+)\/reset$/,
     (simulation, question) => {
-      simulation.resetPhone(phoneOf(question), advisorBody.parse(question.body).advisor);
+      simulation.resetPhone(phoneOf(question), question.read(advisorBody).advisor);
     },
   ],
   [
     'POST',
     /^clock$/,
-    async (simulation, { body }) => {
-      await simulation.advance(clockBody.parse(body).advance);
+    async (simulation, { read }) => {
+      await simulation.advance(read(clockBody).advance);
       return { now: simulation.clock.now() };
     },
   ],
@@ -93,7 +95,7 @@ const operations: readonly (readonly [method: string, path: RegExp, operation: O
     },
   ],
   ['GET', /^faults$/, ({ faults }) => faults.list()],
-  ['POST', /^faults$/, ({ faults }, { body }) => faults.add(faultSchema.parse(body))],
+  ['POST', /^faults$/, ({ faults }, { read }) => faults.add(read(faultSchema))],
   [
     'DELETE',
     /^faults$/,
@@ -105,8 +107,8 @@ const operations: readonly (readonly [method: string, path: RegExp, operation: O
   [
     'PUT',
     /^settings$/,
-    ({ state }, { body }) => {
-      state.change(settingsChange.parse(body));
+    ({ state }, { read }) => {
+      state.change(read(settingsChange));
       return state.settings;
     },
   ],
@@ -128,19 +130,13 @@ const bodyOf = async (request: IncomingMessage): Promise<unknown> => {
   const parsed = parsedBody(request);
   if (parsed !== undefined) return parsed;
   const body = await readBody(request, limit);
-  if (body === tooLarge) throw new Refusal('payload_too_large', 'The body is too large.');
+  if (body === tooLarge) throw new Misuse('payload_too_large', 'control.tooLarge');
   if (body.length === 0) return {};
   try {
     return JSON.parse(body.toString('utf8')) as unknown;
   } catch {
-    throw new Refusal('invalid_request', 'The body is not valid JSON.');
+    throw new Misuse('invalid_request', 'control.notJson');
   }
-};
-
-const asRefusal = (error: unknown): Refusal => {
-  if (error instanceof Refusal) return error;
-  if (error instanceof z.ZodError) return new Refusal('invalid_request', z.prettifyError(error));
-  return new Refusal('internal_error', error instanceof Error ? error.message : String(error));
 };
 
 /** Serves `control/<path>`; a body that is not valid, or no such operation, is a problem as in the contract. */
@@ -153,6 +149,7 @@ export const serveControl = async (
   query: string,
 ): Promise<void> => {
   const method = request.method ?? '';
+  const words = wordsFor(request);
   if (path === 'events' && method === 'GET') {
     events.open(response);
     return;
@@ -161,11 +158,15 @@ export const serveControl = async (
     const [found, operation] = findOperation(method, path);
     const params = found.slice(1).map((part) => decodeURIComponent(part));
     const body = method === 'GET' ? undefined : await bodyOf(request);
-    const result = await operation(simulation, { query: new URLSearchParams(query), params, body });
+    const result = await operation(simulation, {
+      query: new URLSearchParams(query),
+      params,
+      read: (schema) => schema.parse(body, { error: sentencesIn(words.language) }),
+    });
     if (result === undefined) response.writeHead(204).end();
     else answerJson(response, 200, result, { 'cache-control': 'no-store' });
   } catch (error) {
-    const refusal = asRefusal(error);
+    const refusal = asRefusal(error, words);
     answer(response, refusal.status, 'application/problem+json', problemBody(refusal, `control/${path}`));
   }
 };
@@ -175,5 +176,5 @@ const findOperation = (method: string, path: string): readonly [RegExpExecArray,
     const found = wanted === method ? pattern.exec(path) : null;
     if (found !== null) return [found, operation];
   }
-  throw new Refusal('not_found', `The control API has no ${method} control/${path}.`);
+  throw new Misuse('not_found', 'control.noSuchOperation', { operation: `${method} control/${path}` });
 };

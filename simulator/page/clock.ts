@@ -1,5 +1,6 @@
-import { byId } from './dom';
+import { byId, button } from './dom';
 import { clockSeconds, clockTime, fullDay, isoTime, span } from './when';
+import { amount, say } from './words';
 
 const time = byId('time', HTMLTimeElement);
 const date = byId('date', HTMLElement);
@@ -21,7 +22,7 @@ const tick = (): void => {
     if (shown.textContent !== minute) shown.textContent = minute;
   }
   ahead.hidden = offset < noticeable;
-  ahead.textContent = `${span(Math.round(offset / 1000) * 1000)} ahead of real time`;
+  ahead.textContent = say('clock.ahead', { span: span(Math.round(offset / 1000) * 1000) });
 };
 
 /** The simulator's time, as far as the page knows. */
@@ -32,6 +33,20 @@ export const showClock = (now: number): void => {
   tick();
 };
 
-export const startClock = (): void => {
+const steps = [
+  ['second', 30, 30],
+  ['minute', 5, 300],
+  ['hour', 1, 3600],
+  ['day', 1, 86_400],
+] as const;
+
+export const startClock = (advance: (seconds: number) => void): void => {
+  byId('advance', HTMLElement).append(
+    ...steps.map(([unit, count, seconds]) =>
+      button(amount(count, unit, 'always'), '', () => {
+        advance(seconds);
+      }),
+    ),
+  );
   setInterval(tick, 250);
 };

@@ -3,6 +3,7 @@ import { byId, element, showList } from './dom';
 import { wantedBy } from './filter';
 import { readableNumber } from './phone';
 import type { Contact } from './shape';
+import { number, say } from './words';
 
 const pageSize = 25;
 
@@ -18,7 +19,7 @@ const draw = (contact: Contact): HTMLElement =>
   element(
     'tr',
     {},
-    element('td', {}, element('b', { dir: 'auto' }, contact.fullName || 'No name')),
+    element('td', {}, element('b', { dir: 'auto' }, contact.fullName || say('phone.noName'))),
     element('td', { class: 'when' }, readableNumber(contact.phone)),
     element('td', { dir: 'auto' }, contact.email),
     element('td', { dir: 'auto' }, contact.groupNames.join(', ')),
@@ -42,9 +43,8 @@ export const showContacts = async (advisor: string, filter: string): Promise<voi
     draw,
   });
   empty.hidden = answer.total > 0;
-  empty.textContent =
-    filter.trim() === '' ? 'This advisor has no contacts yet.' : 'No contact matches the filter.';
-  pageOf.textContent = `Page ${page.toLocaleString('en')} of ${pages.toLocaleString('en')}`;
+  empty.textContent = say(filter.trim() === '' ? 'contacts.none' : 'contacts.noMatch');
+  pageOf.textContent = say('contacts.page', { page: number(page), pages: number(pages) });
   previous.disabled = page <= 1;
   next.disabled = page >= pages;
 };

@@ -1,6 +1,7 @@
 import type { FaultInput } from '../faults';
 import type { SettingsChange } from '../state/settings';
 import type { ContactPage, SimulatorState } from './shape';
+import { language, say } from './words';
 
 /** Relative, so that the page works wherever it is mounted. */
 export const address = (path: string): string => `control/${path}`;
@@ -8,7 +9,7 @@ export const address = (path: string): string => `control/${path}`;
 /** Where a server lets people in by a pass (Node-RED does), passes end. */
 export class PassExpired extends Error {
   constructor() {
-    super('this page may no longer look; open it again from Node-RED');
+    super(say('toast.expired'));
   }
 }
 
@@ -16,9 +17,14 @@ const request = async (method: string, path: string, body?: unknown): Promise<Re
   const response = await fetch(address(path), {
     method,
     cache: 'no-store',
-    ...(body === undefined
-      ? {}
-      : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    // What went wrong is told in the language of this page, whatever else the browser speaks.
+    headers: {
+      'accept-language': language,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  }).catch(() => {
+    throw new Error(say('toast.unreachable'));
   });
   if (response.status === 401) throw new PassExpired();
   if (!response.ok) throw new Error(await reason(response));
@@ -33,7 +39,7 @@ const reason = async (response: Response): Promise<string> => {
   } catch {
     // A proxy's page or nothing at all: the status has to do.
   }
-  return `the simulator answered ${String(response.status)}`;
+  return say('toast.status', { status: response.status });
 };
 
 const read = async <T>(path: string): Promise<T> => (await (await request('GET', path)).json()) as T;

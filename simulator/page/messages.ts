@@ -2,8 +2,9 @@ import { byId, element, showList } from './dom';
 import { displayName, readableNumber } from './phone';
 import { matches } from './filter';
 import type { Message, Phone } from './shape';
-import { isUpcoming, kindLabel } from './thread';
-import { clockTime, isoTime, moment, shortDay } from './when';
+import { isUpcoming } from './thread';
+import { dayAndTime, isoTime, moment } from './when';
+import { number, say } from './words';
 
 const step = 100;
 
@@ -18,15 +19,15 @@ interface Line {
 }
 
 const draw = ({ phone, message }: Line, now: number): HTMLElement => {
-  const what = element('span', { class: `kind ${message.kind}` }, kindLabel[message.kind]);
+  const what = element('span', { class: `kind ${message.kind}` }, say(`message.${message.kind}`));
   const when = element(
     'td',
     { class: 'when' },
-    element('time', { datetime: isoTime(message.at) }, `${shortDay(message.at)}, ${clockTime(message.at)}`),
+    element('time', { datetime: isoTime(message.at) }, dayAndTime(message.at)),
   );
   if (message.scheduledFor !== null) {
-    const tense = isUpcoming(message, now) ? 'scheduled for' : 'was scheduled for';
-    when.append(element('small', {}, `${tense} ${moment(message.scheduledFor, now)}`));
+    const tense = isUpcoming(message, now) ? 'messages.scheduled' : 'messages.wasScheduled';
+    when.append(element('small', {}, say(tense, { time: moment(message.scheduledFor, now) })));
   }
   return element(
     'tr',
@@ -54,10 +55,13 @@ export const showMessages = (phones: readonly Phone[], now: number, filter: stri
     draw: (line) => draw(line, now),
   });
   empty.hidden = found.length > 0;
-  empty.textContent = filter.trim() === '' ? 'No messages yet.' : 'No message matches the filter.';
+  empty.textContent = say(filter.trim() === '' ? 'messages.none' : 'messages.noMatch');
   const hidden = found.length - limit;
   more.hidden = hidden <= 0;
-  more.textContent = `Show ${String(Math.min(step, hidden))} more of ${String(found.length)} messages`;
+  more.textContent = say('messages.more', {
+    count: number(Math.min(step, hidden)),
+    total: number(found.length),
+  });
   more.onclick = () => {
     limit += step;
     showMessages(phones, now, filter);

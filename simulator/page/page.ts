@@ -5,7 +5,6 @@ import { control } from './control';
 import { byId, element } from './dom';
 import { showFaults, startFaults } from './faults';
 import { follow } from './live';
-import type { Connection } from './live';
 import { showMessages } from './messages';
 import type { PhoneActions } from './phone';
 import { showPhones } from './phones';
@@ -13,6 +12,7 @@ import { showSettings } from './settings';
 import type { Message, Phone, SimulatorState } from './shape';
 import { startTabs } from './tabs';
 import type { Tab } from './tabs';
+import { number, say } from './words';
 
 const advisorField = byId('advisor-field', HTMLElement);
 const advisor = byId('advisor', HTMLSelectElement);
@@ -27,18 +27,18 @@ const everybody = '';
 let state: SimulatorState | undefined;
 let tab: Tab = 'phones';
 
-const say = (sentence: string): void => {
+const tell = (sentence: string): void => {
   toast.textContent = sentence;
   toast.hidden = sentence === '';
 };
 
 const complain = (error: unknown): void => {
-  say(`That did not work: ${error instanceof Error ? error.message : String(error)}.`);
+  tell(say('toast.failed', { reason: error instanceof Error ? error.message : String(error) }));
 };
 
 /** Runs what a button asked for; the change itself comes back through the events. */
 const act = (deed: Promise<void>): void => {
-  say('');
+  tell('');
   deed.catch(complain);
 };
 
@@ -59,8 +59,8 @@ const actions: PhoneActions = {
   isSilent: (phone, request) => silenced.has(requestKey(phone, request)),
 };
 
-const count = (id: string, number: number): void => {
-  byId(id, HTMLElement).textContent = number.toLocaleString('en');
+const count = (id: string, value: number): void => {
+  byId(id, HTMLElement).textContent = number(value);
 };
 
 const advisorName = (key: string): string =>
@@ -68,7 +68,7 @@ const advisorName = (key: string): string =>
 
 const choice = (key: string): HTMLElement => {
   const name = advisorName(key);
-  const label = key === everybody ? 'All advisors' : name === key ? key : `${name} (${key})`;
+  const label = key === everybody ? say('advisor.all') : name === key ? key : `${name} (${key})`;
   return element('option', { value: key }, label);
 };
 
@@ -91,7 +91,7 @@ const clearFilter = (): void => {
 /** An address book belongs to one advisor: with all of them chosen, the one every simulator has. */
 const showAddressBook = (): void => {
   const whose = advisor.value === everybody ? defaultAdvisor : advisor.value;
-  byId('whose', HTMLElement).textContent = `Address book of ${advisorName(whose)}`;
+  byId('whose', HTMLElement).textContent = say('contacts.whose', { name: advisorName(whose) });
   showContacts(whose, filter.value).catch(complain);
 };
 
@@ -108,7 +108,7 @@ const show = (): void => {
   count('contact-count', state.contacts.count);
   const left = state.phoneCount - phones.length;
   older.hidden = left <= 0;
-  older.textContent = `${left.toLocaleString('en')} older phones are not shown.`;
+  older.textContent = say('phones.older', { count: number(left) });
   showFaults(state.faults);
   showSettings(state.settings, (settings) => {
     act(control.change(settings));
@@ -118,15 +118,10 @@ const show = (): void => {
   if (tab === 'contacts') showAddressBook();
 };
 
-const connectionText: Readonly<Record<Connection, string>> = {
-  connecting: 'Connecting…',
-  live: 'Live',
-  lost: 'Connection lost – trying again',
-  expired: 'Expired – open this page again from Node-RED',
-};
-
 onTurn(show);
-startClock();
+startClock((seconds) => {
+  act(control.advance(seconds));
+});
 startFaults(
   (fault) => {
     act(control.addFault(fault));
@@ -138,11 +133,6 @@ startFaults(
 startTabs((chosen) => {
   tab = chosen;
   show();
-});
-
-byId('advance', HTMLElement).addEventListener('click', (event) => {
-  const pressed = event.target instanceof HTMLElement ? event.target.dataset['seconds'] : undefined;
-  if (pressed !== undefined) act(control.advance(Number(pressed)));
 });
 
 byId('reset', HTMLButtonElement).addEventListener('click', () => {
@@ -161,7 +151,7 @@ const refresh = follow(
   },
   (connection) => {
     live.dataset['state'] = connection;
-    live.textContent = connectionText[connection];
+    live.textContent = say(`connection.${connection}`);
   },
 );
 advisor.addEventListener('change', () => {

@@ -3,6 +3,7 @@ import { button, element } from './dom';
 import type { Message, Phone } from './shape';
 import { arrival, isUpcoming, thread } from './thread';
 import { clockTime } from './when';
+import { listed, say } from './words';
 
 export interface PhoneActions {
   answer(phone: Phone, answer: Answer): void;
@@ -12,13 +13,15 @@ export interface PhoneActions {
 
 const tints = 8;
 
-const badgeText: Readonly<Record<string, string>> = {
-  none: 'no consent',
-  pending: 'pending',
-  accepted: 'accepted',
+const consentStates = ['none', 'pending', 'accepted'] as const;
+
+/** A state that the contract may yet show is shown as it is. */
+const consentText = (consent: string): string => {
+  const known = consentStates.find((state) => state === consent);
+  return known === undefined ? consent : say(`phone.${known}`);
 };
 
-export const displayName = (phone: Phone): string => phone.name.trim() || 'No name';
+export const displayName = (phone: Phone): string => phone.name.trim() || say('phone.noName');
 
 const initials = (name: string): string =>
   name
@@ -52,8 +55,8 @@ const caption = (phone: Phone): HTMLElement => {
   const consent = element(
     'span',
     { class: 'badge', 'data-consent': phone.consent },
-    element('span', { class: 'unseen' }, 'Consent: '),
-    badgeText[phone.consent] ?? phone.consent,
+    element('span', { class: 'unseen' }, `${say('phone.consent')} `),
+    consentText(phone.consent),
   );
   return element(
     'header',
@@ -78,7 +81,7 @@ const answers = (phone: Phone, actions: PhoneActions): HTMLElement => {
   const action = (label: string, kind: string, name: string, press: () => void): HTMLButtonElement => {
     const made = button(label, kind, press);
     made.dataset['action'] = name;
-    made.setAttribute('aria-label', `${label}, ${displayName(phone)}, ${readableNumber(phone.phone)}`);
+    made.setAttribute('aria-label', listed(label, displayName(phone), readableNumber(phone.phone)));
     return made;
   };
   const accept = (label: string): HTMLButtonElement =>
@@ -86,36 +89,32 @@ const answers = (phone: Phone, actions: PhoneActions): HTMLElement => {
       actions.answer(phone, 'accept');
     });
   const decline = (): HTMLButtonElement =>
-    action('Decline', 'decline', 'decline', () => {
+    action(say('phone.decline'), 'decline', 'decline', () => {
       actions.answer(phone, 'decline');
     });
   const wipe = (): HTMLButtonElement =>
-    action('Wipe this phone', 'quiet wide', 'wipe', () => {
+    action(say('phone.wipe'), 'quiet wide', 'wipe', () => {
       actions.answer(phone, 'reset');
     });
   const bar = element('div', { class: 'answers' });
   const request = openRequest(phone);
   if (request !== undefined && !actions.isSilent(phone, request)) {
-    const silent = action('Stay silent', 'quiet wide', 'silent', () => {
+    const silent = action(say('phone.silent'), 'quiet wide', 'silent', () => {
       actions.silence(phone, request, true);
     });
-    bar.append(accept('Accept'), decline(), silent);
+    bar.append(accept(say('phone.accept')), decline(), silent);
   } else if (request !== undefined) {
-    const change = action('Answer after all', 'quiet wide', 'silent', () => {
+    const change = action(say('phone.answer'), 'quiet wide', 'silent', () => {
       actions.silence(phone, request, false);
     });
-    bar.append(element('p', {}, 'Staying silent. Whoever waits for an answer goes on waiting.'), change);
+    bar.append(element('p', {}, say('phone.isSilent')), change);
   } else if (phone.consent === 'accepted') {
-    bar.append(element('p', {}, 'Texts from this advisor get through.'));
+    bar.append(element('p', {}, say('phone.isAccepted')));
     if (phone.messages.length > 0) bar.append(wipe());
   } else if (phone.messages.some((message) => message.kind === 'consent-request')) {
-    bar.append(
-      element('p', {}, 'Declined. The service shows that as pending.'),
-      accept('Accept after all'),
-      wipe(),
-    );
+    bar.append(element('p', {}, say('phone.isDeclined')), accept(say('phone.acceptAfterAll')), wipe());
   } else {
-    bar.append(element('p', {}, 'Not asked for consent yet.'));
+    bar.append(element('p', {}, say('phone.isNotAsked')));
   }
   return bar;
 };
@@ -128,7 +127,7 @@ export const drawPhone = (
 ): HTMLElement =>
   element(
     'article',
-    { class: 'phone', tabindex: '-1', 'aria-label': `${displayName(phone)}, ${readableNumber(phone.phone)}` },
+    { class: 'phone', tabindex: '-1', 'aria-label': listed(displayName(phone), readableNumber(phone.phone)) },
     caption(phone),
     element(
       'div',
@@ -146,7 +145,7 @@ export const drawPhone = (
         element(
           'p',
           { class: 'sender' },
-          element('span', {}, 'Advisor'),
+          element('span', {}, say('advisor.label')),
           element('b', { dir: 'auto' }, advisorName),
         ),
         thread(phone.messages, now, displayName(phone)),

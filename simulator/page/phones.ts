@@ -5,6 +5,7 @@ import type { PhoneActions } from './phone';
 import type { Phone } from './shape';
 import { isUpcoming } from './thread';
 import { fullDay } from './when';
+import { number, say } from './words';
 
 /** Phones drawn at first, and with each press of the button below them. */
 const step = 24;
@@ -26,22 +27,22 @@ const version = (phone: Phone, now: number, actions: PhoneActions): string => {
 };
 
 const noMatch = (clear: () => void): readonly HTMLElement[] => [
-  element('h2', {}, 'No phone matches'),
-  element('p', {}, 'Nothing here has that name, number or text.'),
-  button('Clear the filter', '', clear),
+  element('h2', {}, say('phones.noMatch')),
+  element('p', {}, say('phones.noMatchText')),
+  button(say('phones.clear'), '', clear),
 ];
 
 const whatToDo = (): readonly HTMLElement[] => [
-  element('h2', {}, 'Nothing has arrived yet'),
-  element('p', {}, 'As soon as somebody is texted, what arrived shows up here, on a phone for each number.'),
+  element('h2', {}, say('phones.nothing')),
+  element('p', {}, say('phones.whatComes')),
   element(
     'ol',
     {},
-    element('li', {}, 'In Node-RED, import an example of advisor texting, or build a flow with “send text”.'),
-    element('li', {}, 'Leave its environment on “Simulator” and deploy.'),
-    element('li', {}, 'Press the inject button and come back here.'),
+    element('li', {}, say('phones.import')),
+    element('li', {}, say('phones.deploy')),
+    element('li', {}, say('phones.inject')),
   ),
-  element('p', { class: 'subtle' }, 'Any number works. Nobody is texted, not even at a real one.'),
+  element('p', { class: 'subtle' }, say('phones.anyNumber')),
 ];
 
 const explain = (shown: 'nothing' | 'first steps' | 'no match', clear: () => void): void => {
@@ -77,7 +78,10 @@ export const showPhones = (shown: Shown, actions: PhoneActions, clearFilter: () 
   );
   const hidden = found.length - limit;
   more.hidden = hidden <= 0;
-  more.textContent = `Show ${String(Math.min(step, hidden))} more of ${String(found.length)} phones`;
+  more.textContent = say('phones.more', {
+    count: number(Math.min(step, hidden)),
+    total: number(found.length),
+  });
   more.onclick = () => {
     limit += step;
     showPhones(shown, actions, clearFilter);

@@ -1,6 +1,7 @@
 import { element } from './dom';
 import type { Message } from './shape';
 import { clockTime, isoTime, moment, sameDay, shortDay } from './when';
+import { say } from './words';
 
 /** More than this nobody scrolls through in a phone of this size; the Messages tab has all of them. */
 const longest = 60;
@@ -15,20 +16,14 @@ const byArrival = (one: Message, other: Message): number => arrival(one) - arriv
 const note = (message: Message, now: number): string => {
   if (message.scheduledFor === null) return clockTime(message.at);
   return isUpcoming(message, now)
-    ? `scheduled for ${moment(message.scheduledFor, now)}`
-    : `${clockTime(message.scheduledFor)}, as scheduled`;
-};
-
-export const kindLabel: Readonly<Record<Message['kind'], string>> = {
-  text: 'Text',
-  'consent-request': 'Consent request',
-  reply: 'Reply',
+    ? say('thread.scheduled', { time: moment(message.scheduledFor, now) })
+    : say('thread.asScheduled', { time: clockTime(message.scheduledFor) });
 };
 
 const bubble = (message: Message, now: number): HTMLElement => {
   const made = element('li', { class: `bubble ${message.kind}` });
   if (isUpcoming(message, now)) made.classList.add('upcoming');
-  if (message.kind === 'consent-request') made.append(element('strong', {}, kindLabel[message.kind]));
+  if (message.kind === 'consent-request') made.append(element('strong', {}, say('message.consent-request')));
   made.append(
     element('p', { dir: 'auto' }, message.text),
     element('time', { datetime: isoTime(arrival(message)) }, note(message, now)),
@@ -39,11 +34,11 @@ const bubble = (message: Message, now: number): HTMLElement => {
 /** What arrived on one phone, oldest first as phones show it, with the days marked. */
 export const thread = (messages: readonly Message[], now: number, owner: string): HTMLElement => {
   const list = element('ol');
-  if (messages.length === 0) list.append(element('li', { class: 'day' }, 'Nothing has arrived yet'));
+  if (messages.length === 0) list.append(element('li', { class: 'day' }, say('thread.nothing')));
   let previous: number | undefined;
   for (const message of [...messages].sort(byArrival).slice(-longest)) {
     if (previous === undefined || !sameDay(previous, arrival(message))) {
-      const today = sameDay(arrival(message), now) ? 'Today' : shortDay(arrival(message));
+      const today = sameDay(arrival(message), now) ? say('thread.today') : shortDay(arrival(message));
       list.append(element('li', { class: 'day' }, today));
     }
     previous = arrival(message);
@@ -51,7 +46,7 @@ export const thread = (messages: readonly Message[], now: number, owner: string)
   }
   return element(
     'div',
-    { class: 'thread', tabindex: '0', role: 'group', 'aria-label': `What arrived for ${owner}` },
+    { class: 'thread', tabindex: '0', role: 'group', 'aria-label': say('thread.label', { name: owner }) },
     list,
   );
 };

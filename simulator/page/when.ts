@@ -1,17 +1,9 @@
-const time = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-const timeWithSeconds = new Intl.DateTimeFormat('en', {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hourCycle: 'h23',
-});
-const day = new Intl.DateTimeFormat('en', { weekday: 'short', day: 'numeric', month: 'short' });
-const longDay = new Intl.DateTimeFormat('en', {
-  weekday: 'long',
-  day: 'numeric',
-  month: 'long',
-  year: 'numeric',
-});
+import { amount, dateFormat, listed, together } from './words';
+
+const time = dateFormat({ hour: 'numeric', minute: '2-digit' });
+const timeWithSeconds = dateFormat({ hour: 'numeric', minute: '2-digit', second: '2-digit' });
+const day = dateFormat({ weekday: 'short', day: 'numeric', month: 'short' });
+const longDay = dateFormat({ weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' });
 
 /** Formatting a moment outside what a Date can hold throws, and a client may schedule a text for any number. */
 const valid = (at: number): number => Math.min(Math.max(at, -8.64e15), 8.64e15);
@@ -24,9 +16,10 @@ export const isoTime = (at: number): string => new Date(valid(at)).toISOString()
 
 export const sameDay = (one: number, other: number): boolean => fullDay(one) === fullDay(other);
 
-/** `14:05` today, `Tue, Jun 3, 14:05` on any other day. */
+/** `2:05 PM` today, `Tue, Jun 3, 2:05 PM` on any other day. */
 export const moment = (at: number, now: number): string =>
-  sameDay(at, now) ? clockTime(at) : `${shortDay(at)}, ${clockTime(at)}`;
+  sameDay(at, now) ? clockTime(at) : dayAndTime(at);
+export const dayAndTime = (at: number): string => listed(shortDay(at), clockTime(at));
 
 const units = [
   ['day', 86_400_000],
@@ -42,7 +35,7 @@ export const span = (ms: number): string => {
   for (const [unit, size] of units) {
     const count = Math.floor(left / size);
     left -= count * size;
-    if (count > 0 && parts.length < 2) parts.push(`${String(count)} ${unit}${count === 1 ? '' : 's'}`);
+    if (count > 0 && parts.length < 2) parts.push(amount(count, unit));
   }
-  return parts.join(' ');
+  return together(parts);
 };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { endpoints } from '../../lib/service/endpoints';
+import { rule } from '../rule';
 
 /** In the list of redirect URIs: any http address on this machine, whatever its port and path. */
 export const anyLoopback = 'loopback';
@@ -7,17 +8,12 @@ export const anyLoopback = 'loopback';
 const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 export const isLoopbackHost = (hostname: string): boolean => loopbackHosts.test(hostname);
 
-const redirectUri = z.string().refine(
-  (uri) => {
-    if (uri === anyLoopback) return true;
-    if (uri.includes('#') || uri.includes('*') || !URL.canParse(uri)) return false;
-    const { protocol, hostname } = new URL(uri);
-    return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
-  },
-  {
-    message: `a redirect URI is an https address (http on this machine) without fragment or wildcard, or the word ${anyLoopback}`,
-  },
-);
+const redirectUri = z.string().refine((uri) => {
+  if (uri === anyLoopback) return true;
+  if (uri.includes('#') || uri.includes('*') || !URL.canParse(uri)) return false;
+  const { protocol, hostname } = new URL(uri);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
+}, rule('control.redirectUri'));
 
 export const allScopes: readonly string[] = [
   ...new Set(Object.values(endpoints).map(({ scope }) => scope)),

@@ -76,6 +76,16 @@ const word = /\p{L}{2,}/u;
 const shownBy = /^(look|status\.show|text|title|label|placeholder|aria-label|button|iconButton|textBox)$/;
 const key = /^[a-z][A-Za-z]*(\.[\w…]+)+$/;
 
+const nameOf = (name: ts.PropertyName): string => (ts.isStringLiteral(name) ? name.text : name.getText());
+
+/** Attributes and arguments of the simulator's page that somebody reads; the second argument has the attributes. */
+const readArguments: Readonly<Record<string, (index: number) => boolean>> = {
+  element: (index) => index > 1,
+  button: (index) => index === 0,
+  append: () => true,
+  setAttribute: (index) => index === 1,
+};
+
 const nameOfCall = (node: ts.CallExpression): string =>
   ts.isPropertyAccessExpression(node.expression) ? node.expression.name.text : node.expression.getText();
 
@@ -94,7 +104,7 @@ describe('no text is hard-coded', () => {
     editor.length.should.be.aboveOrEqual(20);
     found(editor, (node) => {
       if (ts.isPropertyAssignment(node)) {
-        const name = ts.isStringLiteral(node.name) ? node.name.text : node.name.getText();
+        const name = nameOf(node.name);
         const text = writtenIn(node.initializer);
         const isWord = text !== undefined && word.test(text) && text !== 'openid';
         return shownBy.test(name) && isWord ? `${name}: ${text}` : undefined;
@@ -106,6 +116,48 @@ describe('no text is hard-coded', () => {
         .find((written) => written !== undefined && word.test(written));
       return text === undefined ? undefined : `${nameOfCall(node)}(${text})`;
     }).should.eql([]);
+  });
+
+  it('no word in what the simulator’s page shows', () => {
+    const files = sourcesIn('simulator/page');
+    files.length.should.be.aboveOrEqual(15);
+    const isWord = (text: string | undefined): text is string => text !== undefined && word.test(text);
+    found(files, (node) => {
+      if (ts.isPropertyAssignment(node)) {
+        const text = writtenIn(node.initializer);
+        return shownBy.test(nameOf(node.name)) && isWord(text) ? text : undefined;
+      }
+      if (
+        ts.isBinaryExpression(node) &&
+        node.operatorToken.kind === ts.SyntaxKind.EqualsToken &&
+        /\.(textContent|title)$/.test(node.left.getText())
+      ) {
+        const text = writtenIn(node.right);
+        return isWord(text) ? text : undefined;
+      }
+      if (!ts.isCallExpression(node)) return undefined;
+      const isRead = readArguments[nameOfCall(node)];
+      return node.arguments
+        .filter((_, index) => isRead?.(index))
+        .map(writtenIn)
+        .find(isWord);
+    }).should.eql([]);
+    found(files, (node) => {
+      const text = writtenIn(node);
+      return text !== undefined && sentence.test(text) && !isForTheLog(node) ? text : undefined;
+    }).should.eql([]);
+  });
+
+  it('no word in the HTML of the simulator’s page', () => {
+    const html = readFileSync(join(root, 'simulator/page/index.html'), 'utf8');
+    const isFilledIn = /^\{\{[\w.-]+\}\}$/;
+    html
+      .replaceAll(/<[^>]*>/g, '')
+      .replaceAll(/\{\{[\w.-]+\}\}/g, '')
+      .should.not.match(word);
+    const attributes = [...html.matchAll(/ (?:title|placeholder|aria-label|alt)="([^"]*)"/g)];
+    attributes.length.should.be.aboveOrEqual(10);
+    for (const [, value = ''] of attributes) value.should.match(isFilledIn);
   });
 
   it('no word in a status, but keys', () => {

@@ -1,5 +1,6 @@
 import should from 'should';
 import { languages as spoken } from '../../lib/runtime/catalogue';
+import { languages as simulated } from '../../simulator/languages';
 import { messages as ofRuntime } from '../../lib/runtime/messages';
 import { messages as ofService } from '../../lib/service/messages';
 import { english, filesOf, languages, others, placeholdersOf, stringsOf, textOf } from './catalogues';
@@ -21,8 +22,9 @@ const shapeOf = (text: string): string[] =>
 const codeIn = (text: string): string[] => [...text.matchAll(/`[^`]+`/g)].map(([code]) => code).sort();
 
 describe('the languages', () => {
-  it('are those that the runtime speaks', () => {
+  it('are those that the runtime and the simulator speak', () => {
     languages.should.eql([...spoken].sort());
+    languages.should.eql([...simulated].sort());
   });
 
   it('have errors whose keys are each in one table only', () => {

@@ -93,7 +93,7 @@ describe('a Node-RED 5 whose language is German', function () {
     const failed = await red.messages('failed', 2);
     text(failed[0]).should.match(/^Die Telefonnummer hat keine Landesvorwahl: /);
     text(failed[1]).should.match(
-      /^„Büro“ ist nicht bereit: .*: Dienstadresse, Autorisierungsadresse, .* und API-Schlüssel\.$/,
+      /^„Büro“ ist nicht bereit: .*: Dienstadresse, Autorisierungs-Adresse, .* und API-Schlüssel\.$/,
     );
   });
 
@@ -108,6 +108,22 @@ describe('a Node-RED 5 whose language is German', function () {
       'accept-language': 'de-AT',
     });
     page.text.should.match(/<html lang="de">/).and.match(/Das hat nicht geklappt/);
+  });
+
+  it('has a page of phones in the language of the browser, or in the one of its address', async () => {
+    const phones = async (language: string, query = ''): Promise<string> =>
+      (
+        await red.request('GET', `advisor-texting/simulator/${query}`, undefined, {
+          'accept-language': language,
+        })
+      ).text;
+    (await phones('ja-JP')).should.match(/<html lang="ja">/).and.match(/実際にSMSが届くことはありません/);
+    (await phones('ja-JP', '?lang=es')).should.match(/nadie recibe mensajes de verdad/);
+    const { page } = await browser.open({ locale: 'de-AT' });
+    await page.goto(`${red.adminUrl}/advisor-texting/simulator/`);
+    await page.locator('#live', { hasText: 'Live' }).waitFor();
+    await page.getByRole('heading', { name: 'Uhr' }).waitFor();
+    await page.getByRole('button', { name: '+1 Tag' }).waitFor();
   });
 
   it('has an editor in the language of the browser: palette, dialog and help', async () => {

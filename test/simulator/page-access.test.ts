@@ -105,6 +105,7 @@ describe("access to the simulator's page", () => {
       await bench().askConsent('+14155550123');
       await page.getByRole('button', { name: /^Accept, / }).click();
       await phoneOf(page, '+1 415 555 0123').locator('.badge', { hasText: 'accepted' }).waitFor();
+      await page.context().close();
     } finally {
       server.closeAllConnections();
       server.close();

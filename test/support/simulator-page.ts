@@ -15,7 +15,7 @@ const buildSimulatorPage = async (): Promise<void> => {
 /** The simulator and a browser to look at its page with. */
 export class Bench {
   private readonly opened: OpenPage[] = [];
-  private wasDown = false;
+  private readonly expected: RegExp[] = [];
 
   private constructor(
     public simulator: Simulator,
@@ -39,14 +39,21 @@ export class Bench {
     return opened.page;
   }
 
-  /** What the pages complained about; while the simulator is away they should. */
+  /** What the pages complained about in their consoles. */
   get errors(): string[] {
-    return this.wasDown ? [] : this.opened.flatMap(({ errors }) => errors);
+    return this.opened
+      .flatMap(({ errors }) => errors)
+      .filter((error) => !this.expected.some((pattern) => pattern.test(error)));
+  }
+
+  /** Complaints that a test provokes. */
+  forgive(pattern: RegExp): void {
+    this.expected.push(pattern);
   }
 
   /** The simulator goes away and comes back where it was, knowing nothing. */
   async restart(meanwhile: () => Promise<void>): Promise<void> {
-    this.wasDown = true;
+    this.forgive(/net::ERR_/);
     const port = Number(new URL(this.simulator.url).port);
     await this.simulator.close();
     await meanwhile();

@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import type { ServiceCode } from '../../lib/service/problems';
+import type { Language } from '../languages';
+import { Refusal } from '../problem';
+import type { Catalogue, KeyOf, Values } from '../wording';
+import type { Words } from '../words';
+
+/** Something that the control API cannot do, said in the language of whoever asked. */
+export class Misuse extends Error {
+  constructor(
+    readonly code: ServiceCode,
+    readonly key: KeyOf<Catalogue>,
+    readonly values: Values = {},
+  ) {
+    super(key);
+  }
+}
+
+const complaints = { 'en-US': z.locales.en, de: z.locales.de, 'es-ES': z.locales.es, ja: z.locales.ja };
+
+/** How a schema complains in a language. */
+export const sentencesIn = (language: Language) => complaints[language]().localeError;
+
+/** A rule of our own (see rule.ts) names its sentence; those of zod are already in the language. */
+const inWords = (issue: z.core.$ZodIssue, words: Words): z.core.$ZodIssue => {
+  const key: unknown = issue.code === 'custom' ? issue.params?.['says'] : undefined;
+  return typeof key === 'string' ? { ...issue, message: words.say(key as KeyOf<Catalogue>) } : issue;
+};
+
+export const asRefusal = (error: unknown, words: Words): Refusal => {
+  if (error instanceof Misuse) return new Refusal(error.code, words.say(error.key, error.values));
+  if (error instanceof z.ZodError) {
+    const issues = error.issues.map((issue) => inWords(issue, words));
+    return new Refusal('invalid_request', z.prettifyError({ issues }));
+  }
+  return new Refusal('internal_error', error instanceof Error ? error.message : String(error));
+};

@@ -1,0 +1,28 @@
+import type english from '../locales/en-US/simulator.json';
+
+/** All that the simulator says to a person, in one language; `page` is said by the page itself. */
+export type Catalogue = typeof english;
+
+type Leaves<Group> = {
+  [Name in keyof Group & string]: Group[Name] extends string ? Name : `${Name}.${Leaves<Group[Name]>}`;
+}[keyof Group & string];
+
+/** The keys of the sentences in a group, such as `clock.title`. */
+export type KeyOf<Group> = Leaves<Group>;
+
+export type Values = Readonly<Record<string, string | number>>;
+
+const isGroup = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
+
+const found = (group: unknown, key: string): string => {
+  let at = group;
+  for (const step of key.split('.')) at = isGroup(at) && Object.hasOwn(at, step) ? at[step] : undefined;
+  return typeof at === 'string' ? at : key;
+};
+
+/** Says the sentences of a group, with its `__name__` filled in. */
+export const sayFrom =
+  <Group>(group: Group) =>
+  (key: KeyOf<Group>, values: Values = {}): string =>
+    found(group, key).replace(/__(\w+?)__/g, (_, name: string) => String(values[name] ?? ''));

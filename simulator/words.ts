@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { join } from 'node:path';
+import { splitTarget } from './http';
+import { acceptedIn, spokenOf, type Language } from './languages';
+import { sayFrom, type Catalogue, type KeyOf, type Values } from './wording';
+
+export interface Words {
+  readonly language: Language;
+  readonly catalogue: Catalogue;
+  readonly say: (key: KeyOf<Catalogue>, values?: Values) => string;
+}
+
+const folder = join(__dirname, '..', 'locales');
+
+const opened = new Map<Language, Words>();
+
+export const wordsIn = (language: Language): Words => {
+  const known = opened.get(language);
+  if (known !== undefined) return known;
+  const file = join(folder, language, 'simulator.json');
+  const catalogue = JSON.parse(readFileSync(file, 'utf8')) as Catalogue;
+  const words = { language, catalogue, say: sayFrom(catalogue) };
+  opened.set(language, words);
+  return words;
+};
+
+/** In the language of whoever asks; `?lang=` outweighs what the browser says. */
+export const wordsFor = (request: IncomingMessage): Words => {
+  const [, query] = splitTarget(request.url ?? '');
+  const chosen = new URLSearchParams(query).get('lang') ?? '';
+  return wordsIn(spokenOf([chosen, ...acceptedIn(request.headers['accept-language'] ?? '')]));
+};
