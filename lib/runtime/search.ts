@@ -42,20 +42,17 @@ const checkPaging = ({ page, pageSize }: SearchSettings): void => {
 };
 
 /** Takes out what an earlier page had: a record moved there while we were reading. */
-const newIn = <T>(page: Page<T>, seen: Seen, search: Search<T>): readonly T[] => {
-  let fresh: T[] | undefined;
-  const ids: (number | string)[] = [];
-  page.data.forEach((item, index) => {
+const newIn = <T>({ data }: Page<T>, seen: Seen, search: Search<T>): readonly T[] => {
+  const isKnown = (item: T): boolean => {
     const id = search.idOf(item);
-    if (id !== undefined && seen.has(id)) {
-      fresh ??= page.data.slice(0, index);
-      return;
-    }
-    if (id !== undefined) ids.push(id);
-    fresh?.push(item);
-  });
-  for (const id of ids) seen.add(id);
-  return fresh ?? page.data;
+    return id !== undefined && seen.has(id);
+  };
+  const fresh = data.some(isKnown) ? data.filter((item) => !isKnown(item)) : data;
+  for (const item of fresh) {
+    const id = search.idOf(item);
+    if (id !== undefined) seen.add(id);
+  }
+  return fresh;
 };
 
 /** A service that does not know our name for the page number gives the first page for ever. */

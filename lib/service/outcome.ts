@@ -7,6 +7,7 @@ import { serviceCodes } from './problems';
 import type { Code, Problem, ServiceCode, ServiceError } from './problems';
 import { readRetryAfter } from './retry';
 import type { Decision, Happened } from './retry';
+import { goesDeeper } from './shape';
 
 /** The service's word, ready to become an error. */
 interface Told {
@@ -52,22 +53,19 @@ const isTooDeep = (text: string): boolean => {
   return false;
 };
 
-const goesDeeper = (value: object, than: number): boolean => {
-  if (than === 0) return true;
-  const inside: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
-  for (const inner of inside) if (isFields(inner) && goesDeeper(inner, than - 1)) return true;
-  return false;
-};
-
 /** The value of a JSON text; undefined, which JSON cannot say, when it is not one. */
 const parse = (text: string): unknown => {
   if (text.length > quickToParse && isTooDeep(text)) return undefined;
   try {
-    const value: unknown = JSON.parse(text);
-    return isFields(value) && text.length > 2 * deepest && goesDeeper(value, deepest) ? undefined : value;
+    return JSON.parse(text) as unknown;
   } catch {
     return undefined;
   }
+};
+
+const parseShallow = (text: string): unknown => {
+  const value = parse(text);
+  return isFields(value) && text.length > 2 * deepest && goesDeeper(value, deepest) ? undefined : value;
 };
 
 const isServiceCode = (code: string): code is ServiceCode => Object.hasOwn(serviceCodes, code);
@@ -145,10 +143,12 @@ const assessSuccess = (
   status: number,
   text: string | undefined,
 ): Assessment => {
-  if (plan.kind === 'delete') return { happened: done, data: parse(text ?? ''), reason: '' };
+  if (plan.kind === 'delete') return { happened: done, data: parseShallow(text ?? ''), reason: '' };
   if (text === undefined) return unfit(status, 'answer_too_large', reasons.tooLarge);
   if (text === '' && plan.kind === 'replace') return { happened: done, data: { id }, reason: '' };
-  const body = parse(text);
+  const quick = parse(text);
+  if (plan.looksRight(quick)) return { happened: done, data: quick, reason: '' };
+  const body = parseShallow(text);
   if (body === undefined) return unfit(status, 'invalid_response', text === '' ? 'empty' : 'not JSON');
   const checked = plan.response.safeParse(body);
   if (checked.success) return { happened: done, data: checked.data, reason: '' };
@@ -195,7 +195,7 @@ export const assess = (
   if (status < 400) return unfit(status, 'redirect', `HTTP ${String(status)}`);
   if (status >= 600) return unfit(status, 'invalid_response', `HTTP ${String(status)}`);
 
-  const body = parse(withoutSecrets(result.text ?? '', secrets.filter(isTelling)));
+  const body = parseShallow(withoutSecrets(result.text ?? '', secrets.filter(isTelling)));
   const happened = happenedAt(status, body, readRetryAfter(result.retryAfter, now));
   const reason = `HTTP ${String(status)}`;
   if (isProblemBody(body)) {

@@ -3,6 +3,7 @@ import { endpoints } from './endpoints';
 import type { EndpointName } from './endpoints';
 import { failure } from './messages';
 import type { Kind } from './retry';
+import { quickLook, type Fit } from './shape';
 
 /** What a request is on the wire, less its headers. */
 export interface Wire {
@@ -19,6 +20,8 @@ export interface Plan {
   readonly kind: Kind;
   readonly scope: string;
   readonly response: z.ZodType;
+  /** Whether an answer is plainly as `response` would have it; when in doubt, false. */
+  readonly looksRight: Fit;
   /** Throws `invalid_input` before anything is sent. */
   wire(request: Request): Wire;
 }
@@ -78,6 +81,7 @@ export const planEndpoint = (
     kind,
     scope,
     response,
+    looksRight: quickLook(response),
     wire(request) {
       const id = parameter === undefined ? undefined : pathId(request.params, parameter);
       const filled = basePath + before + (id === undefined ? '' : String(id)) + after;
