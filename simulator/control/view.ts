@@ -56,6 +56,8 @@ export const stateView = ({ state, faults, ledger, clock }: Simulation, advisor?
   const accounts = advisor === undefined ? [...state.accounts.values()] : [main];
   return {
     now,
+    /** How far the clock was moved: only this side knows, for the browser may be on a machine with another time. */
+    ahead: now - Date.now(),
     advisors: [...state.accounts.keys()],
     identities: state.identities(),
     /** All numbers something happened on, shown or not. */

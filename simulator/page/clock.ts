@@ -5,9 +5,7 @@ import { amount, say } from './words';
 const time = byId('time', HTMLTimeElement);
 const date = byId('date', HTMLElement);
 const ahead = byId('ahead', HTMLElement);
-
-/** Less than this is the time a request takes, not a clock that was moved. */
-const noticeable = 2000;
+const back = byId('back', HTMLElement);
 
 let offset: number | undefined;
 
@@ -21,15 +19,28 @@ const tick = (): void => {
   for (const shown of document.querySelectorAll('.phone-time')) {
     if (shown.textContent !== minute) shown.textContent = minute;
   }
-  ahead.hidden = offset < noticeable;
-  ahead.textContent = say('clock.ahead', { span: span(Math.round(offset / 1000) * 1000) });
 };
 
 /** The simulator's time, as far as the page knows. */
 export const simulatorNow = (): number => Date.now() + (offset ?? 0);
 
-export const showClock = (now: number): void => {
+/** Waits that a move set off take a while, which the clock then lacks: 23:59:50 after a day is a day to anybody. */
+const roundings = [
+  { from: 43_200_000, to: 300_000 },
+  { from: 1_800_000, to: 60_000 },
+] as const;
+
+const rounded = (ms: number): number => {
+  const to = roundings.find(({ from }) => ms >= from)?.to ?? 5000;
+  return Math.max(0, Math.round(ms / to) * to);
+};
+
+export const showClock = (now: number, moved: number): void => {
   offset = now - Date.now();
+  const lead = rounded(moved);
+  ahead.hidden = lead === 0;
+  back.hidden = lead === 0;
+  ahead.textContent = say('clock.ahead', { span: span(lead) });
   tick();
 };
 

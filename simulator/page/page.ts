@@ -146,7 +146,7 @@ confirmReset.addEventListener('close', () => {
 const refresh = follow(
   async () => {
     state = await control.state(advisor.value);
-    showClock(state.now);
+    showClock(state.now, state.ahead);
     show();
   },
   (connection) => {

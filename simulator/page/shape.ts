@@ -7,6 +7,8 @@ export type { Message };
 /** What the page reads from control/state, and nothing more: the simulator may send further fields. */
 export interface SimulatorState {
   readonly now: number;
+  /** How far that is ahead of real time, in ms. */
+  readonly ahead: number;
   /** The keys of those with an account. */
   readonly advisors: readonly string[];
   readonly identities: readonly { readonly advisor: string; readonly name: string }[];

@@ -107,6 +107,39 @@ describe("the simulator's page", () => {
     await on.page.getByText('1 day 1 hour ahead').waitFor();
   });
 
+  it('says how far ahead the clock is in the amounts that one pressed, whatever the moving itself took', async () => {
+    const pill = on.page.locator('#ahead');
+    let sum = 0;
+    for (const [seconds, shown] of [
+      [28, '30 seconds ahead'],
+      [298, '5 minutes ahead'],
+      [3575, '1 hour ahead'],
+      [86_290, '1 day ahead'],
+      [90_300, '1 day 1 hour ahead'],
+      [2 * 86_400 + 300, '2 days 5 minutes ahead'],
+    ] as const) {
+      await on.bench.simulator.advance(seconds - sum);
+      sum = seconds;
+      await pill.getByText(shown, { exact: true }).waitFor();
+    }
+  });
+
+  it('says why the clock does not go back, once it is ahead', async () => {
+    const question = on.page.getByText('Back to real time?');
+    should(await question.isVisible()).be.false();
+    await on.bench.simulator.advance(86_400);
+    await question.click();
+    await on.page.getByText('This clock only goes forward').waitFor();
+  });
+
+  it('takes the lead of the clock from the simulator, not from the machine of the browser', async () => {
+    const page = await on.bench.open();
+    await page.clock.install({ time: Date.now() - 3_600_000 });
+    await page.reload();
+    await page.locator('#live[data-state=live]').waitFor();
+    should(await page.locator('#ahead').isVisible()).be.false();
+  });
+
   it('switches a fault on for the next request, and shows when it is used up', async () => {
     await on.page.getByText('Make something go wrong').click();
     await on.page.getByLabel('Goes wrong with').selectOption('conflict');
