@@ -47,7 +47,7 @@ const tell = async (method: string, path: string, body?: unknown): Promise<void>
   await request(method, path, body);
 };
 
-export type Answer = 'accept' | 'decline' | 'reset';
+type Answer = 'accept' | 'decline' | 'reset';
 
 export const control = {
   /** Of one advisor, or of all of them. */

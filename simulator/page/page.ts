@@ -6,19 +6,20 @@ import { byId, element } from './dom';
 import { showFaults, startFaults } from './faults';
 import { follow } from './live';
 import { showMessages } from './messages';
+import { displayName, readableNumber } from './phone';
 import type { PhoneActions } from './phone';
 import { showPhones } from './phones';
 import { showSettings } from './settings';
 import type { Message, Phone, SimulatorState } from './shape';
 import { startTabs } from './tabs';
 import type { Tab } from './tabs';
-import { number, say } from './words';
+import { clearToast, complain, notice, startToast } from './toast';
+import { listed, number, say } from './words';
 
 const advisorField = byId('advisor-field', HTMLElement);
 const advisor = byId('advisor', HTMLSelectElement);
 const filter = byId('filter', HTMLInputElement);
 const live = byId('live', HTMLElement);
-const toast = byId('toast', HTMLElement);
 const confirmReset = byId('confirm', HTMLDialogElement);
 
 const older = byId('older-phones', HTMLElement);
@@ -27,18 +28,9 @@ const everybody = '';
 let state: SimulatorState | undefined;
 let tab: Tab = 'phones';
 
-const tell = (sentence: string): void => {
-  toast.textContent = sentence;
-  toast.hidden = sentence === '';
-};
-
-const complain = (error: unknown): void => {
-  tell(say('toast.failed', { reason: error instanceof Error ? error.message : String(error) }));
-};
-
 /** Runs what a button asked for; the change itself comes back through the events. */
 const act = (deed: Promise<void>): void => {
-  tell('');
+  clearToast();
   deed.catch(complain);
 };
 
@@ -50,6 +42,14 @@ const requestKey = (phone: Phone, request: Message): string =>
 const actions: PhoneActions = {
   answer(phone, answer) {
     act(control.answer(phone.phone, phone.advisor, answer));
+  },
+  wipe(phone) {
+    const name = listed(displayName(phone), readableNumber(phone.phone));
+    act(
+      control.answer(phone.phone, phone.advisor, 'reset').then(() => {
+        notice(say('toast.wiped', { name }));
+      }),
+    );
   },
   silence(phone, request, silent) {
     if (silent) silenced.add(requestKey(phone, request));
@@ -130,6 +130,7 @@ startFaults(
     act(control.clearFaults());
   },
 );
+startToast();
 startTabs((chosen) => {
   tab = chosen;
   show();

@@ -1,4 +1,3 @@
-import type { Answer } from './control';
 import { button, element } from './dom';
 import type { Message, Phone } from './shape';
 import { arrival, isUpcoming, thread } from './thread';
@@ -6,7 +5,8 @@ import { clockTime } from './when';
 import { listed, say } from './words';
 
 export interface PhoneActions {
-  answer(phone: Phone, answer: Answer): void;
+  answer(phone: Phone, answer: 'accept' | 'decline'): void;
+  wipe(phone: Phone): void;
   silence(phone: Phone, request: Message, silent: boolean): void;
   isSilent(phone: Phone, request: Message): boolean;
 }
@@ -92,10 +92,13 @@ const answers = (phone: Phone, actions: PhoneActions): HTMLElement => {
     action(say('phone.decline'), 'decline', 'decline', () => {
       actions.answer(phone, 'decline');
     });
-  const wipe = (): HTMLButtonElement =>
-    action(say('phone.wipe'), 'quiet wide', 'wipe', () => {
-      actions.answer(phone, 'reset');
+  const wipe = (): HTMLButtonElement => {
+    const made = action(say('phone.wipe'), 'quiet wide', 'wipe', () => {
+      actions.wipe(phone);
     });
+    made.title = say('phone.wipeHint');
+    return made;
+  };
   const bar = element('div', { class: 'answers' });
   const request = openRequest(phone);
   if (request !== undefined && !actions.isSilent(phone, request)) {

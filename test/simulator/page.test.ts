@@ -78,6 +78,18 @@ describe("the simulator's page", () => {
     should(await on.bench.consent(number)).equal('none');
   });
 
+  it('says where one wipes a phone that flows go on knowing whom they asked', async () => {
+    await on.bench.askConsent(number);
+    await press('Accept');
+    const wipe = phoneOf(on.page, readable).getByRole('button', { name: /^Wipe this phone/ });
+    should(await wipe.getAttribute('title')).match(/“request consent” asks a number once in 24 hours/);
+    await wipe.click();
+    const told = on.page.getByRole('alert').filter({ hasText: `Wiped: No name, ${readable}.` });
+    should(await told.innerText()).match(/“request consent” asks a number once in 24 hours/);
+    await on.page.getByRole('button', { name: 'Close' }).click();
+    await told.waitFor({ state: 'hidden' });
+  });
+
   it('shows a scheduled text with its time, and as arrived once the clock is there', async () => {
     await on.bench.askConsent(number);
     await press('Accept');

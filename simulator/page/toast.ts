@@ -1,0 +1,33 @@
+import { byId } from './dom';
+import { say } from './words';
+
+const toast = byId('toast', HTMLElement);
+const text = byId('toast-text', HTMLElement);
+
+/** One sentence at a time, until somebody closes it or does something else. */
+const tell = (kind: 'notice' | 'failure', sentence: string): void => {
+  toast.dataset['kind'] = kind;
+  toast.hidden = false;
+  text.textContent = sentence;
+};
+
+export const notice = (sentence: string): void => {
+  tell('notice', sentence);
+};
+
+export const complain = (error: unknown): void => {
+  const reason = error instanceof Error ? error.message : String(error);
+  tell('failure', say('toast.failed', { reason }));
+};
+
+export const clearToast = (): void => {
+  toast.hidden = true;
+  text.textContent = '';
+};
+
+export const startToast = (): void => {
+  byId('toast-close', HTMLButtonElement).addEventListener('click', () => {
+    clearToast();
+    byId('main', HTMLElement).focus({ preventScroll: true });
+  });
+};
