@@ -18,9 +18,9 @@ const surroundings = (say: Say): Surroundings => ({
   say,
   environment: (id) => {
     const found = typeof id === 'string' && id !== '' ? RED.nodes.node(id) : null;
-    if (!found) return 'missing';
-    if (found.valid === false) return 'incomplete';
-    return { country: typeof found['country'] === 'string' ? found['country'] : '' };
+    if (!found) return undefined;
+    const { country } = found;
+    return { country: typeof country === 'string' ? country : '', isComplete: found.valid !== false };
   },
   propertyExpression: (text) => RED.utils.validatePropertyExpression(text),
   jsonata: (text) => {

@@ -5,8 +5,10 @@ import { applies, isVariable, type Say, type Values } from './values';
 export interface Surroundings {
   readonly now: number;
   readonly say: Say;
-  /** `missing`, `incomplete`, or the region its environment reads national numbers by. */
-  readonly environment: (id: unknown) => 'missing' | 'incomplete' | { readonly country: string };
+  /** Undefined if there is none; `country` is the region it reads national numbers by. */
+  readonly environment: (
+    id: unknown,
+  ) => { readonly country: string; readonly isComplete: boolean } | undefined;
   readonly propertyExpression: (text: string) => boolean;
   readonly jsonata: (text: string) => boolean;
 }
@@ -28,10 +30,10 @@ const phoneProblem = (
   values: Values,
   { say, environment }: Surroundings,
 ): string | undefined => {
+  if (!/\d/.test(text)) return say('invalid.noPhone');
   if (text.startsWith('+'))
     return e164.test(text.replace(/[\s().-]/g, '')) ? undefined : say('invalid.phone');
-  const found = environment(values['environment']);
-  return typeof found === 'object' && found.country === '' ? say('invalid.phoneCountry') : undefined;
+  return environment(values['environment'])?.country === '' ? say('invalid.phoneCountry') : undefined;
 };
 
 const dateProblem = (text: string, type: unknown, { say, now }: Surroundings): string | undefined => {
@@ -100,8 +102,8 @@ const textProblem = (field: TextField, value: unknown, { say }: Surroundings): s
 const environmentProblem = (value: unknown, { say, environment }: Surroundings): string | undefined => {
   if (isVariable(value)) return undefined;
   const found = environment(value);
-  if (found === 'missing') return say('invalid.environment');
-  return found === 'incomplete' ? say('invalid.environmentIncomplete') : undefined;
+  if (!found) return say('invalid.environment');
+  return found.isComplete ? undefined : say('invalid.environmentIncomplete');
 };
 
 /** The sentence that says what to fix in a field, or undefined: the form and the red triangle both ask here. */

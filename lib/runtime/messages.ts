@@ -18,6 +18,7 @@ export const messages = {
   phone_missing: 'There is no phone number: put one there.',
   phone_kind:
     'A phone number must be a text such as +12025550123; a list may hold numbers, or objects with a phone.',
+  phone_none: 'What was given is not a phone number: give one such as +12025550123.',
   phone_format:
     'The phone number is not in E.164 format: write a plus sign and 8 to 15 digits, without spaces.',
   phone_country:

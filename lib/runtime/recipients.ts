@@ -61,6 +61,7 @@ export const asGiven = ({ given }: Recipient): string | number | null =>
 export const notANumber = (given: unknown, country: string): ServiceError => {
   if (given === undefined || given === null || given === '') return invalid('phone_missing');
   if (typeof given !== 'string' && typeof given !== 'number') return invalid('phone_kind');
+  if (!/\d/.test(String(given))) return invalid('phone_none');
   if (String(given).trim().startsWith('+')) return invalid('phone_format');
   return country === '' ? invalid('phone_country') : invalid('phone_impossible', { country });
 };

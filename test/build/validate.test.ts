@@ -8,10 +8,15 @@ import { spec as environment } from '../../nodes/environment/spec';
 import { spec as sendText } from '../../nodes/send-text/spec';
 
 const now = Date.parse('2030-06-01T12:00:00Z');
+const environments = new Map<unknown, ReturnType<Surroundings['environment']>>([
+  ['us', { country: 'US', isComplete: true }],
+  ['plain', { country: '', isComplete: true }],
+  ['begun', { country: '', isComplete: false }],
+]);
 const around: Surroundings = {
   now,
   say: (key) => key,
-  environment: (id) => (id === 'us' ? { country: 'US' } : id === 'plain' ? { country: '' } : 'missing'),
+  environment: (id) => environments.get(id),
   propertyExpression: (text) => !text.includes('['),
   jsonata: (text) => !text.endsWith('('),
 };
@@ -40,6 +45,17 @@ describe('what a form complains about', () => {
       { phone: '5125550142', phoneType: 'str', environment: 'plain' },
       'invalid.phoneCountry',
     ],
+    [
+      sendText.fields,
+      'phone',
+      { phone: '5125550142', phoneType: 'str', environment: 'begun' },
+      'invalid.phoneCountry',
+    ],
+    [sendText.fields, 'phone', { phone: '5125550142', phoneType: 'str' }, undefined],
+    [sendText.fields, 'phone', { phone: 'grace', phoneType: 'str', environment: 'us' }, 'invalid.noPhone'],
+    [sendText.fields, 'phone', { phone: 'grace', phoneType: 'str' }, 'invalid.noPhone'],
+    [sendText.fields, 'phone', { phone: '+', phoneType: 'str' }, 'invalid.noPhone'],
+    [sendText.fields, 'environment', { environment: 'begun' }, 'invalid.environmentIncomplete'],
     [sendText.fields, 'phone', { phone: '[1', phoneType: 'json' }, 'invalid.json'],
     [sendText.fields, 'phone', { phone: '$(', phoneType: 'jsonata' }, 'invalid.jsonata'],
     [sendText.fields, 'phone', { phone: '${PHONE}', phoneType: 'str' }, undefined],

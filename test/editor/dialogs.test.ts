@@ -105,8 +105,16 @@ for (const version of [4, 5] as const) {
       await openNode(page, 'send-text');
       await chooseType(page, 'phone', 'str');
       (await boxOf(page, 'phone').inputValue()).should.equal('');
+      await boxOf(page, 'phone').fill('grace');
+      await boxOf(page, 'phone').press('End');
+      (await problem('phone'))?.should.match(/^This is not a phone number: write one such as \+/);
       await boxOf(page, 'phone').fill('512');
       await boxOf(page, 'phone').press('End');
+      (await problem('phone'))?.should.match(/^Begin the number with \+/);
+      await page.locator('#node-input-environment').selectOption('real');
+      (await problem('environment'))?.should.match(/not complete/);
+      (await problem('phone'))?.should.match(/^Begin the number with \+/);
+      await page.locator('#node-input-environment').selectOption('environment');
       (await problem('phone'))?.should.match(/^Begin the number with \+/);
       (await boxOf(page, 'phone').getAttribute('aria-invalid'))?.should.equal('true');
       await closeNode(page);
