@@ -2,20 +2,33 @@ import { icon } from './dom';
 import type { Form, Say } from './red';
 import { isVariable } from './values';
 
-type Kind = 'simulator' | 'sandbox' | 'production' | 'variable';
+export type Kind = 'simulator' | 'sandbox' | 'production' | 'variable';
 
-const icons: Readonly<Record<Kind, string>> = {
-  simulator: 'flask',
-  sandbox: 'cube',
-  production: 'exclamation-triangle',
-  variable: 'question-circle',
+interface Look {
+  readonly icon: string;
+  readonly title: (say: Say, service: unknown) => string;
+}
+
+/** How each kind of service looks, wherever it is shown. */
+const looks: Readonly<Record<Kind, Look>> = {
+  simulator: { icon: 'flask', title: (say) => say('badge.simulator') },
+  sandbox: { icon: 'cube', title: (say) => say('badge.sandbox') },
+  production: { icon: 'exclamation-triangle', title: (say) => say('badge.production') },
+  variable: { icon: 'question-circle', title: (say, variable) => say('badge.variable', { variable }) },
 };
 
-const words: Readonly<Record<Kind, (say: Say, variable: unknown) => string>> = {
-  simulator: (say) => say('badge.simulator'),
-  sandbox: (say) => say('badge.sandbox'),
-  production: (say) => say('badge.production'),
-  variable: (say, variable) => say('badge.variable', { variable }),
+const kindOf = (service: unknown): Kind => {
+  if (isVariable(service)) return 'variable';
+  return service === 'production' || service === 'sandbox' ? service : 'simulator';
+};
+
+export const badgeOf = (
+  service: unknown,
+  say: Say,
+): { readonly kind: Kind; readonly icon: string; readonly title: string } => {
+  const kind = kindOf(service);
+  const { icon, title } = looks[kind];
+  return { kind, icon, title: title(say, service) };
 };
 
 /** What the chosen environment talks to: a service, or the variable that will decide; undefined if none is chosen. */
@@ -23,11 +36,6 @@ const serviceOf = (environment: unknown): unknown => {
   if (isVariable(environment)) return environment;
   const found = typeof environment === 'string' ? RED.nodes.node(environment) : null;
   return found ? (found['service'] ?? 'simulator') : undefined;
-};
-
-const kindOf = (service: unknown): Kind => {
-  if (isVariable(service)) return 'variable';
-  return service === 'production' || service === 'sandbox' ? service : 'simulator';
 };
 
 /** Below the environment of every node: whether a real person is affected. */
@@ -40,13 +48,8 @@ export const addBadge = (form: Form): void => {
     badge.toggle(service !== undefined);
     if (service === undefined || service === shown) return;
     shown = service;
-    const kind = kindOf(service);
+    const { kind, icon: sign, title } = badgeOf(service, form.say);
     badge.attr('class', `advisor-badge advisor-badge-line advisor-${kind}`);
-    badge
-      .empty()
-      .append(
-        icon(icons[kind]).addClass('advisor-badge-sign'),
-        $('<span>', { text: words[kind](form.say, service) }),
-      );
+    badge.empty().append(icon(sign).addClass('advisor-badge-sign'), $('<span>', { text: title }));
   });
 };

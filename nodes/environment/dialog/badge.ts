@@ -1,30 +1,13 @@
+import { badgeOf, type Kind } from '../../../lib/editor/badge';
 import { button, icon } from '../../../lib/editor/dom';
-import type { Form, Say, Values } from '../../../lib/editor/red';
-import { isVariable } from '../../../lib/editor/values';
+import type { Form, Say } from '../../../lib/editor/red';
 import { linkTo, openWindow } from './window';
 
-interface Look {
-  readonly kind: 'simulator' | 'sandbox' | 'production' | 'variable';
-  readonly icon: string;
-  readonly title: string;
-  readonly text: string;
-}
-
-const lookOf = (values: Values, say: Say): Look => {
-  const { service } = values;
-  if (isVariable(service)) {
-    const title = say('badge.variable', { variable: service });
-    return { kind: 'variable', icon: 'question-circle', title, text: say('badge.variableText') };
-  }
-  if (service === 'production') {
-    const title = say('badge.production');
-    return { kind: service, icon: 'exclamation-triangle', title, text: say('badge.productionText') };
-  }
-  if (service === 'sandbox') {
-    return { kind: service, icon: 'cube', title: say('badge.sandbox'), text: say('badge.sandboxText') };
-  }
-  const title = say('badge.simulator');
-  return { kind: 'simulator', icon: 'flask', title, text: say('badge.simulatorText') };
+const texts: Readonly<Record<Kind, (say: Say) => string>> = {
+  simulator: (say) => say('badge.simulatorText'),
+  sandbox: (say) => say('badge.sandboxText'),
+  production: (say) => say('badge.productionText'),
+  variable: (say) => say('badge.variableText'),
 };
 
 const phonesButton = (say: Say, note: JQuery): JQuery =>
@@ -49,13 +32,13 @@ export const addBadge = (form: Form): void => {
   const words = $('<div>').append(title, text, phones, note);
   const badge = $('<div>', { role: 'status' }).append(sign, words);
   form.row('service').after(badge);
-  form.onChange((values) => {
-    const look = lookOf(values, say);
+  form.onChange(({ service }) => {
+    const look = badgeOf(service, say);
     if (badge.attr('class') === `advisor-badge advisor-${look.kind}` && title.text() === look.title) return;
     badge.attr('class', `advisor-badge advisor-${look.kind}`);
     sign.empty().append(icon(look.icon));
     title.text(look.title);
-    text.text(look.text);
+    text.text(texts[look.kind](say));
     phones.toggle(look.kind === 'simulator');
     note.empty();
   });
