@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
 import { boxOf, chooseType } from './canvas';
-import { keepPicture, setTheme, themesOf, violations } from './looks';
+import { keepPicture, ragged, setTheme, themesOf, violations } from './looks';
 import {
   closeEnvironment,
   closeNode,
@@ -76,11 +76,13 @@ for (const version of [4, 5] as const) {
           });
           (await badge())?.should.match(/^Simulator: /);
           (await violations(page)).should.eql([]);
+          (await ragged(page)).should.eql([]);
           await keepPicture(page, `${version.toString()}-${theme}-${name}`);
           await closeNode(page, 'cancel');
         }
         await openEnvironment(page, 'real');
         (await violations(page)).should.eql([]);
+        (await ragged(page)).should.eql([]);
         await keepPicture(page, `${version.toString()}-${theme}-environment`);
         await closeEnvironment(page, 'cancel');
         await setTheme(page, 'light');

@@ -36,3 +36,24 @@ export const violations = async (page: Page): Promise<string[]> => {
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
       .flatMap(({ id, nodes }) => nodes.map((node) => id + ': ' + node.target + ' ' + node.failureSummary)))`);
 };
+
+/** What reaches beyond the right edge of the fields, and words that are broken in labels, in the form that is open. */
+export const ragged = (page: Page): Promise<string[]> =>
+  page.evaluate(`(() => {
+    const form = [...document.querySelectorAll('.advisor-form')].at(-1);
+    const edge = form.getBoundingClientRect().right - 6;
+    const shown = (selector) => [...form.querySelectorAll(selector)].filter((one) => one.offsetParent !== null);
+    const wide = shown('input, select, textarea, button, .red-ui-typedInput-container, span, small, code')
+      .filter((one) => one.getBoundingClientRect().right > edge + 0.5)
+      .map((one) => 'wide: ' + one.outerHTML.slice(0, 120));
+    const broken = shown('label').flatMap((label) => {
+      const texts = [...label.childNodes].filter((child) => child.nodeType === Node.TEXT_NODE);
+      return texts.flatMap((text) => [...text.data.matchAll(/[^\\s-]+/g)].filter(({ 0: word, index }) => {
+        const range = document.createRange();
+        range.setStart(text, index);
+        range.setEnd(text, index + word.length);
+        return range.getClientRects().length > 1;
+      }).map(([word]) => 'broken: ' + word));
+    });
+    return [...wide, ...broken];
+  })()`);

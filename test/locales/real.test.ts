@@ -1,6 +1,8 @@
 import type { Page } from 'playwright-core';
 import should from 'should';
 import { launchBrowser, type TestBrowser } from '../support/browser';
+import { ragged } from '../editor/looks';
+import { closeNode, openEnvironment, openNode } from '../editor/support';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
 
 const flows: FlowNode[] = [
@@ -26,6 +28,13 @@ const flows: FlowNode[] = [
     environment: 'office',
     wires: [[], ['failed'], []],
   },
+  ...Object.entries({
+    ask: { type: 'advisor-request-consent' },
+    check: { type: 'advisor-check-consent', mode: 'wait', pollEvery: 5 },
+    contact: { type: 'advisor-contact', contactType: 'fields' },
+    group: { type: 'advisor-group', operation: 'setGroups' },
+    content: { type: 'advisor-content' },
+  }).map(([id, more]) => ({ id, z: 'tab', x: 600, y: 80, environment: 'environment', wires: [], ...more })),
   { id: 'inUnready', type: 'test-port', z: 'tab', name: 'inUnready', wires: [['unready']] },
   ...['sent', 'failed', 'needs', 'status'].map((name) => ({
     id: name,
@@ -149,6 +158,17 @@ describe('a Node-RED 5 whose language is German', function () {
     await page.evaluate(`RED.editor.editConfig('', 'advisor-environment', 'office')`);
     await page.getByRole('button', { name: 'Verbindung testen' }).click();
     await page.getByText('„Büro“ ist nicht bereit').first().waitFor();
+  });
+
+  it('has dialogs that keep their columns, however long the words are', async () => {
+    const page = await editorIn('de');
+    for (const type of ['send', 'unready', 'ask', 'check', 'contact', 'group', 'content']) {
+      await openNode(page, type);
+      should({ type, ragged: await ragged(page) }).eql({ type, ragged: [] });
+      await closeNode(page, 'cancel');
+    }
+    await openEnvironment(page, 'office');
+    (await ragged(page)).should.eql([]);
   });
 
   it('gives the editor German for Austria, and English for a language that nobody has translated to', async () => {
