@@ -14,6 +14,26 @@ export const recommended: Pace = {
   giveUpAfter: 86_400_000,
 };
 
+export const isSame = (one: Pace, other: Pace): boolean =>
+  one.pollEvery === other.pollEvery &&
+  one.pollFor === other.pollFor &&
+  one.thenEvery === other.thenEvery &&
+  one.giveUpAfter === other.giveUpAfter;
+
+/** Equal paces as one object: a hundred thousand waits have a few. */
+export class Paces {
+  private readonly known: Pace[] = [recommended];
+  private latest = recommended;
+
+  one(pace: Pace): Pace {
+    if (isSame(pace, this.latest)) return this.latest;
+    const found = this.known.find((each) => isSame(each, pace));
+    if (!found) this.known.push(pace);
+    this.latest = found ?? pace;
+    return this.latest;
+  }
+}
+
 const second = 1000;
 /** Under this, polls would only chase each other. */
 const shortest = 50;

@@ -1,5 +1,6 @@
 import { liveMessages } from '../state/messages';
-import type { Store, Table, Write } from '../state/store';
+import type { Table, Write } from '../state/store';
+import type { Shelf } from './shelf';
 import type { WaitOutcome } from './verdict';
 import {
   idIn,
@@ -8,11 +9,9 @@ import {
   messageKey,
   outcomeKey,
   subjectIn,
-  waitKey,
   type MessageRecord,
   type Stored,
   type Subject,
-  type WaitRecord,
 } from './wait-records';
 
 /** A wait that has ended, as its node is told of it. */
@@ -38,21 +37,19 @@ const untold = new Set<string>();
 
 /** Ends waits: the outcome is on disk before it is told, and gone some time after. */
 export class Telling {
-  private readonly table: Table<Stored>;
   /** How many waits each message of a list still has. */
   private readonly left = new Map<string, number>();
   /** The waits of a list end one after the other: reading its message for each would cost the square of its length. */
   private latest: { readonly key: string; readonly kept: MessageRecord | undefined } | undefined;
 
   constructor(
-    store: Store,
+    private readonly table: Table<Stored>,
+    private readonly shelf: Shelf,
     private readonly node: string,
     /** Gives whether it has reached the next node, which a deploy or a shutdown may close first. */
     private readonly tell: (settled: Settled) => Promise<boolean>,
     private readonly isClosed: () => boolean,
-  ) {
-    this.table = store.table('waits');
-  }
+  ) {}
 
   expect(messageId: string, count: number): void {
     if (count > 1) this.left.set(messageId, (this.left.get(messageId) ?? 0) + 1);
@@ -76,7 +73,7 @@ export class Telling {
 
   async tellOne(id: string, outcome: WaitOutcome): Promise<void> {
     const messageId = messageIdOf(id);
-    const wait = (await this.table.get(waitKey(this.node, id))) as WaitRecord | undefined;
+    const wait = await this.shelf.get(id);
     const kept = await this.messageOf(messageKey(this.node, messageId), wait?.[3] ?? 1);
     if (this.isClosed()) return;
     const alive = liveMessages.get(messageKey(this.node, messageId));
@@ -102,10 +99,7 @@ export class Telling {
   }
 
   private remove(id: string, messageId: string, count: number): void {
-    const writes: Write<Stored>[] = [
-      { remove: outcomeKey(this.node, id) },
-      { remove: waitKey(this.node, id) },
-    ];
+    const writes: Write<Stored>[] = [{ remove: outcomeKey(this.node, id) }];
     const left = count > 1 ? (this.left.get(messageId) ?? 1) - 1 : 0;
     if (left > 0) this.left.set(messageId, left);
     else {
@@ -113,6 +107,6 @@ export class Telling {
       liveMessages.forget(messageKey(this.node, messageId));
       writes.push({ remove: messageKey(this.node, messageId) });
     }
-    void this.table.writeSoon(writes);
+    this.shelf.remove(id, writes);
   }
 }

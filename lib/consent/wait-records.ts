@@ -1,4 +1,4 @@
-import { recommended, type Pace } from './schedule';
+import type { Pace } from './schedule';
 import type { WaitOutcome } from './verdict';
 
 /** Whose consent a wait is for. */
@@ -16,6 +16,13 @@ export type WaitRecord = readonly [
   pace?: Pace,
 ];
 
+/** A wait among others in one record. */
+export type Row = readonly [id: string, ...record: WaitRecord];
+
+export interface PackRecord {
+  readonly waits: readonly Row[];
+}
+
 export interface MessageRecord {
   readonly message: Record<string, unknown>;
   readonly dropped: boolean;
@@ -23,7 +30,7 @@ export interface MessageRecord {
   readonly contexts: readonly unknown[];
 }
 
-export type Stored = WaitRecord | MessageRecord | WaitOutcome;
+export type Stored = WaitRecord | PackRecord | MessageRecord | WaitOutcome;
 
 /** A wait's id is its message's, with its number in a list: ids are in the order of arrival. */
 export const waitId = (messageId: string, index: number): string =>
@@ -38,14 +45,12 @@ export const messageIdOf = (id: string): string => {
 };
 
 export const waitKey = (node: string, id: string): string => `${node}/w/${id}`;
+export const packKey = (node: string, firstId: string): string => `${node}/p/${firstId}`;
 export const messageKey = (node: string, messageId: string): string => `${node}/m/${messageId}`;
 export const outcomeKey = (node: string, id: string): string => `${node}/o/${id}`;
 /** A string of its own: a slice would keep the whole key in memory, a hundred thousand times. */
 export const idIn = (key: string): string =>
   Buffer.from(key.slice(key.lastIndexOf('/') + 1), 'latin1').toString('latin1');
-
-export const isRecommended = (pace: Pace): boolean =>
-  (Object.keys(recommended) as (keyof Pace)[]).every((name) => pace[name] === recommended[name]);
 
 export const asStored = (subject: Subject): string | number =>
   'phone' in subject ? subject.phone : subject.memberId;

@@ -2,15 +2,16 @@ import type { Clock } from '../service/clock';
 import type { Client } from '../service/types';
 import { arrivalId } from '../state/ids';
 import { liveMessages, storable } from '../state/messages';
-import type { Store, Table, Write } from '../state/store';
+import type { Store, Table } from '../state/store';
 import { hasMoved } from './homes';
 import { lastLookTries, Polling, type Target, type Wait } from './polling';
-import { recommended, type Pace } from './schedule';
+import { isSame, Paces, recommended, type Pace } from './schedule';
+import { Shelf } from './shelf';
 import { Telling, type Settled } from './telling';
 import { Timeline } from './timeline';
 import { nothingKnown, type ConsentStatus, type Verdict, type WaitOutcome } from './verdict';
 import * as records from './wait-records';
-import type { Stored, Subject, WaitRecord } from './wait-records';
+import type { Row, Stored, Subject } from './wait-records';
 
 export type { Settled } from './telling';
 export type { Subject } from './wait-records';
@@ -55,16 +56,15 @@ export interface NodeWaits {
   readonly count: number;
   /** Goes through all of them: for a status, not for every message. */
   survey(): Survey;
-  /** The node closes: nothing of it settles any more, and everything stays on disk. */
-  detach(): void;
+  /** The node closes: nothing of it settles any more, and everything stays on disk. Resolves when that is in order. */
+  detach(): Promise<void>;
 }
 
 interface Owner {
   readonly node: string;
+  readonly shelf: Shelf;
   readonly telling: Telling;
   readonly waits: Map<string, Target>;
-  /** Ids begun while those on disk are still being read, for they are on disk too; then undefined. */
-  begun: Set<string> | undefined;
   ready: Promise<void>;
   isClosed: boolean;
 }
@@ -83,7 +83,7 @@ export class Waits {
   private readonly timeline: Timeline;
   private readonly polling: Polling;
   private readonly targets = new Map<string, Target>();
-  private readonly paces = new Map<string, Pace>();
+  private readonly paces = new Paces();
   private settling: Promise<void> = Promise.resolve();
 
   constructor(private readonly options: WaitsOptions) {
@@ -102,11 +102,12 @@ export class Waits {
 
   /** A node starts: its waits go on, and `tell` hears how each ends. */
   attach(node: string, tell: (settled: Settled) => Promise<boolean>): NodeWaits {
+    const shelf = new Shelf(this.table, node, this.options.warn);
     const owner: Owner = {
       node,
-      telling: new Telling(this.options.store, node, tell, () => owner.isClosed),
+      shelf,
+      telling: new Telling(this.table, shelf, node, tell, () => owner.isClosed),
       waits: new Map(),
-      begun: new Set(),
       ready: Promise.resolve(),
       isClosed: false,
     };
@@ -142,6 +143,7 @@ export class Waits {
       detach: () => {
         owner.isClosed = true;
         for (const target of targetsFor()) this.takeOut(target, ownIn(target));
+        return shelf.flush();
       },
     };
   }
@@ -181,27 +183,28 @@ export class Waits {
     const { copy, dropped } = storable(message);
     if (dropped) liveMessages.keep(records.messageKey(node, messageId), message);
     const count = waits.length;
-    const isUsual = records.isRecommended(pace);
+    const isUsual = isSame(pace, recommended);
     const contexts = waits.map(({ context }) => context);
-    const writes: Write<Stored>[] = [
-      { put: records.messageKey(node, messageId), value: { message: copy, dropped, contexts } },
-    ];
-    const ids = waits.map(({ advisor, subject }, index) => {
-      const id = records.waitId(messageId, index);
-      const usual = [advisor, records.asStored(subject), start, count] as const;
-      const value: WaitRecord = isUsual ? usual : [...usual, pace];
-      writes.push({ put: records.waitKey(node, id), value });
-      owner.begun?.add(id);
-      return id;
+    const rows = waits.map(({ advisor, subject }, index): Row => {
+      const usual = [
+        records.waitId(messageId, index),
+        advisor,
+        records.asStored(subject),
+        start,
+        count,
+      ] as const;
+      return isUsual ? usual : [...usual, pace];
     });
-    await this.table.write(writes);
+    const put = records.messageKey(node, messageId);
+    await owner.shelf.add(rows, [{ put, value: { message: copy, dropped, contexts } }]);
     const begun = this.timeline.now();
-    waits.forEach(({ advisor, subject }, index) => {
+    const kept = this.paces.one(pace);
+    for (const [id, advisor, subject] of rows) {
       owner.telling.expect(messageId, count);
-      const wait = { id: records.waitId(messageId, index), owner, start: begun, pace: this.shared(pace) };
-      this.putIn(owner, records.targetKey(advisor, subject), wait, true);
-    });
-    return ids;
+      const key = records.targetKey(advisor, records.subjectIn(subject));
+      this.putIn(owner, key, { id, owner, start: begun, pace: kept }, true);
+    }
+    return rows.map(([id]) => id);
   }
 
   private async load(owner: Owner): Promise<void> {
@@ -209,30 +212,22 @@ export class Waits {
     const isForeign = await hasMoved(this.options.store, owner.node, this.options.environment);
     const foreign: string[] = [];
     const again: [id: string, outcome: WaitOutcome][] = [];
-    for await (const [key, stored] of this.table.entries(`${owner.node}/w/`)) {
+    for await (const rows of owner.shelf.all()) {
       if (owner.isClosed) return;
-      const id = records.idIn(key);
-      if (owner.begun?.has(id)) continue;
-      const [advisor, subject, start, count, pace = recommended] = stored as WaitRecord;
-      owner.telling.expect(records.messageIdOf(id), count);
-      const outcome = ended.get(id);
-      if (outcome) again.push([id, outcome]);
-      else if (isForeign) foreign.push(id);
-      else {
-        const wait = { id, owner, start: this.timeline.placed(start), pace: this.shared(pace) };
-        this.putIn(owner, records.targetKey(advisor, records.subjectIn(subject)), wait, false);
+      for (const [id, advisor, subject, start, count, pace = recommended] of rows) {
+        owner.telling.expect(records.messageIdOf(id), count);
+        const outcome = ended.get(id);
+        if (outcome) again.push([id, outcome]);
+        else if (isForeign) foreign.push(id);
+        else {
+          const wait = { id, owner, start: this.timeline.placed(start), pace: this.paces.one(pace) };
+          this.putIn(owner, records.targetKey(advisor, records.subjectIn(subject)), wait, false);
+        }
       }
     }
-    owner.begun = undefined;
+    again.sort(([one], [other]) => (one < other ? -1 : 1));
     for (const [id, outcome] of again) await owner.telling.tellOne(id, outcome);
     if (foreign.length > 0) await owner.telling.settle(foreign, cancelled());
-  }
-
-  private shared(pace: Pace): Pace {
-    const key = Object.values(pace).join();
-    const found = this.paces.get(key) ?? pace;
-    this.paces.set(key, found);
-    return found;
   }
 
   private putIn(owner: Owner, key: string, wait: Wait, isNew: boolean): void {

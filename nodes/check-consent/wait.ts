@@ -94,7 +94,7 @@ export class WaitHandler implements Handler {
     await this.opening;
     this.refresh?.();
     this.unlisten?.();
-    this.waits?.detach();
+    await this.waits?.detach();
     await delivery();
     await this.people.close();
   }
@@ -140,7 +140,7 @@ export class WaitHandler implements Handler {
     if (!this.isClosed || !this.consent) return undefined;
     const waits = this.consent.waits.attach(this.tools.node.id, () => Promise.resolve(false));
     waits.ready.catch(() => undefined);
-    waits.detach();
+    void waits.detach();
     return waits;
   }
 

@@ -97,7 +97,7 @@ describe('waits against a naive model', () => {
             await attachAll();
           } else if (each.do === 'away') {
             const node = nodes[each.node] ?? 'one';
-            attached.get(node)?.detach();
+            await attached.get(node)?.detach();
             attached.delete(node);
             await pass(3);
             await attachAll();

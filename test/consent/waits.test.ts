@@ -242,7 +242,7 @@ describe('waits for consent', () => {
       const node = world.attach();
       await node.add({}, [forPhone(ann)], recommended);
       await world.clock.move(seconds(100));
-      node.detach();
+      await node.detach();
       const polls = world.lookups.polls.length;
       world.lookups.answer = () => 'accepted';
       await world.clock.move(hours(5));
@@ -307,7 +307,7 @@ describe('waits for consent', () => {
       const message = { payload: 1, res: { end: () => undefined } };
       const node = world.attach();
       await node.add(message, [forPhone(ann)], recommended);
-      node.detach();
+      await node.detach();
       const again = world.attach();
       await again.ready;
       again.reset();

@@ -1,0 +1,163 @@
+import type { Table, Write } from '../state/store';
+import {
+  idIn,
+  packKey,
+  waitKey,
+  type PackRecord,
+  type Row,
+  type Stored,
+  type WaitRecord,
+} from './wait-records';
+
+/** Waits in one sealed record: to open one takes as long as to read fifty in it. */
+const together = 100;
+const flushDelay = 50;
+
+interface Pack {
+  readonly key: string;
+  /** Told, and to be taken out. */
+  readonly gone: Set<string>;
+}
+
+const recordIn = ([, ...record]: Row): WaitRecord => record;
+
+/**
+ * The records of a node's waits. All of them are read when it starts, so those of a long list, and single ones once
+ * there are many, are sealed together.
+ */
+export class Shelf {
+  /** In records of their own, in the order of arrival. */
+  private readonly loose = new Map<string, WaitRecord>();
+  /** Where the others are, by id. */
+  private readonly packs = new Map<string, Pack>();
+  private latest: { readonly pack: Pack; readonly rows: ReadonlyMap<string, WaitRecord> } | undefined;
+  /** Packs that waits have left, and what is to be written with that. */
+  private readonly thinned = new Set<Pack>();
+  private alsoWrite: Write<Stored>[] = [];
+  private timer: NodeJS.Timeout | undefined;
+  private flushing: Promise<void> = Promise.resolve();
+  /** Ids put in while those on disk are still being read, for they are on disk too; then undefined. */
+  private begun: Set<string> | undefined = new Set();
+
+  constructor(
+    private readonly table: Table<Stored>,
+    private readonly node: string,
+    private readonly warn: (text: string) => void,
+  ) {}
+
+  /** Puts waits in, and writes the rest with them. */
+  async add(rows: readonly Row[], alsoWrite: readonly Write<Stored>[]): Promise<void> {
+    for (const [id] of rows) this.begun?.add(id);
+    if (rows.length < together) {
+      const puts = rows.map((row) => ({ put: waitKey(this.node, row[0]), value: recordIn(row) }));
+      await this.table.write([...alsoWrite, ...puts]);
+      for (const row of rows) this.loose.set(row[0], recordIn(row));
+      await this.packLoose();
+      return;
+    }
+    const puts: { readonly put: string; readonly value: PackRecord }[] = [];
+    for (let from = 0; from < rows.length; from += together)
+      puts.push(this.pack(rows.slice(from, from + together)));
+    await this.table.write([...alsoWrite, ...puts]);
+    for (const { put, value } of puts) this.place(put, value.waits);
+  }
+
+  /** Everything on disk, some at a time. Call it once, when the node starts. */
+  async *all(): AsyncGenerator<readonly Row[], void, undefined> {
+    const { begun = new Set<string>() } = this;
+    for await (const [key, stored] of this.table.entries(waitKey(this.node, ''))) {
+      const id = idIn(key);
+      if (begun.has(id)) continue;
+      const record = stored as WaitRecord;
+      this.loose.set(id, record);
+      yield [[id, ...record]];
+      await this.packLoose();
+    }
+    for await (const [key, stored] of this.table.entries(packKey(this.node, ''))) {
+      const rows = (stored as PackRecord).waits.filter(([id]) => !begun.has(id) && !this.packs.has(id));
+      this.place(key, rows);
+      yield rows;
+    }
+    this.begun = undefined;
+  }
+
+  async get(id: string): Promise<WaitRecord | undefined> {
+    const pack = this.packs.get(id);
+    return pack ? (await this.rowsOf(pack)).get(id) : this.loose.get(id);
+  }
+
+  /** Takes a wait out some time later, together with the other writes. */
+  remove(id: string, alsoWrite: readonly Write<Stored>[]): void {
+    const pack = this.packs.get(id);
+    if (!pack) {
+      this.loose.delete(id);
+      void this.table.writeSoon([...alsoWrite, { remove: waitKey(this.node, id) }]);
+      return;
+    }
+    this.packs.delete(id);
+    pack.gone.add(id);
+    this.thinned.add(pack);
+    this.alsoWrite.push(...alsoWrite);
+    this.timer ??= setTimeout(() => void this.flush(), flushDelay).unref();
+  }
+
+  /** Writes what was taken out; one after the other, or an earlier state of a pack would be written over a later one. */
+  flush(): Promise<void> {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.flushing = this.flushing
+      .then(() => this.writeThinned())
+      .catch((fault: unknown) => {
+        this.warn(`Waits for consent that have ended are still on record: ${String(fault)}`);
+      });
+    return this.flushing;
+  }
+
+  private async writeThinned(): Promise<void> {
+    const packs = [...this.thinned];
+    const writes = this.alsoWrite;
+    this.thinned.clear();
+    this.alsoWrite = [];
+    for (const pack of packs) {
+      const rows = [...(await this.rowsOf(pack))].filter(([id]) => !pack.gone.has(id));
+      const waits = rows.map(([id, record]): Row => [id, ...record]);
+      writes.push(waits.length > 0 ? { put: pack.key, value: { waits } } : { remove: pack.key });
+    }
+    if (writes.length > 0) await this.table.writeSoon(writes);
+  }
+
+  private pack(waits: readonly Row[]): { readonly put: string; readonly value: PackRecord } {
+    return { put: packKey(this.node, waits[0]?.[0] ?? ''), value: { waits } };
+  }
+
+  private place(key: string, rows: readonly Row[]): void {
+    const pack: Pack = { key, gone: new Set() };
+    for (const [id] of rows) this.packs.set(id, pack);
+  }
+
+  /** Seals the oldest of the loose ones together, once there are enough and some to spare. */
+  private async packLoose(): Promise<void> {
+    if (this.loose.size < 2 * together) return;
+    const rows: Row[] = [];
+    for (const [id, record] of this.loose) if (rows.push([id, ...record]) === together) break;
+    const { put, value } = this.pack(rows);
+    const removals = rows.map(([id]) => ({ remove: waitKey(this.node, id) }));
+    try {
+      const written = this.table.write([...removals, { put, value }]);
+      this.place(put, rows);
+      for (const [id] of rows) this.loose.delete(id);
+      await written;
+    } catch (fault) {
+      for (const [id, ...record] of rows) if (this.packs.delete(id)) this.loose.set(id, record);
+      this.warn(`Waits for consent are on record, but not in good order: ${String(fault)}`);
+    }
+  }
+
+  private async rowsOf(pack: Pack): Promise<ReadonlyMap<string, WaitRecord>> {
+    if (this.latest?.pack === pack) return this.latest.rows;
+    const stored = (await this.table.get(pack.key)) as PackRecord | undefined;
+    const rows = new Map((stored?.waits ?? []).map((row) => [row[0], recordIn(row)]));
+    this.latest = { pack, rows };
+    return rows;
+  }
+}
