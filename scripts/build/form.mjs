@@ -10,7 +10,7 @@ export const optionKey = (field, option) =>
 
 /** The strings a spec cannot do without. */
 export const stringsOf = (spec) => [
-  'palette',
+  'title',
   ...spec.outputs.map((output) => `output.${output}`),
   ...spec.fields.flatMap((field) => [
     `label.${field.name}`,

@@ -87,7 +87,7 @@ const registration = (spec) => {
       : []),
     `defaults: {\n    ${spec.fields.flatMap(defaultOf).join(',\n    ')}\n  }`,
     ...(credentials.length === 0 ? [] : [`credentials: {\n    ${credentials.join(',\n    ')}\n  }`]),
-    `paletteLabel: function () { return this._('palette'); }`,
+    `paletteLabel: function () { return this._('title'); }`,
     `label: function () { return AdvisorTexting.label(this, own); }`,
     `labelStyle: function () { return this.name ? 'node_label_italic' : ''; }`,
     `oneditprepare: function () { AdvisorTexting.open(this, spec, own); }`,

@@ -89,7 +89,7 @@ const section = (spec, common, endpoints) => {
   const scopes = [...new Set(spec.uses.map((name) => endpoints[name].scope))];
   const outputs = spec.outputs.map((output) => words.output[output]);
   return [
-    `## ${words.palette}`,
+    `## ${words.title}`,
     '',
     [
       `Type ${code(spec.type)}`,

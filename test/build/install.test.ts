@@ -83,8 +83,8 @@ describe('the packed package', function () {
           html.should.containEql(`data-template-name="${type}"`);
           html.should.containEql(`data-help-name="${type}"`);
           const path = `locales/${encodeURIComponent('@advisor-texting/node-red')}/${type}?lng=en-US`;
-          const strings = (await red.request('GET', path)).json as { palette: string };
-          strings.palette.should.be.a.String().and.not.be.empty();
+          const strings = (await red.request('GET', path)).json as { title: string };
+          strings.title.should.be.a.String().and.not.be.empty();
         }
       });
 

@@ -92,6 +92,15 @@ for (const version of [4, 5] as const) {
       (await shownInPalette(page)).filter((label) => labels.includes(label)).should.eql(labels);
     });
 
+    it('has that category in the language of the browser', async () => {
+      const german = (await browser.open({ locale: 'de' })).page;
+      await german.goto(`${red.adminUrl}/`, { timeout: 30_000 });
+      const header = german.locator('#red-ui-palette-header-advisor_texting');
+      await header.waitFor({ timeout: 30_000 });
+      (await header.textContent())?.trim().should.equal('Berater-SMS');
+      await german.close();
+    });
+
     it('is found by the words a person would search for', async () => {
       (await searchPalette(page, 'sms')).should.eql(['send text (SMS)']);
       (await searchPalette(page, 'text')).should.containEql('send text (SMS)');

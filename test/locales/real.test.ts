@@ -175,7 +175,7 @@ describe('a Node-RED 5 whose language is German', function () {
     const labelIn = async (language: string): Promise<unknown> => {
       const address = `nodes/@advisor-texting/node-red/advisor-group/messages?lng=${language}`;
       const { json } = await red.request('GET', address);
-      return (json as { palette?: unknown } | undefined)?.palette;
+      return (json as { title?: unknown } | undefined)?.title;
     };
     should(await labelIn('de-AT')).equal('Kontaktgruppe');
     should(await labelIn('fr')).equal(undefined);

@@ -45,8 +45,8 @@ describe('the words of the simulator', () => {
   for (const language of languages) {
     it(`call the nodes and the service what the editor calls them (${language})`, () => {
       const strings = stringsOf(language, file);
-      const sendText = stringsOf(language, 'advisor-send-text.json')['palette'];
-      const requestConsent = stringsOf(language, 'advisor-request-consent.json')['palette'];
+      const sendText = stringsOf(language, 'advisor-send-text.json')['title'];
+      const requestConsent = stringsOf(language, 'advisor-request-consent.json')['title'];
       const simulator = stringsOf(language, 'advisor-environment.json')['option.service.simulator'];
       should(strings['page.phones.import']).containEql(sendText);
       should(strings['page.phones.deploy']).containEql(simulator);

@@ -4,7 +4,7 @@ const nodesIn = (types: string): string[] =>
   types
     .split(' ')
     .filter((type) => type !== '')
-    .map((type) => RED.nodes.getType(type)?._('palette') ?? type);
+    .map((type) => RED.nodes.getType(type)?._('title') ?? type);
 
 /** Says under each permission which nodes need it, and shows the one that is always asked for. */
 export const addScopes = (form: Form): void => {
