@@ -19,8 +19,12 @@ const draw = (contact: Contact): HTMLElement =>
   element(
     'tr',
     {},
-    element('td', {}, element('b', { dir: 'auto' }, contact.fullName || say('phone.noName'))),
-    element('td', { class: 'when' }, readableNumber(contact.phone)),
+    element(
+      'td',
+      { class: 'person' },
+      element('b', { dir: 'auto' }, contact.fullName || say('phone.noName')),
+    ),
+    element('td', { class: 'phone-number' }, readableNumber(contact.phone)),
     element('td', { dir: 'auto' }, contact.email),
     element('td', { dir: 'auto' }, contact.groupNames.join(', ')),
     element('td', { class: 'number' }, String(contact.contactId)),

@@ -72,8 +72,16 @@ export const showList = <T>(parent: HTMLElement, items: readonly T[], row: Row<T
     if (shown === place) place = place.nextElementSibling;
     else parent.insertBefore(shown, place);
   }
-  for (const gone of before.values()) gone.remove();
+  for (const gone of before.values()) {
+    if (gone.contains(focused)) refocus = neighbour(gone);
+    gone.remove();
+  }
   if (refocus !== document.activeElement) refocus?.focus({ preventScroll: true });
+};
+
+const neighbour = (gone: HTMLElement): HTMLElement | undefined => {
+  const beside = gone.nextElementSibling ?? gone.previousElementSibling;
+  return beside instanceof HTMLElement ? beside : undefined;
 };
 
 /** The same button in the new drawing, else the whole drawing: the keyboard never falls back to the page's top. */

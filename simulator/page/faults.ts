@@ -31,14 +31,15 @@ const chosen = (): FaultInput => ({
   ...frequencies[often.selectedIndex]?.[1],
 });
 
-const describe = (fault: Fault): string => {
+const describe = (fault: Fault): HTMLElement => {
   const where = say(fault.endpoint === undefined ? 'faults.any' : `faults.request.${fault.endpoint}`);
-  const who = fault.phone === undefined ? '' : ` (${readableNumber(fault.phone)})`;
   const what =
     fault.kind === undefined
       ? (fault.code ?? say('faults.status', { status: String(fault.status) }))
       : say(`faults.way.${fault.kind}`);
-  return `${where}${who}: ${what}`;
+  if (fault.phone === undefined) return element('span', {}, `${where}: ${what}`);
+  const who = element('span', { class: 'phone-number' }, `(${readableNumber(fault.phone)})`);
+  return element('span', {}, `${where} `, who, `: ${what}`);
 };
 
 const remaining = (fault: Fault): string => {
@@ -58,8 +59,7 @@ export const showFaults = (faults: readonly Fault[]): void => {
     {
       key: ({ index }) => String(index),
       version: ({ fault }) => JSON.stringify(fault),
-      draw: ({ fault }) =>
-        element('li', {}, element('span', {}, describe(fault)), element('small', {}, remaining(fault))),
+      draw: ({ fault }) => element('li', {}, describe(fault), element('small', {}, remaining(fault))),
     },
   );
   list.hidden = faults.length === 0;

@@ -35,11 +35,11 @@ const draw = ({ phone, message }: Line, now: number): HTMLElement => {
     when,
     element(
       'td',
-      {},
+      { class: 'person' },
       element('b', { dir: 'auto' }, displayName(phone)),
-      element('small', {}, readableNumber(phone.phone)),
+      element('small', { class: 'phone-number' }, readableNumber(phone.phone)),
     ),
-    element('td', {}, what),
+    element('td', { class: 'what' }, what),
     element('td', { class: 'text', dir: 'auto' }, message.text),
   );
 };

@@ -51,14 +51,8 @@ export const lastActivity = (phone: Phone, now: number): number =>
       0,
     );
 
-const caption = (phone: Phone): HTMLElement => {
-  const consent = element(
-    'span',
-    { class: 'badge', 'data-consent': phone.consent },
-    element('span', { class: 'unseen' }, `${say('phone.consent')} `),
-    consentText(phone.consent),
-  );
-  return element(
+const caption = (phone: Phone): HTMLElement =>
+  element(
     'header',
     {},
     element(
@@ -69,12 +63,29 @@ const caption = (phone: Phone): HTMLElement => {
     element(
       'div',
       { class: 'who' },
-      element('h2', { dir: 'auto' }, displayName(phone)),
+      element('h2', { dir: 'auto', title: displayName(phone) }, displayName(phone)),
       element('p', { class: 'phone-number' }, readableNumber(phone.phone)),
     ),
-    consent,
   );
-};
+
+/** Who texts, and what this phone has agreed to: consent is given to one advisor. */
+const sender = (phone: Phone, advisorName: string): HTMLElement =>
+  element(
+    'div',
+    { class: 'sender' },
+    element(
+      'p',
+      {},
+      element('span', {}, say('advisor.label')),
+      element('b', { dir: 'auto', title: advisorName }, advisorName),
+    ),
+    element(
+      'p',
+      { class: 'badge', 'data-consent': phone.consent },
+      element('span', { class: 'unseen' }, `${say('phone.consent')} `),
+      element('span', {}, consentText(phone.consent)),
+    ),
+  );
 
 /** What the person holding this phone can do just now. */
 const answers = (phone: Phone, actions: PhoneActions): HTMLElement => {
@@ -118,6 +129,7 @@ const answers = (phone: Phone, actions: PhoneActions): HTMLElement => {
     bar.append(element('p', {}, say('phone.isDeclined')), accept(say('phone.acceptAfterAll')), wipe());
   } else {
     bar.append(element('p', {}, say('phone.isNotAsked')));
+    if (phone.messages.length > 0) bar.append(wipe());
   }
   return bar;
 };
@@ -145,12 +157,7 @@ export const drawPhone = (
           element('i'),
           element('span', { class: 'battery' }),
         ),
-        element(
-          'p',
-          { class: 'sender' },
-          element('span', {}, say('advisor.label')),
-          element('b', { dir: 'auto' }, advisorName),
-        ),
+        sender(phone, advisorName),
         thread(phone.messages, now, displayName(phone)),
         answers(phone, actions),
       ),

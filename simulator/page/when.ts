@@ -1,7 +1,7 @@
 import { amount, dateFormat, listed, together } from './words';
 
-const time = dateFormat({ hour: 'numeric', minute: '2-digit' });
-const timeWithSeconds = dateFormat({ hour: 'numeric', minute: '2-digit', second: '2-digit' });
+const time = dateFormat({ timeStyle: 'short' });
+const timeWithSeconds = dateFormat({ timeStyle: 'medium' });
 const day = dateFormat({ weekday: 'short', day: 'numeric', month: 'short' });
 const longDay = dateFormat({ weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' });
 
