@@ -15,7 +15,15 @@ describe("the simulator's page", () => {
   const badge = (text: string) => phoneOf(on.page, readable).locator('.badge', { hasText: text });
 
   it('says on every screen that nobody is really texted', async () => {
-    await on.page.getByText('nobody is really texted').waitFor();
+    for (const tab of ['Phones', 'Messages', 'Contacts']) {
+      await on.page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
+      await on.page.mouse.wheel(0, 5000);
+      const banner = on.page.getByRole('complementary', { name: 'Simulator notice' });
+      should(await banner.innerText()).match(
+        /nobody is really texted\s+A text goes no further than this page/,
+      );
+      should((await banner.boundingBox())?.y).equal(0);
+    }
     const banner = await on.page.locator('.banner').evaluate((shown) => getComputedStyle(shown).position);
     should(banner).equal('sticky');
   });
