@@ -21,20 +21,32 @@ const readAll = (language: Language): Group => ({
   setting: read(language, 'advisor-environment.json').label,
 });
 
-const opened = new Map<Language, Group>();
+const opened = new Map<string, Group>();
 
-const catalogueOf = (language: Language): Group => {
-  const found = opened.get(language) ?? readAll(language);
-  opened.set(language, found);
+const once = (name: string, open: () => Group): Group => {
+  const found = opened.get(name) ?? open();
+  opened.set(name, found);
   return found;
 };
 
-/** The sentence of a key, its `__name__` not yet filled in. */
-export const sentence = (language: Language, key: string): string | undefined => {
-  let found: unknown = catalogueOf(language);
+const find = (group: Group, key: string): string | undefined => {
+  let found: unknown = group;
   for (const step of key.split('.'))
     found = isRecord(found) && Object.hasOwn(found, step) ? found[step] : undefined;
   return typeof found === 'string' ? found : undefined;
+};
+
+/** The sentence of a key, its `__name__` not yet filled in. */
+export const sentence = (language: Language, key: string): string | undefined =>
+  find(
+    once(language, () => readAll(language)),
+    key,
+  );
+
+/** What the form of a node calls one of its fields. */
+export const fieldLabel = (language: Language, type: string, field: string): string | undefined => {
+  const own = once(`${language} ${type}`, () => read(language, `${type}.json`));
+  return find(own, `label.${field}`) ?? find(own, `row.${field}`) ?? sentence(language, `label.${field}`);
 };
 
 const baseOf = (tag: string): string => tag.split(/[-_]/)[0]?.toLowerCase() ?? '';

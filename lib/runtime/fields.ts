@@ -1,3 +1,4 @@
+import type { ServiceError } from '../service/problems';
 import { invalid } from './messages';
 import { isRecord, type Message, type Red, type RunningNode } from './red';
 import type { Field, NodeSpec } from './spec';
@@ -16,15 +17,28 @@ const reasonOf = (cause: unknown): string => {
   return value === undefined ? message : message.replaceAll(JSON.stringify(value), () => '…');
 };
 
-const unreadable = (field: string, cause: unknown) =>
-  invalid('property_unreadable', { field, reason: reasonOf(cause) });
+/** A property of a node, for the sentences about it. */
+interface Property {
+  readonly RED: Red;
+  readonly node: RunningNode;
+  /** `advisor-send-text.phone`, which is said as the form calls it. */
+  readonly property: string;
+}
 
-const constant = (field: string, make: () => unknown): Getter => {
+const isNoName = (cause: unknown): boolean => (Object(cause) as { code?: unknown }).code === 'INVALID_EXPR';
+
+const unreadable = ({ property }: Property, cause: unknown): ServiceError =>
+  isNoName(cause)
+    ? // It is not quoted: a text may have been typed where a name was meant.
+      invalid('property_name', { property })
+    : invalid('property_unreadable', { property, reason: reasonOf(cause) });
+
+const constant = (make: () => unknown, wrong: (cause: unknown) => ServiceError): Getter => {
   let value: unknown;
   try {
     value = make();
   } catch (cause) {
-    const error = unreadable(field, cause);
+    const error = wrong(cause);
     return () => {
       throw error;
     };
@@ -32,47 +46,44 @@ const constant = (field: string, make: () => unknown): Getter => {
   return () => value;
 };
 
-const fromMessage = (RED: Red, field: string, path: string): Getter => {
+const fromMessage = (of: Property, path: string): Getter => {
   if (simpleName.test(path)) return (msg) => msg[path];
   return (msg) => {
     try {
-      return RED.util.getMessageProperty(msg, path) as unknown;
+      return of.RED.util.getMessageProperty(msg, path) as unknown;
     } catch (cause) {
       if (cause instanceof TypeError) return undefined;
-      throw unreadable(field, cause);
+      throw unreadable(of, cause);
     }
   };
 };
 
-const fromExpression = (RED: Red, node: RunningNode, field: string, source: string): Getter => {
-  const prepared = constant(field, () => RED.util.prepareJSONataExpression(source, node));
+const fromExpression = ({ RED, node, property }: Property, written: string): Getter => {
+  const prepared = constant(
+    () => RED.util.prepareJSONataExpression(written, node),
+    (cause) => invalid('property_expression', { property, reason: reasonOf(cause) }),
+  );
   return (msg) => {
     const expression = prepared(msg) as ReturnType<typeof RED.util.prepareJSONataExpression>;
     return new Promise((resolve, reject) => {
       RED.util.evaluateJSONataExpression(expression, msg, (error: Error | null, value: unknown) => {
-        if (error) reject(unreadable(field, error));
+        if (error) reject(invalid('property_evaluation', { property, reason: reasonOf(error) }));
         else resolve(value);
       });
     });
   };
 };
 
-const fromContext = (
-  RED: Red,
-  node: RunningNode,
-  field: string,
-  value: string,
-  type: 'flow' | 'global' | 'env' | 'date',
-): Getter => {
+const fromContext = (of: Property, value: string, type: 'flow' | 'global' | 'env' | 'date'): Getter => {
   return (msg) =>
     new Promise((resolve, reject) => {
       try {
-        RED.util.evaluateNodeProperty(value, type, node, msg, (error, result: unknown) => {
-          if (error) reject(unreadable(field, error));
+        of.RED.util.evaluateNodeProperty(value, type, of.node, msg, (error, result: unknown) => {
+          if (error) reject(unreadable(of, error));
           else resolve(result);
         });
       } catch (cause) {
-        reject(unreadable(field, cause));
+        reject(unreadable(of, cause));
       }
     });
 };
@@ -85,30 +96,35 @@ const looksUp = new Set(['msg', 'flow', 'global', 'env', 'jsonata']);
 /** How to read a value of this type, made ready once. */
 export const compile = (RED: Red, node: RunningNode, field: string, value: unknown, type: string): Getter => {
   const text = written(value);
+  const property = `${node.type}.${field}`;
+  const of: Property = { RED, node, property };
   // A property that was cleared names no place to look in: there is nothing there, and nothing wrong with it.
   if (text === '' && looksUp.has(type)) return () => undefined;
   switch (type) {
     case 'msg':
-      return fromMessage(RED, field, text);
+      return fromMessage(of, text);
     case 'jsonata':
-      return fromExpression(RED, node, field, text);
+      return fromExpression(of, text);
     case 'flow':
     case 'global':
     case 'env':
     case 'date':
-      return fromContext(RED, node, field, text, type);
+      return fromContext(of, text, type);
     case 'num':
-      return constant(field, () => (text.trim() === '' ? undefined : Number(text)));
+      return () => (text.trim() === '' ? undefined : Number(text));
     case 'bool':
-      return constant(field, () => value === true || text === 'true');
+      return () => value === true || text === 'true';
     case 'json':
-      return constant(field, () => (typeof value === 'string' ? JSON.parse(value) : value) as unknown);
+      return constant(
+        () => (typeof value === 'string' ? JSON.parse(value) : value) as unknown,
+        () => invalid('property_json', { property }),
+      );
     case 'str':
-      return constant(field, () => value);
+      return () => value;
     default:
-      return constant(field, () => {
-        throw new Error(`"${type}" is not a source this version knows`);
-      });
+      return () => {
+        throw invalid('property_source', { property, source: type });
+      };
   }
 };
 

@@ -4,7 +4,18 @@ import { named } from './named';
 
 /** Every sentence the nodes say of their own accord, by key; those about answers are in lib/service. */
 export const messages = {
-  property_unreadable: 'The property {field} could not be read ({reason}): open the node and correct it.',
+  property_name:
+    'What the field "{property}" of this node says is not the name of a property: open the node and write one without spaces or open brackets, such as payload.phone, or choose another source.',
+  property_json:
+    'What the field "{property}" of this node says is not valid JSON: open the node and check quotes, commas and brackets.',
+  property_expression:
+    'The JSONata expression in the field "{property}" of this node has a mistake ({reason}): open the node and correct it.',
+  property_evaluation:
+    'The JSONata expression in the field "{property}" of this node cannot be worked out for this message ({reason}): check the message, or open the node and correct the expression.',
+  property_source:
+    'The field "{property}" of this node takes its value from a source that this version does not know ({source}): open the node and choose another.',
+  property_unreadable:
+    'The field "{property}" of this node could not be read ({reason}): open the node and correct it.',
   no_environment: 'This node has no environment, or a disabled one: open it and choose an environment.',
   nobody_authorized:
     'Nobody has authorized "{environment}" yet: open the environment and authorize an advisor.',
@@ -95,6 +106,8 @@ export const messages = {
   setting_insecure:
     '"{name}" is not ready: "{setting}" must begin with https://, unless it is on this machine.',
   setting_fragment: '"{name}" is not ready: "{setting}" must have no part after #.',
+  setting_pattern:
+    '"{setting}" is not a valid regular expression: open the environment and correct it, or leave it empty.',
   service_unknown: '"{name}" is not ready: "{setting}" must be simulator, sandbox or production.',
   advisor_kind: 'The advisor must be a text of 1 to 200 characters: correct it.',
 } as const;

@@ -47,9 +47,8 @@ const namesOf = (value: unknown): Record<string, string> => {
 const checkPattern = (pattern: string): void => {
   try {
     new RegExp(pattern, 'i');
-  } catch (fault) {
-    const reason = fault instanceof Error ? fault.message : '';
-    throw refuse('not_configured', 'property_unreadable', { field: 'consentPattern', reason });
+  } catch {
+    throw refuse('not_configured', 'setting_pattern', { setting: 'consentPattern' });
   }
 };
 

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { at, exists, languages, readJson, readText, typeOf } from './folders.mjs';
+import { at, exists, languages, nodeNames, readJson, readText, typeOf } from './folders.mjs';
 import { stringsOf } from './form.mjs';
 
 const isGroup = (value) => typeof value === 'object' && value !== null;
@@ -20,7 +20,12 @@ export const stringsFor = (language, name) =>
   merge(read(language, 'common.json'), read(language, `${typeOf(name)}.json`));
 
 /** What is read while running, see lib/runtime/catalogue.ts and simulator/words.ts. */
-export const runtimeFiles = ['common.json', 'runtime.json', 'advisor-environment.json', 'simulator.json'];
+export const runtimeFiles = [
+  'common.json',
+  'runtime.json',
+  'simulator.json',
+  ...nodeNames().map((name) => `${typeOf(name)}.json`),
+];
 
 export const has = (strings, key) =>
   typeof key.split('.').reduce((part, step) => (isGroup(part) ? part[step] : undefined), strings) ===

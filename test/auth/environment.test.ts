@@ -100,7 +100,7 @@ describe('environment', () => {
     const client = environmentWith({ ...filled, consentPattern: '(' }).client();
     await should(client).be.rejectedWith({
       code: 'not_configured',
-      message: /consentPattern/,
+      message: /^"Consent pattern" is not a valid regular expression/,
     });
   });
 

@@ -56,6 +56,15 @@ describe('the words of the runtime', () => {
       .should.match(/サービスのアドレス、クライアントID、APIキー/);
   });
 
+  it('call the fields of a node what its form calls them', () => {
+    const said = (property: string, language: string): string =>
+      wordsIn(language).problem(invalid('property_json', { property }).problem);
+    said('advisor-send-text.phone', 'de').should.match(/Feld „Telefonnummer“/);
+    said('advisor-group.groupId', 'es').should.match(/campo «Grupo»/);
+    said('advisor-contact.birthDate', 'ja').should.match(/「生年月日」/);
+    said('advisor-contact.unheardOf', 'en').should.match(/field "unheardOf"/);
+  });
+
   it('say short reasons too, and leave those of the platform as they are', () => {
     const reasoned = (reason: string): string =>
       wordsIn('es').problem(failure('network_error', 'unreached', { reason }).problem);

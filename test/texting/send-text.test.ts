@@ -312,13 +312,6 @@ describe('send text node', () => {
       const { msg } = only(await flow.ask({ phone: numbers.consented, name: 'Ann' }));
       should(msg.text).equal('Hi Ann');
     });
-
-    it('fails with what to correct when the JSONata is broken', async () => {
-      const flow = await sendNode(on.environment, { text: '"Hi', textType: 'jsonata' });
-      const { port, msg } = only(await flow.ask({ phone: numbers.consented }));
-      should(port).equal(1);
-      should(errorOf(msg)).containEql({ code: 'invalid_input' });
-    });
   });
 
   describe('scheduled', () => {
