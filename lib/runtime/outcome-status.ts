@@ -1,4 +1,4 @@
-import { wordingOf, type Problem } from '../service/problems';
+import type { Problem } from '../service/problems';
 import type { Tools } from './flow-node';
 import type { Outcome } from './outcomes';
 import { look, type Look } from './status';
@@ -14,7 +14,7 @@ const subjects = ['phone', 'text', 'date'];
 
 /** The kind of failure: its code, or for an invalid input what it is that is invalid. */
 const kindOf = (why: Problem): string => {
-  const key = why.code === 'invalid_input' ? (wordingOf(why)?.key ?? '') : '';
+  const key = why.code === 'invalid_input' ? (why.wording?.key ?? '') : '';
   return subjects.find((subject) => key.startsWith(subject)) ?? why.code;
 };
 

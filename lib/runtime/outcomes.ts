@@ -86,8 +86,9 @@ export const createExit = (RED: Red, node: RunningNode, translate: (why: Problem
       }
       const why = outcome.problem;
       if (!why) throw new Error('a failure without a problem');
+      const { wording: _wording, ...said } = why;
       const details = {
-        ...why,
+        ...said,
         message: translate(why),
         source: { id: node.id, type: node.type, name: node.name },
       };

@@ -1,4 +1,4 @@
-import { wordingOf, type Problem } from '../service/problems';
+import type { Problem } from '../service/problems';
 import { localeOf, sentence, spokenOf, type Language } from './catalogue';
 import { named } from './named';
 import type { Red } from './red';
@@ -34,7 +34,7 @@ export const wordsIn = (...wanted: string[]): Words => {
     find,
     say: (key, values = {}) => filled(find(key) ?? key, values),
     problem(why) {
-      const wording = wordingOf(why);
+      const { wording } = why;
       const said = wording && sentence(language, `errors.${wording.key}`);
       return said === undefined ? why.message : filled(said, named(wording?.values ?? {}, language));
     },

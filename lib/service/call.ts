@@ -5,7 +5,7 @@ import type { Limits, Place } from './limits';
 import { failure } from './messages';
 import { assess, endAs } from './outcome';
 import type { Plan, Wire } from './plan';
-import { ServiceError, wordingOf } from './problems';
+import { ServiceError } from './problems';
 import { decide, doubtAfter } from './retry';
 import type { Course, RetryBudget, Rules } from './retry';
 import type { Transport } from './transport';
@@ -151,11 +151,7 @@ export class Call {
   #tokenless(error: unknown): never {
     if (this.#attempts === 0 || !(error instanceof ServiceError)) throw error;
     if (this.#mayBeDone()) throw this.#stopped();
-    const wording = wordingOf(error.problem);
-    throw new ServiceError(
-      { ...error.problem, attempts: this.#attempts },
-      { cause: error.cause, ...(wording && { wording }) },
-    );
+    throw new ServiceError({ ...error.problem, attempts: this.#attempts }, { cause: error.cause });
   }
 
   #outgoing() {

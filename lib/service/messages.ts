@@ -76,15 +76,13 @@ export const speaking =
     values: MessageValues = {},
     more: Partial<Problem> = {},
   ): ServiceError =>
-    new ServiceError(
-      {
-        message: fill(table[key] ?? key, said(values)),
-        code,
-        retryable: isRetryable(code),
-        attempts: 0,
-        ...more,
-      },
-      { wording: { key, values } },
-    );
+    new ServiceError({
+      message: fill(table[key] ?? key, said(values)),
+      code,
+      retryable: isRetryable(code),
+      attempts: 0,
+      ...more,
+      wording: { key, values },
+    });
 
 export const failure = speaking(messages);

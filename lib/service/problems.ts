@@ -46,23 +46,21 @@ export interface ProblemFields {
   type?: string;
 }
 
+/** The sentence of an error as a key and its values, for whoever says it in another language. */
+interface Wording {
+  readonly key: string;
+  readonly values: Readonly<Record<string, string | number>>;
+}
+
 /** What becomes `msg.error`, less the `source` that only a node can add. */
 export interface Problem extends ProblemFields {
   message: string;
   code: Code;
   retryable: boolean;
   attempts: number;
+  /** Goes on record with the rest, so that a restart can say it in any language; it is not for `msg.error`. */
+  wording?: Wording;
 }
-
-/** The sentence of an error as a key and its values, for whoever says it in another language. */
-export interface Wording {
-  readonly key: string;
-  readonly values: Readonly<Record<string, string | number>>;
-}
-
-const wordings = new WeakMap<Problem, Wording>();
-
-export const wordingOf = (problem: Problem): Wording | undefined => wordings.get(problem);
 
 /** The one error of this package: a stable code, a sentence that says what to do, and what the service said. */
 export class ServiceError extends Error {
@@ -71,11 +69,10 @@ export class ServiceError extends Error {
 
   constructor(
     readonly problem: Problem,
-    options?: { cause?: unknown; wording?: Wording },
+    options?: { cause?: unknown },
   ) {
     super(problem.message, options);
     this.code = problem.code;
-    if (options?.wording) wordings.set(problem, options.wording);
   }
 }
 

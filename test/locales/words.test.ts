@@ -73,9 +73,17 @@ describe('the words of the runtime', () => {
     reasoned('HTTP 503').should.match(/\(HTTP 503\)/);
   });
 
-  it('leave alone what an older record says', () => {
-    const { problem } = failure('conflict', 'conflict');
+  it('say what was put on record', () => {
+    const { problem } = failure('network_error', 'unreached', { reason: 'timeout' });
     const recorded = JSON.parse(JSON.stringify(problem)) as typeof problem;
-    should(wordsIn('de').problem(recorded)).equal(problem.message);
+    should(wordsIn('de').problem(recorded)).match(/^Der Dienst war nicht erreichbar \(Zeitüberschreitung\)/);
+    should(wordsIn('en').problem(recorded)).equal(problem.message);
+  });
+
+  it('leave alone what an older record says', () => {
+    const { wording: _wording, ...older } = failure('conflict', 'conflict').problem;
+    should(wordsIn('de').problem(older)).equal(older.message);
+    const unheardOf = { ...older, wording: { key: 'unheard_of', values: {} } };
+    should(wordsIn('de').problem(unheardOf)).equal(older.message);
   });
 });

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import should from 'should';
 import { createClient } from '../../lib/service/client';
 import { failure } from '../../lib/service/messages';
-import { wordingOf, type ServiceError } from '../../lib/service/problems';
+import type { ServiceError } from '../../lib/service/problems';
 import {
   closeAll,
   clientOf,
@@ -180,7 +180,7 @@ describe('a call to the service', () => {
       });
       const problem = await problemOf(client.call('sendMessage', text, advisor));
       should(problem).containEql({ code: 'authorization_required', attempts: 1, retryable: true });
-      should(wordingOf(problem)?.key).equal('token_unusable');
+      should(problem.wording?.key).equal('token_unusable');
     });
   });
 

@@ -6,7 +6,7 @@ import { assess, endAs } from '../../lib/service/outcome';
 import type { Assessment } from '../../lib/service/outcome';
 import { planEndpoint } from '../../lib/service/plan';
 import type { Plan } from '../../lib/service/plan';
-import { serviceCodes, wordingOf } from '../../lib/service/problems';
+import { serviceCodes } from '../../lib/service/problems';
 import type { Problem, ServiceCode } from '../../lib/service/problems';
 import { endpoints } from '../../lib/service/endpoints';
 import type { EndpointName } from '../../lib/service/endpoints';
@@ -110,7 +110,7 @@ describe('what an answer means', () => {
           details: { field: 'phone' },
           attempts: 1,
         });
-        should(wordingOf(problem)?.key).equal(code);
+        should(problem.wording?.key).equal(code);
       });
     }
 

@@ -15,11 +15,11 @@ const phones = (count: number): string[] =>
   Array.from({ length: count }, (_, n) => `+1202555${String(100 + n).padStart(4, '0')}`);
 
 /** A service that answers when the test says so. */
-const heldService = async () => {
+const heldService = async (body: object = sent) => {
   const held: (() => void)[] = [];
   const server = await startServer(async () => {
     await new Promise<void>((resolve) => held.push(resolve));
-    return { body: sent };
+    return { body };
   });
   return {
     server,
@@ -121,6 +121,37 @@ describe('send text, on record', () => {
     should(rest.map(({ port }) => port)).deepEqual([0, 1]);
     should(errorOf(rest[1]?.msg ?? {}).code).equal('stale');
     should(service.texted()).have.length(2);
+  });
+
+  it('tells what was on record in the language of the day', async () => {
+    const service = await heldService({ successes: [], failures: ['The recipient has opted out'] });
+    const on = environment(service.server.url);
+    const before = await sendNode(on);
+    before.send({ phone: [...phones(3), 'grace'], text: 'Hi' });
+    await service.answer();
+    const [first] = await before.arrivals.next();
+    should(errorOf(first?.msg ?? {}).message).match(/^The service refused this recipient/);
+    const closed = Flow.unload();
+    await service.answer();
+    await closed;
+
+    const { LC_ALL } = process.env;
+    process.env['LC_ALL'] = 'de_DE.UTF-8';
+    try {
+      const after = await sendNode(on);
+      const rest = after.arrivals.next(3);
+      await service.answer();
+      const said = inOrder(await rest).map(({ msg }) => errorOf(msg));
+      should(said.map(({ message }) => message.split(':')[0])).deepEqual([
+        'Der Dienst hat diesen Empfänger abgelehnt',
+        'Der Dienst hat diesen Empfänger abgelehnt',
+        'Was angegeben ist, ist keine Telefonnummer',
+      ]);
+      for (const error of said) should(error).not.have.property('wording');
+    } finally {
+      if (LC_ALL === undefined) delete process.env['LC_ALL'];
+      else process.env['LC_ALL'] = LC_ALL;
+    }
   });
 
   it('leaves nothing on record once everything is told', async () => {
