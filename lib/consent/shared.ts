@@ -2,6 +2,7 @@ import type { Clock } from '../service/clock';
 import type { Client } from '../service/types';
 import type { Store } from '../state/store';
 import { Asked } from './asked';
+import type { Warn } from './trouble';
 import { Waits } from './waits';
 
 /** What is needed of an environment. */
@@ -21,7 +22,7 @@ export interface Consent {
 
 const opened = new WeakMap<Surroundings, Promise<Consent>>();
 
-const open = async (environment: Surroundings, warn: (text: string) => void): Promise<Consent> => {
+const open = async (environment: Surroundings, warn: Warn): Promise<Consent> => {
   const { id, clock, settings } = environment;
   const store = await environment.store();
   return {
@@ -39,7 +40,7 @@ const open = async (environment: Surroundings, warn: (text: string) => void): Pr
 };
 
 /** The waits and the asked-when of an environment: the same for all its nodes. */
-export const consentOf = (environment: Surroundings, warn: (text: string) => void): Promise<Consent> => {
+export const consentOf = (environment: Surroundings, warn: Warn): Promise<Consent> => {
   const found = opened.get(environment);
   if (found) return found;
   const opening = open(environment, warn);

@@ -1,4 +1,5 @@
 import type { Table, Write } from '../state/store';
+import type { Warn } from './trouble';
 import {
   idIn,
   packKey,
@@ -42,7 +43,7 @@ export class Shelf {
   constructor(
     private readonly table: Table<Stored>,
     private readonly node: string,
-    private readonly warn: (text: string) => void,
+    private readonly warn: Warn,
   ) {}
 
   /** Puts waits in, and writes the rest with them. */
@@ -108,7 +109,7 @@ export class Shelf {
     this.flushing = this.flushing
       .then(() => this.writeThinned())
       .catch((fault: unknown) => {
-        this.warn(`Waits for consent that have ended are still on record: ${String(fault)}`);
+        this.warn('notRemoved', fault);
       });
     return this.flushing;
   }
@@ -149,7 +150,7 @@ export class Shelf {
       await written;
     } catch (fault) {
       for (const [id, ...record] of rows) if (this.packs.delete(id)) this.loose.set(id, record);
-      this.warn(`Waits for consent are on record, but not in good order: ${String(fault)}`);
+      this.warn('notPacked', fault);
     }
   }
 

@@ -9,6 +9,7 @@ import { isSame, Paces, recommended, type Pace } from './schedule';
 import { Shelf } from './shelf';
 import { Telling, type Settled } from './telling';
 import { Timeline } from './timeline';
+import type { Warn } from './trouble';
 import { nothingKnown, type ConsentStatus, type Verdict, type WaitOutcome } from './verdict';
 import * as records from './wait-records';
 import type { Row, Stored, Subject } from './wait-records';
@@ -24,7 +25,7 @@ export interface WaitsOptions {
   readonly clock: Clock;
   /** Looks under way at once. */
   readonly concurrency: number;
-  readonly warn: (text: string) => void;
+  readonly warn: Warn;
 }
 
 export interface NewWait {
@@ -286,9 +287,7 @@ export class Waits {
         .then(() => owner.ready)
         .then(() => owner.telling.settle(ids, outcome))
         .catch((fault: unknown) => {
-          this.options.warn(
-            `A wait for consent could not be settled and goes on after a restart: ${String(fault)}`,
-          );
+          this.options.warn('unsettled', fault);
         });
     }
   }

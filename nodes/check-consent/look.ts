@@ -3,6 +3,7 @@ import { statusOf, verdictOfFault } from '../../lib/consent/verdict';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import { PeopleHandler, type PersonTurn } from '../../lib/runtime/people';
+import { warnOfWaits } from '../../lib/runtime/wait-trouble';
 import { accepted, cancelledLook, notAccepted, outcomeOf } from './outcome';
 import { subjectOf, subjects } from './subject';
 
@@ -19,9 +20,7 @@ export const lookOf =
       const { data, attempts } = await client.call('getConsent', { query: subject }, options);
       const status = statusOf(data);
       if (status.state !== 'accepted') return notAccepted('not_accepted', status, subject, { attempts });
-      const { waits, asked } = await consentOf(environment, (text) => {
-        tools.node.warn(text);
-      });
+      const { waits, asked } = await consentOf(environment, warnOfWaits(tools));
       waits.accepted(advisor, subject, status);
       if (person.phone !== undefined) await asked.accepted(advisor, person.phone, status.memberId);
       return accepted(status);

@@ -12,6 +12,7 @@ import { phoneNumber } from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
 import { areFlowsStopping, atNextStart } from '../../lib/runtime/started';
 import { look, type Look } from '../../lib/runtime/status';
+import { warnOfWaits } from '../../lib/runtime/wait-trouble';
 import { checkStatus, lookOf } from './look';
 import { cancelledLook, outcomeOf } from './outcome';
 import { subjectOf, subjects } from './subject';
@@ -154,9 +155,7 @@ export class WaitHandler implements Handler {
     try {
       const environment = tools.environment();
       this.country = environment.settings.country;
-      const consent = await consentOf(environment, (text) => {
-        tools.node.warn(text);
-      });
+      const consent = await consentOf(environment, warnOfWaits(tools));
       this.consent = consent;
       if (this.hasClosed()) return;
       if (!consent.isDurable) tools.markUnsaved();

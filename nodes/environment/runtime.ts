@@ -1,6 +1,8 @@
 import type { Node } from 'node-red';
 import type { Config, NodeRuntime } from '../../lib/runtime/register';
+import { problemOf } from '../../lib/runtime/outcomes';
 import type { Red, RunningNode } from '../../lib/runtime/red';
+import { wordsOf } from '../../lib/runtime/words';
 import { RunningEnvironment } from './environment';
 import { runningOf } from './running';
 import { servicesOf } from './services';
@@ -20,7 +22,7 @@ export const create: NodeRuntime['create'] = (RED: Red, node: Node, config: Conf
   self.on('close', (done: () => void) => {
     running.delete(environment);
     environment.close().then(done, (fault: unknown) => {
-      self.error(fault instanceof Error ? fault.message : String(fault));
+      self.error(wordsOf(RED).problem(problemOf(fault)));
       done();
     });
   });

@@ -5,6 +5,7 @@ import type { Handler, Tools } from '../../lib/runtime/flow-node';
 import { refuse } from '../../lib/runtime/messages';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
 import { peopleByPhone, PeopleHandler, type PersonTurn } from '../../lib/runtime/people';
+import { warnOfWaits } from '../../lib/runtime/wait-trouble';
 import { ServiceError } from '../../lib/service/problems';
 
 const hour = 3_600_000;
@@ -65,9 +66,7 @@ export const requestHandler = (tools: Tools): Handler => {
   const work = async (turn: PersonTurn): Promise<Outcome> => {
     const { environment, advisor, person } = turn;
     const { phone = '' } = person;
-    const consent = await consentOf(environment, (text) => {
-      tools.node.warn(text);
-    });
+    const consent = await consentOf(environment, warnOfWaits(tools));
     if (!consent.isDurable) tools.markUnsaved();
     try {
       const result = await consent.asked.ask(advisor, phone, rules, (begin) =>

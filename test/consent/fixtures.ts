@@ -97,7 +97,7 @@ export class World {
       client: () => this.lookups.client,
       clock: { now: () => this.clock.now() + this.shift(), after: (ms, task) => this.clock.after(ms, task) },
       concurrency: this.concurrency,
-      warn: (text) => this.warnings.push(text),
+      warn: (trouble) => this.warnings.push(trouble),
     });
   }
 }
