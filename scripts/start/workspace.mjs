@@ -11,21 +11,40 @@ import { join } from 'node:path';
 
 const welcomeId = 'welcome000000000';
 
-/** In pixels, as the editor's font has them; close enough to line up the left sides. */
+/** How wide the letters of the editor's font (Helvetica, Arial or a font of the same widths) are, in thousandths. */
+const widths = Object.entries({
+  191: "'",
+  222: 'ijl',
+  278: ' !,./:;Ift',
+  333: '()-r',
+  355: '"',
+  500: 'ckszvxyJ',
+  611: 'FTZ',
+  667: 'ABEKPSVXY&',
+  722: 'CDHNRUw',
+  778: 'GOQ',
+  833: 'Mm',
+  944: 'W',
+});
+const fontSize = 14;
+
 const widthOf = (text) =>
   [...text].reduce(
-    (sum, letter) => sum + (/[ijl.,:;'"()I ]/.test(letter) ? 3.7 : /[mwMW]/.test(letter) ? 10.5 : 7.1),
+    (sum, letter) => sum + Number(widths.find(([, letters]) => letters.includes(letter))?.[0] ?? 556),
     0,
-  );
+  ) *
+  (fontSize / 1000);
 
-/** Node-RED places a node by its middle. */
+const leftSide = 60;
+
+/** Node-RED makes a node as wide as its label needs, in steps of 20, and places it by its middle. */
 const comment = (id, y, name, info = '') => ({
   id,
   type: 'comment',
   z: welcomeId,
   name,
   info,
-  x: 60 + Math.round((46 + widthOf(name)) / 2),
+  x: leftSide + 10 * Math.ceil((widthOf(name) + 50) / 20),
   y,
   wires: [],
 });
@@ -90,10 +109,14 @@ const examplesOf = (root) =>
   readdirSync(join(root, 'examples'))
     .filter((name) => name.endsWith('.json'))
     .sort()
-    .map((name) => ({
-      title: name.replace(/\.json$/, ''),
-      nodes: JSON.parse(readFileSync(join(root, 'examples', name), 'utf8')),
-    }));
+    .map((name) => JSON.parse(readFileSync(join(root, 'examples', name), 'utf8')));
+
+/** The welcome tab, and each example on a tab of its own. */
+export const workspaceFlows = (root) => {
+  const nodes = examplesOf(root).flat();
+  const titles = nodes.filter(({ type }) => type === 'tab').map(({ label }) => label);
+  return [...welcome(titles), ...nodes];
+};
 
 const writeOnce = (path, text) => {
   if (existsSync(path)) return false;
@@ -111,7 +134,5 @@ export const layWorkspace = (root, data) => {
   writeOnce(join(data, 'package.json'), '{ "name": "workspace", "private": true }\n');
   writeOnce(join(data, '.config.users.json'), withoutTips);
   writeFileSync(join(data, 'settings.js'), settings);
-  const examples = examplesOf(root);
-  const flows = [...welcome(examples.map(({ title }) => title)), ...examples.flatMap(({ nodes }) => nodes)];
-  return writeOnce(join(data, 'flows.json'), `${JSON.stringify(flows, null, 2)}\n`);
+  return writeOnce(join(data, 'flows.json'), `${JSON.stringify(workspaceFlows(root), null, 2)}\n`);
 };

@@ -1,7 +1,7 @@
 import should from 'should';
 import { launchBrowser, type TestBrowser } from '../support/browser';
-import { startRed, type RealRed } from '../support/node-red';
-import { examples } from './support';
+import { root } from '../support/installation';
+import { type FlowNode, startRed, type RealRed } from '../support/node-red';
 
 interface Box {
   readonly z: string;
@@ -25,18 +25,16 @@ for (const version of [4, 5] as const) {
     let red: RealRed;
     let browser: TestBrowser;
     const boxes: Box[] = [];
+    let flows: readonly FlowNode[];
 
     before(async () => {
-      [red, browser] = await Promise.all([
-        startRed({ version, flows: examples.flatMap(({ nodes }) => nodes) }),
-        launchBrowser(),
-      ]);
+      const { workspaceFlows } = await import('../../scripts/start/workspace.mjs');
+      flows = workspaceFlows(root);
+      [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
       const { page } = await browser.open();
       await page.goto(red.url);
       await page.locator('.red-ui-flow-node').first().waitFor();
-      const canvases = examples.flatMap(({ nodes }) =>
-        nodes.filter(({ type }) => type === 'tab' || type === 'subflow').map(({ id }) => id),
-      );
+      const canvases = flows.filter(({ type }) => type === 'tab' || type === 'subflow').map(({ id }) => id);
       for (const id of canvases) {
         await page.evaluate(`RED.workspaces.show('${id}')`);
         await page.locator(`.red-ui-flow-node`).first().waitFor();
@@ -57,6 +55,15 @@ for (const version of [4, 5] as const) {
           const isLevel = Math.abs(one.y - other.y) < (one.h + other.h) / 2;
           if (isLevel) should(gap).be.aboveOrEqual(30, `${one.z}: ${one.label} and ${other.label}`);
         }
+    });
+
+    it('come after a welcome that lists them, line below line', () => {
+      const [welcome, ...tabs] = flows.filter(({ type }) => type === 'tab');
+      const listed = [...String(welcome?.['info']).matchAll(/^- (.+)$/gm)].map(([, title]) => title);
+      should(listed).deepEqual(tabs.map(({ label }) => label));
+      const lines = boxes.filter(({ z }) => z === welcome?.id);
+      should(lines.length).be.above(3);
+      should([...new Set(lines.map(({ x, w }) => x - w / 2))]).have.length(1);
     });
 
     it('begin at the left edge and end within two screens', () => {
