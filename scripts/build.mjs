@@ -62,7 +62,7 @@ const { spec } = require('./${name}/spec');
 
 module.exports = (RED) => {
   register(RED, spec, () => require('./${name}/runtime'));
-${exists(`nodes/${name}/routes.ts`) ? `  require('./${name}/routes').routes(RED);\n` : ''}};
+${exists(`nodes/${name}/routes.ts`) ? `  require('./${name}/routes').routes(RED, () => require('./${name}/reception').reception);\n` : ''}};
 `;
 
 /** The types of the nodes that need a scope, from the endpoints they use. */

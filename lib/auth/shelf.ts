@@ -21,6 +21,15 @@ export interface RuntimeSettings {
 
 const property = 'advisorTextingVault';
 
+/** Whether a vault was ever kept here. */
+export const isVaultKept = (settings: RuntimeSettings): boolean => {
+  try {
+    return settings.get(property) != null;
+  } catch {
+    return false;
+  }
+};
+
 export const memoryShelf = (): Shelf => {
   let kept: unknown;
   return {

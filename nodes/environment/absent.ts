@@ -1,9 +1,8 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { lazy } from '../../lib/runtime/lazy';
 import type { Red } from '../../lib/runtime/red';
 import { systemClock } from '../../lib/service/clock';
 import type { Services } from './services';
+import { isStateKept } from './state-kept';
 
 const prefix = 'absent:';
 const keptFor = 7 * 24 * 60 * 60 * 1000;
@@ -35,36 +34,28 @@ const forgetAbsentNodes = async (
   userDir: string | undefined,
   existing: ReadonlySet<string>,
 ): Promise<void> => {
-  if (!userDir || !existsSync(join(userDir, 'advisor-texting', 'state.mdb'))) return;
-  const { forgetAbsent } = lazy.absent();
+  if (!isStateKept(userDir)) return;
+  const { forgetAbsent: forgetNodes } = lazy.absent();
   const store = await openStore();
   try {
-    await forgetAbsent(store, existing, systemClock.now());
+    await forgetNodes(store, existing, systemClock.now());
   } finally {
     await store.close();
   }
 };
 
-const listeners = new WeakMap<Red['events'], () => void>();
-
 /**
  * Decided once flows have started, from the nodes that exist, disabled ones among them: a node that closes cannot tell
  * whether it was deleted or only switched off.
  */
-export const forgetWhenStarted = (RED: Red, services: Services): void => {
-  const onStarted = (): void => {
-    const existing = new Set<string>();
-    RED.nodes.eachNode(({ id }) => existing.add(id));
-    const { userDir } = RED.settings as { userDir?: string };
-    Promise.all([
-      forgetAbsentEnvironments(services, existing, systemClock.now()),
-      forgetAbsentNodes(services, userDir, existing),
-    ]).catch((fault: unknown) => {
-      services.log.warn(`Data of removed nodes could not be cleared: ${String(fault)}`);
-    });
-  };
-  const before = listeners.get(RED.events);
-  if (before) RED.events.off('flows:started', before);
-  listeners.set(RED.events, onStarted);
-  RED.events.on('flows:started', onStarted);
+export const forgetAbsent = (RED: Red, services: Services): void => {
+  const existing = new Set<string>();
+  RED.nodes.eachNode(({ id }) => existing.add(id));
+  const { userDir } = RED.settings as { userDir?: string };
+  Promise.all([
+    forgetAbsentEnvironments(services, existing, systemClock.now()),
+    forgetAbsentNodes(services, userDir, existing),
+  ]).catch((fault: unknown) => {
+    services.log.warn(`Data of removed nodes could not be cleared: ${String(fault)}`);
+  });
 };

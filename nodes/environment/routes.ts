@@ -1,18 +1,35 @@
+import type { Express, NextFunction, Request, Response } from 'express';
+import { isVaultKept, type RuntimeSettings } from '../../lib/auth/shelf';
 import type { Red } from '../../lib/runtime/red';
-import { forgetWhenStarted } from './absent';
-import { adminRoutes } from './admin-routes';
-import { openRoutes } from './open-routes';
-import { servicesOf } from './services';
-import { simulatorRoutes } from './simulator-routes';
+import type { Reception } from './reception';
+import { isStateKept } from './state-kept';
+
+const listeners = new WeakMap<Red['events'], () => void>();
 
 /**
- * Runs at registration, before Node-RED has loaded its credentials: the secret it once made for itself is still there,
- * and the vault moves on to one that was set since.
+ * Runs at registration, in every Node-RED that has the package installed: it loads the rest when there is a request, or
+ * something stored, to deal with.
  */
-export const routes = (RED: Red): void => {
-  const services = servicesOf(RED);
-  simulatorRoutes(RED, services);
-  openRoutes(RED, services);
-  adminRoutes(RED, services);
-  forgetWhenStarted(RED, services);
+export const routes = (RED: Red, reception: () => Reception): void => {
+  const settings: RuntimeSettings = RED.settings;
+  // Before Node-RED has loaded its credentials: the secret it once made for itself is still there, and the vault moves on
+  // to one that was set since.
+  if (isVaultKept(settings)) reception().openVault(RED);
+
+  let areAdded = false;
+  const addAll = (_request: Request, _response: Response, next: NextFunction): void => {
+    if (!areAdded) reception().addRoutes(RED);
+    areAdded = true;
+    next();
+  };
+  for (const app of [RED.httpAdmin, RED.httpNode] as (Express | undefined)[])
+    app?.use('/advisor-texting', addAll);
+
+  const onStarted = (): void => {
+    if (isVaultKept(settings) || isStateKept(settings.userDir)) reception().forgetAbsent(RED);
+  };
+  const before = listeners.get(RED.events);
+  if (before) RED.events.off('flows:started', before);
+  listeners.set(RED.events, onStarted);
+  RED.events.on('flows:started', onStarted);
 };

@@ -1,6 +1,6 @@
 import should from 'should';
 import type { Red } from '../../lib/runtime/red';
-import { routes } from '../../nodes/environment/routes';
+import { reception } from '../../nodes/environment/reception';
 import { startSimulator, type Simulator } from '../../simulator';
 import { startRed, type RealRed } from '../support/node-red';
 import {
@@ -16,7 +16,7 @@ import {
 } from './real';
 import { decide } from './support';
 
-/** Every route that the registration mounts, told by the registration itself. */
+/** Every route there is, told by what adds them. */
 const mountedRoutes = (): [method: string, path: string][] => {
   const found: [string, string][] = [];
   const take =
@@ -26,7 +26,7 @@ const mountedRoutes = (): [method: string, path: string][] => {
     };
   const httpAdmin = { get: take('GET'), post: take('POST'), delete: take('DELETE'), use: take('GET') };
   const quiet = (): void => undefined;
-  routes({
+  reception.addRoutes({
     httpAdmin,
     httpNode: { get: quiet },
     auth: { needsPermission: () => quiet },

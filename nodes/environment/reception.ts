@@ -1,0 +1,24 @@
+import type { Red } from '../../lib/runtime/red';
+import { forgetAbsent } from './absent';
+import { adminRoutes } from './admin-routes';
+import { openRoutes } from './open-routes';
+import { servicesOf } from './services';
+import { simulatorRoutes } from './simulator-routes';
+
+/** What `routes` loads when there is something to do. */
+export const reception = {
+  openVault: (RED: Red): void => {
+    servicesOf(RED);
+  },
+  forgetAbsent: (RED: Red): void => {
+    forgetAbsent(RED, servicesOf(RED));
+  },
+  addRoutes: (RED: Red): void => {
+    const services = servicesOf(RED);
+    simulatorRoutes(RED, services);
+    openRoutes(RED, services);
+    adminRoutes(RED, services);
+  },
+};
+
+export type Reception = typeof reception;
