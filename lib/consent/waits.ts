@@ -4,6 +4,7 @@ import { arrivalId } from '../state/ids';
 import { liveMessages, storable } from '../state/messages';
 import type { Store, Table } from '../state/store';
 import { hasMoved } from './homes';
+import { Owner, type Survey } from './owner';
 import { lastLookTries, Polling, type Target, type Wait } from './polling';
 import { isSame, Paces, recommended, type Pace } from './schedule';
 import { Shelf } from './shelf';
@@ -35,12 +36,6 @@ export interface NewWait {
   readonly context?: unknown;
 }
 
-export interface Survey {
-  /** When the next look is due; undefined when nothing waits. */
-  readonly next: number | undefined;
-  readonly advisors: ReadonlySet<string>;
-}
-
 /** The waits of one node. */
 export interface NodeWaits {
   /** Resolves when what was waiting before a restart or a deploy waits again. */
@@ -59,15 +54,6 @@ export interface NodeWaits {
   survey(): Survey;
   /** The node closes: nothing of it settles any more, and everything stays on disk. Resolves when that is in order. */
   detach(): Promise<void>;
-}
-
-interface Owner {
-  readonly node: string;
-  readonly shelf: Shelf;
-  readonly telling: Telling;
-  readonly waits: Map<string, Target>;
-  ready: Promise<void>;
-  isClosed: boolean;
 }
 
 const settledTogether = 100;
@@ -104,46 +90,26 @@ export class Waits {
   /** A node starts: its waits go on, and `tell` hears how each ends. */
   attach(node: string, tell: (settled: Settled) => Promise<boolean>): NodeWaits {
     const shelf = new Shelf(this.table, node, this.options.warn);
-    const owner: Owner = {
-      node,
-      shelf,
-      telling: new Telling(this.table, shelf, node, tell, () => owner.isClosed),
-      waits: new Map(),
-      ready: Promise.resolve(),
-      isClosed: false,
-    };
+    const telling = new Telling(this.table, shelf, node, tell, () => owner.isClosed);
+    const owner: Owner = new Owner(node, shelf, telling);
     owner.ready = this.load(owner);
-    const targetsFor = (phone?: string): Set<Target> => {
-      const found = new Set(owner.waits.values());
-      if (phone !== undefined)
-        for (const target of found) if (!target.key.endsWith(`\n${phone}`)) found.delete(target);
-      return found;
-    };
-    const ownIn = (target: Target): Wait[] => target.waits.filter((wait) => wait.owner === owner);
     return {
       ready: owner.ready,
       add: (message, waits, pace) => this.add(owner, message, waits, pace),
       reset: (phone) => {
-        for (const target of targetsFor(phone)) this.settle(target, ownIn(target), cancelled(target.seen));
+        for (const target of owner.targetsFor(phone))
+          this.settle(target, owner.ownIn(target), cancelled(target.seen));
       },
       flush: (phone) => {
-        for (const target of targetsFor(phone)) this.polling.flush(target);
+        for (const target of owner.targetsFor(phone)) this.polling.flush(target);
       },
       get count() {
-        return owner.waits.size;
+        return owner.count;
       },
-      survey: () => {
-        let next: number | undefined;
-        const advisors = new Set<string>();
-        for (const target of owner.waits.values()) {
-          if (next === undefined || target.next < next) next = target.next;
-          advisors.add(records.partsOf(target.key).advisor);
-        }
-        return { next, advisors };
-      },
+      survey: () => owner.survey(),
       detach: () => {
         owner.isClosed = true;
-        for (const target of targetsFor()) this.takeOut(target, ownIn(target));
+        for (const target of owner.targetsFor()) this.takeOut(target, owner.ownIn(target));
         return shelf.flush();
       },
     };
@@ -242,14 +208,14 @@ export class Waits {
       target = Polling.target(key, wait);
       this.targets.set(key, target);
     }
-    owner.waits.set(wait.id, target);
+    owner.put(wait, target);
     this.polling.joined(target, wait, isNew);
   }
 
   private takeOut(target: Target, waits: readonly Wait[]): void {
     const gone = new Set(waits);
     target.waits = target.waits.filter((wait) => !gone.has(wait));
-    for (const { id, owner } of waits) (owner as Owner).waits.delete(id);
+    for (const wait of waits) (wait.owner as Owner).takeOut(wait, target);
     if (target.waits.length > 0) return;
     this.polling.left(target);
     if (this.targets.get(target.key) === target) this.targets.delete(target.key);

@@ -224,7 +224,7 @@ export class WaitHandler implements Handler {
     this.refresh = environment.clock.after(Math.max(next - environment.clock.now(), 0) + redrawn, () => {
       this.showWaiting();
     });
-    if ([...advisors].some((advisor) => environment.advisorState(advisor) !== 'authorized')) {
+    if (advisors.some((advisor) => environment.advisorState(advisor) !== 'authorized')) {
       return look('red', 'ring', words.say('status.authorizeAgain'));
     }
     const count = words.number(waits.count);
