@@ -2,7 +2,12 @@ import type { Table, Write } from '../state/store';
 import type { Warn } from './trouble';
 import {
   idIn,
+  indexIn,
+  messageIdOf,
   packKey,
+  packOf,
+  rowsIn,
+  waitId,
   waitKey,
   type PackRecord,
   type Row,
@@ -16,9 +21,16 @@ const flushDelay = 50;
 
 interface Pack {
   readonly key: string;
+  /** The first id of its hundred, when it is part of a long list. */
+  readonly hundred: string | undefined;
   /** Told, and to be taken out. */
   readonly gone: Set<string>;
 }
+
+const firstOfHundred = (id: string): string => {
+  const index = indexIn(id);
+  return waitId(messageIdOf(id), index - (index % together));
+};
 
 const recordIn = ([, ...record]: Row): WaitRecord => record;
 
@@ -29,12 +41,14 @@ const recordIn = ([, ...record]: Row): WaitRecord => record;
 export class Shelf {
   /** In records of their own, in the order of arrival. */
   private readonly loose = new Map<string, WaitRecord>();
-  /** Where the others are, by id. */
+  /** Where the others are: by id, and for long lists by the first id of each hundred. */
   private readonly packs = new Map<string, Pack>();
   private latest: { readonly pack: Pack; readonly rows: ReadonlyMap<string, WaitRecord> } | undefined;
   /** Packs that waits have left, and what is to be written with that. */
   private readonly thinned = new Set<Pack>();
   private alsoWrite: Write<Stored>[] = [];
+  /** So many loose ones are packed. */
+  private packFrom = 2 * together;
   private timer: NodeJS.Timeout | undefined;
   private flushing: Promise<void> = Promise.resolve();
   /** Ids put in while those on disk are still being read, for they are on disk too; then undefined. */
@@ -56,11 +70,10 @@ export class Shelf {
       await this.packLoose();
       return;
     }
-    const puts: { readonly put: string; readonly value: PackRecord }[] = [];
-    for (let from = 0; from < rows.length; from += together)
-      puts.push(this.pack(rows.slice(from, from + together)));
-    await this.table.write([...alsoWrite, ...puts]);
-    for (const { put, value } of puts) this.place(put, value.waits);
+    const packs: (readonly Row[])[] = [];
+    for (let from = 0; from < rows.length; from += together) packs.push(rows.slice(from, from + together));
+    await this.table.write([...alsoWrite, ...packs.map((each) => this.packed(each))]);
+    for (const each of packs) this.place(this.keyFor(each), each);
   }
 
   /** Everything on disk, some at a time. Call it once, when the node starts. */
@@ -75,7 +88,7 @@ export class Shelf {
       await this.packLoose();
     }
     for await (const [key, stored] of this.table.entries(packKey(this.node, ''))) {
-      const rows = (stored as PackRecord).waits.filter(([id]) => !begun.has(id) && !this.packs.has(id));
+      const rows = rowsIn(stored as PackRecord).filter(([id]) => !begun.has(id) && !this.packs.has(id));
       this.place(key, rows);
       yield rows;
     }
@@ -83,20 +96,20 @@ export class Shelf {
   }
 
   async get(id: string): Promise<WaitRecord | undefined> {
-    const pack = this.packs.get(id);
+    const pack = this.packWith(id);
     return pack ? (await this.rowsOf(pack)).get(id) : this.loose.get(id);
   }
 
   /** Takes a wait out some time later, together with the other writes. */
   remove(id: string, alsoWrite: readonly Write<Stored>[]): void {
-    const pack = this.packs.get(id);
+    const pack = this.packWith(id);
     if (!pack) {
       this.loose.delete(id);
       void this.table.writeSoon([...alsoWrite, { remove: waitKey(this.node, id) }]);
       return;
     }
-    this.packs.delete(id);
     pack.gone.add(id);
+    if (pack.hundred === undefined) this.packs.delete(id);
     this.thinned.add(pack);
     this.alsoWrite.push(...alsoWrite);
     this.timer ??= setTimeout(() => void this.flush(), flushDelay).unref();
@@ -121,35 +134,48 @@ export class Shelf {
     this.alsoWrite = [];
     for (const pack of packs) {
       const rows = [...(await this.rowsOf(pack))].filter(([id]) => !pack.gone.has(id));
-      const waits = rows.map(([id, record]): Row => [id, ...record]);
-      writes.push(waits.length > 0 ? { put: pack.key, value: { waits } } : { remove: pack.key });
+      const value = packOf(rows.map(([id, record]): Row => [id, ...record]));
+      if (rows.length === 0 && pack.hundred !== undefined) this.packs.delete(pack.hundred);
+      writes.push(rows.length > 0 ? { put: pack.key, value } : { remove: pack.key });
     }
     if (writes.length > 0) await this.table.writeSoon(writes);
   }
 
-  private pack(waits: readonly Row[]): { readonly put: string; readonly value: PackRecord } {
-    return { put: packKey(this.node, waits[0]?.[0] ?? ''), value: { waits } };
+  private keyFor(rows: readonly Row[]): string {
+    return packKey(this.node, rows[0]?.[0] ?? '');
+  }
+
+  private packed(rows: readonly Row[]): Write<Stored> {
+    return { put: this.keyFor(rows), value: packOf(rows) };
   }
 
   private place(key: string, rows: readonly Row[]): void {
-    const pack: Pack = { key, gone: new Set() };
-    for (const [id] of rows) this.packs.set(id, pack);
+    const [first] = rows;
+    // A long list is packed by itself, a hundred after the other.
+    const hundred = first && first[4] >= together ? firstOfHundred(first[0]) : undefined;
+    const pack: Pack = { key, hundred, gone: new Set() };
+    if (hundred !== undefined) this.packs.set(hundred, pack);
+    else for (const [id] of rows) this.packs.set(id, pack);
+  }
+
+  private packWith(id: string): Pack | undefined {
+    return this.packs.get(id) ?? this.packs.get(firstOfHundred(id));
   }
 
   /** Seals the oldest of the loose ones together, once there are enough and some to spare. */
   private async packLoose(): Promise<void> {
-    if (this.loose.size < 2 * together) return;
+    if (this.loose.size < this.packFrom) return;
     const rows: Row[] = [];
     for (const [id, record] of this.loose) if (rows.push([id, ...record]) === together) break;
-    const { put, value } = this.pack(rows);
     const removals = rows.map(([id]) => ({ remove: waitKey(this.node, id) }));
     try {
-      const written = this.table.write([...removals, { put, value }]);
-      this.place(put, rows);
+      const written = this.table.write([...removals, this.packed(rows)]);
+      this.place(this.keyFor(rows), rows);
       for (const [id] of rows) this.loose.delete(id);
       await written;
     } catch (fault) {
       for (const [id, ...record] of rows) if (this.packs.delete(id)) this.loose.set(id, record);
+      this.packFrom = this.loose.size + together;
       this.warn('notPacked', fault);
     }
   }
@@ -157,7 +183,7 @@ export class Shelf {
   private async rowsOf(pack: Pack): Promise<ReadonlyMap<string, WaitRecord>> {
     if (this.latest?.pack === pack) return this.latest.rows;
     const stored = (await this.table.get(pack.key)) as PackRecord | undefined;
-    const rows = new Map((stored?.waits ?? []).map((row) => [row[0], recordIn(row)]));
+    const rows = new Map((stored ? rowsIn(stored) : []).map((row) => [row[0], recordIn(row)]));
     this.latest = { pack, rows };
     return rows;
   }

@@ -26,6 +26,8 @@ export interface Settled {
   readonly start: number;
   /** How many waits the message began. */
   readonly count: number;
+  /** What the node keeps with the message, and with this wait. */
+  readonly about: unknown;
   readonly context: unknown;
   readonly outcome: WaitOutcome;
   /** It may have been told before the process was killed. */
@@ -84,7 +86,20 @@ export class Telling {
       const repeated = !untold.has(outcomeKey(this.node, id));
       const message = alive ?? kept?.message ?? {};
       const dropped = kept?.dropped === true && !alive;
-      const settled = { id, message, dropped, advisor, subject, start, count, context, outcome, repeated };
+      const about = kept?.about;
+      const settled = {
+        id,
+        message,
+        dropped,
+        advisor,
+        subject,
+        start,
+        count,
+        about,
+        context,
+        outcome,
+        repeated,
+      };
       while (!(await this.tell(settled))) if (this.isClosed()) return;
       untold.delete(outcomeKey(this.node, id));
     }

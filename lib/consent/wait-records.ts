@@ -16,17 +16,29 @@ export type WaitRecord = readonly [
   pace?: Pace,
 ];
 
-/** A wait among others in one record. */
+/** A wait with its id. */
 export type Row = readonly [id: string, ...record: WaitRecord];
 
+/** Waits that have all in common but whom they are for. */
+interface Group {
+  readonly message: string;
+  readonly advisor: string;
+  readonly start: number;
+  readonly count: number;
+  readonly pace?: Pace;
+  readonly waits: (readonly [index: number, subject: string | number])[];
+}
+
+/** Waits in one record. */
 export interface PackRecord {
-  readonly waits: readonly Row[];
+  readonly groups: readonly Group[];
 }
 
 export interface MessageRecord {
   readonly message: Record<string, unknown>;
   readonly dropped: boolean;
-  /** What the node keeps with each wait. */
+  /** What the node keeps with the message, and with each wait. */
+  readonly about: unknown;
   readonly contexts: readonly unknown[];
 }
 
@@ -34,7 +46,8 @@ export type Stored = WaitRecord | PackRecord | MessageRecord | WaitOutcome;
 
 /** A wait's id is its message's, with its number in a list: ids are in the order of arrival. */
 export const waitId = (messageId: string, index: number): string =>
-  index === 0 ? messageId : `${messageId}-${String(index).padStart(7, '0')}`;
+  // Joined, for a string put together otherwise keeps its parts, a hundred thousand times.
+  index === 0 ? messageId : [messageId, String(index).padStart(7, '0')].join('-');
 export const indexIn = (id: string): number => {
   const dash = id.indexOf('-');
   return dash < 0 ? 0 : Number(id.slice(dash + 1));
@@ -68,3 +81,25 @@ export const partsOf = (key: string): { readonly advisor: string; readonly subje
     subject: of.startsWith('#') ? { memberId: Number(of.slice(1)) } : { phone: of },
   };
 };
+
+export const packOf = (rows: readonly Row[]): PackRecord => {
+  const groups: Group[] = [];
+  for (const [id, advisor, subject, start, count, pace] of rows) {
+    const message = messageIdOf(id);
+    const last = groups.at(-1);
+    // Those of one message have their start, their count and their pace in common.
+    const isNext = last?.message === message && last.advisor === advisor;
+    const group = isNext ? last : { message, advisor, start, count, ...(pace && { pace }), waits: [] };
+    if (!isNext) groups.push(group);
+    group.waits.push([indexIn(id), subject]);
+  }
+  return { groups };
+};
+
+export const rowsIn = ({ groups }: PackRecord): Row[] =>
+  groups.flatMap(({ message, advisor, start, count, pace, waits }) =>
+    waits.map(([index, subject]): Row => {
+      const row = [waitId(message, index), advisor, subject, start, count] as const;
+      return pace ? [...row, pace] : row;
+    }),
+  );

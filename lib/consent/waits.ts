@@ -44,7 +44,13 @@ export interface NodeWaits {
    * The waits that one message begins. They and the message are on disk when this resolves, with the embedded store
    * already when it returns. Gives their ids, in order.
    */
-  add(message: Record<string, unknown>, waits: readonly NewWait[], pace: Pace): Promise<readonly string[]>;
+  add(
+    message: Record<string, unknown>,
+    waits: readonly NewWait[],
+    pace: Pace,
+    /** What the node needs besides, for the waits of this message. */
+    about?: unknown,
+  ): Promise<readonly string[]>;
   /** Ends waits with `cancelled`: all, or those for a number. */
   reset(phone?: string): void;
   /** Looks now: all, or those for a number. */
@@ -95,7 +101,7 @@ export class Waits {
     owner.ready = this.load(owner);
     return {
       ready: owner.ready,
-      add: (message, waits, pace) => this.add(owner, message, waits, pace),
+      add: (message, waits, pace, about) => this.add(owner, message, waits, pace, about),
       reset: (phone) => {
         for (const target of owner.targetsFor(phone))
           this.settle(target, owner.ownIn(target), cancelled(target.seen));
@@ -143,6 +149,7 @@ export class Waits {
     message: Record<string, unknown>,
     waits: readonly NewWait[],
     pace: Pace,
+    about: unknown,
   ): Promise<readonly string[]> {
     const { node } = owner;
     const start = this.options.clock.now();
@@ -163,7 +170,7 @@ export class Waits {
       return isUsual ? usual : [...usual, pace];
     });
     const put = records.messageKey(node, messageId);
-    await owner.shelf.add(rows, [{ put, value: { message: copy, dropped, contexts } }]);
+    await owner.shelf.add(rows, [{ put, value: { message: copy, dropped, about, contexts } }]);
     const begun = this.timeline.now();
     const kept = this.paces.one(pace);
     for (const [id, advisor, subject] of rows) {

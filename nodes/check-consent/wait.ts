@@ -1,6 +1,6 @@
 import { consentOf, type Consent } from '../../lib/consent/shared';
 import { paceOf } from '../../lib/consent/schedule';
-import type { NodeWaits, Settled } from '../../lib/consent/waits';
+import type { NewWait, NodeWaits, Settled } from '../../lib/consent/waits';
 import { arrival, delivery } from '../../lib/runtime/arrival';
 import { isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
@@ -17,10 +17,9 @@ import { checkStatus, lookOf } from './look';
 import { cancelledLook, outcomeOf } from './outcome';
 import { subjectOf, subjects } from './subject';
 
-/** What is kept with a wait of a list, to let its person leave as part of the sequence it came in. */
-interface Context {
+/** What is kept with the message of a list, to let each of its people leave as part of the sequence they came in. */
+interface About {
   readonly order: Order;
-  readonly person: Person;
   /** Of the whole list, those included that were wrong and did not wait. */
   readonly count: number;
 }
@@ -115,20 +114,13 @@ export class WaitHandler implements Handler {
   ): Promise<void> {
     if (!waits) throw refuse('not_configured', 'no_environment');
     const well = people.filter(({ wrong }) => !wrong);
-    const context = (person: Person): { context?: Context } =>
-      order.list ? { context: { order, person, count: people.length } } : {};
-    const adding =
-      well.length === 0
-        ? []
-        : waits.add(
-            msg,
-            well.map((person) => ({
-              advisor: order.advisor,
-              subject: subjectOf(person),
-              ...context(person),
-            })),
-            this.pace,
-          );
+    const about: About | undefined = order.list && { order, count: people.length };
+    const newWait = (person: Person): NewWait => ({
+      advisor: order.advisor,
+      subject: subjectOf(person),
+      ...(order.list && { context: person }),
+    });
+    const adding = well.length === 0 ? [] : waits.add(msg, well.map(newWait), this.pace, about);
     for (const person of people) {
       if (person.wrong) job.leave(person.index, dressed(failure(person.wrong), order, person));
     }
@@ -186,11 +178,12 @@ export class WaitHandler implements Handler {
     return arriving;
   }
 
-  private leave({ id, message, dropped, context, subject, advisor, outcome, repeated }: Settled): void {
-    const single: Context = { order: { advisor }, person: { index: 0, ...subject }, count: 1 };
-    const { order, person, count: total } = (context as Context | null | undefined) ?? single;
+  private leave(ended: Settled): void {
+    const { id, message, dropped, subject, advisor, outcome, repeated } = ended;
+    const { order, count } = (ended.about as About | undefined) ?? { order: { advisor }, count: 1 };
+    const person = (ended.context as Person | null | undefined) ?? { index: 0, ...subject };
     if (dropped) this.tools.warnOfDropped();
-    const job = this.inputs.get(id) ?? this.resumed(message, order, total);
+    const job = this.inputs.get(id) ?? this.resumed(message, order, count);
     this.inputs.delete(id);
     job.leave(person.index, {
       ...dressed(outcomeOf(outcome, subject), order, person),
