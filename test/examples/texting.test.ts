@@ -91,7 +91,7 @@ for (const version of [4, 5] as const) {
       should(report.map(({ name }) => name)).deepEqual(['Ann', 'Ben', 'Carla', 'Dev', 'Eve']);
       const results = report.map(({ result }) => result);
       should(results.slice(0, 4)).deepEqual(['sent', 'sent', 'sent', 'needs consent']);
-      should(results[4]).match(/^failed: The phone number /);
+      should(results[4]).match(/^failed: What was given is not a phone number/);
       should(await phones.texts(ann)).deepEqual([
         'Hi Ann, our new market letter is out. Shall I send it to you?',
       ]);
