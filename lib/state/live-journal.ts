@@ -41,7 +41,7 @@ export const liveJournal = <R, O>(): Pick<Journal<R, O>, 'accept' | 'resume' | '
         },
         outcome(index, outcome) {
           live.outcomes.set(index, outcome);
-          return onDisk;
+          return job.recipients.length > 1 ? nextTurn() : onDisk;
         },
         told(index) {
           live.told.add(index);
