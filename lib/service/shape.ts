@@ -18,8 +18,36 @@ interface Defined {
   readonly def: Definition;
 }
 
-const isText: Fit = (value) => typeof value === 'string';
-const isFlag: Fit = (value) => typeof value === 'boolean';
+/** What a field may hold. Plain values are judged on the spot: they are nearly all of an answer. */
+interface Rule {
+  readonly text: boolean;
+  readonly flag: boolean;
+  readonly number: boolean;
+  readonly whole: boolean;
+  readonly null: boolean;
+  readonly missing: boolean;
+  readonly inside: Fit | undefined;
+}
+
+const nothing: Rule = {
+  text: false,
+  flag: false,
+  number: false,
+  whole: false,
+  null: false,
+  missing: false,
+  inside: undefined,
+};
+
+const allows = (rule: Rule, value: unknown): boolean => {
+  if (typeof value === 'string') return rule.text;
+  if (typeof value === 'number')
+    return (rule.number && Number.isFinite(value)) || (rule.whole && Number.isSafeInteger(value));
+  if (typeof value === 'boolean') return rule.flag;
+  if (value === null) return rule.null;
+  if (value === undefined) return rule.missing;
+  return rule.inside?.(value) ?? false;
+};
 
 /** What the contract does not name may hold anything, as long as it is not deeply nested. */
 const deepest = 16;
@@ -33,12 +61,12 @@ export const goesDeeper = (value: object, than: number): boolean => {
 };
 
 const arrayOf = (element: Defined): Fit | undefined => {
-  const fits = fitOf(element);
+  const rule = ruleOf(element);
   return (
-    fits &&
+    rule &&
     ((value) => {
       if (!Array.isArray(value)) return false;
-      for (const item of value) if (!fits(item)) return false;
+      for (const item of value) if (!allows(rule, item)) return false;
       return true;
     })
   );
@@ -46,22 +74,22 @@ const arrayOf = (element: Defined): Fit | undefined => {
 
 /** Keeps unknown fields, but `__proto__`, which a schema leaves out. */
 const looseObject = (shape: Readonly<Record<string, Defined>>): Fit | undefined => {
-  const fields = new Map<string, Fit>();
+  const fields = new Map<string, Rule>();
   const required: string[] = [];
   for (const [name, field] of Object.entries(shape)) {
-    const fits = fitOf(field);
-    if (!fits) return undefined;
-    fields.set(name, fits);
-    if (field.def.type !== 'optional') required.push(name);
+    const rule = ruleOf(field);
+    if (!rule) return undefined;
+    fields.set(name, rule);
+    if (!rule.missing) required.push(name);
   }
   return (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
     for (const name of required) if (!Object.hasOwn(value, name)) return false;
     for (const name in value) {
       const inner = (value as Readonly<Record<string, unknown>>)[name];
-      const fits = fields.get(name);
-      if (fits) {
-        if (!fits(inner)) return false;
+      const rule = fields.get(name);
+      if (rule) {
+        if (!allows(rule, inner)) return false;
       } else if (name === '__proto__') return false;
       else if (typeof inner === 'object' && inner !== null && goesDeeper(inner, deepest)) return false;
     }
@@ -69,19 +97,20 @@ const looseObject = (shape: Readonly<Record<string, Defined>>): Fit | undefined 
   };
 };
 
-const fitOf = ({ def }: Defined): Fit | undefined => {
+const ruleOf = ({ def }: Defined): Rule | undefined => {
   const { type, innerType, element, shape, catchall } = def;
   if ((def.checks ?? []).length > 0) return undefined;
-  if (type === 'string') return isText;
-  if (type === 'boolean') return isFlag;
-  if (type === 'number' && def.format === 'safeint') return Number.isSafeInteger;
-  if (type === 'number' && def.format === undefined) return Number.isFinite;
-  if (type === 'array' && element) return arrayOf(element);
-  if (type === 'object' && shape && catchall?.def.type === 'unknown') return looseObject(shape);
-  const fits = innerType && fitOf(innerType);
-  if (type === 'nullable' && fits) return (value) => value === null || fits(value);
-  if (type === 'optional' && fits) return (value) => value === undefined || fits(value);
-  return undefined;
+  if (type === 'string') return { ...nothing, text: true };
+  if (type === 'boolean') return { ...nothing, flag: true };
+  if (type === 'number' && def.format === 'safeint') return { ...nothing, whole: true };
+  if (type === 'number' && def.format === undefined) return { ...nothing, number: true };
+  const rule = innerType && ruleOf(innerType);
+  if (type === 'nullable') return rule && { ...rule, null: true };
+  if (type === 'optional') return rule && { ...rule, missing: true };
+  const isLoose = type === 'object' && catchall?.def.type === 'unknown';
+  const inside =
+    type === 'array' && element ? arrayOf(element) : isLoose && shape ? looseObject(shape) : undefined;
+  return inside && { ...nothing, inside };
 };
 
 /**
@@ -89,4 +118,7 @@ const fitOf = ({ def }: Defined): Fit | undefined => {
  * contract says, which is nearly all, there is nothing to change. Whatever this does not find right goes through the
  * schema itself, which decides and says what is wrong.
  */
-export const quickLook = (schema: z.ZodType): Fit => fitOf(schema) ?? (() => false);
+export const quickLook = (schema: z.ZodType): Fit => {
+  const rule = ruleOf(schema);
+  return (value) => rule !== undefined && allows(rule, value);
+};
