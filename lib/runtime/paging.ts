@@ -99,7 +99,7 @@ export class Seen {
   constructor(private readonly generation = 100_000) {}
 
   has(id: number | string): boolean {
-    return this.recent.has(id) || this.older.has(id);
+    return this.recent.has(id) || (this.older.size > 0 && this.older.has(id));
   }
 
   add(id: number | string): void {

@@ -16,7 +16,7 @@ export interface SearchSettings {
 export interface Search<T> {
   readonly fetch: Fetch<Page<T>>;
   /** What tells one record from another; undefined when it has nothing of the kind. */
-  idOf(item: T): number | string | undefined;
+  readonly idOf: (item: T) => number | string | undefined;
   /** Message fields that go with an item. */
   set?(item: T): Readonly<Record<string, unknown>>;
 }
@@ -42,16 +42,11 @@ const checkPaging = ({ page, pageSize }: SearchSettings): void => {
 };
 
 /** Takes out what an earlier page had: a record moved there while we were reading. */
-const newIn = <T>({ data }: Page<T>, seen: Seen, search: Search<T>): readonly T[] => {
-  const isKnown = (item: T): boolean => {
-    const id = search.idOf(item);
-    return id !== undefined && seen.has(id);
-  };
-  const fresh = data.some(isKnown) ? data.filter((item) => !isKnown(item)) : data;
-  for (const item of fresh) {
-    const id = search.idOf(item);
-    if (id !== undefined) seen.add(id);
-  }
+const newIn = <T>({ data }: Page<T>, seen: Seen, { idOf }: Search<T>): readonly T[] => {
+  const ids = data.map(idOf);
+  const isNew = (id: number | string | undefined): boolean => id === undefined || !seen.has(id);
+  const fresh = ids.every(isNew) ? data : data.filter((_, index) => isNew(ids[index]));
+  for (const id of ids) if (id !== undefined) seen.add(id);
   return fresh;
 };
 
