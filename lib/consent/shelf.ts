@@ -25,7 +25,12 @@ interface Pack {
   readonly hundred: string | undefined;
   /** Told, and to be taken out. */
   readonly gone: Set<string>;
+  /** What is in it, until it is on disk. */
+  unwritten?: ReadonlyMap<string, WaitRecord> | undefined;
 }
+
+/** What a node that has closed still writes, by its id: the next node of this id reads after that. */
+const leaving = new Map<string, Promise<void>>();
 
 const firstOfHundred = (id: string): string => {
   const index = indexIn(id);
@@ -33,6 +38,8 @@ const firstOfHundred = (id: string): string => {
 };
 
 const recordIn = ([, ...record]: Row): WaitRecord => record;
+const byId = (rows: readonly Row[]): ReadonlyMap<string, WaitRecord> =>
+  new Map(rows.map((row) => [row[0], recordIn(row)]));
 
 /**
  * The records of a node's waits. All of them are read when it starts, so those of a long list, and single ones once
@@ -53,6 +60,7 @@ export class Shelf {
   private flushing: Promise<void> = Promise.resolve();
   /** Ids put in while those on disk are still being read, for they are on disk too; then undefined. */
   private begun: Set<string> | undefined = new Set();
+  private isClosed = false;
 
   constructor(
     private readonly table: Table<Stored>,
@@ -79,6 +87,7 @@ export class Shelf {
   /** Everything on disk, some at a time. Call it once, when the node starts. */
   async *all(): AsyncGenerator<readonly Row[], void, undefined> {
     const { begun = new Set<string>() } = this;
+    await leaving.get(this.node);
     for await (const [key, stored] of this.table.entries(waitKey(this.node, ''))) {
       const id = idIn(key);
       if (begun.has(id)) continue;
@@ -112,33 +121,54 @@ export class Shelf {
     if (pack.hundred === undefined) this.packs.delete(id);
     this.thinned.add(pack);
     this.alsoWrite.push(...alsoWrite);
-    this.timer ??= setTimeout(() => void this.flush(), flushDelay).unref();
+    // The last of a node that closes arrive while it does; by the time of a timer its store may be closed.
+    if (this.isClosed) void this.flush();
+    else this.timer ??= setTimeout(() => void this.flush(), flushDelay).unref();
+  }
+
+  /** The node closes: what is taken out from now on is written at once. */
+  close(): Promise<void> {
+    this.isClosed = true;
+    return this.flush();
   }
 
   /** Writes what was taken out; one after the other, or an earlier state of a pack would be written over a later one. */
-  flush(): Promise<void> {
+  private flush(): Promise<void> {
     clearTimeout(this.timer);
     this.timer = undefined;
-    this.flushing = this.flushing
+    const flushing = this.flushing
       .then(() => this.writeThinned())
       .catch((fault: unknown) => {
         this.warn('notRemoved', fault);
       });
-    return this.flushing;
+    this.flushing = flushing;
+    if (this.isClosed) {
+      leaving.set(this.node, flushing);
+      void flushing.then(() => leaving.get(this.node) === flushing && leaving.delete(this.node));
+    }
+    return flushing;
   }
 
   private async writeThinned(): Promise<void> {
     const packs = [...this.thinned];
-    const writes = this.alsoWrite;
+    const { alsoWrite } = this;
     this.thinned.clear();
     this.alsoWrite = [];
-    for (const pack of packs) {
-      const rows = [...(await this.rowsOf(pack))].filter(([id]) => !pack.gone.has(id));
-      const value = packOf(rows.map(([id, record]): Row => [id, ...record]));
-      if (rows.length === 0 && pack.hundred !== undefined) this.packs.delete(pack.hundred);
-      writes.push(rows.length > 0 ? { put: pack.key, value } : { remove: pack.key });
+    try {
+      const writes = [...alsoWrite];
+      for (const pack of packs) {
+        const rows = [...(await this.rowsOf(pack))].filter(([id]) => !pack.gone.has(id));
+        const value = packOf(rows.map(([id, record]): Row => [id, ...record]));
+        if (rows.length === 0 && pack.hundred !== undefined) this.packs.delete(pack.hundred);
+        writes.push(rows.length > 0 ? { put: pack.key, value } : { remove: pack.key });
+      }
+      if (writes.length > 0) await this.table.writeSoon(writes);
+    } catch (fault) {
+      // To be written with what is taken out next.
+      for (const pack of packs) this.thinned.add(pack);
+      this.alsoWrite = [...alsoWrite, ...this.alsoWrite];
+      throw fault;
     }
-    if (writes.length > 0) await this.table.writeSoon(writes);
   }
 
   private keyFor(rows: readonly Row[]): string {
@@ -149,13 +179,14 @@ export class Shelf {
     return { put: this.keyFor(rows), value: packOf(rows) };
   }
 
-  private place(key: string, rows: readonly Row[]): void {
+  private place(key: string, rows: readonly Row[]): Pack {
     const [first] = rows;
     // A long list is packed by itself, a hundred after the other.
     const hundred = first && first[4] >= together ? firstOfHundred(first[0]) : undefined;
     const pack: Pack = { key, hundred, gone: new Set() };
     if (hundred !== undefined) this.packs.set(hundred, pack);
     else for (const [id] of rows) this.packs.set(id, pack);
+    return pack;
   }
 
   private packWith(id: string): Pack | undefined {
@@ -164,26 +195,44 @@ export class Shelf {
 
   /** Seals the oldest of the loose ones together, once there are enough and some to spare. */
   private async packLoose(): Promise<void> {
-    if (this.loose.size < this.packFrom) return;
+    if (this.isClosed || this.loose.size < this.packFrom) return;
     const rows: Row[] = [];
     for (const [id, record] of this.loose) if (rows.push([id, ...record]) === together) break;
     const removals = rows.map(([id]) => ({ remove: waitKey(this.node, id) }));
-    try {
-      const written = this.table.write([...removals, this.packed(rows)]);
-      this.place(this.keyFor(rows), rows);
-      for (const [id] of rows) this.loose.delete(id);
-      await written;
-    } catch (fault) {
-      for (const [id, ...record] of rows) if (this.packs.delete(id)) this.loose.set(id, record);
-      this.packFrom = this.loose.size + together;
-      this.warn('notPacked', fault);
+    const write = async (): Promise<void> => this.table.write([...removals, this.packed(rows)]);
+    const writing = write();
+    const pack = this.place(this.keyFor(rows), rows);
+    pack.unwritten = byId(rows);
+    for (const [id] of rows) this.loose.delete(id);
+    const written = writing.then(
+      () => {
+        pack.unwritten = undefined;
+      },
+      (fault: unknown) => {
+        this.unpack(pack, rows);
+        this.warn('notPacked', fault);
+      },
+    );
+    // What leaves it meanwhile is written after it.
+    this.flushing = Promise.all([this.flushing, written]).then(() => undefined);
+    await written;
+  }
+
+  /** It could not be written, so its waits are where they were. */
+  private unpack(pack: Pack, rows: readonly Row[]): void {
+    for (const [id, ...record] of rows) {
+      if (this.packs.delete(id)) this.loose.set(id, record);
+      else this.alsoWrite.push({ remove: waitKey(this.node, id) });
     }
+    this.thinned.delete(pack);
+    this.packFrom = this.loose.size + together;
   }
 
   private async rowsOf(pack: Pack): Promise<ReadonlyMap<string, WaitRecord>> {
+    if (pack.unwritten) return pack.unwritten;
     if (this.latest?.pack === pack) return this.latest.rows;
     const stored = (await this.table.get(pack.key)) as PackRecord | undefined;
-    const rows = new Map((stored ? rowsIn(stored) : []).map((row) => [row[0], recordIn(row)]));
+    const rows = byId(stored ? rowsIn(stored) : []);
     this.latest = { pack, rows };
     return rows;
   }

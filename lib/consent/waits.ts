@@ -116,7 +116,7 @@ export class Waits {
       detach: () => {
         owner.isClosed = true;
         for (const target of owner.targetsFor()) this.takeOut(target, owner.ownIn(target));
-        return shelf.flush();
+        return shelf.close();
       },
     };
   }
