@@ -1,13 +1,35 @@
 import type { Store } from '../state/store';
 
+export interface Move {
+  /** Whether a wait on disk was begun in another environment. */
+  isForeign(id: string): boolean;
+  /** All of those have ended. */
+  done(): Promise<void>;
+}
+
 /**
- * Whether a node was given another environment since it last waited, and from now on this one is its home: it must not
- * ask here about people it was to wait for elsewhere.
+ * From now on this environment is the node's home. Waits begun before it was given to the node are not this
+ * environment's: it must not be asked about people who were to be waited for elsewhere. That stays on record until they
+ * have ended, for the process may be killed, or the node closed, before. `now` is an id of this moment.
  */
-export const hasMoved = async (store: Store, node: string, environment: string): Promise<boolean> => {
+export const moveIn = async (
+  store: Store,
+  node: string,
+  environment: string,
+  now: string,
+): Promise<Move | undefined> => {
   const homes = store.table<string>('homes');
-  const key = `${node}/home`;
-  const home = await homes.get(key);
-  if (home !== environment) await homes.write([{ put: key, value: environment }]);
-  return home !== undefined && home !== environment;
+  const homeKey = `${node}/home`;
+  const movedKey = `${node}/moved`;
+  const home = await homes.get(homeKey);
+  const hasMoved = home !== undefined && home !== environment;
+  const put = { put: homeKey, value: environment };
+  if (hasMoved) await homes.write([put, { put: movedKey, value: now }]);
+  else if (home === undefined) await homes.write([put]);
+  const moved = hasMoved ? now : await homes.get(movedKey);
+  if (moved === undefined) return undefined;
+  return {
+    isForeign: (id) => hasMoved || id < moved,
+    done: () => homes.writeSoon([{ remove: movedKey }]),
+  };
 };

@@ -3,7 +3,7 @@ import type { Client } from '../service/types';
 import { arrivalId } from '../state/ids';
 import { liveMessages, storable } from '../state/messages';
 import type { Store, Table } from '../state/store';
-import { hasMoved } from './homes';
+import { moveIn } from './homes';
 import { Owner, type Survey } from './owner';
 import { lastLookTries, Polling, type Target, type Wait } from './polling';
 import { isSame, Paces, recommended, type Pace } from './schedule';
@@ -182,8 +182,10 @@ export class Waits {
   }
 
   private async load(owner: Owner): Promise<void> {
+    const { clock, environment, store } = this.options;
+    const now = arrivalId(clock.now());
     const ended = await owner.telling.ended();
-    const isForeign = await hasMoved(this.options.store, owner.node, this.options.environment);
+    const move = await moveIn(store, owner.node, environment, now);
     const foreign: string[] = [];
     const again: [id: string, outcome: WaitOutcome][] = [];
     for await (const rows of owner.shelf.all()) {
@@ -192,7 +194,7 @@ export class Waits {
         owner.telling.expect(records.messageIdOf(id), count);
         const outcome = ended.get(id);
         if (outcome) again.push([id, outcome]);
-        else if (isForeign) foreign.push(id);
+        else if (move?.isForeign(id)) foreign.push(id);
         else {
           const wait = { id, owner, start: this.timeline.placed(start), pace: this.paces.one(pace) };
           this.putIn(owner, records.targetKey(advisor, records.subjectIn(subject)), wait, false);
@@ -202,6 +204,7 @@ export class Waits {
     again.sort(([one], [other]) => (one < other ? -1 : 1));
     for (const [id, outcome] of again) await owner.telling.tellOne(id, outcome);
     if (foreign.length > 0) await owner.telling.settle(foreign, cancelled());
+    if (!owner.isClosed) await move?.done();
   }
 
   private putIn(owner: Owner, key: string, wait: Wait, isNew: boolean): void {
