@@ -103,7 +103,7 @@ export class Telling {
       while (!(await this.tell(settled))) if (this.isClosed()) return;
       untold.delete(outcomeKey(this.node, id));
     }
-    this.remove(id, messageId, wait?.[3] ?? 1);
+    this.remove(id, messageId);
   }
 
   private async messageOf(key: string, count: number): Promise<MessageRecord | undefined> {
@@ -113,9 +113,9 @@ export class Telling {
     return kept;
   }
 
-  private remove(id: string, messageId: string, count: number): void {
+  private remove(id: string, messageId: string): void {
     const writes: Write<Stored>[] = [{ remove: outcomeKey(this.node, id) }];
-    const left = count > 1 ? (this.left.get(messageId) ?? 1) - 1 : 0;
+    const left = (this.left.get(messageId) ?? 1) - 1;
     if (left > 0) this.left.set(messageId, left);
     else {
       this.left.delete(messageId);

@@ -155,4 +155,26 @@ describe('many waits on record', () => {
     world.told.length.should.equal(100);
     (await store.keys()).should.eql([]);
   });
+
+  it('of a list do not lose their message to some of them that can no longer be read', async () => {
+    const world = new World();
+    const node = world.attach();
+    await node.ready;
+    const waits = Array.from({ length: 200 }, (_, index) => forPhone(phoneOf(index)));
+    await node.add({ payload: 1 }, waits, recommended);
+    const table = world.store.table('waits');
+    const packs: string[] = [];
+    for await (const [key] of table.entries('node/p/')) packs.push(key);
+    await table.write([{ remove: packs[1] ?? '' }]);
+    for (const index of [150, 0]) {
+      world.waits.accepted('default', { phone: phoneOf(index) }, known);
+      await world.waits.told();
+      // Until it is noted.
+      await pause(100);
+    }
+    should(world.told.map(({ settled }) => [settled.subject, settled.message])).eql([
+      [{ phone: phoneOf(0) }, { payload: 1 }],
+    ]);
+    await node.detach();
+  });
 });
