@@ -133,7 +133,7 @@ export interface Source {
   readonly value: unknown;
   readonly type: string;
   readonly read: Getter;
-  /** The property of the message that holds it, for sentences such as "msg.text is missing". */
+  /** For sentences such as "msg.text is missing": the property of the message that holds it, or the field of the form. */
   readonly where: string;
 }
 
@@ -150,7 +150,9 @@ export const source = (
   const type =
     typeof config[`${name}Type`] === 'string' ? (config[`${name}Type`] as string) : field.defaultType;
   const value = config[name] ?? (type === field.defaultType ? field.default : '');
-  const where = ['msg', 'flow', 'global'].includes(type) ? `${type}.${written(value)}` : `"${name}"`;
+  const where = ['msg', 'flow', 'global'].includes(type)
+    ? `${type}.${written(value)}`
+    : `"${spec.type}.${name}"`;
   return { value, type, where, read: compile(RED, node, name, value, type) };
 };
 

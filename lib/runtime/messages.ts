@@ -67,7 +67,7 @@ export const messages = {
   member_missing: 'There is no member id in {where}: put one there, or choose another place in the node.',
   member_kind: 'A member id must be a whole number: correct what is in {where}.',
   stale:
-    'This waited too long over a restart and was not sent: send it again if it is still wanted, or raise "resume within" in the environment.',
+    'This waited too long over a restart and was not carried out: send it in again if it is still wanted, or raise "Go on within" in the environment.',
   environment_changed:
     'The node was given another environment before this was sent: send it again if it is still wanted.',
   unknown_after_restart:
@@ -81,7 +81,7 @@ export const messages = {
   page_range: 'The page must be a whole number of 1 or more: open the node and correct it.',
   page_size_range: 'The page size must be a whole number from 1 to 200: open the node and correct it.',
   page_repeated:
-    'The service gave the same records again when asked for page {page}: check the name it has for the page number, under "names" in the environment.',
+    'The service gave the same records again when asked for page {page}: check the name it has for the page number, under "Query names" in the environment.',
   contact_kind: 'There is no contact in {where}: put an object with fields such as firstName there.',
   contact_empty: 'None of the fields of a contact is filled in: give at least one, such as firstName.',
   contact_id_in_list: 'This contact of the list has no contactId of its own: give each one the id it has.',

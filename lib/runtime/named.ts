@@ -17,6 +17,8 @@ export const named = (values: MessageValues, language: Language): MessageValues 
     const text = String(value);
     if (name === 'settings') return list(text.split(',').map((setting) => labelOf(language, setting)));
     if (name === 'variables') return list(text.split(','));
+    if (name === 'where')
+      return text.replace(/^"(.+)"$/, (_, property: string) => `"${propertyOf(language, property)}"`);
     if (name === 'property') return propertyOf(language, text);
     if (name === 'setting') return labelOf(language, text);
     if (name === 'reason') return sentence(language, `reason.${text.replaceAll(' ', '_')}`) ?? value;

@@ -23,22 +23,22 @@ export const messages = {
     'The service kept asking to slow down: send less at a time, or set the requests per second of the environment.',
   payload_too_large: 'The service refused the request as too large: send less in one request.',
   unsupported_media_type:
-    'The service refused the format of the request: check the base address, and update this package.',
+    'The service refused the format of the request: check the service address, and update this package.',
   downstream_timeout: 'The service did not get an answer from its own platform in time: try again later.',
   downstream_unavailable: 'A part of the service is not available right now: try again later.',
   internal_error:
     'The service failed on its own side: try again later, and quote the trace id if it goes on.',
   other_code: 'The service answered "{code}": look it up in its documentation, or contact its operator.',
   unreached:
-    'The service could not be reached ({reason}): check the network and the base address, then try again.',
+    'The service could not be reached ({reason}): check the network and the service address, then try again.',
   read_failed: 'The service gave no usable answer ({reason}): try again later.',
   token_unreached:
     'The authorization service gave no usable answer ({reason}): check the network and the token address, then try again.',
   outcome_unknown:
     'No whole answer came ({reason}), so this may or may not have been carried out: check before you repeat it.',
   invalid_response:
-    'The service gave an answer that does not fit its contract ({reason}): check the base address, and contact its operator if that is right.',
-  redirect: 'The service redirects elsewhere, which is not followed: correct the base address.',
+    'The service gave an answer that does not fit its contract ({reason}): check the service address, and contact its operator if that is right.',
+  redirect: 'The service redirects elsewhere, which is not followed: correct the service address.',
   answer_too_large: 'The answer of the service was over 5 MB and was refused: ask for a smaller page.',
   invalid_input: 'Nothing was sent because a value is not valid: correct {field} ({issue}).',
   abandoned: 'This was cancelled before it was carried out: send it again if it is still wanted.',
