@@ -3,6 +3,7 @@ import { languages as spoken } from '../../lib/runtime/catalogue';
 import { languages as simulated } from '../../simulator/languages';
 import { messages as ofRuntime } from '../../lib/runtime/messages';
 import { messages as ofService } from '../../lib/service/messages';
+import { serviceCodes } from '../../lib/service/problems';
 import { english, filesOf, languages, others, placeholdersOf, stringsOf, textOf } from './catalogues';
 
 /** Names, addresses, numbers, and words that are the same everywhere. */
@@ -106,5 +107,20 @@ describe('the languages', () => {
         named.filter((name) => !labels.some((label) => label.startsWith(name))).should.eql([]);
       });
     }
+  }
+
+  /** Besides those of the service: what any node that calls it can come to, and what a restart can make of a message. */
+  const anywhere = ['invalid_input', 'not_configured', 'authorization_required', 'network_error'];
+  const onRecord = ['advisor-send-text.md', 'advisor-request-consent.md', 'advisor-check-consent.md'];
+
+  for (const file of filesOf(english, '.md').filter((name) => name !== 'advisor-environment.md')) {
+    it(`explain in the help of ${file.replace('.md', '')} every error it can give`, () => {
+      const codes = [...Object.keys(serviceCodes), ...anywhere, 'invalid_response', 'cancelled'];
+      if (onRecord.includes(file)) codes.push('stale');
+      const explained = linesOf(textOf(english, file), /^\| `/).flatMap((line) =>
+        [...(line.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, code]) => code),
+      );
+      codes.filter((code) => !explained.includes(code)).should.eql([]);
+    });
   }
 });
