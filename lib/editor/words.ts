@@ -2,13 +2,19 @@ import type { Values } from './values';
 
 const longest = 20;
 
+/** What a reader takes for one sign may be many in the text: none is to be cut in two. Older browsers know no better. */
+const signsOf = (text: string): string[] =>
+  'Segmenter' in Intl
+    ? Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment)
+    : Array.from(text);
+
 /** The beginning of a text, cut where the label would grow too long: between words, unless one is very long. */
 export const shortened = (text: string): string => {
-  const line = text.trim().replace(/\s+/g, ' ');
-  if (line.length <= longest) return line;
-  const room = line.slice(0, longest);
+  const signs = signsOf(text.trim().replace(/\s+/g, ' '));
+  if (signs.length <= longest) return signs.join('');
+  const room = signs.slice(0, longest);
   const end = room.lastIndexOf(' ');
-  const kept = end > longest / 2 ? room.slice(0, end) : room.slice(0, -1);
+  const kept = room.slice(0, end > longest / 2 ? end : -1).join('');
   return `${kept.replace(/[\s,;:.–—-]+$/, '')}…`;
 };
 
@@ -25,11 +31,16 @@ export const literalOf = (values: Values, field: string): string | undefined => 
   return typeof value === 'string' && value !== '' && (type === 'str' || type === 'num') ? value : undefined;
 };
 
-/** Today by its time, another day by its date and time; as the language writes them. */
-export const momentOf = (time: Date, now: Date, language?: string): string =>
-  time.toDateString() === now.toDateString()
-    ? time.toLocaleTimeString(language, { hour: '2-digit', minute: '2-digit' })
-    : time.toLocaleString(language, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+export const isSameDay = (time: Date, now: Date): boolean => time.toDateString() === now.toDateString();
+
+/** Today by its time, another day by its date and time, the year only if it is another; as the language writes them. */
+export const momentOf = (time: Date, now: Date, language?: string): string => {
+  const clock = { hour: '2-digit', minute: '2-digit' } as const;
+  if (isSameDay(time, now)) return time.toLocaleTimeString(language, clock);
+  const date = { day: 'numeric', month: 'short' } as const;
+  const isThisYear = time.getFullYear() === now.getFullYear();
+  return time.toLocaleString(language, { ...date, ...(!isThisYear && { year: 'numeric' }), ...clock });
+};
 
 const units = [
   ['day', 86400],

@@ -1,6 +1,6 @@
 import { locale } from '../../lib/editor/locale';
 import type { Form, Say, Values } from '../../lib/editor/red';
-import { durationOf } from '../../lib/editor/words';
+import { durationOf, literalOf } from '../../lib/editor/words';
 
 /** What the service recommends: every 30 seconds for 5 minutes, then every 5 minutes, for a day. */
 const recommended = { pollEvery: 30, pollFor: 300, thenEvery: 300, giveUpAfter: 86400 };
@@ -8,8 +8,12 @@ const names = Object.keys(recommended) as (keyof typeof recommended)[];
 
 const asRecommended = (values: Values): boolean => names.every((name) => values[name] === recommended[name]);
 
-export const label = (values: Values, say: Say): string =>
-  values['mode'] === 'wait' ? say('sentence.wait') : say('sentence.check');
+export const label = (values: Values, say: Say): string => {
+  const isWait = values['mode'] === 'wait';
+  const phone = values['by'] === 'memberId' ? undefined : literalOf(values, 'phone');
+  if (phone === undefined) return isWait ? say('sentence.wait') : say('sentence.check');
+  return isWait ? say('sentence.waitNumber', { phone }) : say('sentence.checkNumber', { phone });
+};
 
 /** Nobody sees at once that 86400 seconds are a day. */
 const addDurations = (form: Form): void => {

@@ -1,8 +1,10 @@
 import type { Say, Values } from '../../lib/editor/red';
-import { choiceOf } from '../../lib/editor/words';
+import { choiceOf, literalOf, shortened } from '../../lib/editor/words';
 
 export const label = (values: Values, say: Say): string => {
   const operation = choiceOf(values, 'operation', 'create');
+  const name = operation === 'create' ? literalOf(values, 'group') : undefined;
+  if (name !== undefined) return say('sentence.createNamed', { name: shortened(name) });
   return operation === 'search' && values['all'] === true
     ? say('sentence.all')
     : say(`sentence.${operation}`);

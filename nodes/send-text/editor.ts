@@ -1,12 +1,21 @@
 import { locale } from '../../lib/editor/locale';
 import type { Say, Values } from '../../lib/editor/red';
-import { literalOf, momentOf, shortened } from '../../lib/editor/words';
+import { isSameDay, literalOf, momentOf, shortened } from '../../lib/editor/words';
 
-const momentIn = (values: Values): string | undefined => {
+const timeIn = (values: Values): Date | undefined => {
   const written = literalOf(values, 'deliveryDate');
   if (written === undefined) return undefined;
   const time = new Date(values['deliveryDateType'] === 'num' ? Number(written) : written);
-  return Number.isNaN(time.getTime()) ? undefined : momentOf(time, new Date(), locale());
+  return Number.isNaN(time.getTime()) ? undefined : time;
+};
+
+/** Languages that say “at” a time say something else of a date. */
+const atTime = (time: Date, text: string | undefined, say: Say): string => {
+  const now = new Date();
+  const moment = momentOf(time, now, locale());
+  if (isSameDay(time, now))
+    return text === undefined ? say('sentence.sendAt', { moment }) : say('sentence.textAt', { text, moment });
+  return text === undefined ? say('sentence.sendOn', { moment }) : say('sentence.textOn', { text, moment });
 };
 
 export const label = (values: Values, say: Say): string => {
@@ -14,9 +23,7 @@ export const label = (values: Values, say: Say): string => {
   const text = written === undefined ? undefined : shortened(written);
   if (values['schedule'] !== 'at')
     return text === undefined ? say('sentence.send') : say('sentence.text', { text });
-  const moment = momentIn(values);
-  if (moment === undefined) {
-    return text === undefined ? say('sentence.schedule') : say('sentence.scheduleText', { text });
-  }
-  return text === undefined ? say('sentence.sendAt', { moment }) : say('sentence.textAt', { text, moment });
+  const time = timeIn(values);
+  if (time !== undefined) return atTime(time, text, say);
+  return text === undefined ? say('sentence.schedule') : say('sentence.scheduleText', { text });
 };

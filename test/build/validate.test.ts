@@ -1,7 +1,6 @@
 import should from 'should';
 import { problemOf, type Surroundings } from '../../lib/editor/validate';
 import { applies, filledRows, tickedAnd, withDefaults } from '../../lib/editor/values';
-import { momentOf, shortened } from '../../lib/editor/words';
 import type { Field, RowsField } from '../../lib/runtime/spec';
 import { spec as contact } from '../../nodes/contact/spec';
 import { spec as environment } from '../../nodes/environment/spec';
@@ -156,20 +155,5 @@ describe('the values of a form', () => {
 
   it('keep ticked scopes and those typed in, each once', () => {
     tickedAnd(['a', 'b'], ' b, c  d').should.eql(['a', 'b', 'c', 'd']);
-  });
-});
-
-describe('the words of a label', () => {
-  it('cut a long text and keep it on one line', () => {
-    shortened('Hello Ann,\nhow are you today?').should.equal('Hello Ann, how are…');
-    shortened('Hi').should.equal('Hi');
-  });
-
-  it('tell a time of today by its time and another by its day as well', () => {
-    const today = new Date(2030, 5, 1, 9, 0);
-    momentOf(today, new Date(2030, 5, 1, 12, 0)).length.should.be.belowOrEqual(8);
-    momentOf(today, new Date(2030, 5, 2, 12, 0))
-      .should.match(/1/)
-      .and.match(/9|09/);
   });
 });

@@ -139,9 +139,9 @@ for (const version of [4, 5] as const) {
     it('says on each node in a sentence what it does', async () => {
       (await labelOf('send-text')).should.equal('text “Hi Ann & Bob, see…”');
       (await labelOf('request-consent')).should.equal(`ask ${stranger} for consent`);
-      (await labelOf('check-consent')).should.equal('check consent');
+      (await labelOf('check-consent')).should.equal(`check consent of ${consented}`);
       (await labelOf('contact')).should.equal('create contact');
-      (await labelOf('group')).should.equal('create group');
+      (await labelOf('group')).should.equal('create group “Friends”');
       (await labelOf('content')).should.equal('find content “retirement”');
       const outputs = await page.evaluate(
         `[0, 1, 2].map((port) => { const node = RED.nodes.node('${ids.get('send-text') ?? ''}'); return node._def.outputLabels.call(node, port); })`,
@@ -224,7 +224,7 @@ for (const version of [4, 5] as const) {
         deliveryDateType: 'str',
       });
       saved['deliveryDate']?.should.match(/^2040-01-31T09:00:00[+-]\d\d:\d\d$/);
-      (await labelOf('send-text')).should.match(/^text “Typed by hand” at .*31/);
+      (await labelOf('send-text')).should.match(/^text “Typed by hand” on .*31, 2040/);
     });
 
     it('leaves no error in the console', () => {
