@@ -1,3 +1,4 @@
+import { language } from './locale';
 import type { Say } from './red';
 
 const sentenceOf = (fault: JQuery.jqXHR, say: Say): string => {
@@ -25,7 +26,7 @@ export const ask = async (
       dataType: 'json',
       cache: method !== 'GET',
       // The editor may be set to another language than the browser.
-      headers: { 'Accept-Language': RED.i18n.lang() },
+      headers: { 'Accept-Language': language() },
       ...sent,
     })) as unknown;
   } catch (fault) {

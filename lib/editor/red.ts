@@ -39,8 +39,6 @@ interface Editor {
   nodes: { node(id: string): EditedNode | null; getType(type: string): { _: Say } | null };
   /** Tells whether it worked. */
   clipboard: { copyText(text: string): boolean };
-  /** The language of the editor, of those it knows. */
-  i18n: { lang(): string };
   utils: { validatePropertyExpression(expression: string): boolean };
   notify(text: string, options?: { type?: 'error' | 'warning' | 'success'; timeout?: number }): void;
 }
