@@ -222,7 +222,7 @@ for (const version of [4, 5] as const) {
         const list = (await answer.json()) as object[];
         await route.fulfill({ json: list.map((one) => ({ ...one, missingScopes: ['core.content.read'] })) });
       });
-      await card('default').getByText('Not granted: core.content.read').waitFor();
+      await card('default').getByText('Not granted: search the content library.').waitFor();
       await page.unroute('**/advisors?*');
     });
 

@@ -64,7 +64,7 @@ export const factsOf = (record: Advisor, say: Say, name: (scope: string) => stri
   const { state, identity, awaiting, scopes, missingScopes, refreshedAt } = record;
   const somebody = say('fact.somebody');
   const granted = scopes.filter((scope) => scope !== 'openid').map(name);
-  const missing = missingScopes.join(', ');
+  const missing = missingScopes.map(name).join('; ');
   const refreshed = refreshedAt === null ? '' : momentOf(new Date(refreshedAt), now, locale());
   return [
     ...(state === 'confirm'
