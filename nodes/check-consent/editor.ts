@@ -1,6 +1,6 @@
-import { locale } from '../../lib/editor/locale';
+import { addDurations } from '../../lib/editor/durations';
 import type { Form, Say, Values } from '../../lib/editor/red';
-import { durationOf, literalOf } from '../../lib/editor/words';
+import { literalOf } from '../../lib/editor/words';
 
 /** What the service recommends: every 30 seconds for 5 minutes, then every 5 minutes, for a day. */
 const recommended = { pollEvery: 30, pollFor: 300, thenEvery: 300, giveUpAfter: 86400 };
@@ -13,21 +13,6 @@ export const label = (values: Values, say: Say): string => {
   const phone = values['by'] === 'memberId' ? undefined : literalOf(values, 'phone');
   if (phone === undefined) return isWait ? say('sentence.wait') : say('sentence.check');
   return isWait ? say('sentence.waitNumber', { phone }) : say('sentence.checkNumber', { phone });
-};
-
-/** Nobody sees at once that 86400 seconds are a day. */
-const addDurations = (form: Form): void => {
-  const notes = names.map((name) => {
-    const note = $('<span>', { class: 'advisor-unit' });
-    form.row(name).children('.advisor-unit').after(note);
-    return { name, note };
-  });
-  form.onChange((values) => {
-    for (const { name, note } of notes) {
-      const duration = durationOf(Number(values[name]), locale());
-      note.text(duration === undefined ? '' : `= ${duration}`);
-    }
-  });
 };
 
 /** Four numbers are hardly ever wanted: one choice stands for them until *custom* is chosen. */
@@ -54,5 +39,5 @@ export const opened = (form: Form): void => {
     form.row('mode').children('.advisor-hint').toggle(waiting);
     for (const name of names) form.row(name).toggle(waiting && pace.val() === 'custom');
   });
-  addDurations(form);
+  addDurations(form, names);
 };

@@ -1,3 +1,4 @@
+import { addDurations } from '../../lib/editor/durations';
 import type { Form, Say, Values } from '../../lib/editor/red';
 import { isVariable } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
@@ -17,6 +18,7 @@ export const opened = (form: Form): void => {
   addBadge(form);
   addRedirect(form);
   addScopes(form);
+  addDurations(form, ['timeout', 'resumeWithin']);
   lists.set(form, addAdvisors(form));
 };
 
