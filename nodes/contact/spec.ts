@@ -62,7 +62,7 @@ export const spec: NodeSpec = {
     {
       kind: 'typed',
       name: 'contact',
-      types: ['msg', 'fields', 'json', 'flow', 'global', 'jsonata'],
+      types: ['msg', 'fields', 'json', 'flow', 'global', 'env', 'jsonata'],
       default: 'payload',
       defaultType: 'msg',
       required: true,
