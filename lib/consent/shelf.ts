@@ -114,7 +114,7 @@ export class Shelf {
     const pack = this.packWith(id);
     if (!pack) {
       this.loose.delete(id);
-      void this.table.writeSoon([...alsoWrite, { remove: waitKey(this.node, id) }]);
+      void this.finish(this.writeSoon([...alsoWrite, { remove: waitKey(this.node, id) }]));
       return;
     }
     pack.gone.add(id);
@@ -136,17 +136,31 @@ export class Shelf {
   private flush(): Promise<void> {
     clearTimeout(this.timer);
     this.timer = undefined;
-    const flushing = this.flushing
-      .then(() => this.writeThinned())
-      .catch((fault: unknown) => {
-        this.warn('notRemoved', fault);
-      });
+    return this.finish(this.flushing.then(() => this.writeThinned()));
+  }
+
+  /** Whoever closes waits for it, and so does the next node of this id. */
+  private finish(writing: Promise<unknown>): Promise<void> {
+    const written = writing.catch((fault: unknown) => {
+      this.warn('notRemoved', fault);
+    });
+    const flushing = Promise.all([this.flushing, written]).then(() => undefined);
     this.flushing = flushing;
     if (this.isClosed) {
       leaving.set(this.node, flushing);
       void flushing.then(() => leaving.get(this.node) === flushing && leaving.delete(this.node));
     }
     return flushing;
+  }
+
+  /** What cannot be written now is written with what is taken out next. */
+  private async writeSoon(writes: readonly Write<Stored>[]): Promise<void> {
+    try {
+      await this.table.writeSoon(writes);
+    } catch (fault) {
+      this.alsoWrite.push(...writes);
+      throw fault;
+    }
   }
 
   private async writeThinned(): Promise<void> {
@@ -164,7 +178,7 @@ export class Shelf {
       }
       if (writes.length > 0) await this.table.writeSoon(writes);
     } catch (fault) {
-      // To be written with what is taken out next.
+      // Likewise.
       for (const pack of packs) this.thinned.add(pack);
       this.alsoWrite = [...alsoWrite, ...this.alsoWrite];
       throw fault;
@@ -214,7 +228,7 @@ export class Shelf {
       },
     );
     // What leaves it meanwhile is written after it.
-    this.flushing = Promise.all([this.flushing, written]).then(() => undefined);
+    void this.finish(written);
     await written;
   }
 

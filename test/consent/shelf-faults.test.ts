@@ -177,4 +177,29 @@ describe('many waits on record', () => {
     ]);
     await node.detach();
   });
+
+  it('that were few are told once over a deploy, on a store that takes its time and is full for a while', async () => {
+    const store = new SlowStore();
+    const world = new World(store);
+    const node = world.attach();
+    await node.ready;
+    for (const n of [0, 1, 2]) await node.add({}, [forPhone(phoneOf(n))], recommended);
+    world.waits.accepted('default', { phone: phoneOf(0) }, known);
+    await world.waits.told();
+    await node.detach();
+    const next = world.attach();
+    await next.ready;
+    next.count.should.equal(2);
+
+    store.refuses = (writes) => writes.every((each) => 'remove' in each);
+    world.waits.accepted('default', { phone: phoneOf(1) }, known);
+    while (world.warnings.length === 0) await pause(10);
+    store.refuses = () => false;
+    await next.detach();
+    const last = world.attach();
+    await last.ready;
+    last.count.should.equal(1);
+    should(world.told.map(({ settled }) => settled.repeated)).eql([false, false]);
+    await last.detach();
+  });
 });
