@@ -1,4 +1,4 @@
-import type { Express, Request, Response } from 'express';
+import type { Request, Response } from 'express';
 import type { Red } from '../../lib/runtime/red';
 import { privately, sendPage } from './pages';
 import { findRunning } from './running';
@@ -10,8 +10,12 @@ const queryOf = (request: Request): URLSearchParams => {
   return new URLSearchParams(at < 0 ? '' : request.originalUrl.slice(at + 1));
 };
 
+export type OpenRoutes = Readonly<
+  Record<'callback' | 'link', (request: Request, response: Response) => void>
+>;
+
 /** For people who have no login here: the way back from the authorization page, and links sent to advisors. */
-export const openRoutes = (RED: Red, { authorizations, log }: Services): void => {
+export const openRoutes = (RED: Red, { authorizations, log }: Services): OpenRoutes => {
   const guarded =
     (work: (request: Request, response: Response) => Promise<void>) =>
     (request: Request, response: Response): void => {
@@ -54,8 +58,5 @@ export const openRoutes = (RED: Red, { authorizations, log }: Services): void =>
     else sendPage(request, response, 400, 'notReady');
   });
 
-  for (const app of [RED.httpAdmin, RED.httpNode] as (Express | undefined)[]) {
-    app?.get('/advisor-texting/callback', callback);
-    app?.get('/advisor-texting/link/:token', link);
-  }
+  return { callback, link };
 };

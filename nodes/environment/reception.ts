@@ -1,7 +1,7 @@
 import type { Red } from '../../lib/runtime/red';
 import { forgetAbsent } from './absent';
 import { adminRoutes } from './admin-routes';
-import { openRoutes } from './open-routes';
+import { openRoutes, type OpenRoutes } from './open-routes';
 import { servicesOf } from './services';
 import { simulatorRoutes } from './simulator-routes';
 
@@ -13,10 +13,10 @@ export const reception = {
   forgetAbsent: (RED: Red): void => {
     forgetAbsent(RED, servicesOf(RED));
   },
+  openRoutes: (RED: Red): OpenRoutes => openRoutes(RED, servicesOf(RED)),
   addRoutes: (RED: Red): void => {
     const services = servicesOf(RED);
     simulatorRoutes(RED, services);
-    openRoutes(RED, services);
     adminRoutes(RED, services);
   },
 };

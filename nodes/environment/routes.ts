@@ -1,6 +1,7 @@
 import type { Express, NextFunction, Request, Response } from 'express';
 import { isVaultKept, type RuntimeSettings } from '../../lib/auth/shelf';
 import type { Red } from '../../lib/runtime/red';
+import type { OpenRoutes } from './open-routes';
 import type { Reception } from './reception';
 import { isStateKept } from './state-kept';
 
@@ -22,8 +23,17 @@ export const routes = (RED: Red, reception: () => Reception): void => {
     areAdded = true;
     next();
   };
-  for (const app of [RED.httpAdmin, RED.httpNode] as (Express | undefined)[])
-    app?.use('/advisor-texting', addAll);
+  // Added now, ahead of what flows listen to: an HTTP node may listen to everything.
+  const open =
+    (name: keyof OpenRoutes) =>
+    (request: Request, response: Response): void => {
+      reception().openRoutes(RED)[name](request, response);
+    };
+  for (const app of [RED.httpAdmin, RED.httpNode] as (Express | undefined)[]) {
+    app?.get('/advisor-texting/callback', open('callback'));
+    app?.get('/advisor-texting/link/:token', open('link'));
+  }
+  RED.httpAdmin.use('/advisor-texting', addAll);
 
   const onStarted = (): void => {
     if (isVaultKept(settings) || isStateKept(settings.userDir)) reception().forgetAbsent(RED);
