@@ -32,6 +32,7 @@ export class EmbeddedDatabase {
   private flushTimer: NodeJS.Timeout | undefined;
   private flushing = false;
   private unreadable = 0;
+  private isFailing = false;
   private closed = false;
 
   constructor(
@@ -134,14 +135,26 @@ export class EmbeddedDatabase {
   }
 
   private armSoon(): void {
+    if (this.closed) return;
     this.soonTimer ??= setTimeout(() => {
       this.soonTimer = undefined;
-      if (this.old.size > 0) this.commit(this.old.values());
-      this.old.clear();
-      for (const [key, task] of this.young) this.old.set(key, task);
-      this.young.clear();
+      this.writeOld();
       if (this.old.size > 0) this.armSoon();
     }, soonDelay).unref();
+  }
+
+  /** What cannot be written now is tried again with the next: nobody is there to be told of it by a throw. */
+  private writeOld(): void {
+    try {
+      if (this.old.size > 0) this.commit(this.old.values());
+      this.old.clear();
+      this.isFailing = false;
+    } catch (fault) {
+      if (!this.isFailing) this.warn(`The state could not be written and is tried again: ${String(fault)}`);
+      this.isFailing = true;
+    }
+    for (const [key, task] of this.young) this.old.set(key, task);
+    this.young.clear();
   }
 
   private writeAllSoon(): void {

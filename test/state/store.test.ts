@@ -1,8 +1,19 @@
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { open as openRoot } from 'lmdb';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import 'should';
 import { createMemoryStore } from '../../lib/state/memory';
+import { EmbeddedDatabase } from '../../lib/state/database';
 import { openStore } from '../../lib/state/embedded';
 import type { Store, Table } from '../../lib/state/store';
 import { runChild } from './child';
@@ -217,5 +228,42 @@ describe('store', () => {
       warnings[0]?.should.match(/damaged and has been set aside/);
       await store.close();
     }
+  });
+
+  const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
+    while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 10));
+  };
+
+  it('tries again what there was no space for, and says so once', async () => {
+    mkdirSync(directory);
+    const root = openRoot<Buffer, string>(join(directory, 'state.mdb'), { encoding: 'binary' });
+    const database = new EmbeddedDatabase(root, sealerOf('test'), (text) => warnings.push(text));
+    const table = database.table<number>('t');
+    await table.write([{ put: 'a', value: 1 }]);
+    const transact = root.transactionSync.bind(root);
+    let refused = 0;
+    root.transactionSync = () => {
+      refused += 1;
+      throw new Error('no space');
+    };
+    await table.writeSoon([{ remove: 'a' }]);
+    await until(() => refused > 2);
+    warnings.length.should.equal(1);
+    warnings[0]?.should.match(/could not be written and is tried again: Error: no space/);
+    root.transactionSync = transact;
+    await until(async () => (await table.get('a')) === undefined);
+    await database.close();
+  });
+
+  it('takes what comes after it was closed for lost, rather than ending the process', async () => {
+    const store = await open();
+    const table = store.table<number>('t');
+    await store.close();
+    await table.writeSoon([{ put: 'late', value: 1 }]);
+    // Longer than a soon-write takes.
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    const again = await open();
+    (await all(again.table('t'))).should.eql([]);
+    await again.close();
   });
 });
