@@ -4,6 +4,7 @@ import { isVariable } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
 import { addBadge } from './dialog/badge';
+import { openPhonesApart } from './dialog/notes';
 import { addRedirect } from './dialog/redirect';
 import { addScopes } from './dialog/scopes';
 
@@ -11,6 +12,8 @@ export const label = (values: Values, say: Say): string => {
   const service = choiceOf(values, 'service', 'simulator');
   return isVariable(service) ? service : say(`option.service.${service}`);
 };
+
+openPhonesApart();
 
 const lists = new WeakMap<Form, { close(): void }>();
 

@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core';
 import should from 'should';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { root } from '../support/installation';
@@ -24,6 +25,7 @@ for (const version of [4, 5] as const) {
     this.timeout(60_000);
     let red: RealRed;
     let browser: TestBrowser;
+    let page: Page;
     const boxes: Box[] = [];
     let flows: readonly FlowNode[];
 
@@ -31,7 +33,7 @@ for (const version of [4, 5] as const) {
       const { workspaceFlows } = await import('../../scripts/start/workspace.mjs');
       flows = workspaceFlows(root);
       [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
-      const { page } = await browser.open();
+      ({ page } = await browser.open());
       await page.goto(red.url);
       await page.locator('.red-ui-flow-node').first().waitFor();
       const canvases = flows.filter(({ type }) => type === 'tab' || type === 'subflow').map(({ id }) => id);
@@ -64,6 +66,18 @@ for (const version of [4, 5] as const) {
       const lines = boxes.filter(({ z }) => z === welcome?.id);
       should(lines.length).be.above(3);
       should([...new Set(lines.map(({ x, w }) => x - w / 2))]).have.length(1);
+    });
+
+    it('are welcomed with a link that shows the phones beside the editor', async () => {
+      const welcome = flows.find(({ type }) => type === 'tab')?.id ?? '';
+      await page.evaluate(`RED.workspaces.show('${welcome}'); RED.sidebar.info.show()`);
+      const link = page.getByRole('link', { name: 'Open the phones' }).first();
+      const [phones] = await Promise.all([page.context().waitForEvent('page'), link.click()]);
+      await phones.waitForURL('**/advisor-texting/simulator/**');
+      await phones.locator('h1').first().waitFor();
+      should(page.url()).not.match(/simulator/);
+      await page.locator('.red-ui-flow-node').first().waitFor();
+      await phones.close();
     });
 
     it('begin at the left edge and end within two screens', () => {
