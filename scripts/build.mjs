@@ -87,15 +87,22 @@ const writeRuntimeWords = () => {
   }
 };
 
+/** A browser set to a language without a region is served that one: `es` is given what is written for `es-ES`. */
+const foldersFor = (language) =>
+  language === 'en-US' ? [language] : [...new Set([language, language.split('-')[0]])];
+
 const writeNode = async ({ name, spec }, needs) => {
   const strings = stringsFor('en-US', name);
   const html = await htmlOf(name, spec, (key) => has(strings, key), needs);
   write(out('nodes', `${spec.type}.js`), registrationOf(name));
   write(out('nodes', `${spec.type}.html`), html);
   for (const language of languages()) {
-    const folder = out('nodes', 'locales', language);
-    write(join(folder, `${spec.type}.json`), JSON.stringify(stringsFor(language, name)));
-    write(join(folder, `${spec.type}.html`), helpOf(spec, readText('locales', language, `${spec.type}.md`)));
+    const words = JSON.stringify(stringsFor(language, name));
+    const help = helpOf(spec, readText('locales', language, `${spec.type}.md`));
+    for (const folder of foldersFor(language)) {
+      write(out('nodes', 'locales', folder, `${spec.type}.json`), words);
+      write(out('nodes', 'locales', folder, `${spec.type}.html`), help);
+    }
   }
   return Buffer.byteLength(html);
 };
