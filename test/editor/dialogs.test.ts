@@ -3,7 +3,8 @@ import type { Page } from 'playwright-core';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
 import { boxOf, chooseType } from './canvas';
-import { keepPicture, ragged, setTheme, themesOf, violations } from './looks';
+import { keepPicture, nameless, ragged, setTheme, themesOf, violations } from './looks';
+import { statesOf } from './states';
 import {
   closeEnvironment,
   closeNode,
@@ -20,6 +21,13 @@ const flowTypes = ['send-text', 'request-consent', 'check-consent', 'contact', '
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'Forms' },
   { id: 'environment', type: 'advisor-environment', service: 'simulator' },
+  {
+    id: 'itself',
+    type: 'advisor-environment',
+    name: 'Itself',
+    service: 'sandbox',
+    grant: 'client_credentials',
+  },
   { id: 'real', type: 'advisor-environment', name: 'Real', service: 'production' },
   ...flowTypes.map((name, index) => ({
     id: name,
@@ -88,6 +96,22 @@ for (const version of [4, 5] as const) {
         await setTheme(page, 'light');
       });
     }
+
+    it('stay accessible and named, whatever is chosen, open or wrong in them', async () => {
+      // The lighter theme of 5 is that of 4.
+      await setTheme(page, version === 5 ? 'dark' : 'light');
+      for (const [id, states] of Object.entries(statesOf)) {
+        const isEnvironment = id === 'real';
+        await (isEnvironment ? openEnvironment : openNode)(page, id);
+        for (const [what, enterState] of Object.entries(states)) {
+          await enterState(page);
+          const found = { violations: await violations(page), nameless: await nameless(page) };
+          should({ id, what, ...found }).eql({ id, what, violations: [], nameless: [] });
+        }
+        await (isEnvironment ? closeEnvironment : closeNode)(page, 'cancel');
+      }
+      await setTheme(page, 'light');
+    });
 
     it('fill in what an older flow does not have when it is saved', async () => {
       for (const name of ['check-consent', 'contact']) {
@@ -227,17 +251,55 @@ for (const version of [4, 5] as const) {
       await environmentForm(page).waitFor({ state: 'detached' });
     });
 
-    it('name every control for a screen reader', async () => {
-      await openNode(page, 'group');
-      const nameless = await page.evaluate<string[]>(`
-        [...document.querySelectorAll('.advisor-form :is(input, select, textarea, button, a)')]
-          .filter((one) => one.offsetParent !== null)
-          .filter((one) => !(one.getAttribute('aria-label') || one.title || one.textContent.trim()
-            || [...(one.labels || [])].some((label) => label.textContent.trim())
-            || document.getElementById(one.getAttribute('aria-labelledby'))?.textContent.trim()))
-          .map((one) => one.outerHTML)`);
-      nameless.should.eql([]);
-      await closeNode(page);
+    it('show a direction only for an order, and an advisor only where there may be several', async () => {
+      const shown = (field: string): Promise<boolean> => page.locator(`[data-field=${field}]`).isVisible();
+      await openNode(page, 'contact');
+      await page.locator('#node-input-operation').selectOption('search');
+      (await shown('sortDirection')).should.be.false();
+      await page.locator('#node-input-sortBy').selectOption('email');
+      (await shown('sortDirection')).should.be.true();
+      await page.locator('#node-input-sortDirection').selectOption('desc');
+      await page.locator('#node-input-sortBy').selectOption('');
+      (await shown('sortDirection')).should.be.true();
+      await page.locator('#node-input-operation').selectOption('get');
+      (await shown('sortDirection')).should.be.false();
+      (await shown('advisor')).should.be.true();
+      await boxOf(page, 'advisor').fill('ann');
+      await page.locator('#node-input-environment').selectOption('itself');
+      (await shown('advisor')).should.be.true();
+      await boxOf(page, 'advisor').fill('');
+      (await shown('advisor')).should.be.false();
+      await page.locator('#node-input-environment').selectOption('environment');
+      (await shown('advisor')).should.be.true();
+      await closeNode(page, 'cancel');
+    });
+
+    it('say how long many seconds are', async () => {
+      await openEnvironment(page, 'real');
+      await page.locator('.advisor-advanced > summary').click();
+      const row = (name: string) => page.locator(`[data-field=${name}]`);
+      (await row('resumeWithin').textContent())?.should.match(/= 1 hour/);
+      (await row('timeout').textContent())?.should.not.match(/=/);
+      await page.locator('#node-config-input-timeout').fill('120');
+      (await row('timeout').textContent())?.should.match(/= 2 minutes/);
+      await closeEnvironment(page, 'cancel');
+    });
+
+    it('take a contact field by field, with a picture for that, and from a variable', async () => {
+      await openNode(page, 'contact');
+      await page
+        .locator('#node-input-contact + .red-ui-typedInput-container .red-ui-typedInput-type-select')
+        .click();
+      const menu = page.locator('.red-ui-typedInput-options:visible a');
+      const sources = await menu.evaluateAll((links) =>
+        links.map((link) => [link.getAttribute('value'), link.querySelector('i, img, div') !== null]),
+      );
+      should(sources).containDeep([
+        ['fields', true],
+        ['env', true],
+      ]);
+      await page.locator('.red-ui-typedInput-options:visible a[value=msg]').click();
+      await closeNode(page, 'cancel');
     });
 
     it('come with help that fits a narrow sidebar, and whose first paragraph the palette can show', async () => {

@@ -37,6 +37,16 @@ export const violations = async (page: Page): Promise<string[]> => {
       .flatMap(({ id, nodes }) => nodes.map((node) => id + ': ' + node.target + ' ' + node.failureSummary)))`);
 };
 
+/** What a person can use in the form that is open and a screen reader has no name for. */
+export const nameless = (page: Page): Promise<string[]> =>
+  page.evaluate(`[...[...document.querySelectorAll('.advisor-form')].at(-1)
+      .querySelectorAll('input, select, textarea, button, a, summary, [role=button]')]
+    .filter((one) => one.offsetParent !== null)
+    .filter((one) => !(one.getAttribute('aria-label') || one.title || one.textContent.trim()
+      || [...(one.labels || [])].some((label) => label.textContent.trim())
+      || document.getElementById(one.getAttribute('aria-labelledby'))?.textContent.trim()))
+    .map((one) => one.outerHTML)`);
+
 /** What reaches beyond the right edge of the fields, and words that are broken in labels, in the form that is open. */
 export const ragged = (page: Page): Promise<string[]> =>
   page.evaluate(`(() => {

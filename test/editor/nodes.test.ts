@@ -101,6 +101,21 @@ for (const version of [4, 5] as const) {
       await german.close();
     });
 
+    it('speaks Spanish to a browser whose language has no region', async () => {
+      const { page: spanish } = await browser.open({ locale: 'es' });
+      await spanish.goto(`${red.adminUrl}/`, { timeout: 30_000 });
+      const header = spanish.locator('#red-ui-palette-header-advisor_texting');
+      await header.waitFor({ timeout: 30_000 });
+      (await header.textContent())?.trim().should.equal('SMS del asesor');
+      const help = await spanish.evaluate<string>(`RED.nodes.getNodeHelp('advisor-group')`);
+      help.should.match(/grupos?/i).and.match(/contactos?/);
+      await spanish.evaluate(`RED.editor.editConfig('', 'advisor-environment', '_ADD_')`);
+      await environmentForm(spanish).waitFor();
+      await spanish.locator('.advisor-advanced > summary').click();
+      (await spanish.locator('[data-field=resumeWithin]').textContent())?.should.match(/= 1 hora/);
+      await spanish.close();
+    });
+
     it('is found by the words a person would search for', async () => {
       (await searchPalette(page, 'sms')).should.eql(['send text (SMS)']);
       (await searchPalette(page, 'text')).should.containEql('send text (SMS)');
@@ -143,10 +158,20 @@ for (const version of [4, 5] as const) {
       (await labelOf('contact')).should.equal('create contact');
       (await labelOf('group')).should.equal('create group “Friends”');
       (await labelOf('content')).should.equal('find content “retirement”');
-      const outputs = await page.evaluate(
-        `[0, 1, 2].map((port) => { const node = RED.nodes.node('${ids.get('send-text') ?? ''}'); return node._def.outputLabels.call(node, port); })`,
-      );
-      should(outputs).eql(['sent', 'failed', 'needs consent']);
+    });
+
+    it('says what an output is for when the mouse is over it', async () => {
+      const ports = page.locator(`[id="${ids.get('send-text') ?? ''}"] .red-ui-flow-port-output`);
+      const outputs: string[] = [];
+      for (let port = 0; port < (await ports.count()); port += 1) {
+        await ports.nth(port).locator('rect').hover();
+        const tooltip = page.locator('.red-ui-flow-port-tooltip');
+        await tooltip.waitFor();
+        outputs.push((await tooltip.textContent()) ?? '');
+        await page.mouse.move(5, 5);
+        await tooltip.waitFor({ state: 'detached' });
+      }
+      outputs.should.eql(['sent', 'failed', 'needs consent']);
     });
 
     it('runs on the simulator once it is deployed: the texts arrive', async () => {
