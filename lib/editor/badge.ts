@@ -1,8 +1,8 @@
 import { icon } from './dom';
 import type { Form, Say } from './red';
-import { isVariable } from './values';
+import { isVariable, savedOr } from './values';
 
-export type Kind = 'simulator' | 'sandbox' | 'production' | 'variable';
+export type Kind = 'simulator' | 'sandbox' | 'production' | 'variable' | 'unchosen';
 
 interface Look {
   readonly icon: string;
@@ -15,11 +15,14 @@ const looks: Readonly<Record<Kind, Look>> = {
   sandbox: { icon: 'cube', title: (say) => say('badge.sandbox') },
   production: { icon: 'exclamation-triangle', title: (say) => say('badge.production') },
   variable: { icon: 'question-circle', title: (say, variable) => say('badge.variable', { variable }) },
+  unchosen: { icon: 'question-circle', title: (say) => say('badge.unchosen') },
 };
 
+/** What is none of the services is never taken for the harmless one: no node will run with it. */
 const kindOf = (service: unknown): Kind => {
   if (isVariable(service)) return 'variable';
-  return service === 'production' || service === 'sandbox' ? service : 'simulator';
+  if (service === undefined) return 'simulator';
+  return service === 'production' || service === 'sandbox' || service === 'simulator' ? service : 'unchosen';
 };
 
 export const badgeOf = (
@@ -35,7 +38,7 @@ export const badgeOf = (
 const serviceOf = (environment: unknown): unknown => {
   if (isVariable(environment)) return environment;
   const found = typeof environment === 'string' ? RED.nodes.node(environment) : null;
-  return found ? (found['service'] ?? 'simulator') : undefined;
+  return found ? savedOr(found['service'], 'simulator') : undefined;
 };
 
 /** Below the environment of every node: whether a real person is affected. */

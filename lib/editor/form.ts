@@ -1,7 +1,7 @@
-import type { Field } from '../runtime/spec';
 import { addBadge } from './badge';
-import { type Control, controlOf } from './inputs';
+import { controlOf } from './inputs';
 import { addPicker } from './picker';
+import { describe, showProblem } from './problems';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
 import { problemOf, type Surroundings } from './validate';
 import { applies, withDefaults } from './values';
@@ -39,14 +39,14 @@ const sayOf =
     node._(key, parts);
 
 /** The editor asks nobody about credentials, and knows of them only while a change to them is not deployed. */
-const missingCredential = (
+const missingCredentials = (
   node: EditedNode,
   spec: EditorSpec,
   values: Values,
   say: Say,
-): string | undefined => {
+): readonly (string | undefined)[] => {
   const { credentials } = node;
-  if (!credentials) return undefined;
+  if (!credentials) return [];
   return spec.fields
     .filter((field) => field.kind === 'credential')
     .map((field) => {
@@ -54,40 +54,24 @@ const missingCredential = (
         ? credentials[`has_${field.name}`] === true
         : Boolean(credentials[field.name]);
       return problemOf(field, isGiven ? 'given' : '', values, surroundings(say));
-    })
-    .find((problem) => problem !== undefined);
+    });
 };
 
-/** True, or the sentence that the red triangle shows. The first field also answers for the credentials. */
+/**
+ * True, or the sentences that the red triangle shows. The permissions answer for the credentials too: of a text that
+ * is a `${VARIABLE}` the editor would not even ask.
+ */
 export const check = (node: EditedNode, spec: EditorSpec, name: string, value: unknown): string | true => {
   const field = spec.fields.find((candidate) => candidate.name === name);
   if (!field) return true;
   const values = forms.get(node.id)?.values() ?? withDefaults(spec.fields, node);
-  const shown = field.kind === 'json' || value === undefined ? values[name] : value;
+  const isWhole = ['json', 'rows', 'ticks'].includes(field.kind) || value === undefined;
   const say = sayOf(node);
-  const problem = problemOf(field, shown, values, surroundings(say));
-  if (problem !== undefined || field !== spec.fields[0]) return problem ?? true;
-  return missingCredential(node, spec, values, say) ?? true;
-};
-
-const showProblem = (root: JQuery, control: Control, field: Field, sentence: string | undefined): void => {
-  const row = root.find(`[data-field="${field.name}"]`);
-  const spoken = control.input
-    .next('.red-ui-typedInput-container')
-    .find('.red-ui-typedInput-input, .advisor-box');
-  const box = spoken.length > 0 ? spoken : control.input;
-  row.children('.advisor-error').text(sentence ?? '');
-  row.toggleClass('advisor-wrong', sentence !== undefined);
-  box.attr('aria-invalid', String(sentence !== undefined));
-};
-
-/** Where the sentence about a field will stand, and what a screen reader reads with it. */
-const describe = (root: JQuery, control: Control, field: Field): void => {
-  const id = control.input.attr('id') ?? '';
-  root
-    .find(`[data-field="${field.name}"]`)
-    .append($('<span>', { class: 'advisor-error', id: `${id}-error`, role: 'status' }));
-  control.input.attr('aria-describedby', `${id}-hint ${id}-error`);
+  const problems = [
+    ...(field.kind === 'ticks' ? missingCredentials(node, spec, values, say) : []),
+    problemOf(field, isWhole ? values[name] : value, values, surroundings(say)),
+  ].filter((problem) => problem !== undefined);
+  return problems.length === 0 ? true : problems.join(' ');
 };
 
 /** The editor's two buttons beside an environment are links to nowhere, out of reach for the keyboard. */
@@ -122,14 +106,15 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
 
   const values = (): Values => Object.assign({}, ...controls.map(({ control }) => control.read())) as Values;
 
+  const blockOf = (name: string): JQuery => root.find(`[data-field="${name}"]`);
+
   const refresh = (): void => {
     const now = values();
     for (const { field, control } of controls) {
-      root
-        .find(`[data-field="${field.name}"]`)
+      const block = blockOf(field.name)
         .toggle(applies(field, now))
         .toggleClass('advisor-by-field', now[`${field.name}Type`] === 'fields');
-      showProblem(root, control, field, problemOf(field, now[field.name], now, surroundings(say)));
+      showProblem(block, control.input, field, now, surroundings(say));
     }
     root.find('.advisor-advanced').toggle(spec.fields.some((field) => field.advanced && applies(field, now)));
     for (const listener of listeners) listener(now);
@@ -148,7 +133,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
     values,
     refresh,
     input: inputOf,
-    row: (name) => root.find(`[data-field="${name}"]`),
+    row: blockOf,
     set(name, value, type) {
       const input = inputOf(name);
       if (type === undefined) input.val(value);
@@ -162,7 +147,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
   };
 
   forms.set(node.id, form);
-  for (const { field, control } of controls) describe(root, control, field);
+  for (const { field, control } of controls) describe(blockOf(field.name), control.input, field);
   for (const { field } of controls) {
     if (field.kind === 'typed' && field.lookup) addPicker(form, field, field.lookup);
   }

@@ -1,9 +1,24 @@
-import type { EditedNode, OwnEditor } from './red';
+import type { EditedNode, EditorSpec, OwnEditor } from './red';
+import { chosenIn, isUnknown, noVariable } from './values';
 
 export { check, close, open, save } from './form';
 
+/** What a node is set to that no sentence can be made of. */
+const unknownIn = (node: EditedNode, spec: EditorSpec): string | undefined => {
+  for (const field of spec.fields) {
+    if (field.kind !== 'choice' || field.when || field.advanced) continue;
+    if (isUnknown(field, node[field.name])) return chosenIn(field, node[field.name]);
+  }
+  return undefined;
+};
+
 /** The name, else a sentence about what the node does. */
-export const label = (node: EditedNode, own: OwnEditor): string => {
+export const label = (node: EditedNode, spec: EditorSpec, own: OwnEditor): string => {
   if (node.name) return node.name;
+  const choice = unknownIn(node, spec);
+  if (choice !== undefined) {
+    const title = node._('title');
+    return ['', noVariable].includes(choice) ? title : node._('unknownLabel', { title, choice });
+  }
   return own.label?.(node, (key, parts) => node._(key, parts)) ?? node._('title');
 };

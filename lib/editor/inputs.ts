@@ -1,15 +1,8 @@
-import type {
-  ChoiceField,
-  Field,
-  JsonField,
-  RowsField,
-  TicksField,
-  TypedField,
-  ValueType,
-} from '../runtime/spec';
+import type { Field, JsonField, RowsField, TicksField, TypedField, ValueType } from '../runtime/spec';
 import { addBox, hasBox } from './boxes';
+import { choice } from './choice';
 import type { EditedNode, EditorSpec, Say, TypedInputType } from './red';
-import { asNumber, filledRows, isVariable, savedOr, tickedAnd } from './values';
+import { asNumber, filledRows, isSource, savedOr, tickedAnd } from './values';
 
 /** One field's controls: `read` gives its properties as they would be saved. */
 export interface Control {
@@ -37,12 +30,16 @@ const nameTypedInput = (input: JQuery, say: Say): void => {
   container
     .find('.red-ui-typedInput-type-select')
     .attr({ 'aria-label': say('source'), 'aria-haspopup': 'menu' });
+  container
+    .find('.red-ui-typedInput-option-expand')
+    .attr({ 'aria-label': say('expand'), title: say('expand') });
 };
 
 /** A type of the typed input, or our own of the same name where a literal has a box of its own. */
 const typeOf = (field: TypedField, type: ValueType | 'fields', say: Say): string | TypedInputType => {
-  if (type === 'fields') return { value: 'fields', label: say('fieldByField'), hasValue: false };
-  if (type !== 'str') return type;
+  if (type === 'fields')
+    return { value: 'fields', label: say('fieldByField'), icon: 'fa fa-list', hasValue: false };
+  if (type !== 'str') return isSource(type) ? type : { value: type, label: say('type.unknown') };
   // A line of text would drop the line breaks; what is hidden keeps them.
   if (field.lines) return { value: 'str', label: say('type.text'), icon: textIcon, inputType: 'hidden' };
   if (field.literal === 'date') return { value: 'str', label: say('type.moment'), icon: 'fa fa-calendar' };
@@ -66,10 +63,13 @@ const keepApart = (field: TypedField, input: JQuery): void => {
 const typed = (field: TypedField, input: JQuery, node: EditedNode, say: Say): Control => {
   const typeField = $(`#${input.attr('id') ?? ''}Type`);
   const saved = String(savedOr(node[field.name], field.default));
-  typeField.val(String(savedOr(node[`${field.name}Type`], field.defaultType)));
+  const savedType = String(savedOr(node[`${field.name}Type`], field.defaultType)) as ValueType;
+  // One that is not offered, or unknown, is kept until another is chosen.
+  const types = [...new Set([...field.types, savedType])];
+  typeField.val(savedType);
   input.val(saved);
   input.typedInput({
-    types: field.types.map((type) => typeOf(field, type, say)),
+    types: types.map((type) => typeOf(field, type, say)),
     default: field.defaultType,
     typeField,
   });
@@ -86,32 +86,6 @@ const typed = (field: TypedField, input: JQuery, node: EditedNode, say: Say): Co
       [`${field.name}Type`]: input.typedInput('type'),
     }),
   };
-};
-
-/** The select itself holds the variable, as one more option, so that its value is always the truth. */
-const variableChoice = (field: ChoiceField, input: JQuery, saved: string): void => {
-  const option = input.find('.advisor-variable');
-  const entry = $(`#${input.attr('id') ?? ''}-variable`);
-  const sync = (): void => {
-    entry.toggle(option.is(':selected'));
-  };
-  if (!field.options.includes(saved)) {
-    option.val(saved).prop('selected', true);
-    entry.val(saved);
-  }
-  entry.on('input change', () => {
-    option.val(isVariable(valOf(entry)) ? valOf(entry) : `\${${valOf(entry).replace(/[${}]/g, '')}}`);
-    input.trigger('change');
-  });
-  input.on('change', sync);
-  sync();
-};
-
-const choice = (field: ChoiceField, input: JQuery, node: EditedNode): Control => {
-  const saved = String(savedOr(node[field.name], field.default));
-  input.val(saved);
-  if (field.variable) variableChoice(field, input, saved);
-  return { input, read: () => ({ [field.name]: valOf(input) }) };
 };
 
 const json = (field: JsonField, input: JQuery, node: EditedNode, say: Say): Control => {
@@ -178,7 +152,7 @@ export const controlOf = (field: Field, node: EditedNode, spec: EditorSpec, root
     case 'typed':
       return typed(field, input, node, say);
     case 'choice':
-      return choice(field, input, node);
+      return choice(field, input, node, say);
     case 'json':
       return json(field, entry, node, say);
     case 'ticks':

@@ -1,19 +1,28 @@
-import type { Field, NumberField, TextField, TypedField } from '../runtime/spec';
-import { applies, isVariable, type Say, type Values } from './values';
+import type {
+  ChoiceField,
+  Field,
+  NumberField,
+  RowsField,
+  TextField,
+  TypedField,
+  ValueType,
+} from '../runtime/spec';
+import { isCountry } from './countries';
+import { literalProblem, type Surroundings } from './literals';
+import {
+  applies,
+  holdsVariable,
+  isSource,
+  isUnknown,
+  isVariable,
+  mayHold,
+  noVariable,
+  type Say,
+  type Values,
+} from './values';
 
-/** What the checks must ask the editor about. */
-export interface Surroundings {
-  readonly now: number;
-  readonly say: Say;
-  /** Undefined if there is none; `country` is the region it reads national numbers by. */
-  readonly environment: (
-    id: unknown,
-  ) => { readonly country: string; readonly isComplete: boolean } | undefined;
-  readonly propertyExpression: (text: string) => boolean;
-  readonly jsonata: (text: string) => boolean;
-}
+export type { Surroundings } from './literals';
 
-const e164 = /^\+[1-9]\d{7,14}$/;
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 const succeeds = (attempt: () => unknown): boolean => {
@@ -25,22 +34,21 @@ const succeeds = (attempt: () => unknown): boolean => {
   }
 };
 
-const phoneProblem = (
-  text: string,
-  values: Values,
-  { say, environment }: Surroundings,
-): string | undefined => {
-  if (!/\d/.test(text)) return say('invalid.noPhone');
-  if (text.startsWith('+'))
-    return e164.test(text.replace(/[\s().-]/g, '')) ? undefined : say('invalid.phone');
-  return environment(values['environment'])?.country === '' ? say('invalid.phoneCountry') : undefined;
+/** Undefined when it is no JSON. */
+const parsed = (text: string): { readonly value: unknown } | undefined => {
+  try {
+    return { value: JSON.parse(text) as unknown };
+  } catch {
+    return undefined;
+  }
 };
 
-const dateProblem = (text: string, type: unknown, { say, now }: Surroundings): string | undefined => {
-  const time = type === 'num' ? Number(text) : Date.parse(text);
-  if (Number.isNaN(time)) return say('invalid.date');
-  return time < now ? say('invalid.past') : undefined;
-};
+/** Spaces are nothing as a literal, but they are no name and no JSON. */
+const isBlank = (text: string, type: string): boolean =>
+  (['str', 'num', 'env'].includes(type) ? text.trim() : text) === '';
+
+const mayBeEmpty = ({ required, optional }: TypedField, type: string, values: Values): boolean =>
+  !required || (type !== 'json' && optional !== undefined && mayHold(optional, values));
 
 const typedProblem = (
   field: TypedField,
@@ -50,23 +58,77 @@ const typedProblem = (
 ): string | undefined => {
   const { say } = around;
   const text = typeof value === 'string' || typeof value === 'number' ? String(value) : '';
-  const type = values[`${field.name}Type`] ?? field.defaultType;
+  const type = (values[`${field.name}Type`] ?? field.defaultType) as ValueType | 'fields';
+  if (!isSource(type)) return say('invalid.source');
   if (type === 'fields' || isVariable(text)) return undefined;
-  if (text.trim() === '') {
-    return field.required ? say('invalid.required', { label: say(`label.${field.name}`) }) : undefined;
+  if (isBlank(text, type)) {
+    if (mayBeEmpty(field, type, values)) return undefined;
+    return say('invalid.required', { label: say(`label.${field.name}`) });
   }
-  if (type === 'msg' || type === 'flow' || type === 'global') {
-    return around.propertyExpression(text) ? undefined : say('invalid.property');
+  switch (type) {
+    case 'msg':
+    case 'flow':
+    case 'global':
+      return around.propertyExpression(text) ? undefined : say('invalid.property');
+    case 'jsonata':
+      return around.jsonata(text) ? undefined : say('invalid.jsonata');
+    case 'num':
+      return Number.isFinite(Number(text))
+        ? literalProblem(field, Number(text), values, around)
+        : say('invalid.number');
+    case 'json': {
+      const json = parsed(text);
+      return json ? literalProblem(field, json.value, values, around) : say('invalid.json');
+    }
+    case 'str':
+      return field.longest !== undefined && text.trim().length > field.longest
+        ? say('invalid.long', { longest: field.longest })
+        : literalProblem(field, text, values, around);
+    default:
+      return undefined;
   }
-  if (type === 'num' && Number.isNaN(Number(text))) return say('invalid.number');
-  if (type === 'json' && !succeeds(() => JSON.parse(text))) return say('invalid.json');
-  if (type === 'jsonata' && !around.jsonata(text)) return say('invalid.jsonata');
-  if (field.literal === 'phone' && type === 'str') return phoneProblem(text, values, around);
-  if (field.literal === 'date' && (type === 'str' || type === 'num')) return dateProblem(text, type, around);
-  if (field.longest !== undefined && type === 'str' && text.length > field.longest) {
-    return say('invalid.long', { longest: field.longest });
-  }
-  return undefined;
+};
+
+/** As another version, or somebody by hand, may have left it. */
+export interface SavedRow {
+  readonly field: string;
+  readonly value?: unknown;
+  readonly valueType?: ValueType;
+}
+
+/** What to fix in one row of a field. */
+export const rowProblem = (
+  field: RowsField,
+  { field: name, value, valueType }: SavedRow,
+  around: Surroundings,
+): string | undefined => {
+  const literal = field.rows[name];
+  // The node leaves out what the service has no such field for, and says so.
+  if (literal === undefined) return undefined;
+  const row: TypedField = { kind: 'typed', name, types: [], default: '', defaultType: valueType ?? literal };
+  return typedProblem(row, value, {}, around);
+};
+
+const isFilled = (field: RowsField, { field: name, value, valueType }: SavedRow): boolean =>
+  Object.hasOwn(field.rows, name) && (valueType !== 'num' || String(value).trim() !== '');
+
+const rowsProblem = (
+  field: RowsField,
+  rows: readonly SavedRow[],
+  around: Surroundings,
+): string | undefined => {
+  const { say } = around;
+  if (!rows.some((row) => isFilled(field, row))) return say('invalid.noFields');
+  const problems = rows.flatMap((row) => {
+    const problem = rowProblem(field, row, around);
+    return problem === undefined ? [] : [say('invalid.row', { row: say(`row.${row.field}`), problem })];
+  });
+  return problems.length === 0 ? undefined : problems.join(' ');
+};
+
+const choiceProblem = (field: ChoiceField, value: unknown, say: Say): string | undefined => {
+  if (field.variable && value === noVariable) return say('invalid.variable');
+  return isUnknown(field, value) ? say('invalid.choice') : undefined;
 };
 
 const numberProblem = (field: NumberField, value: unknown, { say }: Surroundings): string | undefined => {
@@ -90,11 +152,11 @@ const urlProblem = (field: TextField, text: string, say: Say): string | undefine
 
 const textProblem = (field: TextField, value: unknown, { say }: Surroundings): string | undefined => {
   const text = typeof value === 'string' ? value.trim() : '';
-  if (isVariable(text)) return undefined;
+  if (holdsVariable(text)) return undefined;
   if (text === '')
     return field.required ? say('invalid.empty', { label: say(`label.${field.name}`) }) : undefined;
   if (field.format === 'url') return urlProblem(field, text, say);
-  if (field.format === 'country' && !/^[a-z]{2}$/i.test(text)) return say('invalid.country');
+  if (field.format === 'country' && !isCountry(text)) return say('invalid.country');
   if (field.format === 'pattern' && !succeeds(() => new RegExp(text))) return say('invalid.pattern');
   return undefined;
 };
@@ -121,6 +183,12 @@ export const problemOf = (
       return numberProblem(field, value, around);
     case 'text':
       return textProblem(field, value, around);
+    case 'choice':
+      return choiceProblem(field, value, around.say);
+    case 'ticks':
+      return (value as readonly unknown[]).length > 0 ? undefined : around.say('invalid.noTicks');
+    case 'rows':
+      return rowsProblem(field, (Array.isArray(value) ? value : []) as readonly SavedRow[], around);
     case 'environment':
       return environmentProblem(value, around);
     case 'json':
@@ -129,7 +197,7 @@ export const problemOf = (
       return field.required && (value === '' || value === undefined)
         ? around.say('invalid.empty', { label: around.say(`label.${field.name}`) })
         : undefined;
-    default:
+    case 'flag':
       return undefined;
   }
 };

@@ -1,4 +1,4 @@
-import type { Field, FieldRow, RowsField, ValueType } from '../runtime/spec';
+import type { ChoiceField, Field, FieldRow, RowsField, ValueType, When } from '../runtime/spec';
 
 export type Values = Readonly<Record<string, unknown>>;
 
@@ -10,22 +10,58 @@ const variable = /^\$\{[^}]+\}$/;
 /** A `${VARIABLE}` is only known where the flow runs. */
 export const isVariable = (value: unknown): boolean => typeof value === 'string' && variable.test(value);
 
-/** Whether a field applies, given the others. */
-export const applies = (field: Field, values: Values): boolean =>
-  Object.entries(field.when ?? {}).every(([name, wanted]) => {
+/** The environment also fills in those that are part of a text, as in `https://${HOST}/v1`. */
+export const holdsVariable = (text: string): boolean => /\$\{[^}]+\}/.test(text);
+
+/** What the choice of a variable is while nobody has named one. */
+export const noVariable = '${}';
+
+/** Whether the others have the values that are wanted of them. */
+export const holds = (when: When, values: Values): boolean =>
+  Object.entries(when).every(([name, wanted]) => wanted.includes(values[name] as string | boolean));
+
+/** Whether the others may have them: the value of a variable is not known here. */
+export const mayHold = (when: When, values: Values): boolean =>
+  Object.entries(when).every(([name, wanted]) => {
     const value = values[name];
     return isVariable(value) || wanted.includes(value as string | boolean);
   });
+
+/** Whether a field applies, given the others. */
+export const applies = (field: Field, values: Values): boolean => mayHold(field.when ?? {}, values);
+
+const sources: readonly string[] = [
+  ...(['msg', 'flow', 'global', 'env', 'jsonata'] satisfies ValueType[]),
+  ...(['str', 'num', 'bool', 'json', 'date'] satisfies ValueType[]),
+  'fields',
+];
+
+/** Whether nodes of this version can read a value from there. */
+export const isSource = (type: string): boolean => sources.includes(type);
 
 /** The default where an older flow has nothing saved. */
 export const savedOr = (value: unknown, fallback: unknown): unknown =>
   value === undefined ? fallback : value;
 
+/** What a node takes as chosen: nothing at all means the default. */
+export const chosenIn = (field: ChoiceField, value: unknown): string => {
+  const isOpen = value === undefined || value === null || (value === '' && field.variable !== true);
+  return isOpen && !field.options.includes(value as string) ? field.default : String(value);
+};
+
+/** Saved by another version, or by hand: none of the options, nor a variable that will be one. */
+export const isUnknown = (field: ChoiceField, value: unknown): boolean => {
+  const chosen = chosenIn(field, value);
+  return !field.options.includes(chosen) && !isVariable(chosen);
+};
+
 /** A node's values with its defaults filled in, as its runtime will see them. */
 export const withDefaults = (fields: readonly Field[], saved: Values): Values => {
   const values: Record<string, unknown> = { ...saved };
   for (const field of fields) {
-    if ('default' in field) values[field.name] = savedOr(saved[field.name], field.default);
+    const given = saved[field.name];
+    if (field.kind === 'choice') values[field.name] = chosenIn(field, given);
+    else if ('default' in field) values[field.name] = savedOr(given, field.default);
     if (field.kind === 'typed')
       values[`${field.name}Type`] = savedOr(saved[`${field.name}Type`], field.defaultType);
   }

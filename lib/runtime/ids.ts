@@ -1,13 +1,7 @@
+import { isNothing, wholeId } from './kinds';
 import { invalid } from './messages';
 
-/** A whole number of 0 or more, or a string of digits; undefined for anything else. */
-export const wholeId = (value: unknown): number | undefined => {
-  const isDigits = typeof value === 'string' && /^\d+$/.test(value.trim());
-  const id = isDigits ? Number(value) : value;
-  return typeof id === 'number' && Number.isSafeInteger(id) && id >= 0 ? id : undefined;
-};
-
-const isNothing = (value: unknown): boolean => value === undefined || value === null || value === '';
+export { wholeId } from './kinds';
 
 /** The id, or an error that says where it should have been. */
 export const idFrom = (value: unknown, where: string): number => {

@@ -1,10 +1,8 @@
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
 import type { ServiceError } from '../service/problems';
+import { e164 } from './kinds';
 import { invalid } from './messages';
 import { isRecord } from './red';
-
-/** The contract's pattern; here as well as in the schemas, because those load zod. */
-const e164 = /^\+[1-9]\d{7,14}$/;
 
 export interface Recipient {
   /** E.164; undefined when what was given is not a number we may text. */

@@ -1,23 +1,8 @@
+import { type FieldKinds, fitting, isLeftOut } from './kinds';
 import { invalid } from './messages';
 import type { Tools } from './flow-node';
 
-/** The fields of a resource that the service takes, each with the kind of value it has. */
-export type FieldKinds = Readonly<Record<string, 'str' | 'num'>>;
-
-const asText = (value: unknown): string | undefined => {
-  if (typeof value === 'number' && Number.isFinite(value)) return String(value);
-  return typeof value === 'string' ? value : undefined;
-};
-
-const asNumber = (value: unknown): number | undefined => {
-  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
-  return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
-};
-
-const isEmpty = (value: unknown, kind: 'str' | 'num'): boolean =>
-  value === undefined || value === null || (kind === 'num' && value === '');
-
-/** Only the fields given, as the service wants them. An empty text is a value; null says that there is none. */
+/** Only the fields given, as the service wants them. */
 export const fieldsGiven = <K extends FieldKinds>(
   record: Readonly<Record<string, unknown>>,
   kinds: K,
@@ -25,10 +10,10 @@ export const fieldsGiven = <K extends FieldKinds>(
   const given: Record<string, string | number> = {};
   for (const [field, kind] of Object.entries(kinds)) {
     const value = Object.hasOwn(record, field) ? record[field] : undefined;
-    if (isEmpty(value, kind)) continue;
-    const fitting = kind === 'num' ? asNumber(value) : asText(value);
-    if (fitting === undefined) throw invalid(kind === 'num' ? 'field_number' : 'field_text', { field });
-    given[field] = fitting;
+    if (isLeftOut(value, kind)) continue;
+    const fits = fitting(value, kind);
+    if (fits === undefined) throw invalid(kind === 'num' ? 'field_number' : 'field_text', { field });
+    given[field] = fits;
   }
   return given as { [P in keyof K]?: K[P] extends 'num' ? number : string };
 };

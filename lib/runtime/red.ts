@@ -12,5 +12,4 @@ export interface RunningNode extends Node {
 
 export type Red = NodeAPI;
 
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+export { isRecord } from './kinds';

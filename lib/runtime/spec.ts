@@ -1,5 +1,6 @@
 import type { endpoints } from '../service/endpoints';
 import type { pageSizeLimit } from '../service/schemas';
+import type { FieldKinds } from './kinds';
 
 /**
  * What a node is, as data: its runtime, its form, its validation and its docs all read this. Types are all it and the
@@ -29,8 +30,16 @@ export interface TypedField extends Common {
   readonly defaultType: ValueType | 'fields';
   /** An empty value is a mistake that the form shows. */
   readonly required?: boolean;
-  /** What a literal must look like. */
-  readonly literal?: 'phone' | 'date';
+  /** May be empty after all while other fields have one of these values. */
+  readonly optional?: When;
+  /** What a literal must be, and each entry of a list in JSON. */
+  readonly literal?: 'phone' | 'date' | 'whole' | 'id' | 'group' | 'record';
+  /** While other fields have one of these values, the name of a `group` will not do. */
+  readonly idOnly?: When;
+  /** What a `record` has in it. */
+  readonly record?: FieldKinds;
+  /** A text alone is a `record` of this name; none of the kind goes without a name. */
+  readonly named?: boolean;
   /** A literal may have several lines, and is counted as a text message. */
   readonly lines?: boolean;
   /** The most characters a literal may have. */
@@ -86,7 +95,7 @@ export interface TicksField extends Common {
 export interface RowsField extends Common {
   readonly kind: 'rows';
   /** Each row's name, and the type its literal has. */
-  readonly rows: Readonly<Record<string, 'str' | 'num'>>;
+  readonly rows: FieldKinds;
   readonly default: readonly FieldRow[];
 }
 

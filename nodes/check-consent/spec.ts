@@ -21,6 +21,7 @@ export const spec: NodeSpec = {
       default: 'memberId',
       defaultType: 'msg',
       required: true,
+      literal: 'whole',
       when: { by: ['memberId'] },
     },
     { kind: 'choice', name: 'mode', options: ['once', 'wait'], default: 'once' },

@@ -56,6 +56,7 @@ export const spec: NodeSpec = {
       default: 'contactId',
       defaultType: 'msg',
       required: true,
+      literal: 'id',
       lookup: 'contacts',
       when: { operation: ['update', 'get', 'delete'] },
     },
@@ -66,6 +67,8 @@ export const spec: NodeSpec = {
       default: 'payload',
       defaultType: 'msg',
       required: true,
+      literal: 'record',
+      record: contactFields,
       when: { operation: ['create', 'update'] },
     },
     {

@@ -9,11 +9,7 @@ import { idAs, runSearch, searchSettings } from '../../lib/runtime/search';
 import { contactKey, type Known, type Run, type Task } from '../../lib/runtime/task';
 import type { RequestOf } from '../../lib/service/endpoints';
 import { forgetNames, groupFrom } from './names';
-
-const groupFields = {
-  name: 'str',
-  externalGroupId: 'str',
-} as const satisfies Record<keyof RequestOf<'createGroup'>['body'], 'str'>;
+import { groupFields } from './spec';
 
 /** A name alone is enough of a group. */
 const groupBody = (group: unknown, where: string): RequestOf<'createGroup'>['body'] => {

@@ -1,4 +1,11 @@
+import type { RequestOf } from '../../lib/service/endpoints';
 import { commonFields, type NodeSpec, searchFields, sortDirectionField } from '../../lib/runtime/spec';
+
+/** One entry per key of the schema: anything else does not compile. */
+export const groupFields = {
+  name: 'str',
+  externalGroupId: 'str',
+} as const satisfies Record<keyof RequestOf<'createGroup'>['body'], 'str'>;
 
 export const spec: NodeSpec = {
   type: 'advisor-group',
@@ -23,6 +30,9 @@ export const spec: NodeSpec = {
       default: 'payload',
       defaultType: 'msg',
       required: true,
+      literal: 'record',
+      record: groupFields,
+      named: true,
       when: { operation: ['create'] },
     },
     {
@@ -32,6 +42,7 @@ export const spec: NodeSpec = {
       default: 'contactId',
       defaultType: 'msg',
       required: true,
+      literal: 'id',
       lookup: 'contacts',
       when: { operation: ['addContact', 'removeContact', 'setGroups'] },
     },
@@ -42,6 +53,8 @@ export const spec: NodeSpec = {
       default: 'groupId',
       defaultType: 'msg',
       required: true,
+      literal: 'group',
+      idOnly: { operation: ['delete'] },
       lookup: 'groups',
       when: { operation: ['delete', 'addContact', 'removeContact'] },
     },
@@ -52,6 +65,8 @@ export const spec: NodeSpec = {
       default: 'groupIds',
       defaultType: 'msg',
       required: true,
+      optional: { isSelectAllGroup: [true] },
+      literal: 'group',
       lookup: 'groups',
       several: true,
       when: { operation: ['setGroups'] },

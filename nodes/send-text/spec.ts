@@ -39,6 +39,7 @@ export const spec: NodeSpec = {
       types: ['msg', 'num', 'flow', 'global', 'env', 'jsonata'],
       default: 'frequency',
       defaultType: 'msg',
+      literal: 'whole',
       when: scheduled,
       advanced: true,
     },

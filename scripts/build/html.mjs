@@ -39,12 +39,8 @@ const literal = (value) =>
     ? `'${JSON.stringify(value).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
     : JSON.stringify(value);
 
-const unchecked = ['flag', 'ticks', 'rows', 'choice'];
-
-const defaultOf = (field, index, fields) => {
-  // The editor checks no credentials by itself: the first field answers for them.
-  const answers = index === 0 && fields.some(({ kind }) => kind === 'credential');
-  const validate = unchecked.includes(field.kind) && !answers ? '' : `, validate: check('${field.name}')`;
+const defaultOf = (field) => {
+  const validate = field.kind === 'flag' ? '' : `, validate: check('${field.name}')`;
   switch (field.kind) {
     case 'credential':
       return [];
@@ -88,7 +84,7 @@ const registration = (spec) => {
     `defaults: {\n    ${spec.fields.flatMap(defaultOf).join(',\n    ')}\n  }`,
     ...(credentials.length === 0 ? [] : [`credentials: {\n    ${credentials.join(',\n    ')}\n  }`]),
     `paletteLabel: function () { return this._('title'); }`,
-    `label: function () { return AdvisorTexting.label(this, own); }`,
+    `label: function () { return AdvisorTexting.label(this, spec, own); }`,
     `labelStyle: function () { return this.name ? 'node_label_italic' : ''; }`,
     `oneditprepare: function () { AdvisorTexting.open(this, spec, own); }`,
     `oneditsave: function () { AdvisorTexting.save(this); }`,

@@ -8,6 +8,7 @@ const texts: Readonly<Record<Kind, (say: Say) => string>> = {
   sandbox: (say) => say('badge.sandboxText'),
   production: (say) => say('badge.productionText'),
   variable: (say) => say('badge.variableText'),
+  unchosen: (say) => say('badge.unchosenText'),
 };
 
 const phonesButton = (say: Say, note: JQuery): JQuery =>

@@ -1,0 +1,46 @@
+import type { ChoiceField } from '../runtime/spec';
+import type { EditedNode, Say } from './red';
+import { chosenIn, isUnknown, isVariable, noVariable } from './values';
+
+const valOf = (input: JQuery): string => String(input.val() ?? '');
+
+/** The select itself holds the variable, as one more option, so that its value is always the truth. */
+const addVariable = (input: JQuery, saved: string): void => {
+  const option = input.find('.advisor-variable');
+  const entry = $(`#${input.attr('id') ?? ''}-variable`);
+  const sync = (): void => {
+    entry.toggle(option.is(':selected'));
+  };
+  if (isVariable(saved)) {
+    option.val(saved).prop('selected', true);
+    entry.val(saved);
+  }
+  if (saved === noVariable) option.prop('selected', true);
+  entry.on('input change', () => {
+    option.val(isVariable(valOf(entry)) ? valOf(entry) : `\${${valOf(entry).replace(/[${}]/g, '')}}`);
+    input.trigger('change');
+  });
+  input.on('change', sync);
+  sync();
+};
+
+/** What has no option here stays chosen until somebody chooses again: to open a node must not change it. */
+const keep = (input: JQuery, saved: string, say: Say): void => {
+  const text = isVariable(saved) ? saved : say('option.unknown', { choice: saved });
+  input.append($('<option>').attr('value', saved).text(text)).val(saved);
+};
+
+/** Gives the select what is saved, and how to read it. */
+export const choice = (
+  field: ChoiceField,
+  input: JQuery,
+  node: EditedNode,
+  say: Say,
+): { input: JQuery; read(): Record<string, string> } => {
+  const saved = chosenIn(field, node[field.name]);
+  const isOffered = field.variable && (isVariable(saved) || saved === noVariable);
+  input.val(saved);
+  if (!isOffered && (isUnknown(field, saved) || isVariable(saved))) keep(input, saved, say);
+  if (field.variable) addVariable(input, saved);
+  return { input, read: () => ({ [field.name]: valOf(input) }) };
+};

@@ -1,0 +1,112 @@
+import { e164, epochOf, fitting, isLeftOut, isNothing, isRecord, wholeId } from '../runtime/kinds';
+import type { TypedField } from '../runtime/spec';
+import { holds, mayHold, type Say, type Values } from './values';
+
+/** What the checks must ask the editor about. */
+export interface Surroundings {
+  readonly now: number;
+  readonly say: Say;
+  /** Undefined if there is none; `country` is the region it reads national numbers by. */
+  readonly environment: (
+    id: unknown,
+  ) => { readonly country: string; readonly isComplete: boolean } | undefined;
+  readonly propertyExpression: (text: string) => boolean;
+  readonly jsonata: (text: string) => boolean;
+}
+
+type Judge = (value: unknown) => string | undefined;
+
+/** With the longest country code before them, fewer than these make no number anywhere. */
+const fewestDigits = 5;
+
+const numberProblem = (
+  given: string | number,
+  values: Values,
+  { say, environment }: Surroundings,
+): string | undefined => {
+  const text = String(given).trim();
+  const digits = text.match(/\p{Nd}/gu)?.length ?? 0;
+  if (digits === 0) return say('invalid.noPhone');
+  if (text.startsWith('+')) return e164.test(text) ? undefined : say('invalid.phone');
+  if (environment(values['environment'])?.country === '') return say('invalid.phoneCountry');
+  return digits < fewestDigits ? say('invalid.phone') : undefined;
+};
+
+const phoneProblem =
+  (values: Values, around: Surroundings, inList: boolean): Judge =>
+  (value) => {
+    const phone = inList && isRecord(value) ? value['phone'] : value;
+    return typeof phone === 'string' || typeof phone === 'number'
+      ? numberProblem(phone, values, around)
+      : around.say('invalid.phones');
+  };
+
+const dateProblem = (value: unknown, { say, now }: Surroundings): string | undefined => {
+  const time = epochOf(value);
+  if (!Number.isFinite(time)) return say('invalid.date');
+  return time <= now ? say('invalid.past') : undefined;
+};
+
+const groupProblem =
+  (field: TypedField, values: Values, say: Say): Judge =>
+  (value) => {
+    if (wholeId(value) !== undefined) return undefined;
+    const isNamed = typeof value === 'string' && value.trim() !== '';
+    if (!isNamed) return say('invalid.group');
+    return field.idOnly && holds(field.idOnly, values) ? say('invalid.deleteById') : undefined;
+  };
+
+const recordProblem =
+  ({ record = {}, named }: TypedField, say: Say): Judge =>
+  (value) => {
+    const names = Object.keys(record);
+    const given = named && typeof value === 'string' ? { name: value.trim() } : value;
+    if (!isRecord(given)) return say('invalid.record', { field: names[0] });
+    const filled = Object.entries(record).filter(([name, kind]) => !isLeftOut(given[name], kind));
+    const wrong = filled.find(([name, kind]) => fitting(given[name], kind) === undefined);
+    if (wrong) {
+      const [field, kind] = wrong;
+      return kind === 'num' ? say('invalid.recordNumber', { field }) : say('invalid.recordText', { field });
+    }
+    const counting = named ? filled.filter(([name]) => given[name] !== '') : filled;
+    return counting.length === 0 ? say('invalid.recordEmpty', { fields: names.join(', ') }) : undefined;
+  };
+
+/** The value itself, or each entry of a list. */
+const each = (value: unknown, say: Say, one: Judge, entry = one): string | undefined => {
+  if (!Array.isArray(value)) return one(value);
+  if (value.length === 0) return say('invalid.list');
+  const index = value.findIndex((item) => entry(item) !== undefined);
+  return index < 0 ? undefined : say('invalid.entry', { entry: index + 1, problem: entry(value[index]) });
+};
+
+/** What is wrong with a value typed in, given as the node will read it. */
+export const literalProblem = (
+  field: TypedField,
+  value: unknown,
+  values: Values,
+  around: Surroundings,
+): string | undefined => {
+  const { say } = around;
+  switch (field.literal) {
+    case 'phone':
+      return each(value, say, phoneProblem(values, around, false), phoneProblem(values, around, true));
+    case 'date':
+      return dateProblem(value, around);
+    case 'whole':
+      return Number.isSafeInteger(value) ? undefined : say('invalid.whole');
+    case 'id':
+      return each(value, say, (id) => (wholeId(id) === undefined ? say('invalid.id') : undefined));
+    case 'group': {
+      const isNone = field.several === true && Array.isArray(value) && value.length === 0;
+      const mayBeNothing = field.optional !== undefined && mayHold(field.optional, values);
+      return isNone || (mayBeNothing && isNothing(value))
+        ? undefined
+        : each(value, say, groupProblem(field, values, say));
+    }
+    case 'record':
+      return each(value, say, recordProblem(field, say));
+    case undefined:
+      return undefined;
+  }
+};

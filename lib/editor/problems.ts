@@ -1,0 +1,58 @@
+import type { Field, RowsField } from '../runtime/spec';
+import { problemOf, rowProblem, type SavedRow, type Surroundings } from './validate';
+import type { Values } from './values';
+
+const place = (id: string): JQuery =>
+  $('<span>', { class: 'advisor-error', id: `${id}-error`, role: 'status' });
+
+/** The typed inputs of a field that has one per row, in the order of the rows. */
+const inputsIn = (block: JQuery): JQuery => block.find('.advisor-row > input:first-of-type');
+
+/** Where the sentences about a field will stand, and what a screen reader reads with it. */
+export const describe = (block: JQuery, input: JQuery, field: Field): void => {
+  if (field.kind === 'rows') {
+    inputsIn(block).each((_, one) => {
+      $(one).parent().append(place(one.id));
+    });
+    block.append(place(`${field.name}-rows`));
+    return;
+  }
+  const id = input.attr('id') ?? '';
+  block.append(place(id));
+  input.attr('aria-describedby', `${id}-hint ${id}-error`);
+};
+
+const showAt = (block: JQuery, input: JQuery, sentence: string | undefined): void => {
+  const spoken = input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-input, .advisor-box');
+  const box = spoken.length > 0 ? spoken : input;
+  block.children('.advisor-error').text(sentence ?? '');
+  block.toggleClass('advisor-wrong', sentence !== undefined);
+  box.attr('aria-invalid', String(sentence !== undefined));
+};
+
+/** Each row says what is wrong with it; only what is wrong with all of them stands below them. */
+const showRows = (block: JQuery, field: RowsField, values: Values, around: Surroundings): void => {
+  const saved = values[field.name] as readonly SavedRow[];
+  const inputs = inputsIn(block);
+  const problems = Object.keys(field.rows).map((name) => {
+    const row = saved.find((one) => one.field === name);
+    return row && rowProblem(field, row, around);
+  });
+  problems.forEach((problem, index) => {
+    showAt(inputs.eq(index).parent(), inputs.eq(index), problem);
+  });
+  const isOneWrong = problems.some((problem) => problem !== undefined);
+  const problem = isOneWrong ? undefined : problemOf(field, saved, values, around);
+  block.children('.advisor-error').text(problem ?? '');
+};
+
+export const showProblem = (
+  block: JQuery,
+  input: JQuery,
+  field: Field,
+  values: Values,
+  around: Surroundings,
+): void => {
+  if (field.kind === 'rows') showRows(block, field, values, around);
+  else showAt(block, input, problemOf(field, values[field.name], values, around));
+};

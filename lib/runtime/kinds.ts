@@ -1,0 +1,48 @@
+/**
+ * What counts as a value of each kind. Nodes judge by this when a message comes, and their forms while one types, so
+ * that neither refuses what the other takes. It imports nothing: the editor loads it too.
+ */
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export const isNothing = (value: unknown): boolean => value === undefined || value === null || value === '';
+
+/** The contract's pattern; here as well as in the schemas, because those load zod. */
+export const e164 = /^\+[1-9]\d{7,14}$/;
+
+/** A whole number of 0 or more, or a string of digits; undefined for anything else. */
+export const wholeId = (value: unknown): number | undefined => {
+  const isDigits = typeof value === 'string' && /^\d+$/.test(value.trim());
+  const id = isDigits ? Number(value) : value;
+  return typeof id === 'number' && Number.isSafeInteger(id) && id >= 0 ? id : undefined;
+};
+
+/** Milliseconds since 1970 from the same, an ISO string or a Date; NaN for anything else. */
+export const epochOf = (value: unknown): number => {
+  if (value instanceof Date) return value.getTime();
+  if (typeof value === 'number') return value;
+  if (typeof value !== 'string' || value.trim() === '') return NaN;
+  return /^\d+$/.test(value.trim()) ? Number(value) : Date.parse(value);
+};
+
+/** The fields of a resource that the service takes, each with the kind of value it has. */
+export type FieldKinds = Readonly<Record<string, 'str' | 'num'>>;
+
+const asText = (value: unknown): string | undefined => {
+  if (typeof value === 'number' && Number.isFinite(value)) return String(value);
+  return typeof value === 'string' ? value : undefined;
+};
+
+const asNumber = (value: unknown): number | undefined => {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
+};
+
+/** The value as the service wants it; undefined if it cannot be had. */
+export const fitting = (value: unknown, kind: 'str' | 'num'): string | number | undefined =>
+  kind === 'num' ? asNumber(value) : asText(value);
+
+/** An empty text is a value; null says that there is none. */
+export const isLeftOut = (value: unknown, kind: 'str' | 'num'): boolean =>
+  value === undefined || value === null || (kind === 'num' && value === '');
