@@ -1,3 +1,4 @@
+import { hideOnlyAdvisor } from './advisor';
 import { addBadge } from './badge';
 import { controlOf } from './inputs';
 import { addPicker } from './picker';
@@ -155,6 +156,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
     reachButtons(form.row('environment'), say);
     chooseTheOnly(form.input('environment'));
     addBadge(form);
+    hideOnlyAdvisor(form);
   }
   own.opened?.(form);
   root.on('input change keyup paste', refresh);
