@@ -78,10 +78,8 @@ export const showPhones = (shown: Shown, actions: PhoneActions, clearFilter: () 
   );
   const hidden = found.length - limit;
   more.hidden = hidden <= 0;
-  more.textContent = say('phones.more', {
-    count: number(Math.min(step, hidden)),
-    total: number(found.length),
-  });
+  const count = number(Math.max(0, Math.min(step, hidden)));
+  more.textContent = say('phones.more', { count, total: number(found.length) });
   more.onclick = () => {
     limit += step;
     showPhones(shown, actions, clearFilter);
