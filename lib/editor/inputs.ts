@@ -35,11 +35,14 @@ const nameTypedInput = (input: JQuery, say: Say): void => {
     .attr({ 'aria-label': say('expand'), title: say('expand') });
 };
 
+const offered = (type: ValueType, say: Say): string | TypedInputType =>
+  isSource(type) ? type : { value: type, label: say('type.unknown') };
+
 /** A type of the typed input, or our own of the same name where a literal has a box of its own. */
 const typeOf = (field: TypedField, type: ValueType | 'fields', say: Say): string | TypedInputType => {
   if (type === 'fields')
     return { value: 'fields', label: say('fieldByField'), icon: 'fa fa-list', hasValue: false };
-  if (type !== 'str') return isSource(type) ? type : { value: type, label: say('type.unknown') };
+  if (type !== 'str') return offered(type, say);
   // A line of text would drop the line breaks; what is hidden keeps them.
   if (field.lines) return { value: 'str', label: say('type.text'), icon: textIcon, inputType: 'hidden' };
   if (field.literal === 'date') return { value: 'str', label: say('type.moment'), icon: 'fa fa-calendar' };
@@ -130,9 +133,11 @@ const rows = (field: RowsField, input: JQuery, node: EditedNode, say: Say): Cont
   for (const [row, literal] of Object.entries(field.rows)) {
     const box = $(`#${prefix}-${row}`);
     const given = saved.find((entry) => entry.field === row);
-    const typeField = $(`#${prefix}-${row}Type`).val(given?.valueType ?? literal);
+    const savedType = given?.valueType ?? literal;
+    const types = [...new Set([literal, ...sources, savedType])];
+    const typeField = $(`#${prefix}-${row}Type`).val(savedType);
     box.val(given?.value ?? '');
-    box.typedInput({ types: [literal, ...sources], default: literal, typeField });
+    box.typedInput({ types: types.map((type) => offered(type, say)), default: literal, typeField });
     nameTypedInput(box, say);
   }
   const read = (row: string) => {
