@@ -1,0 +1,188 @@
+import should from 'should';
+import type { Page } from 'playwright-core';
+import { launchBrowser, type TestBrowser } from '../support/browser';
+import { type FlowNode, type RealRed, startRed } from '../support/node-red';
+import { boxOf, chooseType, enter } from './canvas';
+import { closeEnvironment, closeNode, type Editor, openEditor, openEnvironment, openNode } from './support';
+
+const node = (id: string, type: string, more: object): FlowNode => ({
+  id,
+  type: `advisor-${type}`,
+  z: 'tab',
+  x: 300,
+  y: 60,
+  environment: 'environment',
+  wires: [],
+  ...more,
+});
+
+const flows: FlowNode[] = [
+  { id: 'tab', type: 'tab', label: 'Mistakes' },
+  { id: 'environment', type: 'advisor-environment', service: 'simulator' },
+  { id: 'open', type: 'advisor-environment', service: 'simulator' },
+  { id: 'staged', type: 'advisor-environment', service: 'staging' },
+  node('send', 'send-text', {}),
+  node('contact', 'contact', { operation: 'create', contactType: 'fields' }),
+  node('group', 'group', { operation: 'delete' }),
+  node('newer', 'contact', { operation: 'upsert', contactIdType: 'cookie' }),
+];
+
+const unknown = 'This version does not know what is chosen here: choose again.';
+
+for (const version of [4, 5] as const) {
+  describe(`mistakes in a form in Node-RED ${version.toString()}`, function () {
+    this.timeout(60_000);
+    let red: RealRed;
+    let browser: TestBrowser;
+    let editor: Editor;
+    let page: Page;
+
+    before(async () => {
+      [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
+      editor = await openEditor(red, browser);
+      page = editor.page;
+    });
+
+    after(async () => {
+      await browser.close();
+      await red.close();
+    });
+
+    const saved = (id: string): Promise<Record<string, unknown>> =>
+      page.evaluate(`RED.nodes.convertNode(RED.nodes.node('${id}'))`);
+    const labelOf = (id: string): Promise<string> =>
+      page.evaluate(`RED.utils.getNodeLabel(RED.nodes.node('${id}'))`);
+    const triangle = (id: string): Promise<string[]> =>
+      page.evaluate(`[RED.nodes.node('${id}').validationErrors].flat().filter(Boolean).map(String)`);
+    const sentences = (): Promise<string[]> => page.locator('.advisor-error:visible').allTextContents();
+    const badge = (): Promise<string | null> => page.locator('.advisor-badge').textContent();
+    const type = async (field: string, value: string): Promise<void> => {
+      await boxOf(page, field).fill(value);
+      await boxOf(page, field).press('End');
+    };
+
+    it('are told of a number that the node would refuse, whole or in a list', async () => {
+      await openNode(page, 'send');
+      await enter(page, 'phone', 'str', '+1 (202) 555-0113');
+      await boxOf(page, 'phone').press('End');
+      (await sentences()).should.match([/without spaces, brackets or hyphens/]);
+      await type('phone', '+12025550113');
+      (await sentences()).should.eql([]);
+      await chooseType(page, 'phone', 'json');
+      await type('phone', '["+12025550113", "grace"]');
+      const [sentence = ''] = await sentences();
+      sentence.should.match(/^Entry 2 of the list: This is not a phone number/);
+      await closeNode(page);
+      (await triangle('send')).should.eql([sentence]);
+    });
+
+    it('are told row by row in a contact, and at the triangle with the name of the row', async () => {
+      (await triangle('contact')).should.eql(['Fill in at least one field.']);
+      await openNode(page, 'contact');
+      (await sentences()).should.eql(['Fill in at least one field.']);
+      await type('fields-entry-gender', 'abc');
+      await chooseType(page, 'fields-entry-city', 'jsonata');
+      await type('fields-entry-city', '$(');
+      const [number = '', jsonata = '', ...others] = await sentences();
+      others.should.eql([]);
+      const rowOf = (row: string) =>
+        page.locator(`.advisor-row:has(#node-input-fields-entry-${row}) .advisor-error`);
+      (await rowOf('gender').textContent())?.should.equal('Enter a number.');
+      (await rowOf('city').textContent())?.should.match(/^This JSONata expression has a mistake/);
+      const box = boxOf(page, 'fields-entry-gender');
+      (await box.getAttribute('aria-invalid'))?.should.equal('true');
+      (await box.getAttribute('aria-describedby'))?.should.containEql(
+        (await rowOf('gender').getAttribute('id')) ?? 'none',
+      );
+      await closeNode(page);
+      (await triangle('contact')).should.eql([`Gender (number): ${number} City: ${jsonata}`]);
+      await openNode(page, 'contact');
+      await type('fields-entry-gender', '2');
+      await type('fields-entry-city', '$uppercase("a")');
+      (await sentences()).should.eql([]);
+      await closeNode(page);
+      (await triangle('contact')).should.eql([]);
+    });
+
+    it('are told of a group that is to be deleted by its name', async () => {
+      await openNode(page, 'group');
+      await enter(page, 'groupId', 'str', 'Friends');
+      await boxOf(page, 'groupId').press('End');
+      (await sentences()).should.match([/^A group is deleted by its id only/]);
+      await page.locator('#node-input-operation').selectOption('removeContact');
+      (await sentences()).should.eql([]);
+      await closeNode(page, 'cancel');
+    });
+
+    it('are told of a variable without a name, which is not taken for the simulator', async () => {
+      await openEnvironment(page, 'open');
+      await page.locator('#node-config-input-service').selectOption({ index: 3 });
+      (await page.locator('[data-field=service] .advisor-error').textContent())?.should.match(
+        /^Name the environment variable/,
+      );
+      (await badge())?.should.match(/^The service is not chosen yet/);
+      (await page.getByRole('button', { name: 'Open the phones' }).isHidden()).should.be.true();
+      await closeEnvironment(page);
+      (await triangle('open')).join().should.match(/Name the environment variable/);
+      await openNode(page, 'send');
+      await page.locator('#node-input-environment').selectOption('open');
+      (await badge())?.should.equal('The service is not chosen yet');
+      await closeNode(page, 'cancel');
+      await openEnvironment(page, 'open');
+      (await page.locator('#node-config-input-service-variable').inputValue()).should.equal('');
+      await page.locator('#node-config-input-service-variable').fill('SERVICE');
+      (await badge())?.should.match(/^\$\{SERVICE\} decides/);
+      await closeEnvironment(page);
+      (await saved('open')).should.containEql({ service: '${SERVICE}' });
+    });
+
+    it('are told at the triangle of every credential that is missing, and of permissions', async () => {
+      for (const credential of ['Client ID', 'Client secret', 'API key']) {
+        (await triangle('open')).join().should.containEql(`${credential}: fill this in.`);
+      }
+      await openEnvironment(page, 'open');
+      for (const box of await page.locator('.advisor-ticks input[type=checkbox]:enabled').all()) {
+        if (await box.isChecked()) await box.uncheck();
+      }
+      (await page.locator('[data-field=scopes] .advisor-error').textContent())?.should.equal(
+        'Tick at least one permission.',
+      );
+      await closeEnvironment(page);
+      (await triangle('open')).join().should.match(/Tick at least one permission/);
+    });
+
+    it('are kept as they are when another version made them, and flagged', async () => {
+      (await labelOf('newer')).should.equal('contact: “upsert”');
+      (await triangle('newer')).should.eql([unknown]);
+      await openNode(page, 'newer');
+      (await page.locator('#node-input-operation option:checked').textContent())?.should.equal(
+        'upsert (unknown to this version)',
+      );
+      (await sentences()).should.eql([unknown]);
+      await closeNode(page);
+      (await saved('newer')).should.containEql({ operation: 'upsert', contactIdType: 'cookie' });
+      (await triangle('newer')).should.eql([unknown]);
+      await openNode(page, 'newer');
+      await page.locator('#node-input-operation').selectOption('get');
+      (await sentences()).should.match([/^This version does not know the source chosen here/]);
+      await chooseType(page, 'contactId', 'msg');
+      (await sentences()).should.eql([]);
+      await closeNode(page);
+      (await saved('newer')).should.containEql({ operation: 'get', contactIdType: 'msg' });
+      (await triangle('newer')).should.eql([]);
+    });
+
+    it('of another version do not make an environment look harmless', async () => {
+      (await labelOf('staged')).should.equal('advisor environment: “staging”');
+      await openEnvironment(page, 'staged');
+      (await badge())?.should.match(/^The service is not chosen yet/);
+      (await sentences()).should.eql([unknown]);
+      await closeEnvironment(page);
+      (await saved('staged')).should.containEql({ service: 'staging' });
+    });
+
+    it('leave no error in the console', () => {
+      should(editor.errors).eql([]);
+    });
+  });
+}
