@@ -208,12 +208,14 @@ for (const version of [4, 5] as const) {
       };
       await page.evaluate(`RED.view.focus(); RED.view.select('${id}')`);
       await type('Enter');
-      await page.locator('.advisor-form').waitFor();
+      // The editor moves the focus into a dialog by itself, when it has slid in.
+      await page.waitForFunction(
+        `document.activeElement.closest('.red-ui-tray')?.querySelector('.advisor-form')`,
+      );
       await page.locator('#node-input-name').focus();
       await tabTo('Edit this environment');
       await type('Enter');
       await environmentForm(page).waitFor();
-      // The editor moves the focus there by itself, when the dialog has slid in.
       await page.waitForFunction(
         `document.activeElement.closest('.red-ui-tray')?.querySelector('[data-type=advisor-environment]')`,
       );
