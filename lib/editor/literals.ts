@@ -1,4 +1,13 @@
-import { e164, epochOf, fitting, isLeftOut, isNothing, isRecord, wholeId } from '../runtime/kinds';
+import {
+  e164,
+  epochOf,
+  fitting,
+  hasBrokenPlaceholder,
+  isLeftOut,
+  isNothing,
+  isRecord,
+  wholeId,
+} from '../runtime/kinds';
 import type { TypedField } from '../runtime/spec';
 import { holds, mayHold, type Say, type Values } from './values';
 
@@ -91,6 +100,8 @@ export const literalProblem = (
   switch (field.literal) {
     case 'phone':
       return each(value, say, phoneProblem(values, around, false), phoneProblem(values, around, true));
+    case 'template':
+      return hasBrokenPlaceholder(String(value)) ? say('invalid.placeholder') : undefined;
     case 'date':
       return dateProblem(value, around);
     case 'whole':

@@ -11,6 +11,12 @@ export const isNothing = (value: unknown): boolean => value === undefined || val
 /** The contract's pattern; here as well as in the schemas, because those load zod. */
 export const e164 = /^\+[1-9]\d{7,14}$/;
 
+/** A field's name in double braces, in a text typed in. */
+export const placeholder = /\{\{\s*([^{}]+?)\s*\}\}/g;
+
+/** Whether a text has double braces that hold no field's name: it would be sent as it stands. */
+export const hasBrokenPlaceholder = (text: string): boolean => text.replace(placeholder, '').includes('{{');
+
 /** A whole number of 0 or more, or a string of digits; undefined for anything else. */
 export const wholeId = (value: unknown): number | undefined => {
   const isDigits = typeof value === 'string' && /^\d+$/.test(value.trim());

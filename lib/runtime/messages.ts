@@ -44,6 +44,8 @@ export const messages = {
   text_missing: 'There is no text in {where}: put one there, or choose another place in the node.',
   text_kind: 'What is in {where} is not a text with at least one letter: give it a text.',
   text_own_empty: "This recipient's own text is empty: fill it in, or leave it out.",
+  placeholder_broken:
+    "Double braces in the text hold no field's name: write one between them and close both, or leave the braces out.",
   placeholder_missing: 'There is no "{field}" to fill into the text: give each recipient one.',
   date_missing: 'There is no delivery date: give epoch milliseconds, an ISO date or a Date.',
   date_unreadable: 'The delivery date cannot be read: give epoch milliseconds, an ISO date or a Date.',

@@ -33,7 +33,7 @@ export interface TypedField extends Common {
   /** May be empty after all while other fields have one of these values. */
   readonly optional?: When;
   /** What a literal must be, and each entry of a list in JSON. */
-  readonly literal?: 'phone' | 'date' | 'whole' | 'id' | 'group' | 'record';
+  readonly literal?: 'phone' | 'template' | 'date' | 'whole' | 'id' | 'group' | 'record';
   /** While other fields have one of these values, the name of a `group` will not do. */
   readonly idOnly?: When;
   /** What a `record` has in it. */

@@ -1,6 +1,5 @@
 import { pick } from './fields';
-
-const placeholder = /\{\{\s*([^{}]+?)\s*\}\}/g;
+import { hasBrokenPlaceholder, placeholder } from './kinds';
 
 /** What a `{{field}}` stands for, or undefined when there is nothing to say in its place. */
 const words = (value: unknown): string | undefined => {
@@ -8,10 +7,11 @@ const words = (value: unknown): string | undefined => {
   return typeof value === 'string' && value.trim() !== '' ? value : undefined;
 };
 
-export type Filled = { readonly text: string } | { readonly missing: string };
+export type Filled = { readonly text: string } | { readonly missing: string } | { readonly isBroken: true };
 
 /** A literal text, taken apart once: its `{{field}}`s come from the recipient, then from the message. */
 export const compileTemplate = (template: string): ((recipient: unknown, message: unknown) => Filled) => {
+  if (hasBrokenPlaceholder(template)) return () => ({ isBroken: true });
   const names: string[] = [];
   const pieces: string[] = [];
   let from = 0;

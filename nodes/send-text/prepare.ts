@@ -52,6 +52,7 @@ export const textOf = (source: Source): TextOf => {
       return own;
     }
     const filled: Filled | undefined = literal?.(record, msg);
+    if (filled && 'isBroken' in filled) throw invalid('placeholder_broken');
     if (filled && 'missing' in filled) throw invalid('placeholder_missing', { field: filled.missing });
     const text = asText(filled ? filled.text : value);
     if (text === undefined) throw noText(source, value, msg);

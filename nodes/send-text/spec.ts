@@ -20,6 +20,7 @@ export const spec: NodeSpec = {
       default: 'text',
       defaultType: 'msg',
       required: true,
+      literal: 'template',
       lines: true,
     },
     { kind: 'choice', name: 'schedule', options: ['now', 'at'], default: 'now' },

@@ -1,4 +1,5 @@
 import should from 'should';
+import { compileTemplate } from '../../lib/runtime/template';
 import { Flow } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { errorOf, numbers, only, sendNode } from './setup';
@@ -56,4 +57,16 @@ describe('a property that cannot be read', () => {
       should(errorOf(msg).message).not.match(/position|unexpected|my phone/);
     });
   }
+});
+
+describe('a text with fields to fill in', () => {
+  for (const text of ['Hi {{}} there', 'Hi {{ there', 'Hi {{name} there', 'Hi {{ {name} }} there']) {
+    it(`is broken as ${text}`, () => {
+      should(compileTemplate(text)(undefined, { name: 'Ann' })).eql({ isBroken: true });
+    });
+  }
+
+  it('may hold single braces', () => {
+    should(compileTemplate('{a} {{ name }} }}')(undefined, { name: 'Ann' })).eql({ text: '{a} Ann }}' });
+  });
 });

@@ -284,6 +284,12 @@ describe('send text node', () => {
       });
     }
 
+    it('does not send double braces where a field was meant', async () => {
+      const flow = await sendNode(on.environment, { text: 'Hi {{name} there', textType: 'str' });
+      const { port, msg } = only(await flow.ask({ phone: numbers.consented, name: 'Ann' }));
+      should({ port, code: errorOf(msg).code }).eql({ port: 1, code: 'invalid_input' });
+    });
+
     it('does not read placeholders in a text that came with the message', async () => {
       const { environment, bodies } = await scripted(() => ({ body: sent }));
       const flow = await sendNode(environment);
