@@ -121,7 +121,7 @@ const rowsProblem = (
   if (!rows.some((row) => isFilled(field, row))) return say('invalid.noFields');
   const problems = rows.flatMap((row) => {
     const problem = rowProblem(field, row, around);
-    return problem === undefined ? [] : [say('invalid.row', { row: say(`row.${row.field}`), problem })];
+    return problem === undefined ? [] : [`${say(`row.${row.field}`)}: ${problem}`];
   });
   return problems.length === 0 ? undefined : problems.join(' ');
 };

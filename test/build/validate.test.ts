@@ -164,9 +164,9 @@ describe('what a form complains about', () => {
     [contact.fields, 'fields', filled(['firstName', 'Ann', 'str'], ['gender', '2', 'num']), undefined],
     [contact.fields, 'fields', filled(), 'invalid.noFields'],
     [contact.fields, 'fields', filled(['gender', ' ', 'num']), 'invalid.noFields'],
-    [contact.fields, 'fields', filled(['gender', 'abc', 'num']), 'invalid.row'],
-    [contact.fields, 'fields', filled(['city', 'a[', 'msg']), 'invalid.row'],
-    [contact.fields, 'fields', filled(['city', '$(', 'jsonata']), 'invalid.row'],
+    [contact.fields, 'fields', filled(['gender', 'abc', 'num']), 'row.gender: invalid.number'],
+    [contact.fields, 'fields', filled(['city', 'a[', 'msg']), 'row.city: invalid.property'],
+    [contact.fields, 'fields', filled(['city', '$(', 'jsonata']), 'row.city: invalid.jsonata'],
     [contact.fields, 'fields', filled(['city', '$(', 'str']), undefined],
     [
       contact.fields,
@@ -285,7 +285,7 @@ describe('what a form says about several things at once', () => {
   it('names each row that is wrong, and what is wrong with it', () => {
     const values = filled(['firstName', 'Ann', 'str'], ['gender', 'abc', 'num'], ['city', 'a[', 'msg']);
     should(problemOf(fieldOf(contact.fields, 'fields'), values.fields, values, speaking)).equal(
-      'invalid.row row.gender invalid.number invalid.row row.city invalid.property',
+      'row.gender: invalid.number row.city: invalid.property',
     );
   });
 
