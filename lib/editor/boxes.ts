@@ -93,5 +93,13 @@ export const addBox = (field: TypedField, input: JQuery, say: Say): void => {
     input.typedInput('value', box.read());
   });
   input.on('change', sync);
+  // The menu of types, when it closes, gives the focus back to its own button.
+  input.on('typedinputtypechange', () => {
+    setTimeout(() => {
+      const isBoxed = container.hasClass('advisor-boxed');
+      if (isBoxed && container.find('.red-ui-typedInput-type-select').is(':focus'))
+        box.element.trigger('focus');
+    });
+  });
   sync();
 };

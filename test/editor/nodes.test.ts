@@ -235,7 +235,8 @@ for (const version of [4, 5] as const) {
       await page.waitForFunction(`document.activeElement.getAttribute('value') === 'msg'`);
       await type('ArrowDown');
       await type('Enter');
-      await tabTo('Send at');
+      await page.waitForFunction(`document.activeElement.classList.contains('advisor-box')`);
+      (await focused()).should.equal('Send at');
       await page.keyboard.type('01312040');
       await type('Tab');
       await page.keyboard.type('0900AM');
