@@ -59,7 +59,7 @@ const rowsOf = (
 const measure = async (around: Surroundings, version: Version): Promise<readonly Row[]> => {
   const { service, rounds, scaled } = around;
   const node = await around.start(version);
-  const count = scaled(4000);
+  const count = scaled(10_000);
   const more = { count, inFlight };
   const texts = (end: 'off' | 'on' | 'http') => () =>
     node.order('texts', { ...more, output: outputs[end], end });
