@@ -56,12 +56,11 @@ const removeStale = () => {
 };
 
 /** Small on purpose: this is all that runs when Node-RED starts. */
-const registrationOf = (name) => `'use strict';
+const registrationOf = (name, registered) => `'use strict';
 const { register } = require('../lib/runtime/register');
-const { spec } = require('./${name}/spec');
 
 module.exports = (RED) => {
-  register(RED, spec, () => require('./${name}/runtime'));
+  register(RED, ${JSON.stringify(registered)}, () => require('./${name}/runtime'));
 ${exists(`nodes/${name}/routes.ts`) ? `  require('./${name}/routes').routes(RED, () => require('./${name}/reception').reception);\n` : ''}};
 `;
 
@@ -92,9 +91,10 @@ const foldersFor = (language) =>
   language === 'en-US' ? [language] : [...new Set([language, language.split('-')[0]])];
 
 const writeNode = async ({ name, spec }, needs) => {
+  const { registeredOf } = require(out('lib', 'runtime', 'spec.js'));
   const strings = stringsFor('en-US', name);
   const html = await htmlOf(name, spec, (key) => has(strings, key), needs);
-  write(out('nodes', `${spec.type}.js`), registrationOf(name));
+  write(out('nodes', `${spec.type}.js`), registrationOf(name, registeredOf(spec)));
   write(out('nodes', `${spec.type}.html`), html);
   for (const language of languages()) {
     const words = JSON.stringify(stringsFor(language, name));

@@ -1,5 +1,5 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
-import { credentialsOf, type NodeSpec } from './spec';
+import type { Registered } from './spec';
 
 /** A node's properties as saved in the flow: any may be missing in a flow of an older version. */
 export type Config = NodeDef & Readonly<Record<string, unknown>>;
@@ -15,7 +15,7 @@ const reasonOf = (fault: unknown): Error => (fault instanceof Error ? fault : ne
  * The one `registerType`. `load` requires the runtime when the first node of the type is made: a package that is
  * installed and unused costs Node-RED next to nothing.
  */
-export const register = (RED: NodeAPI, spec: NodeSpec, load: () => NodeRuntime): void => {
+export const register = (RED: NodeAPI, { type, credentials }: Registered, load: () => NodeRuntime): void => {
   function construct(this: Node, config: Config): void {
     RED.nodes.createNode(this, config);
     try {
@@ -30,7 +30,5 @@ export const register = (RED: NodeAPI, spec: NodeSpec, load: () => NodeRuntime):
       });
     }
   }
-  RED.nodes.registerType<Node, Config, object, object>(spec.type, construct, {
-    credentials: credentialsOf(spec),
-  });
+  RED.nodes.registerType<Node, Config, object, object>(type, construct, { credentials });
 };

@@ -145,12 +145,23 @@ export interface NodeSpec {
 export type Credentials = Record<string, { type: 'text' | 'password' }>;
 
 /** As `registerType` wants them. */
-export const credentialsOf = (spec: NodeSpec): Credentials =>
+const credentialsOf = (spec: NodeSpec): Credentials =>
   Object.fromEntries(
     spec.fields
       .filter((field) => field.kind === 'credential')
       .map(({ name, secret }) => [name, { type: secret ? 'password' : 'text' }]),
   );
+
+/** What Node-RED is told of a node when it starts. The build writes it down, so that no specification is loaded for it. */
+export interface Registered {
+  readonly type: string;
+  readonly credentials: Credentials;
+}
+
+export const registeredOf = (spec: NodeSpec): Registered => ({
+  type: spec.type,
+  credentials: credentialsOf(spec),
+});
 
 /** `name`, `environment`, `advisor`/`advisorType`: every flow node begins with them. */
 export const commonFields = [

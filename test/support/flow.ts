@@ -3,7 +3,7 @@ import type { Node, NodeAPI } from 'node-red';
 import type { Environment } from '../../lib/runtime/environment';
 import type { Message } from '../../lib/runtime/red';
 import { register, type NodeRuntime } from '../../lib/runtime/register';
-import type { NodeSpec } from '../../lib/runtime/spec';
+import { registeredOf, type NodeSpec } from '../../lib/runtime/spec';
 import { Arrivals } from './arrivals';
 
 /** Node-RED 5 does not start on the older Node, and 4.1 is what people run there. */
@@ -120,7 +120,7 @@ export class Flow {
       [
         environmentType(environment),
         ...folders.map(({ spec, runtime }) => (RED: NodeAPI) => {
-          register(RED, spec, () => noting(runtime, flow.settled));
+          register(RED, registeredOf(spec), () => noting(runtime, flow.settled));
         }),
       ],
       [tab, { id: environmentId, type: 'test-environment' }, ...underTest, ...outs, ...listeners, ...heard],
