@@ -39,7 +39,10 @@ for (const version of [4, 5] as const) {
       const canvases = flows.filter(({ type }) => type === 'tab' || type === 'subflow').map(({ id }) => id);
       for (const id of canvases) {
         await page.evaluate(`RED.workspaces.show('${id}')`);
-        await page.locator(`.red-ui-flow-node`).first().waitFor();
+        // Drawn, and so measured: those of the canvas before are still there for a moment.
+        await page.waitForFunction(
+          `RED.nodes.filterNodes({ z: '${id}' }).every(({ id }) => document.getElementById(id))`,
+        );
       }
       boxes.push(...(await page.evaluate<Box[]>(readBoxes)));
     });
