@@ -92,9 +92,10 @@ const foldersFor = (language) =>
 
 const writeNode = async ({ name, spec }, needs) => {
   const { registeredOf } = require(out('lib', 'runtime', 'spec.js'));
+  const registered = registeredOf(spec);
   const strings = stringsFor('en-US', name);
-  const html = await htmlOf(name, spec, (key) => has(strings, key), needs);
-  write(out('nodes', `${spec.type}.js`), registrationOf(name, registeredOf(spec)));
+  const html = await htmlOf(name, spec, registered, (key) => has(strings, key), needs);
+  write(out('nodes', `${spec.type}.js`), registrationOf(name, registered));
   write(out('nodes', `${spec.type}.html`), html);
   for (const language of languages()) {
     const words = JSON.stringify(stringsFor(language, name));

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
+import { acceptedIn, spokenOf, type Language } from '../lib/languages';
 import { splitTarget } from './http';
-import { acceptedIn, spokenOf, type Language } from './languages';
 import { sayFrom, type Catalogue, type KeyOf, type Values } from './wording';
 
 export interface Words {

@@ -178,7 +178,7 @@ export class Shelf {
       }
       if (writes.length > 0) await this.table.writeSoon(writes);
     } catch (fault) {
-      // Likewise.
+      // They are written with what is taken out next.
       for (const pack of packs) this.thinned.add(pack);
       this.alsoWrite = [...alsoWrite, ...this.alsoWrite];
       throw fault;

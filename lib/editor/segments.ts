@@ -1,3 +1,5 @@
+import { placeholder } from '../runtime/kinds';
+
 /** How a text travels: in the 7-bit alphabet of GSM 03.38, or, if one sign is not in it, as UCS-2. */
 export interface Counted {
   readonly encoding: 'gsm7' | 'ucs2';
@@ -24,7 +26,6 @@ const limits = {
   ucs2: { alone: 70, each: 67 },
 } as const;
 
-const placeholder = /\{\{[^{}]*\}\}/g;
 const shownForeign = 3;
 
 /** No sign is cut in two between segments, so that a segment may end a unit early. */

@@ -1,9 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Language } from '../languages';
 import { isRecord } from './red';
-
-export const languages = ['en-US', 'de', 'es-ES', 'ja'] as const;
-export type Language = (typeof languages)[number];
 
 const folder = join(__dirname, '..', '..', 'locales');
 
@@ -47,26 +45,4 @@ export const sentence = (language: Language, key: string): string | undefined =>
 export const fieldLabel = (language: Language, type: string, field: string): string | undefined => {
   const own = once(`${language} ${type}`, () => read(language, `${type}.json`));
   return find(own, `label.${field}`) ?? find(own, `row.${field}`) ?? sentence(language, `label.${field}`);
-};
-
-const baseOf = (tag: string): string => tag.split(/[-_]/)[0]?.toLowerCase() ?? '';
-
-/** The first of the wanted languages that we speak; a region we do not know is said as its language is elsewhere. */
-export const spokenOf = (wanted: readonly string[]): Language =>
-  wanted
-    .map((tag) => languages.find((language) => baseOf(language) === baseOf(tag)))
-    .find((language) => language !== undefined) ?? 'en-US';
-
-const isLocale = (tag: string): boolean => {
-  try {
-    return Intl.getCanonicalLocales(tag).length > 0;
-  } catch {
-    return false;
-  }
-};
-
-/** How numbers and times are written: as in the region that was asked for, where it has the language that is spoken. */
-export const localeOf = (wanted: readonly string[]): string => {
-  const spoken = spokenOf(wanted);
-  return wanted.find((tag) => baseOf(tag) === baseOf(spoken) && isLocale(tag)) ?? spoken;
 };

@@ -22,6 +22,14 @@ const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Mess
   };
 };
 
+/** What the outcomes of an array have in common. */
+interface List {
+  readonly id: string;
+  /** Unknown until the first page of a stream has told it. */
+  readonly count: number | undefined;
+  readonly copy: () => Message;
+}
+
 /**
  * One input message on its way through a node: each of its recipients leaves exactly once, and `done` is settled
  * exactly once, when the last has left.
@@ -29,8 +37,7 @@ const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Mess
 export class Job {
   private left = 0;
   private expected = 1;
-  private sequence: { readonly id: string; readonly count?: number } | undefined;
-  private copy: (() => Message) | undefined;
+  private list: List | undefined;
   private raised: Error | undefined;
   private settled = false;
 
@@ -52,33 +59,31 @@ export class Job {
    */
   asList(count: number | undefined, shared?: string, id: string = this.RED.util.generateId()): void {
     this.expected = count ?? Infinity;
-    this.sequence = { id, ...(count !== undefined && { count }) };
-    this.copy = copier(this.RED, this.msg, shared);
+    this.list = { id, count, copy: copier(this.RED, this.msg, shared) };
   }
 
   /** The same message and sequence once more, for what has to leave again though all had left. */
   anew(): Job {
     const job = new Job(this.RED, this.node, this.exit, this.msg, undefined);
     job.expected = this.expected;
-    job.sequence = this.sequence;
-    job.copy = this.copy;
+    job.list = this.list;
     return job;
   }
 
   /** The total of a stream, once its first page has told it. */
   setCount(count: number): void {
-    if (this.sequence) this.sequence = { ...this.sequence, count };
+    if (this.list) this.list = { ...this.list, count };
   }
 
   get sequenceId(): string | undefined {
-    return this.sequence?.id;
+    return this.list?.id;
   }
 
   leave(index: number, outcome: Outcome): void {
     if (this.settled) return;
-    const msg = this.copy ? this.partOf(this.copy(), index) : this.msg;
+    const msg = this.list ? this.partOf(this.list, index) : this.msg;
     const error = this.exit.leave(msg, outcome);
-    if (error && this.sequence) this.node.error(error, msg);
+    if (error && this.list) this.node.error(error, msg);
     else if (error) this.raised = error;
     this.left += 1;
     if (this.left >= this.expected) this.settle();
@@ -104,8 +109,8 @@ export class Job {
     else if (this.raised) this.node.error(this.raised, this.msg);
   }
 
-  private partOf(msg: Message, index: number): Message {
-    const { id, count } = this.sequence ?? { id: '' };
+  private partOf({ id, count, copy }: List, index: number): Message {
+    const msg = copy();
     const outer = this.msg.parts;
     const parts: Parts & { parts?: unknown } =
       count === undefined ? { id, type: 'array', index } : { id, type: 'array', index, count };

@@ -1,5 +1,6 @@
+import type { Language } from '../languages';
 import type { MessageValues } from '../service/messages';
-import { fieldLabel, sentence, type Language } from './catalogue';
+import { fieldLabel, sentence } from './catalogue';
 
 const labelOf = (language: Language, setting: string): string =>
   sentence(language, `setting.${setting}`) ?? setting;

@@ -1,5 +1,6 @@
+import { localeOf, spokenOf, type Language } from '../languages';
 import type { Problem } from '../service/problems';
-import { localeOf, sentence, spokenOf, type Language } from './catalogue';
+import { sentence } from './catalogue';
 import { named } from './named';
 import type { Red } from './red';
 
@@ -25,7 +26,7 @@ const filled = (text: string, values: Values): string =>
 /** The words for the first of these languages that we speak. */
 export const wordsIn = (...wanted: string[]): Words => {
   const language = spokenOf(wanted);
-  const locale = localeOf(wanted);
+  const locale = localeOf(language, wanted);
   const numbers = new Intl.NumberFormat(locale);
   const times = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
   const find = (key: string): string | undefined => sentence(language, key) ?? sentence('en-US', key);

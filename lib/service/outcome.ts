@@ -63,10 +63,11 @@ const parse = (text: string): unknown => {
   }
 };
 
-const parseShallow = (text: string): unknown => {
-  const value = parse(text);
-  return isFields(value) && text.length > 2 * deepest && goesDeeper(value, deepest) ? undefined : value;
-};
+/** What was parsed from a text, unless it is too deep. */
+const shallow = (value: unknown, text: string): unknown =>
+  isFields(value) && text.length > 2 * deepest && goesDeeper(value, deepest) ? undefined : value;
+
+const parseShallow = (text: string): unknown => shallow(parse(text), text);
 
 const isServiceCode = (code: string): code is ServiceCode => Object.hasOwn(serviceCodes, code);
 
@@ -146,9 +147,9 @@ const assessSuccess = (
   if (plan.kind === 'delete') return { happened: done, data: parseShallow(text ?? ''), reason: '' };
   if (text === undefined) return unfit(status, 'answer_too_large', reasons.tooLarge);
   if (text === '' && plan.kind === 'replace') return { happened: done, data: { id }, reason: '' };
-  const quick = parse(text);
-  if (plan.looksRight(quick)) return { happened: done, data: quick, reason: '' };
-  const body = parseShallow(text);
+  const value = parse(text);
+  if (plan.looksRight(value)) return { happened: done, data: value, reason: '' };
+  const body = shallow(value, text);
   if (body === undefined) return unfit(status, 'invalid_response', text === '' ? 'empty' : 'not JSON');
   const checked = plan.response.safeParse(body);
   if (checked.success) return { happened: done, data: checked.data, reason: '' };

@@ -60,14 +60,8 @@ const defaultOf = (field) => {
   }
 };
 
-const credentialsOf = (spec) =>
-  spec.fields
-    .filter((field) => field.kind === 'credential')
-    .map((field) => `${field.name}: { type: '${field.secret ? 'password' : 'text'}' }`);
-
 /** Written out, with the object in place: the flow library reads this file as text to find a package's types. */
-const registration = (spec) => {
-  const credentials = credentialsOf(spec);
+const registration = (spec, { type, credentials }) => {
   const flow = spec.category !== 'config';
   const lines = [
     `category: ${literal(spec.category)}`,
@@ -82,7 +76,7 @@ const registration = (spec) => {
         ]
       : []),
     `defaults: {\n    ${spec.fields.flatMap(defaultOf).join(',\n    ')}\n  }`,
-    ...(credentials.length === 0 ? [] : [`credentials: {\n    ${credentials.join(',\n    ')}\n  }`]),
+    ...(Object.keys(credentials).length === 0 ? [] : [`credentials: ${JSON.stringify(credentials)}`]),
     `paletteLabel: function () { return this._('title'); }`,
     `label: function () { return AdvisorTexting.label(this, spec, own); }`,
     `labelStyle: function () { return this.name ? 'node_label_italic' : ''; }`,
@@ -91,14 +85,14 @@ const registration = (spec) => {
     `oneditcancel: function () { AdvisorTexting.close(this); }`,
     `oneditdelete: function () { AdvisorTexting.close(this); }`,
   ];
-  return `RED.nodes.registerType('${spec.type}', {\n  ${lines.join(',\n  ')}\n});`;
+  return `RED.nodes.registerType('${type}', {\n  ${lines.join(',\n  ')}\n});`;
 };
 
 /** The spec as the editor needs it: the look is in the registration already. */
 const specForEditor = ({ type, category, fields }) => inScript(JSON.stringify({ type, category, fields }));
 
 /** A node's `.html`; the shared editor code travels with the environment, which every node needs anyway. */
-export const htmlOf = async (name, spec, said, needs) => {
+export const htmlOf = async (name, spec, registered, said, needs) => {
   const entry = `nodes/${name}/editor.ts`;
   const own = exists(entry) ? await bundle(entry, 'own') : 'var own = {};';
   const shared =
@@ -114,7 +108,7 @@ var check = function (name) {
   return function (value, options) { return AdvisorTexting.check(this, spec, name, value); };
 };
 ${own}
-${registration(spec)}
+${registration(spec, registered)}
 })();
 </script>
 <script type="text/html" data-template-name="${spec.type}">

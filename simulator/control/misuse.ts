@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { Language } from '../../lib/languages';
 import type { ServiceCode } from '../../lib/service/problems';
-import type { Language } from '../languages';
 import { Refusal } from '../problem';
 import type { Catalogue, KeyOf, Values } from '../wording';
 import type { Words } from '../words';

@@ -1,4 +1,4 @@
-import { localeOf } from '../languages';
+import { localeOf } from '../../lib/languages';
 import { sayFrom, type Catalogue } from '../wording';
 
 const given = document.querySelector<HTMLMetaElement>('meta[name=words]');

@@ -1,6 +1,5 @@
 import should from 'should';
-import { languages as spoken } from '../../lib/runtime/catalogue';
-import { languages as simulated } from '../../simulator/languages';
+import { languages as spoken } from '../../lib/languages';
 import { messages as ofRuntime } from '../../lib/runtime/messages';
 import { messages as ofService } from '../../lib/service/messages';
 import { serviceCodes } from '../../lib/service/problems';
@@ -25,7 +24,6 @@ const codeIn = (text: string): string[] => [...text.matchAll(/`[^`]+`/g)].map(([
 describe('the languages', () => {
   it('are those that the runtime and the simulator speak', () => {
     languages.should.eql([...spoken].sort());
-    languages.should.eql([...simulated].sort());
   });
 
   it('have errors whose keys are each in one table only', () => {

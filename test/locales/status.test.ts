@@ -1,5 +1,5 @@
 import should from 'should';
-import { languages } from '../../lib/runtime/catalogue';
+import { languages } from '../../lib/languages';
 import { invalid, refuse } from '../../lib/runtime/messages';
 import { failureLook } from '../../lib/runtime/outcome-status';
 import { wordsIn } from '../../lib/runtime/words';

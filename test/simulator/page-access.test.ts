@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { AxeResults, NodeResult } from 'axe-core';
 import should from 'should';
 import type { Page } from 'playwright-core';
-import { languages } from '../../simulator/languages';
+import { languages } from '../../lib/languages';
 import { type Bench, benchForEach, phoneOf } from '../support/simulator-page';
 
 /** Ink of the paper's own colour: axe takes that for hidden text and only calls it undecided. */

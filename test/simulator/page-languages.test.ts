@@ -1,6 +1,6 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
-import { languages } from '../../simulator/languages';
+import { languages } from '../../lib/languages';
 import { wordsIn } from '../../simulator/words';
 import { benchForEach, phoneOf } from '../support/simulator-page';
 

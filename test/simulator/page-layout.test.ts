@@ -1,6 +1,6 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
-import { languages } from '../../simulator/languages';
+import { languages } from '../../lib/languages';
 import { type Bench, benchForEach } from '../support/simulator-page';
 
 const widths = [360, 375, 768, 1280, 1500, 1920];
