@@ -60,6 +60,11 @@ class OutcomeError extends Error {
   }
 }
 
+/** One by one: `Object.assign` takes longer than the rest of an outcome. */
+const write = (msg: Message, fields: Readonly<Record<string, unknown>> | undefined): void => {
+  for (const name in fields) msg[name] = fields[name];
+};
+
 export interface Exit {
   /** Sends the outcome where it belongs; returns the error to raise when no output takes it. */
   leave(msg: Message, outcome: Outcome): Error | undefined;
@@ -75,11 +80,11 @@ export const createExit = (RED: Red, node: RunningNode, translate: (why: Problem
 
   return {
     leave(msg, outcome) {
-      Object.assign(msg, outcome.set);
+      write(msg, outcome.set);
       if (outcome.repeated) msg.repeated = true;
       if (outcome.port !== 1 && (outcome.port === 0 || isWired(2))) {
         msg.payload = outcome.payload;
-        Object.assign(msg, outcome.carry);
+        write(msg, outcome.carry);
         if ('error' in msg) delete msg.error;
         send(msg, outcome.port);
         return undefined;

@@ -13,8 +13,28 @@ export interface Page<T> {
 
 export type Fetch<P> = (page: number, signal?: AbortSignal) => Promise<P>;
 
-/** Pages asked for while an earlier one is handled. */
-const ahead = 3;
+/** Pages asked for while an earlier one is handled, at most. */
+const mostAhead = 3;
+/** After so many pages in a row that were there before their turn came, one fewer is asked for: each takes memory. */
+const calm = 10;
+
+/** How many pages to ask for ahead: as few as will do not to wait for the service. */
+class Lead {
+  pages = mostAhead;
+  private inARow = 0;
+
+  came(inTime: boolean): void {
+    this.inARow = inTime ? this.inARow + 1 : 0;
+    if (!inTime) this.pages = Math.min(this.pages + 1, mostAhead);
+    else if (this.inARow % calm === 0) this.pages = Math.max(this.pages - 1, 1);
+  }
+}
+
+/** A page on its way. */
+interface Asked<P> {
+  readonly answer: Promise<P>;
+  isThere: boolean;
+}
 
 const positive = (value: number | null | undefined): number | undefined =>
   typeof value === 'number' && value > 0 ? value : undefined;
@@ -58,15 +78,19 @@ export async function* pagesOf<P extends Page<unknown>>(
   };
   if (stop?.aborted) onStop();
   stop?.addEventListener('abort', onStop, { once: true });
-  const underWay: Promise<P>[] = [];
+  const underWay: Asked<P>[] = [];
+  const lead = new Lead();
   let asked = 0;
   const askUpTo = (last: number): void => {
-    while (asked < last && underWay.length < ahead) {
+    while (asked < last && underWay.length < lead.pages) {
       asked += 1;
-      const answer = fetch(asked, signal);
+      const page = { answer: fetch(asked, signal), isThere: false };
+      const arrived = (): void => {
+        page.isThere = true;
+      };
       // A page may fail before its turn comes to be looked at.
-      answer.catch(() => undefined);
-      underWay.push(answer);
+      page.answer.then(arrived, arrived);
+      underWay.push(page);
     }
   };
   try {
@@ -74,7 +98,8 @@ export async function* pagesOf<P extends Page<unknown>>(
     let page = 0;
     askUpTo(1);
     for (let next = underWay.shift(); next; next = underWay.shift()) {
-      const answer = await next;
+      if (page > 0) lead.came(next.isThere);
+      const answer = await next.answer;
       page += 1;
       read += answer.data.length;
       const last = lastPage(answer, page, read, pageSize);
@@ -85,28 +110,5 @@ export async function* pagesOf<P extends Page<unknown>>(
   } finally {
     stop?.removeEventListener('abort', onStop);
     abandon.abort();
-  }
-}
-
-/**
- * Which records have been seen. Two generations of ids bound the memory: at least the last `generation` records are
- * remembered, and an address book of that size whole.
- */
-export class Seen {
-  private recent = new Set<number | string>();
-  private older = new Set<number | string>();
-
-  constructor(private readonly generation = 100_000) {}
-
-  has(id: number | string): boolean {
-    return this.recent.has(id) || (this.older.size > 0 && this.older.has(id));
-  }
-
-  add(id: number | string): void {
-    if (this.recent.size >= this.generation) {
-      this.older = this.recent;
-      this.recent = new Set();
-    }
-    this.recent.add(id);
   }
 }

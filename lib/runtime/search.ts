@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { wholeId } from './ids';
 import { invalid, refuse } from './messages';
-import { pageCountOf, pagesOf, Seen, totalOf, type Fetch, type Page } from './paging';
+import { pageCountOf, pagesOf, totalOf, type Fetch, type Page } from './paging';
+import { Seen } from './seen';
 import type { Tools } from './flow-node';
 import type { Task } from './task';
 
@@ -43,10 +44,15 @@ const checkPaging = ({ page, pageSize }: SearchSettings): void => {
 
 /** Takes out what an earlier page had: a record moved there while we were reading. */
 const newIn = <T>({ data }: Page<T>, seen: Seen, { idOf }: Search<T>): readonly T[] => {
-  const ids = data.map(idOf);
-  const isNew = (id: number | string | undefined): boolean => id === undefined || !seen.has(id);
-  const fresh = ids.every(isNew) ? data : data.filter((_, index) => isNew(ids[index]));
-  for (const id of ids) if (id !== undefined) seen.add(id);
+  const isOld = (item: T): boolean => {
+    const id = idOf(item);
+    return id !== undefined && seen.has(id);
+  };
+  const fresh = data.some(isOld) ? data.filter((item) => !isOld(item)) : data;
+  for (const item of data) {
+    const id = idOf(item);
+    if (id !== undefined) seen.add(id);
+  }
   return fresh;
 };
 

@@ -1,6 +1,7 @@
 import should from 'should';
-import { Seen } from '../../lib/runtime/paging';
+import { pagesOf, type Fetch, type Page } from '../../lib/runtime/paging';
 import { eachOf, oneAtATime } from '../../lib/runtime/queue';
+import { Seen } from '../../lib/runtime/seen';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -10,6 +11,86 @@ describe('seen records', () => {
     for (let id = 0; id < 1000; id++) seen.add(id);
     should(Array.from({ length: 100 }, (_, at) => seen.has(900 + at)).every(Boolean)).be.true();
     should(Array.from({ length: 800 }, (_, id) => seen.has(id)).some(Boolean)).be.false();
+  });
+
+  it('tells any two ids apart, however close or far', () => {
+    const numbers = [
+      0,
+      1,
+      31,
+      32,
+      255,
+      256,
+      511,
+      2 ** 31,
+      2 ** 32,
+      2 ** 32 + 1,
+      Number.MAX_SAFE_INTEGER,
+      -1,
+      0.5,
+    ];
+    const many = Array.from({ length: 1000 }, (_, at) => 1_000_003 * at + 7);
+    const ids = [...numbers, ...numbers.map(String), ...many];
+    const seen = new Seen();
+    for (const id of ids) {
+      should(seen.has(id)).be.false();
+      seen.add(id);
+      should(seen.has(id)).be.true();
+    }
+    should(ids.every((id) => seen.has(id))).be.true();
+    should(many.some((id) => seen.has(id + 1) || seen.has(id - 1) || seen.has(id + 256))).be.false();
+  });
+});
+
+describe('pages asked for ahead', () => {
+  interface Service {
+    readonly fetch: Fetch<Page<number>>;
+    /** Answers whatever was asked. */
+    readonly answer: () => Promise<void>;
+    readonly asked: () => number;
+  }
+  const serviceOf = (pages: number): Service => {
+    const open: (() => void)[] = [];
+    let asked = 0;
+    return {
+      fetch: (page) =>
+        new Promise((resolve) => {
+          asked = page;
+          open.push(() => {
+            resolve({ data: [page], pageInfo: { page, pageSize: 1, totalRecord: pages } });
+          });
+        }),
+      async answer() {
+        for (const each of open.splice(0)) each();
+        await turn();
+      },
+      asked: () => asked,
+    };
+  };
+
+  it('become fewer while they are there before their turn, and three again when they are waited for', async () => {
+    const service = serviceOf(100);
+    const reading = pagesOf(service.fetch, 1);
+    let read = 0;
+    const late = async (): Promise<void> => {
+      const reached = reading.next();
+      await turn();
+      await service.answer();
+      should((await reached).done).be.false();
+      read += 1;
+    };
+    const inTime = async (): Promise<void> => {
+      await service.answer();
+      should((await reading.next()).done).be.false();
+      read += 1;
+    };
+    await late();
+    should(service.asked() - read).equal(3);
+    for (let page = 0; page < 30; page++) await inTime();
+    should(service.asked() - read).equal(1);
+    for (let page = 0; page < 3; page++) await late();
+    should(service.asked() - read).equal(3);
+    await reading.return();
   });
 });
 
