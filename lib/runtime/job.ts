@@ -55,11 +55,12 @@ export class Job {
 
   /**
    * An array came in: each outcome gets its own message with `parts`. The list itself, under the message property
-   * `shared`, is not copied for each: that would cost the square of its length.
+   * `shared`, is not copied for each: that would cost the square of its length. Gives the id of the sequence.
    */
-  asList(count: number | undefined, shared?: string, id: string = this.RED.util.generateId()): void {
+  asList(count: number | undefined, shared?: string, id: string = this.RED.util.generateId()): string {
     this.expected = count ?? Infinity;
     this.list = { id, count, copy: copier(this.RED, this.msg, shared) };
+    return id;
   }
 
   /** The same message and sequence once more, for what has to leave again though all had left. */
@@ -73,10 +74,6 @@ export class Job {
   /** The total of a stream, once its first page has told it. */
   setCount(count: number): void {
     if (this.list) this.list = { ...this.list, count };
-  }
-
-  get sequenceId(): string | undefined {
-    return this.list?.id;
   }
 
   leave(index: number, outcome: Outcome): void {

@@ -1,49 +1,24 @@
+import type { Draft } from '../draft';
 import { systemClock } from '../service/clock';
 import type { Client } from '../service/types';
 import type { Resumed } from '../state/journal';
 import { delivery } from './arrival';
 import { Departures } from './departures';
 import type { Environment } from './environment';
+import { sharedBy, type Source } from './fields';
 import type { Tools } from './flow-node';
 import type { Job } from './job';
 import { leftOver, openLedger, type Item, type Kept, type Ledger } from './kept';
 import { refuse } from './messages';
 import { failure, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
+import type { Order, Trade } from './trade';
 import { workOf, type Work } from './work';
-
-/** What holds for all items of one message. */
-export interface Order {
-  readonly advisor: string;
-  /** An array came in: the id of its sequence, and the message property that holds the list. */
-  readonly list?: { readonly id: string; readonly shared?: string };
-}
 
 /** An order on record, with the environment it was given for. */
 interface Filed<O> {
   readonly order: O;
   readonly environment: string;
-}
-
-/** One item's turn. */
-export interface Turn<T, O> {
-  readonly environment: Environment;
-  readonly client: Client;
-  readonly order: O;
-  readonly item: T;
-  /** Aborts when what has not begun is cancelled. */
-  readonly signal: AbortSignal;
-  /** Awaited before a request leaves that must not be made twice. */
-  readonly begin: () => Promise<void>;
-}
-
-export interface Trade<T, O> {
-  /** Gives the outcome; what it throws becomes a failure. */
-  readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
-  /** Adds the fields a node writes as used. */
-  readonly dress: (outcome: Outcome, order: O, item: T) => Outcome;
-  readonly cancelled: () => Outcome;
-  readonly told: (outcome: Outcome) => void;
 }
 
 interface Open<T> {
@@ -102,7 +77,38 @@ export class OnRecord<T extends Item, O extends Order> {
     return { done, total };
   }
 
-  accept(msg: Message, job: Job, order: O, items: readonly T[]): void {
+  /**
+   * Takes the items of a message on. `fill` completes the order, and what it throws fails each item; `begin` is for
+   * whoever does something else with them.
+   */
+  take(
+    msg: Message,
+    job: Job,
+    { items, list, source }: { items: readonly T[]; list: boolean; source: Source },
+    fill: (order: Draft<O>) => void,
+    begin = (order: O): void | Promise<void> => this.accept(msg, job, order, items),
+  ): void | Promise<void> {
+    // Whatever else an order has is optional.
+    const order = { advisor: '' } as Draft<O>;
+    if (list) {
+      const shared = sharedBy(source);
+      const id = job.asList(items.length, shared);
+      order.list = shared === undefined ? { id } : { id, shared };
+    }
+    try {
+      fill(order);
+      return begin(order);
+    } catch (thrown) {
+      const why = failure(problemOf(thrown));
+      for (const item of items) {
+        job.leave(item.index, this.trade.dress(item.wrong ? failure(item.wrong) : why, order, item));
+      }
+      this.trade.told(why);
+      return undefined;
+    }
+  }
+
+  private accept(msg: Message, job: Job, order: O, items: readonly T[]): void {
     if (!this.open) throw refuse('not_configured', 'no_environment');
     const { ledger, environment } = this.open;
     const filed: Filed<O> = { order, environment: environment.id };

@@ -1,23 +1,18 @@
+import { dressed, type Used } from './dressed';
 import type { Environment } from './environment';
-import { readAll, sharedBy, type Source } from './fields';
+import { readAll, type Source } from './fields';
 import { isOrder, type Handler, type Tools } from './flow-node';
 import type { Job } from './job';
 import type { Item } from './kept';
-import { OnRecord, type Order, type Turn } from './on-record';
+import { OnRecord } from './on-record';
 import { outcomeStatus, type Said } from './outcome-status';
-import { failure, problemOf, type Outcome } from './outcomes';
+import type { Outcome } from './outcomes';
 import { asGiven, noRecipients, notANumber, recipientsOf } from './recipients';
 import type { Message } from './red';
+import type { Order, Turn } from './trade';
 
 /** Somebody a message is about, or why it cannot be told who. */
-export interface Person extends Item {
-  readonly phone?: string;
-  /** In a list, what stood where no number could be read. */
-  readonly given?: string | number | null;
-  readonly memberId?: number;
-  /** The object a list held for this person, whole. */
-  readonly recipient?: Record<string, unknown>;
-}
+export type Person = Item & Omit<Used, 'text'>;
 
 export interface People {
   /** An array came in, even of one. */
@@ -57,23 +52,6 @@ export interface PeopleOptions {
   readonly cancelled: () => Outcome;
   readonly said: Said;
 }
-
-/** What a texting node writes as used. */
-export const dressed = (
-  outcome: Outcome,
-  { advisor }: Order,
-  { phone, given, memberId, recipient }: Person,
-): Outcome => ({
-  ...outcome,
-  set: {
-    ...(given !== undefined && { phone: given }),
-    ...(phone !== undefined && { phone }),
-    ...(memberId !== undefined && { memberId }),
-    ...(advisor !== '' && { advisor }),
-    ...(recipient && { recipient }),
-    ...outcome.set,
-  },
-});
 
 /** From a message to one outcome for each of its people. */
 export class PeopleHandler implements Handler {
@@ -116,24 +94,16 @@ export class PeopleHandler implements Handler {
   }
 
   private take(msg: Message, job: Job, [advisor, who]: readonly unknown[]): void | Promise<void> {
-    const { source, takeWhole } = this.options;
-    const { list, people } = this.options.read(who, this.record.environment);
-    const shared = sharedBy(source);
-    if (list) job.asList(people.length, shared);
-    const id = job.sequenceId;
-    const sequence = id === undefined ? {} : { list: { id, ...(shared !== undefined && { shared }) } };
-    let order: Order = { ...sequence, advisor: '' };
-    try {
-      order = { ...order, advisor: this.tools.advisor(this.tools.environment(), advisor, msg) };
-      if (takeWhole) return takeWhole(msg, job, order, people);
-      this.record.accept(msg, job, order, people);
-    } catch (thrown) {
-      const why = failure(problemOf(thrown));
-      for (const person of people) {
-        job.leave(person.index, dressed(person.wrong ? failure(person.wrong) : why, order, person));
-      }
-      this.show(why);
-    }
-    return undefined;
+    const { read, source, takeWhole } = this.options;
+    const { list, people } = read(who, this.record.environment);
+    return this.record.take(
+      msg,
+      job,
+      { items: people, list, source },
+      (order) => {
+        order.advisor = this.tools.advisor(this.tools.environment(), advisor, msg);
+      },
+      takeWhole && ((order) => takeWhole(msg, job, order, people)),
+    );
   }
 }

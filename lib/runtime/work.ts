@@ -17,13 +17,20 @@ export interface Work<T, O> {
   isCancelled: boolean;
 }
 
-export const workOf = <T extends Item, O>(
-  given: Pick<Work<T, O>, 'job' | 'order' | 'entry' | 'items' | 'total'>,
-): Work<T, O> => ({
-  ...given,
-  items: given.items.filter(({ duplicateOf }) => duplicateOf === undefined),
+export const workOf = <T extends Item, O>({
+  job,
+  order,
+  entry,
+  items,
+  total,
+}: Pick<Work<T, O>, 'job' | 'order' | 'entry' | 'items' | 'total'>): Work<T, O> => ({
+  job,
+  order,
+  entry,
+  items: items.filter(({ duplicateOf }) => duplicateOf === undefined),
   next: 0,
-  duplicates: duplicatesIn(given.items),
-  left: given.total,
+  duplicates: duplicatesIn(items),
+  total,
+  left: total,
   isCancelled: false,
 });

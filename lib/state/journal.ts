@@ -1,3 +1,4 @@
+import type { Draft } from '../draft';
 import { arrivalId } from './ids';
 import * as records from './journal-records';
 import type { JobRecord, JournalRecord, LogRecord, Todo } from './journal-records';
@@ -40,7 +41,7 @@ interface Entry<R, O> extends JournalEntry<O> {
   readonly key: string;
   readonly count: number;
   /** Set until the job's own record is on disk. */
-  unwritten: JobRecord<R> | undefined;
+  unwritten: Draft<JobRecord<R>> | undefined;
   open: number;
   logs: number;
   tolds: number;
@@ -191,14 +192,14 @@ export class Journal<R, O> {
     this.chunks = [];
     for (const entry of this.changed) {
       if (entry.unwritten) {
-        writes.push({ put: records.jobKey(entry.key), value: { ...entry.unwritten, begun: entry.begun } });
+        entry.unwritten.begun = entry.begun;
+        writes.push({ put: records.jobKey(entry.key), value: entry.unwritten });
         entry.unwritten = undefined;
         entry.begun = [];
       }
-      const log: LogRecord<O> = {
-        ...(entry.begun.length > 0 && { begun: entry.begun }),
-        ...(entry.outcomes.length > 0 && { outcomes: entry.outcomes }),
-      };
+      const log: Draft<LogRecord<O>> = {};
+      if (entry.begun.length > 0) log.begun = entry.begun;
+      if (entry.outcomes.length > 0) log.outcomes = entry.outcomes;
       if (log.begun ?? log.outcomes)
         writes.push({ put: records.logKey(entry.key, entry.logs++), value: log });
       entry.begun = [];

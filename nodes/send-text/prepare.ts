@@ -1,5 +1,8 @@
+import type { Draft } from '../../lib/draft';
 import { ServiceError, type Problem } from '../../lib/service/problems';
+import type { Used } from '../../lib/runtime/dressed';
 import type { Source } from '../../lib/runtime/fields';
+import type { Item } from '../../lib/runtime/kept';
 import { invalid } from '../../lib/runtime/messages';
 import {
   asGiven,
@@ -12,18 +15,9 @@ import type { Message } from '../../lib/runtime/red';
 import { compileTemplate, type Filled } from '../../lib/runtime/template';
 
 /** One text to one number, ready to be sent; or why it cannot be. */
-export interface Text {
-  readonly index: number;
-  readonly phone?: string;
-  /** In a list, what stood where no number could be read. */
-  readonly given?: string | number | null;
-  readonly text?: string;
-  readonly recipient?: Record<string, unknown>;
-  /** The same number and text stand earlier in this list: sent once, told twice. */
-  readonly duplicateOf?: number;
+export interface Text extends Item, Omit<Used, 'memberId'> {
   /** It came back with consent, but its original is the one that is sent. */
   readonly sentAs?: number;
-  readonly wrong?: Problem;
 }
 
 /** Gives each recipient its text: its own, else the literal filled in, else the one of the message. */
@@ -92,13 +86,10 @@ export const prepareTexts = (
     const key = `${phone} ${text}`;
     const original = seen.get(key);
     if (original === undefined) seen.set(key, index);
-    return {
-      index,
-      phone,
-      text,
-      ...(record && { recipient: record }),
-      ...(original !== undefined && { duplicateOf: original }),
-    };
+    const ready: Draft<Text> = { index, phone, text };
+    if (record) ready.recipient = record;
+    if (original !== undefined) ready.duplicateOf = original;
+    return ready;
   });
   return { list: found.list, texts };
 };

@@ -1,13 +1,15 @@
 import { consentTest } from '../../lib/consent/missing';
-import { readAll, sharedBy } from '../../lib/runtime/fields';
+import { dressed } from '../../lib/runtime/dressed';
+import { readAll, type Source } from '../../lib/runtime/fields';
 import { isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
 import { refuse } from '../../lib/runtime/messages';
-import { OnRecord, type Order, type Turn } from '../../lib/runtime/on-record';
+import { OnRecord } from '../../lib/runtime/on-record';
 import { outcomeStatus } from '../../lib/runtime/outcome-status';
-import { failure, problemOf, type Outcome } from '../../lib/runtime/outcomes';
+import { failure, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
 import { look } from '../../lib/runtime/status';
+import type { Order, Turn } from '../../lib/runtime/trade';
 import { outcomeOf } from './answer';
 import { prepareTexts, textOf, type Text } from './prepare';
 import { takeResend, textAgain, type Resend } from './resend';
@@ -27,7 +29,8 @@ const sentOrScheduled = (payload: unknown): string =>
 export class Sender implements Handler {
   private readonly phones;
   private readonly texts;
-  private readonly schedule;
+  private readonly readFirst: readonly Source[];
+  private readonly readAgain: readonly Source[];
   private readonly giveText;
   private readonly isScheduled: boolean;
   private readonly show: (outcome: Outcome) => void;
@@ -37,9 +40,11 @@ export class Sender implements Handler {
   constructor(private readonly tools: Tools) {
     this.phones = tools.source('phone');
     this.texts = tools.source('text');
-    this.schedule = [tools.source('deliveryDate'), tools.source('frequency')];
     this.giveText = textOf(this.texts);
     this.isScheduled = tools.plain.text('schedule') === 'at';
+    const schedule = this.isScheduled ? [tools.source('deliveryDate'), tools.source('frequency')] : [];
+    this.readFirst = [tools.advisorSource, this.phones, this.texts, ...schedule];
+    this.readAgain = [tools.advisorSource, ...schedule];
     this.show = outcomeStatus(tools, { first: sentOrScheduled, third: 'status.needsConsent' }, () =>
       this.record.progress(),
     );
@@ -61,14 +66,7 @@ export class Sender implements Handler {
   input(msg: Message, job: Job): void | Promise<void> {
     if (this.record.opening) return this.record.opening.then(() => this.input(msg, job));
     const again = takeResend(msg, this.tools.node.id);
-    const values = readAll(
-      [
-        this.tools.advisorSource,
-        ...(again ? [] : [this.phones, this.texts]),
-        ...(this.isScheduled ? this.schedule : []),
-      ],
-      msg,
-    );
+    const values = readAll(again ? this.readAgain : this.readFirst, msg);
     if (values instanceof Promise) {
       return values.then((read) => {
         this.take(msg, job, again, read);
@@ -93,30 +91,16 @@ export class Sender implements Handler {
     const { list, texts } = again
       ? { list: false, texts: [textAgain(again)] }
       : prepareTexts(phones, this.phones.where, country, (recipient) => this.giveText(recipient, msg, text));
-    const shared = sharedBy(this.phones);
-    if (list) job.asList(texts.length, shared);
-    const id = job.sequenceId;
-    const sequence = id === undefined ? {} : { list: { id, ...(shared !== undefined && { shared }) } };
-
-    let order: SendOrder = { ...sequence, advisor: '' };
-    try {
+    void this.record.take(msg, job, { items: texts, list, source: this.phones }, (order) => {
       const environment = this.tools.environment();
+      order.advisor = again?.advisor ?? this.tools.advisor(environment, advisor, msg);
+      if (!this.isScheduled) return;
       const { clock, settings } = environment;
       const [date, frequency] = others;
-      order = { ...order, advisor: again?.advisor ?? this.tools.advisor(environment, advisor, msg) };
-      if (this.isScheduled) {
-        // Dates in a flow come from the clock on the wall, which a simulator's may have been moved ahead of.
-        const now = Math.min(clock.now(), Date.now());
-        order = { ...order, delivery: deliveryOf(date, frequency, settings.deliveryDateUnit, now) };
-      }
-      this.record.accept(msg, job, order, texts);
-    } catch (thrown) {
-      const why = failure(problemOf(thrown));
-      for (const each of texts) {
-        job.leave(each.index, this.dress(each.wrong ? failure(each.wrong) : why, order, each));
-      }
-      this.show(why);
-    }
+      // Dates in a flow come from the clock on the wall, which a simulator's may have been moved ahead of.
+      const now = Math.min(clock.now(), Date.now());
+      order.delivery = deliveryOf(date, frequency, settings.deliveryDateUnit, now);
+    });
   }
 
   private async send({ environment, client, order, item, signal, begin }: Turned): Promise<Outcome> {
@@ -129,7 +113,7 @@ export class Sender implements Handler {
     const { phone = '', text = '' } = item;
     const { data, attempts } = await client.call(
       'sendMessage',
-      { body: { phone, text, ...delivery } },
+      { body: delivery ? { phone, text, ...delivery } : { phone, text } },
       { advisor, lane: this.tools.node.id, signal, begin },
     );
     const isConsentMissing = (this.isConsentMissing ??= consentTest(environment.settings.consentPattern));
@@ -137,22 +121,16 @@ export class Sender implements Handler {
   }
 
   /** The fields a texting node writes as used, and what the message needs to come round again. */
-  private dress(outcome: Outcome, { advisor }: SendOrder, item: Text): Outcome {
-    const { phone, given, text, recipient, duplicateOf } = item;
+  private dress(outcome: Outcome, order: SendOrder, item: Text): Outcome {
+    const { phone, text, duplicateOf } = item;
     const duplicate = duplicateOf !== undefined && { duplicateOf };
-    const dressed: Outcome = {
-      ...outcome,
-      ...(duplicate && outcome.port !== 1 && { payload: { ...(outcome.payload as object), ...duplicate } }),
-      set: {
-        ...(given !== undefined && { phone: given }),
-        ...(phone !== undefined && { phone }),
-        ...(text !== undefined && { text }),
-        ...(advisor !== '' && { advisor }),
-        ...(recipient && { recipient }),
-      },
-    };
-    if (outcome.port !== 2 || phone === undefined || text === undefined) return dressed;
-    const resend: Resend = { node: this.tools.node.id, phone, text, advisor, ...duplicate };
-    return { ...dressed, carry: { resend } };
+    const whole = dressed(outcome, order, item);
+    if (duplicate && outcome.port !== 1) whole.payload = { ...(outcome.payload as object), ...duplicate };
+    if (outcome.port === 2 && phone !== undefined && text !== undefined) {
+      const { advisor } = order;
+      const resend: Resend = { node: this.tools.node.id, phone, text, advisor, ...duplicate };
+      whole.carry = { resend };
+    }
+    return whole;
   }
 }

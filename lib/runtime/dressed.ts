@@ -1,0 +1,33 @@
+import type { Draft } from '../draft';
+import type { Order } from './trade';
+import type { Outcome } from './outcomes';
+
+/** What was used for one recipient. */
+export interface Used {
+  readonly phone?: string;
+  /** In a list, what stood where no number could be read. */
+  readonly given?: string | number | null;
+  readonly text?: string;
+  readonly memberId?: number;
+  /** The object a list held for this recipient, whole. */
+  readonly recipient?: Record<string, unknown>;
+}
+
+/** The outcome with the message fields that a texting node writes as used. */
+export const dressed = (
+  outcome: Outcome,
+  { advisor }: Order,
+  { phone, given, text, memberId, recipient }: Used,
+): Draft<Outcome> => {
+  const set: Record<string, unknown> = {};
+  if (phone !== undefined) set.phone = phone;
+  else if (given !== undefined) set.phone = given;
+  if (text !== undefined) set.text = text;
+  if (memberId !== undefined) set.memberId = memberId;
+  if (advisor !== '') set.advisor = advisor;
+  if (recipient) set.recipient = recipient;
+  if (outcome.set) Object.assign(set, outcome.set);
+  const whole: Draft<Outcome> = Object.assign({}, outcome);
+  whole.set = set;
+  return whole;
+};
