@@ -1,18 +1,20 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
-import { launchBrowser, type TestBrowser } from '../support/browser';
-import { type FlowNode, type RealRed, startRed } from '../support/node-red';
+import type { FlowNode } from '../support/node-red';
 import { boxOf, chooseType } from './canvas';
 import { keepPicture, nameless, ragged, setTheme, themesOf, violations } from './looks';
 import { statesOf } from './states';
 import {
   closeEnvironment,
   closeNode,
-  type Editor,
   environmentForm,
-  openEditor,
+  labelOf,
   openEnvironment,
   openNode,
+  saved,
+  type StartedEditor,
+  startEditor,
+  triangle,
 } from './support';
 
 const flowTypes = ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'];
@@ -43,34 +45,22 @@ const flows: FlowNode[] = [
 for (const version of [4, 5] as const) {
   describe(`the dialogs in Node-RED ${version.toString()}`, function () {
     this.timeout(60_000);
-    let red: RealRed;
-    let browser: TestBrowser;
-    let editor: Editor;
+    let editor: StartedEditor;
     let page: Page;
 
     before(async () => {
-      [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
-      editor = await openEditor(red, browser);
+      editor = await startEditor(version, flows);
       page = editor.page;
     });
 
-    after(async () => {
-      await browser.close();
-      await red.close();
-    });
+    after(() => editor.close());
 
-    const saved = (id: string): Promise<Record<string, unknown>> =>
-      page.evaluate(`RED.nodes.convertNode(RED.nodes.node('${id}'))`);
-    const labelOf = (id: string): Promise<string> =>
-      page.evaluate(`RED.utils.getNodeLabel(RED.nodes.node('${id}'))`);
-    const triangle = (id: string): Promise<string[]> =>
-      page.evaluate(`[RED.nodes.node('${id}').validationErrors].flat().filter(Boolean).map(String)`);
     const problem = (field: string): Promise<string | null> =>
       page.locator(`[data-field=${field}] .advisor-error`).textContent();
     const badge = (): Promise<string | null> => page.locator('.advisor-badge-line').textContent();
 
     it('take a flow of an older version as it is: defaults, and no red triangle', async () => {
-      for (const id of ['environment', ...flowTypes]) (await triangle(id)).should.eql([]);
+      for (const id of ['environment', ...flowTypes]) (await triangle(page, id)).should.eql([]);
     });
 
     for (const theme of themesOf(version)) {
@@ -118,8 +108,12 @@ for (const version of [4, 5] as const) {
         await openNode(page, name);
         await closeNode(page);
       }
-      (await saved('check-consent')).should.containEql({ mode: 'once', pollEvery: 30, giveUpAfter: 86400 });
-      (await saved('contact')).should.containEql({
+      (await saved(page, 'check-consent')).should.containEql({
+        mode: 'once',
+        pollEvery: 30,
+        giveUpAfter: 86400,
+      });
+      (await saved(page, 'contact')).should.containEql({
         contactType: 'msg',
         merge: true,
         fields: [],
@@ -144,14 +138,14 @@ for (const version of [4, 5] as const) {
       (await problem('phone'))?.should.match(/^Begin the number with \+/);
       (await boxOf(page, 'phone').getAttribute('aria-invalid'))?.should.equal('true');
       await closeNode(page);
-      (await triangle('send-text')).join().should.match(/Begin the number with \+/);
+      (await triangle(page, 'send-text')).join().should.match(/Begin the number with \+/);
       await openNode(page, 'send-text');
       await chooseType(page, 'phone', 'msg');
       (await boxOf(page, 'phone').inputValue()).should.equal('phone');
       await boxOf(page, 'phone').press('End');
       (await problem('phone'))?.should.equal('');
       await closeNode(page);
-      (await triangle('send-text')).should.eql([]);
+      (await triangle(page, 'send-text')).should.eql([]);
     });
 
     it('take a text of several lines and count its segments', async () => {
@@ -164,14 +158,14 @@ for (const version of [4, 5] as const) {
       (await count.textContent())?.should.match(/^At least 6 characters.*at least 1.*because of 😀/);
       await boxOf(page, 'text').fill('Dear Ann,\n\nsee you on Friday.');
       await closeNode(page);
-      (await saved('send-text')).should.containEql({
+      (await saved(page, 'send-text')).should.containEql({
         text: 'Dear Ann,\n\nsee you on Friday.',
         textType: 'str',
       });
       await openNode(page, 'send-text');
       (await boxOf(page, 'text').inputValue()).should.equal('Dear Ann,\n\nsee you on Friday.');
       await closeNode(page);
-      (await labelOf('send-text')).should.equal('text “Dear Ann, see you…”');
+      (await labelOf(page, 'send-text')).should.equal('text “Dear Ann, see you…”');
     });
 
     it('take a date and time from a picker, as the same moment everywhere', async () => {
@@ -184,9 +178,9 @@ for (const version of [4, 5] as const) {
       await boxOf(page, 'deliveryDate').fill('2040-01-31T09:00');
       (await problem('deliveryDate'))?.should.equal('');
       await closeNode(page);
-      const { deliveryDate } = await saved('send-text');
+      const { deliveryDate } = await saved(page, 'send-text');
       String(deliveryDate).should.match(/^2040-01-31T09:00:00[+-]\d\d:\d\d$/);
-      (await labelOf('send-text')).should.match(/^text “Dear Ann, see you…” on .*31, 2040.*0?9/);
+      (await labelOf(page, 'send-text')).should.match(/^text “Dear Ann, see you…” on .*31, 2040.*0?9/);
     });
 
     it('keep a date that only the machine of the flow knows', async () => {
@@ -195,7 +189,7 @@ for (const version of [4, 5] as const) {
       (await boxOf(page, 'deliveryDate').inputValue()).should.equal('${WHEN}');
       await page.locator('#node-input-schedule').selectOption('now');
       await closeNode(page);
-      (await saved('send-text')).should.containEql({ deliveryDate: '${WHEN}', schedule: 'now' });
+      (await saved(page, 'send-text')).should.containEql({ deliveryDate: '${WHEN}', schedule: 'now' });
     });
 
     it('show only the fields that apply, and four numbers only to those who want them', async () => {
@@ -210,8 +204,8 @@ for (const version of [4, 5] as const) {
       (await page.locator('[data-field=giveUpAfter]').textContent())?.should.match(/= 1 day/);
       await page.locator('#node-input-pollEvery').fill('5');
       await closeNode(page);
-      (await saved('check-consent')).should.containEql({ mode: 'wait', pollEvery: 5, thenEvery: 300 });
-      (await labelOf('check-consent')).should.equal('wait for consent');
+      (await saved(page, 'check-consent')).should.containEql({ mode: 'wait', pollEvery: 5, thenEvery: 300 });
+      (await labelOf(page, 'check-consent')).should.equal('wait for consent');
     });
 
     it('leave no doubt whether real people are texted', async () => {
@@ -236,16 +230,16 @@ for (const version of [4, 5] as const) {
       await field('timeout').fill('45');
       await page.locator('#node-config-input-scopes-entry-others').fill('maker.extra');
       await closeEnvironment(page);
-      (await triangle('environment')).join().should.match(/Client ID: fill this in/);
+      (await triangle(page, 'environment')).join().should.match(/Client ID: fill this in/);
       await openEnvironment(page, 'environment');
       for (const name of ['clientId', 'clientSecret', 'apiKey']) await field(name).fill('x');
       await closeEnvironment(page);
-      (await triangle('environment')).should.eql([]);
+      (await triangle(page, 'environment')).should.eql([]);
       await openEnvironment(page, 'environment');
       await field('service').selectOption({ index: 3 });
       await page.locator('#node-config-input-service-variable').fill('${SERVICE}');
       await closeEnvironment(page);
-      const environment = await saved('environment');
+      const environment = await saved(page, 'environment');
       environment.should.containEql({ service: '${SERVICE}', timeout: 45, names: {} });
       (environment['scopes'] as string[]).should.containEql('maker.extra').and.containEql('offline_access');
       await environmentForm(page).waitFor({ state: 'detached' });

@@ -1,9 +1,18 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
-import { launchBrowser, type TestBrowser } from '../support/browser';
-import { type FlowNode, type RealRed, startRed } from '../support/node-red';
+import type { FlowNode } from '../support/node-red';
 import { boxOf, chooseType, enter } from './canvas';
-import { closeEnvironment, closeNode, type Editor, openEditor, openEnvironment, openNode } from './support';
+import {
+  closeEnvironment,
+  closeNode,
+  labelOf,
+  openEnvironment,
+  openNode,
+  saved,
+  type StartedEditor,
+  startEditor,
+  triangle,
+} from './support';
 
 const node = (id: string, type: string, more: object): FlowNode => ({
   id,
@@ -32,28 +41,16 @@ const unknown = 'This version does not know what is chosen here: choose again.';
 for (const version of [4, 5] as const) {
   describe(`mistakes in a form in Node-RED ${version.toString()}`, function () {
     this.timeout(60_000);
-    let red: RealRed;
-    let browser: TestBrowser;
-    let editor: Editor;
+    let editor: StartedEditor;
     let page: Page;
 
     before(async () => {
-      [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
-      editor = await openEditor(red, browser);
+      editor = await startEditor(version, flows);
       page = editor.page;
     });
 
-    after(async () => {
-      await browser.close();
-      await red.close();
-    });
+    after(() => editor.close());
 
-    const saved = (id: string): Promise<Record<string, unknown>> =>
-      page.evaluate(`RED.nodes.convertNode(RED.nodes.node('${id}'))`);
-    const labelOf = (id: string): Promise<string> =>
-      page.evaluate(`RED.utils.getNodeLabel(RED.nodes.node('${id}'))`);
-    const triangle = (id: string): Promise<string[]> =>
-      page.evaluate(`[RED.nodes.node('${id}').validationErrors].flat().filter(Boolean).map(String)`);
     const sentences = (): Promise<string[]> => page.locator('.advisor-error:visible').allTextContents();
     const badge = (): Promise<string | null> => page.locator('.advisor-badge').textContent();
     const type = async (field: string, value: string): Promise<void> => {
@@ -73,11 +70,11 @@ for (const version of [4, 5] as const) {
       const [sentence = ''] = await sentences();
       sentence.should.match(/^Entry 2 of the list: This is not a phone number/);
       await closeNode(page);
-      (await triangle('send')).should.eql([sentence]);
+      (await triangle(page, 'send')).should.eql([sentence]);
     });
 
     it('are told row by row in a contact, and at the triangle with the name of the row', async () => {
-      (await triangle('contact')).should.eql(['Fill in at least one field.']);
+      (await triangle(page, 'contact')).should.eql(['Fill in at least one field.']);
       await openNode(page, 'contact');
       (await sentences()).should.eql(['Fill in at least one field.']);
       await type('fields-entry-gender', 'abc');
@@ -95,13 +92,13 @@ for (const version of [4, 5] as const) {
         (await rowOf('gender').getAttribute('id')) ?? 'none',
       );
       await closeNode(page);
-      (await triangle('contact')).should.eql([`Gender (number): ${number} City: ${jsonata}`]);
+      (await triangle(page, 'contact')).should.eql([`Gender (number): ${number} City: ${jsonata}`]);
       await openNode(page, 'contact');
       await type('fields-entry-gender', '2');
       await type('fields-entry-city', '$uppercase("a")');
       (await sentences()).should.eql([]);
       await closeNode(page);
-      (await triangle('contact')).should.eql([]);
+      (await triangle(page, 'contact')).should.eql([]);
     });
 
     it('are told of a group that is to be deleted by its name', async () => {
@@ -123,7 +120,7 @@ for (const version of [4, 5] as const) {
       (await badge())?.should.match(/^The service is not chosen yet/);
       (await page.getByRole('button', { name: 'Open the phones' }).isHidden()).should.be.true();
       await closeEnvironment(page);
-      (await triangle('open')).join().should.match(/Name the environment variable/);
+      (await triangle(page, 'open')).join().should.match(/Name the environment variable/);
       await openNode(page, 'send');
       await page.locator('#node-input-environment').selectOption('open');
       (await badge())?.should.equal('The service is not chosen yet');
@@ -133,12 +130,12 @@ for (const version of [4, 5] as const) {
       await page.locator('#node-config-input-service-variable').fill('SERVICE');
       (await badge())?.should.match(/^\$\{SERVICE\} decides/);
       await closeEnvironment(page);
-      (await saved('open')).should.containEql({ service: '${SERVICE}' });
+      (await saved(page, 'open')).should.containEql({ service: '${SERVICE}' });
     });
 
     it('are told at the triangle of every credential that is missing, and of permissions', async () => {
       for (const credential of ['Client ID', 'Client secret', 'API key']) {
-        (await triangle('open')).join().should.containEql(`${credential}: fill this in.`);
+        (await triangle(page, 'open')).join().should.containEql(`${credential}: fill this in.`);
       }
       await openEnvironment(page, 'open');
       for (const box of await page.locator('.advisor-ticks input[type=checkbox]:enabled').all()) {
@@ -148,37 +145,37 @@ for (const version of [4, 5] as const) {
         'Tick at least one permission.',
       );
       await closeEnvironment(page);
-      (await triangle('open')).join().should.match(/Tick at least one permission/);
+      (await triangle(page, 'open')).join().should.match(/Tick at least one permission/);
     });
 
     it('are kept as they are when another version made them, and flagged', async () => {
-      (await labelOf('newer')).should.equal('contact: “upsert”');
-      (await triangle('newer')).should.eql([unknown]);
+      (await labelOf(page, 'newer')).should.equal('contact: “upsert”');
+      (await triangle(page, 'newer')).should.eql([unknown]);
       await openNode(page, 'newer');
       (await page.locator('#node-input-operation option:checked').textContent())?.should.equal(
         'upsert (unknown to this version)',
       );
       (await sentences()).should.eql([unknown]);
       await closeNode(page);
-      (await saved('newer')).should.containEql({ operation: 'upsert', contactIdType: 'cookie' });
-      (await triangle('newer')).should.eql([unknown]);
+      (await saved(page, 'newer')).should.containEql({ operation: 'upsert', contactIdType: 'cookie' });
+      (await triangle(page, 'newer')).should.eql([unknown]);
       await openNode(page, 'newer');
       await page.locator('#node-input-operation').selectOption('get');
       (await sentences()).should.match([/^This version does not know the source chosen here/]);
       await chooseType(page, 'contactId', 'msg');
       (await sentences()).should.eql([]);
       await closeNode(page);
-      (await saved('newer')).should.containEql({ operation: 'get', contactIdType: 'msg' });
-      (await triangle('newer')).should.eql([]);
+      (await saved(page, 'newer')).should.containEql({ operation: 'get', contactIdType: 'msg' });
+      (await triangle(page, 'newer')).should.eql([]);
     });
 
     it('of another version do not make an environment look harmless', async () => {
-      (await labelOf('staged')).should.equal('advisor environment: “staging”');
+      (await labelOf(page, 'staged')).should.equal('advisor environment: “staging”');
       await openEnvironment(page, 'staged');
       (await badge())?.should.match(/^The service is not chosen yet/);
       (await sentences()).should.eql([unknown]);
       await closeEnvironment(page);
-      (await saved('staged')).should.containEql({ service: 'staging' });
+      (await saved(page, 'staged')).should.containEql({ service: 'staging' });
     });
 
     it('leave no error in the console', () => {

@@ -1,10 +1,17 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
 import { Phones } from '../examples/support';
-import { launchBrowser, type TestBrowser } from '../support/browser';
-import { type FlowNode, type Message, type RealRed, startRed } from '../support/node-red';
+import type { FlowNode, Message } from '../support/node-red';
 import { chooseType, boxOf, dragFromPalette, enter, searchPalette, shownInPalette, wire } from './canvas';
-import { closeEnvironment, closeNode, type Editor, environmentForm, openEditor } from './support';
+import {
+  closeEnvironment,
+  closeNode,
+  environmentForm,
+  labelOf,
+  saved,
+  startEditor,
+  type StartedEditor,
+} from './support';
 
 const consented = '+12025550113';
 const stranger = '+15125550142';
@@ -55,32 +62,25 @@ const flows: FlowNode[] = [
 for (const version of [4, 5] as const) {
   describe(`from the palette to the phone in Node-RED ${version.toString()}`, function () {
     this.timeout(60_000);
-    let red: RealRed;
-    let browser: TestBrowser;
-    let editor: Editor;
+    let editor: StartedEditor;
     let page: Page;
     const ids = new Map<string, string>();
 
     before(async () => {
-      [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
-      editor = await openEditor(red, browser);
+      editor = await startEditor(version, flows);
       page = editor.page;
     });
 
-    after(async () => {
-      await browser.close();
-      await red.close();
-    });
+    after(() => editor.close());
 
-    const labelOf = (type: string): Promise<string> =>
-      page.evaluate(`RED.utils.getNodeLabel(RED.nodes.node('${ids.get(type) ?? ''}'))`);
+    const labelOn = (type: string): Promise<string> => labelOf(page, ids.get(type) ?? '');
     const deploy = async (): Promise<void> => {
-      const from = red.lines.length;
+      const from = editor.red.lines.length;
       await page.locator('#red-ui-header-button-deploy').click();
-      await red.logged(/Started (modified )?(flows|nodes)/, { from });
+      await editor.red.logged(/Started (modified )?(flows|nodes)/, { from });
     };
     const arrived = async (type: string): Promise<Message> => {
-      const [message] = await red.messages(type);
+      const [message] = await editor.red.messages(type);
       return message ?? {};
     };
 
@@ -93,8 +93,8 @@ for (const version of [4, 5] as const) {
     });
 
     it('has that category in the language of the browser', async () => {
-      const german = (await browser.open({ locale: 'de' })).page;
-      await german.goto(`${red.adminUrl}/`, { timeout: 30_000 });
+      const german = (await editor.browser.open({ locale: 'de' })).page;
+      await german.goto(`${editor.red.adminUrl}/`, { timeout: 30_000 });
       const header = german.locator('#red-ui-palette-header-advisor_texting');
       await header.waitFor({ timeout: 30_000 });
       (await header.textContent())?.trim().should.equal('Berater-SMS');
@@ -102,8 +102,8 @@ for (const version of [4, 5] as const) {
     });
 
     it('speaks Spanish to a browser whose language has no region', async () => {
-      const { page: spanish } = await browser.open({ locale: 'es' });
-      await spanish.goto(`${red.adminUrl}/`, { timeout: 30_000 });
+      const { page: spanish } = await editor.browser.open({ locale: 'es' });
+      await spanish.goto(`${editor.red.adminUrl}/`, { timeout: 30_000 });
       const header = spanish.locator('#red-ui-palette-header-advisor_texting');
       await header.waitFor({ timeout: 30_000 });
       (await header.textContent())?.trim().should.equal('SMS del asesor');
@@ -152,12 +152,12 @@ for (const version of [4, 5] as const) {
     }
 
     it('says on each node in a sentence what it does', async () => {
-      (await labelOf('send-text')).should.equal('text “Hi Ann & Bob, see…”');
-      (await labelOf('request-consent')).should.equal(`ask ${stranger} for consent`);
-      (await labelOf('check-consent')).should.equal(`check consent of ${consented}`);
-      (await labelOf('contact')).should.equal('create contact');
-      (await labelOf('group')).should.equal('create group “Friends”');
-      (await labelOf('content')).should.equal('find content “retirement”');
+      (await labelOn('send-text')).should.equal('text “Hi Ann & Bob, see…”');
+      (await labelOn('request-consent')).should.equal(`ask ${stranger} for consent`);
+      (await labelOn('check-consent')).should.equal(`check consent of ${consented}`);
+      (await labelOn('contact')).should.equal('create contact');
+      (await labelOn('group')).should.equal('create group “Friends”');
+      (await labelOn('content')).should.equal('find content “retirement”');
     });
 
     it('says what an output is for when the mouse is over it', async () => {
@@ -176,10 +176,10 @@ for (const version of [4, 5] as const) {
 
     it('runs on the simulator once it is deployed: the texts arrive', async () => {
       await deploy();
-      await red.send('in', { payload: 'now' });
+      await editor.red.send('in', { payload: 'now' });
       const results = await Promise.all(types.map(arrived));
       for (const result of results) should(result['error']).be.undefined();
-      const phones = await Phones.open(red);
+      const phones = await Phones.open(editor.red);
       (await phones.texts(consented)).should.eql(['Hi Ann & Bob,\nsee you on Friday']);
       (await phones.texts(stranger, 'default', 'consent-request')).length.should.equal(1);
       should(results[2]?.['payload']).containEql({ state: 'accepted' });
@@ -242,17 +242,15 @@ for (const version of [4, 5] as const) {
       await page.keyboard.type('0900AM');
       await page.keyboard.press('ControlOrMeta+Enter');
       await page.locator('.advisor-form').waitFor({ state: 'detached' });
-      const saved = await page.evaluate<Record<string, string>>(
-        `RED.nodes.convertNode(RED.nodes.node('${id}'))`,
-      );
-      saved.should.containEql({
+      const found = await saved(page, id);
+      found.should.containEql({
         text: 'Typed by hand',
         textType: 'str',
         schedule: 'at',
         deliveryDateType: 'str',
       });
-      saved['deliveryDate']?.should.match(/^2040-01-31T09:00:00[+-]\d\d:\d\d$/);
-      (await labelOf('send-text')).should.match(/^text “Typed by hand” on .*31, 2040/);
+      should(found['deliveryDate']).match(/^2040-01-31T09:00:00[+-]\d\d:\d\d$/);
+      (await labelOn('send-text')).should.match(/^text “Typed by hand” on .*31, 2040/);
     });
 
     it('leaves no error in the console', () => {

@@ -1,8 +1,7 @@
 import should from 'should';
 import type { Locator, Page } from 'playwright-core';
-import { launchBrowser, type TestBrowser } from '../support/browser';
-import { type FlowNode, type RealRed, startRed } from '../support/node-red';
-import { closeNode, type Editor, openEditor, openNode } from './support';
+import type { FlowNode } from '../support/node-red';
+import { closeNode, openNode, type StartedEditor, startEditor } from './support';
 
 const hostile = '<img src=x onerror="window.hacked=1">';
 
@@ -27,25 +26,20 @@ const flows: FlowNode[] = [
 for (const version of [4, 5] as const) {
   describe(`choosing from a list in Node-RED ${version.toString()}`, function () {
     this.timeout(60_000);
-    let red: RealRed;
-    let browser: TestBrowser;
-    let editor: Editor;
+    let editor: StartedEditor;
     let page: Page;
 
     before(async () => {
-      [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
       const names = Array.from({ length: 30 }, (_, index) => `Zoe ${(index + 10).toString()}`);
       const payload = [hostile, ...names].map((firstName) => ({ firstName, lastName: 'Zimmer' }));
-      await red.send('in', { payload });
-      await red.messages('out', payload.length);
-      editor = await openEditor(red, browser);
+      editor = await startEditor(version, flows, async (red) => {
+        await red.send('in', { payload });
+        await red.messages('out', payload.length);
+      });
       page = editor.page;
     });
 
-    after(async () => {
-      await browser.close();
-      await red.close();
-    });
+    after(() => editor.close());
 
     const row = (field: string): Locator => page.locator(`[data-field=${field}]`);
     const options = (field: string): Locator => row(field).getByRole('option');

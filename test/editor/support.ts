@@ -1,6 +1,7 @@
 import type { Locator, Page } from 'playwright-core';
-import type { TestBrowser } from '../support/browser';
-import type { RealRed } from '../support/node-red';
+import { launchBrowser, type TestBrowser } from '../support/browser';
+import type { Version } from '../support/installation';
+import { startRed, type FlowNode, type RealRed } from '../support/node-red';
 
 export interface Editor {
   readonly page: Page;
@@ -32,6 +33,47 @@ export const openEditor = async (red: RealRed, browser: TestBrowser, login?: str
     },
   };
 };
+
+/** A Node-RED of its own, with its editor open. */
+export interface StartedEditor extends Editor {
+  readonly red: RealRed;
+  readonly browser: TestBrowser;
+  close(): Promise<void>;
+}
+
+/** `prepare` is done before the editor is opened. */
+export const startEditor = async (
+  version: Version,
+  flows: FlowNode[],
+  prepare: (red: RealRed) => Promise<unknown> = () => Promise.resolve(),
+): Promise<StartedEditor> => {
+  const [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
+  await prepare(red);
+  const editor = await openEditor(red, browser);
+  return {
+    red,
+    browser,
+    page: editor.page,
+    get errors() {
+      return editor.errors;
+    },
+    async close() {
+      await browser.close();
+      await red.close();
+    },
+  };
+};
+
+/** A node's properties as they would be deployed. */
+export const saved = (page: Page, id: string): Promise<Record<string, unknown>> =>
+  page.evaluate(`RED.nodes.convertNode(RED.nodes.node('${id}'))`);
+
+export const labelOf = (page: Page, id: string): Promise<string> =>
+  page.evaluate(`RED.utils.getNodeLabel(RED.nodes.node('${id}'))`);
+
+/** What the red triangle on a node says. */
+export const triangle = (page: Page, id: string): Promise<string[]> =>
+  page.evaluate(`[RED.nodes.node('${id}').validationErrors].flat().filter(Boolean).map(String)`);
 
 export const openNode = async (page: Page, id: string): Promise<void> => {
   await page.evaluate(`RED.editor.edit(RED.nodes.node('${id}'))`);
