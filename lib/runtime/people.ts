@@ -1,3 +1,4 @@
+import type { Draft } from '../draft';
 import { dressed, type Used } from './dressed';
 import type { Environment } from './environment';
 import { readAll, type Source } from './fields';
@@ -26,20 +27,18 @@ export const peopleByPhone = (value: unknown, where: string, country: string): P
   if (!found) throw noRecipients(value, where);
   const people = found.recipients.map((each, index): Person => {
     const { phone, record } = each;
-    const recipient = record && { recipient: record };
-    const given = found.list && { given: asGiven(each) };
-    return phone === undefined
-      ? { index, ...given, ...recipient, wrong: notANumber(each.given, country).problem }
-      : { index, phone, ...recipient };
+    const person: Draft<Person> = { index };
+    if (phone !== undefined) person.phone = phone;
+    else person.wrong = notANumber(each.given, country).problem;
+    if (phone === undefined && found.list) person.given = asGiven(each);
+    if (record) person.recipient = record;
+    return person;
   });
   return { list: found.list, people };
 };
 
 /** One person's turn. */
-export interface PersonTurn extends Omit<Turn<Person, Order>, 'order' | 'item'> {
-  readonly advisor: string;
-  readonly person: Person;
-}
+export type PersonTurn = Turn<Person, Order>;
 
 export interface PeopleOptions {
   /** The property that says who. */
@@ -64,7 +63,7 @@ export class PeopleHandler implements Handler {
   ) {
     this.show = outcomeStatus(tools, options.said, () => this.record.progress());
     this.record = new OnRecord<Person, Order>(tools, {
-      work: ({ order, item, ...turn }) => options.work({ ...turn, advisor: order.advisor, person: item }),
+      work: options.work,
       dress: dressed,
       cancelled: options.cancelled,
       told: this.show,

@@ -13,7 +13,7 @@ export const checkStatus = { first: 'status.accepted', third: 'status.notAccepte
 /** One look at one person's consent. */
 export const lookOf =
   (tools: Tools) =>
-  async ({ environment, client, advisor, person, signal }: PersonTurn): Promise<Outcome> => {
+  async ({ environment, client, order: { advisor }, item: person, signal }: PersonTurn): Promise<Outcome> => {
     const subject = subjectOf(person);
     const options = { advisor, lane: tools.node.id, signal };
     try {

@@ -14,7 +14,7 @@ const hour = 3_600_000;
 const ifAccepted = async (
   fault: unknown,
   phone: string,
-  { client, advisor, signal }: PersonTurn,
+  { client, order: { advisor }, signal }: PersonTurn,
   { waits }: Consent,
 ): Promise<Reply> => {
   if (!(fault instanceof ServiceError) || fault.code !== 'invalid_request') throw fault;
@@ -37,7 +37,11 @@ const request = async (
   consent: Consent,
   begin: () => Promise<void>,
 ) => {
-  const { client, advisor, signal } = turn;
+  const {
+    client,
+    order: { advisor },
+    signal,
+  } = turn;
   try {
     const answer = await client.call(
       'requestConsent',
@@ -64,12 +68,11 @@ export const requestHandler = (tools: Tools): Handler => {
   const source = tools.source('phone');
   const rules = { every: tools.plain.number('every') * hour, limit: tools.plain.number('limit') };
   const work = async (turn: PersonTurn): Promise<Outcome> => {
-    const { environment, advisor, person } = turn;
-    const { phone = '' } = person;
-    const consent = await consentOf(environment, warnOfWaits(tools));
+    const { phone = '' } = turn.item;
+    const consent = await consentOf(turn.environment, warnOfWaits(tools));
     if (!consent.isDurable) tools.markUnsaved();
     try {
-      const result = await consent.asked.ask(advisor, phone, rules, (begin) =>
+      const result = await consent.asked.ask(turn.order.advisor, phone, rules, (begin) =>
         request(phone, turn, tools.node.id, consent, async () => {
           await Promise.all([turn.begin(), begin()]);
         }),
