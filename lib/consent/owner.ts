@@ -1,7 +1,6 @@
-import type { Target, Wait } from './polling';
+import type { Book, Target, Wait } from './book';
 import type { Shelf } from './shelf';
 import type { Telling } from './telling';
-import { partsOf } from './wait-records';
 
 export interface Survey {
   /** When the next look is due; undefined when nothing waits. */
@@ -11,31 +10,38 @@ export interface Survey {
 
 /** A node that waits: what it looks at, where that is on record, and how it is told. */
 export class Owner {
-  private readonly targets = new Map<string, Target>();
+  /** In the order in which they began to look. */
+  private readonly waits = new Set<Wait>();
   /** How many of its waits each advisor has. */
   private readonly advisors = new Map<string, number>();
   ready: Promise<void> = Promise.resolve();
   isClosed = false;
+  /** What is under way for it and knows its waits. */
+  busy = 0;
 
   constructor(
     readonly node: string,
+    /** What its waits know it by. */
+    readonly number: number,
+    private readonly book: Book,
     readonly shelf: Shelf,
     readonly telling: Telling,
   ) {}
 
   get count(): number {
-    return this.targets.size;
+    return this.waits.size;
   }
 
-  put({ id }: Wait, target: Target): void {
-    this.targets.set(id, target);
-    const { advisor } = partsOf(target.key);
+  put(wait: Wait): void {
+    this.waits.add(wait);
+    const advisor = this.advisorOf(wait);
     this.advisors.set(advisor, (this.advisors.get(advisor) ?? 0) + 1);
   }
 
-  takeOut({ id }: Wait, target: Target): void {
-    this.targets.delete(id);
-    const { advisor } = partsOf(target.key);
+  /** While it is still in its target. */
+  takeOut(wait: Wait): void {
+    this.waits.delete(wait);
+    const advisor = this.advisorOf(wait);
     const left = (this.advisors.get(advisor) ?? 1) - 1;
     if (left > 0) this.advisors.set(advisor, left);
     else this.advisors.delete(advisor);
@@ -44,20 +50,28 @@ export class Owner {
   /** All that it looks at, or those of a number. */
   targetsFor(phone?: string): ReadonlySet<Target> {
     const found = new Set<Target>();
-    for (const target of this.targets.values())
-      if (phone === undefined || target.key.endsWith(`\n${phone}`)) found.add(target);
+    for (const wait of this.waits) {
+      const target = this.book.targetOf(wait);
+      if (phone === undefined || this.book.subjectOf(target) === phone) found.add(target);
+    }
     return found;
   }
 
   ownIn(target: Target): Wait[] {
-    return target.waits.filter(({ owner }) => owner === this);
+    return this.book.waitsIn(target).filter((wait) => this.waits.has(wait));
   }
 
   /** Goes through all of them: for a status, not for every message. */
-  survey(): Survey {
+  survey(nextOf: (target: Target) => number): Survey {
     let next: number | undefined;
-    for (const target of this.targets.values())
-      if (next === undefined || target.next < next) next = target.next;
+    for (const wait of this.waits) {
+      const due = nextOf(this.book.targetOf(wait));
+      if (next === undefined || due < next) next = due;
+    }
     return { next, advisors: [...this.advisors.keys()] };
+  }
+
+  private advisorOf(wait: Wait): string {
+    return this.book.advisorOf(this.book.targetOf(wait));
   }
 }

@@ -1,29 +1,14 @@
 import type { Clock } from '../service/clock';
 import type { Client } from '../service/types';
-import { Heap, type Queued } from './heap';
-import { lastPoll, nextPoll, nextPollAgain, shareOf, type Pace } from './schedule';
+import type { Book, Target, Wait } from './book';
+import { Heap } from './heap';
+import { lastPoll, nextPoll, nextPollAgain } from './schedule';
+import { subjectIn, type Subject } from './subjects';
 import type { Timeline } from './timeline';
-import { statusOf, verdictOfFault, verdictOfStatus, type ConsentStatus, type Verdict } from './verdict';
-import { partsOf } from './wait-records';
-
-/** One wait, as small as it can be: there may be a hundred thousand. */
-export interface Wait {
-  readonly id: string;
-  readonly owner: object;
-  readonly start: number;
-  readonly pace: Pace;
-}
-
-/** A number (or member) of an advisor that waits look at together. */
-export interface Target extends Queued {
-  readonly key: string;
-  /** In the order of arrival. */
-  waits: Wait[];
-  isPolling: boolean;
-  seen: ConsentStatus | undefined;
-}
+import { statusOf, verdictOfFault, verdictOfStatus, type Verdict } from './verdict';
 
 export interface PollingOptions {
+  readonly book: Book;
   readonly client: () => Client | Promise<Client>;
   readonly clock: Clock;
   readonly timeline: Timeline;
@@ -39,9 +24,6 @@ const jump = 90_000;
 /** How long the last look may keep trying to reach the service. */
 export const lastLookTries = 300_000;
 
-const isEnding = (target: Target, now: number): boolean =>
-  target.waits.some(({ start, pace }) => now - start >= pace.giveUpAfter);
-
 /** One timer and one heap for all targets of an environment; looks go out a few at a time. */
 export class Polling {
   private readonly heap = new Heap<Target>();
@@ -55,18 +37,16 @@ export class Polling {
     this.observed = options.timeline.now();
   }
 
-  static target(key: string, first: Wait): Target {
-    return { key, waits: [first], isPolling: false, seen: undefined, next: 0, place: -1 };
-  }
-
   /** After `wait` was put into `target`. A new one joins looks that go on; one read back from disk keeps its own. */
   joined(target: Target, wait: Wait, isNew: boolean): void {
+    const { book, timeline } = this.options;
     this.observe();
-    if (target.isPolling) return;
-    const isFirst = target.waits.length === 1;
-    const now = this.options.timeline.now();
-    const { pace, start } = wait;
-    const share = shareOf(target.key);
+    if (book.isLookedAt(target)) return;
+    const isFirst = book.isAlone(wait);
+    const now = timeline.now();
+    const pace = book.paceOf(wait);
+    const start = book.startOf(wait);
+    const share = book.shareOf(target);
     const offset =
       isNew && isFirst
         ? nextPoll(pace, share, -1)
@@ -74,20 +54,25 @@ export class Polling {
           ? nextPollAgain(pace, share, 0)
           : nextPoll(pace, share, now - start);
     const next = offset === undefined ? now : start + offset;
-    if (isFirst || next < target.next) this.heap.put(target, next);
+    if (isFirst || next < this.heap.nextOf(target)) this.heap.put(target, next);
     this.arm();
   }
 
   /** Looks now, and goes on as before. */
   flush(target: Target): void {
     this.observe();
-    if (!target.isPolling) this.heap.put(target, this.options.timeline.now());
+    if (!this.options.book.isLookedAt(target)) this.heap.put(target, this.options.timeline.now());
     this.arm();
   }
 
-  /** After waits were taken out: an empty target is not looked at. */
+  /** A target that nobody looks at any more. */
   left(target: Target): void {
-    if (target.waits.length === 0) this.heap.remove(target);
+    this.heap.remove(target);
+  }
+
+  /** When it is looked at next. */
+  nextOf(target: Target): number {
+    return this.heap.nextOf(target);
   }
 
   stop(): void {
@@ -97,29 +82,33 @@ export class Polling {
 
   /** At the pace of the youngest, and at the end of each. */
   private reschedule(target: Target, now: number): void {
-    const share = shareOf(target.key);
+    const { book } = this.options;
+    const share = book.shareOf(target);
     let youngest: Wait | undefined;
     let next = Infinity;
-    for (const wait of target.waits) {
-      if (!youngest || wait.start >= youngest.start) youngest = wait;
-      const end = wait.start + lastPoll(wait.pace, share);
-      next = Math.min(next, end > now ? end : now + wait.pace.pollEvery);
+    for (const wait of book.waitsIn(target)) {
+      const start = book.startOf(wait);
+      const pace = book.paceOf(wait);
+      if (youngest === undefined || start >= book.startOf(youngest)) youngest = wait;
+      const end = start + lastPoll(pace, share);
+      next = Math.min(next, end > now ? end : now + pace.pollEvery);
     }
-    if (!youngest) return;
-    const offset = nextPollAgain(youngest.pace, share, now - youngest.start);
-    if (offset !== undefined) next = Math.min(next, youngest.start + offset);
+    if (youngest === undefined) return;
+    const start = book.startOf(youngest);
+    const offset = nextPollAgain(book.paceOf(youngest), share, now - start);
+    if (offset !== undefined) next = Math.min(next, start + offset);
     this.heap.put(target, next);
   }
 
   private arm(): void {
     const { clock, timeline, concurrency } = this.options;
     const first = this.heap.first;
-    if (!first || this.isStopped || this.inFlight >= concurrency) {
+    if (first === undefined || this.isStopped || this.inFlight >= concurrency) {
       this.sleep();
       return;
     }
     const now = timeline.now();
-    const wakeAt = Math.min(Math.max(first.next, now), now + longestSleep);
+    const wakeAt = Math.min(Math.max(this.heap.nextOf(first), now), now + longestSleep);
     if (this.cancelTimer && this.wakeAt <= wakeAt) return;
     this.sleep();
     this.wakeAt = wakeAt;
@@ -144,14 +133,19 @@ export class Polling {
     const isJump = now - this.observed > jump;
     this.observed = now;
     if (!isJump) return;
-    for (const target of [...this.heap.all()]) {
-      if (target.next < now && !isEnding(target, now)) this.reschedule(target, now);
+    for (const target of this.heap.all()) {
+      if (this.heap.nextOf(target) < now && !this.isEnding(target, now)) this.reschedule(target, now);
     }
   }
 
+  private isEnding(target: Target, now: number): boolean {
+    const { book } = this.options;
+    return book.waitsIn(target).some((wait) => now - book.startOf(wait) >= book.paceOf(wait).giveUpAfter);
+  }
+
   private pump(): void {
-    for (let first = this.heap.first; first; first = this.heap.first) {
-      const isDue = first.next <= this.options.timeline.now();
+    for (let first = this.heap.first; first !== undefined; first = this.heap.first) {
+      const isDue = this.heap.nextOf(first) <= this.options.timeline.now();
       if (!isDue || this.inFlight >= this.options.concurrency || this.isStopped) break;
       this.heap.remove(first);
       void this.look(first);
@@ -160,22 +154,22 @@ export class Polling {
   }
 
   private async look(target: Target): Promise<void> {
-    const began = this.options.timeline.now();
+    const { book, timeline } = this.options;
+    const began = timeline.now();
     this.inFlight += 1;
-    target.isPolling = true;
-    const verdict = await this.ask(target);
+    book.beginLook(target);
+    const verdict = await this.ask(book.advisorOf(target), subjectIn(book.subjectOf(target)));
     this.inFlight -= 1;
-    target.isPolling = false;
     if (this.isStopped) return;
-    if (verdict.kind === 'waiting' && verdict.seen) target.seen = verdict.seen;
+    if (verdict.kind === 'waiting' && verdict.seen) book.see(target, verdict.seen);
     this.options.looked(target, verdict, began);
-    if (target.waits.length > 0) this.reschedule(target, this.options.timeline.now());
+    this.reschedule(target, timeline.now());
+    book.endLook(target);
     this.observe();
     this.pump();
   }
 
-  private async ask(target: Target): Promise<Verdict> {
-    const { advisor, subject } = partsOf(target.key);
+  private async ask(advisor: string, subject: Subject): Promise<Verdict> {
     try {
       const client = await this.options.client();
       const answer = await client.call(

@@ -20,17 +20,20 @@ export const isSame = (one: Pace, other: Pace): boolean =>
   one.thenEvery === other.thenEvery &&
   one.giveUpAfter === other.giveUpAfter;
 
-/** Equal paces as one object: a hundred thousand waits have a few. */
+/** Paces as numbers: a hundred thousand waits have a few. */
 export class Paces {
   private readonly known: Pace[] = [recommended];
-  private latest = recommended;
+  private latest = 0;
 
-  one(pace: Pace): Pace {
-    if (isSame(pace, this.latest)) return this.latest;
-    const found = this.known.find((each) => isSame(each, pace));
-    if (!found) this.known.push(pace);
-    this.latest = found ?? pace;
+  numberOf(pace: Pace): number {
+    if (isSame(pace, this.at(this.latest))) return this.latest;
+    const found = this.known.findIndex((each) => isSame(each, pace));
+    this.latest = found < 0 ? this.known.push(pace) - 1 : found;
     return this.latest;
+  }
+
+  at(number: number): Pace {
+    return this.known[number] ?? recommended;
   }
 }
 

@@ -1,14 +1,15 @@
 import type { Table, Write } from '../state/store';
+import type { Book, Wait } from './book';
+import type { StoredSubject } from './subjects';
 import type { Warn } from './trouble';
 import {
+  groupOf,
   idIn,
-  indexIn,
-  messageIdOf,
   packKey,
   packOf,
   rowsIn,
-  waitId,
   waitKey,
+  type Group,
   type PackRecord,
   type Row,
   type Stored,
@@ -21,9 +22,7 @@ const flushDelay = 50;
 
 interface Pack {
   readonly key: string;
-  /** The first id of its hundred, when it is part of a long list. */
-  readonly hundred: string | undefined;
-  /** Told, and to be taken out. */
+  /** The ids of those that were told, and are to be taken out. */
   readonly gone: Set<string>;
   /** What is in it, until it is on disk. */
   unwritten?: ReadonlyMap<string, WaitRecord> | undefined;
@@ -32,10 +31,10 @@ interface Pack {
 /** What a node that has closed still writes, by its id: the next node of this id reads after that. */
 const leaving = new Map<string, Promise<void>>();
 
-const firstOfHundred = (id: string): string => {
-  const index = indexIn(id);
-  return waitId(messageIdOf(id), index - (index % together));
-};
+/** A wait, and what is on disk of it. */
+export type Entry = readonly [wait: Wait, row: Row];
+/** A wait that is on disk is taken up. */
+type TakeUp = (group: Group, index: number, subject: StoredSubject) => Wait;
 
 const recordIn = ([, ...record]: Row): WaitRecord => record;
 const byId = (rows: readonly Row[]): ReadonlyMap<string, WaitRecord> =>
@@ -47,9 +46,9 @@ const byId = (rows: readonly Row[]): ReadonlyMap<string, WaitRecord> =>
  */
 export class Shelf {
   /** In records of their own, in the order of arrival. */
-  private readonly loose = new Map<string, WaitRecord>();
-  /** Where the others are: by id, and for long lists by the first id of each hundred. */
-  private readonly packs = new Map<string, Pack>();
+  private readonly loose = new Map<Wait, WaitRecord>();
+  /** Where the others are. */
+  private readonly packs = new Map<Wait, Pack>();
   private latest: { readonly pack: Pack; readonly rows: ReadonlyMap<string, WaitRecord> } | undefined;
   /** Packs that waits have left, and what is to be written with that. */
   private readonly thinned = new Set<Pack>();
@@ -58,67 +57,73 @@ export class Shelf {
   private packFrom = 2 * together;
   private timer: NodeJS.Timeout | undefined;
   private flushing: Promise<void> = Promise.resolve();
-  /** Ids put in while those on disk are still being read, for they are on disk too; then undefined. */
+  /** Keys written while what is on disk is still being read, for they are on disk too; then undefined. */
   private begun: Set<string> | undefined = new Set();
   private isClosed = false;
 
   constructor(
     private readonly table: Table<Stored>,
+    private readonly book: Book,
     private readonly node: string,
     private readonly warn: Warn,
   ) {}
 
   /** Puts waits in, and writes the rest with them. */
-  async add(rows: readonly Row[], alsoWrite: readonly Write<Stored>[]): Promise<void> {
-    for (const [id] of rows) this.begun?.add(id);
-    if (rows.length < together) {
-      const puts = rows.map((row) => ({ put: waitKey(this.node, row[0]), value: recordIn(row) }));
+  async add(entries: readonly Entry[], alsoWrite: readonly Write<Stored>[]): Promise<void> {
+    if (entries.length < together) {
+      const puts = entries.map(([, row]) => ({ put: waitKey(this.node, row[0]), value: recordIn(row) }));
+      for (const { put } of puts) this.begun?.add(put);
       await this.table.write([...alsoWrite, ...puts]);
-      for (const row of rows) this.loose.set(row[0], recordIn(row));
+      for (const [wait, row] of entries) this.loose.set(wait, recordIn(row));
       await this.packLoose();
       return;
     }
-    const packs: (readonly Row[])[] = [];
-    for (let from = 0; from < rows.length; from += together) packs.push(rows.slice(from, from + together));
+    const packs: (readonly Entry[])[] = [];
+    for (let from = 0; from < entries.length; from += together)
+      packs.push(entries.slice(from, from + together));
     await this.table.write([...alsoWrite, ...packs.map((each) => this.packed(each))]);
     for (const each of packs) this.place(this.keyFor(each), each);
   }
 
-  /** Everything on disk, some at a time. Call it once, when the node starts. */
-  async *all(): AsyncGenerator<readonly Row[], void, undefined> {
+  /** Takes up everything on disk; call it once, when the node starts. False when that closed before all was read. */
+  async read(takeUp: TakeUp): Promise<boolean> {
     const { begun = new Set<string>() } = this;
     await leaving.get(this.node);
     for await (const [key, stored] of this.table.entries(waitKey(this.node, ''))) {
-      const id = idIn(key);
-      if (begun.has(id)) continue;
+      if (this.isClosed) return false;
+      if (begun.has(key)) continue;
       const record = stored as WaitRecord;
-      this.loose.set(id, record);
-      yield [[id, ...record]];
+      const group = groupOf(idIn(key), record);
+      for (const [index, subject] of group.waits) this.loose.set(takeUp(group, index, subject), record);
       await this.packLoose();
     }
     for await (const [key, stored] of this.table.entries(packKey(this.node, ''))) {
-      const rows = rowsIn(stored as PackRecord).filter(([id]) => !begun.has(id) && !this.packs.has(id));
-      this.place(key, rows);
-      yield rows;
+      if (this.isClosed) return false;
+      if (begun.has(key)) continue;
+      const pack = this.place(key, []);
+      for (const group of (stored as PackRecord).groups)
+        for (const [index, subject] of group.waits) this.packs.set(takeUp(group, index, subject), pack);
     }
     this.begun = undefined;
+    return true;
   }
 
-  async get(id: string): Promise<WaitRecord | undefined> {
-    const pack = this.packWith(id);
-    return pack ? (await this.rowsOf(pack)).get(id) : this.loose.get(id);
+  async get(wait: Wait): Promise<WaitRecord | undefined> {
+    const pack = this.packs.get(wait);
+    return pack ? (await this.rowsOf(pack)).get(this.book.idOf(wait)) : this.loose.get(wait);
   }
 
   /** Takes a wait out some time later, together with the other writes. */
-  remove(id: string, alsoWrite: readonly Write<Stored>[]): void {
-    const pack = this.packWith(id);
+  remove(wait: Wait, alsoWrite: readonly Write<Stored>[]): void {
+    const id = this.book.idOf(wait);
+    const pack = this.packs.get(wait);
     if (!pack) {
-      this.loose.delete(id);
+      this.loose.delete(wait);
       void this.finish(this.writeSoon([...alsoWrite, { remove: waitKey(this.node, id) }]));
       return;
     }
     pack.gone.add(id);
-    if (pack.hundred === undefined) this.packs.delete(id);
+    this.packs.delete(wait);
     this.thinned.add(pack);
     this.alsoWrite.push(...alsoWrite);
     // The last of a node that closes arrive while it does; by the time of a timer its store may be closed.
@@ -173,7 +178,6 @@ export class Shelf {
       for (const pack of packs) {
         const rows = [...(await this.rowsOf(pack))].filter(([id]) => !pack.gone.has(id));
         const value = packOf(rows.map(([id, record]): Row => [id, ...record]));
-        if (rows.length === 0 && pack.hundred !== undefined) this.packs.delete(pack.hundred);
         writes.push(rows.length > 0 ? { put: pack.key, value } : { remove: pack.key });
       }
       if (writes.length > 0) await this.table.writeSoon(writes);
@@ -185,45 +189,40 @@ export class Shelf {
     }
   }
 
-  private keyFor(rows: readonly Row[]): string {
-    return packKey(this.node, rows[0]?.[0] ?? '');
+  private keyFor([first]: readonly Entry[]): string {
+    return packKey(this.node, first?.[1][0] ?? '');
   }
 
-  private packed(rows: readonly Row[]): Write<Stored> {
-    return { put: this.keyFor(rows), value: packOf(rows) };
+  private packed(entries: readonly Entry[]): Write<Stored> {
+    const put = this.keyFor(entries);
+    this.begun?.add(put);
+    return { put, value: packOf(entries.map(([, row]) => row)) };
   }
 
-  private place(key: string, rows: readonly Row[]): Pack {
-    const [first] = rows;
-    // A long list is packed by itself, a hundred after the other.
-    const hundred = first && first[4] >= together ? firstOfHundred(first[0]) : undefined;
-    const pack: Pack = { key, hundred, gone: new Set() };
-    if (hundred !== undefined) this.packs.set(hundred, pack);
-    else for (const [id] of rows) this.packs.set(id, pack);
+  private place(key: string, entries: readonly Entry[]): Pack {
+    const pack: Pack = { key, gone: new Set() };
+    for (const [wait] of entries) this.packs.set(wait, pack);
     return pack;
-  }
-
-  private packWith(id: string): Pack | undefined {
-    return this.packs.get(id) ?? this.packs.get(firstOfHundred(id));
   }
 
   /** Seals the oldest of the loose ones together, once there are enough and some to spare. */
   private async packLoose(): Promise<void> {
     if (this.isClosed || this.loose.size < this.packFrom) return;
-    const rows: Row[] = [];
-    for (const [id, record] of this.loose) if (rows.push([id, ...record]) === together) break;
-    const removals = rows.map(([id]) => ({ remove: waitKey(this.node, id) }));
-    const write = async (): Promise<void> => this.table.write([...removals, this.packed(rows)]);
+    const entries: Entry[] = [];
+    for (const [wait, record] of this.loose)
+      if (entries.push([wait, [this.book.idOf(wait), ...record]]) === together) break;
+    const removals = entries.map(([, [id]]) => ({ remove: waitKey(this.node, id) }));
+    const write = async (): Promise<void> => this.table.write([...removals, this.packed(entries)]);
     const writing = write();
-    const pack = this.place(this.keyFor(rows), rows);
-    pack.unwritten = byId(rows);
-    for (const [id] of rows) this.loose.delete(id);
+    const pack = this.place(this.keyFor(entries), entries);
+    pack.unwritten = byId(entries.map(([, row]) => row));
+    for (const [wait] of entries) this.loose.delete(wait);
     const written = writing.then(
       () => {
         pack.unwritten = undefined;
       },
       (fault: unknown) => {
-        this.unpack(pack, rows);
+        this.unpack(pack, entries);
         this.warn('notPacked', fault);
       },
     );
@@ -233,10 +232,14 @@ export class Shelf {
   }
 
   /** It could not be written, so its waits are where they were. */
-  private unpack(pack: Pack, rows: readonly Row[]): void {
-    for (const [id, ...record] of rows) {
-      if (this.packs.delete(id)) this.loose.set(id, record);
-      else this.alsoWrite.push({ remove: waitKey(this.node, id) });
+  private unpack(pack: Pack, entries: readonly Entry[]): void {
+    for (const [wait, row] of entries) {
+      // One that was told meanwhile has no place in the book any more: another may have it by now.
+      if (this.packs.get(wait) !== pack) this.alsoWrite.push({ remove: waitKey(this.node, row[0]) });
+      else {
+        this.packs.delete(wait);
+        this.loose.set(wait, recordIn(row));
+      }
     }
     this.thinned.delete(pack);
     this.packFrom = this.loose.size + together;

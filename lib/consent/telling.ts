@@ -1,18 +1,10 @@
 import { liveMessages } from '../state/messages';
 import type { Table, Write } from '../state/store';
+import type { Book, Wait } from './book';
 import type { Shelf } from './shelf';
+import { subjectIn, type Subject } from './subjects';
 import type { WaitOutcome } from './verdict';
-import {
-  idIn,
-  indexIn,
-  messageIdOf,
-  messageKey,
-  outcomeKey,
-  subjectIn,
-  type MessageRecord,
-  type Stored,
-  type Subject,
-} from './wait-records';
+import { idIn, messageKey, outcomeKey, type MessageRecord, type Stored } from './wait-records';
 
 /** A wait that has ended, as its node is told of it. */
 export interface Settled {
@@ -46,6 +38,7 @@ export class Telling {
 
   constructor(
     private readonly table: Table<Stored>,
+    private readonly book: Book,
     private readonly shelf: Shelf,
     private readonly node: string,
     /** Gives whether it has reached the next node, which a deploy or a shutdown may close first. */
@@ -57,11 +50,12 @@ export class Telling {
     if (count > 1) this.left.set(messageId, (this.left.get(messageId) ?? 0) + 1);
   }
 
-  async settle(ids: readonly string[], outcome: WaitOutcome): Promise<void> {
+  async settle(waits: readonly Wait[], outcome: WaitOutcome): Promise<void> {
     if (this.isClosed()) return;
-    await this.table.write(ids.map((id) => ({ put: outcomeKey(this.node, id), value: outcome })));
-    for (const id of ids) untold.add(outcomeKey(this.node, id));
-    for (const id of ids) await this.tellOne(id, outcome);
+    const keys = waits.map((wait) => outcomeKey(this.node, this.book.idOf(wait)));
+    await this.table.write(keys.map((put) => ({ put, value: outcome })));
+    for (const key of keys) untold.add(key);
+    for (const wait of waits) await this.tellOne(wait, outcome);
   }
 
   /** Those that had ended and may not have been told when the node last stopped. */
@@ -73,16 +67,17 @@ export class Telling {
     return ended;
   }
 
-  async tellOne(id: string, outcome: WaitOutcome): Promise<void> {
-    const messageId = messageIdOf(id);
-    const wait = await this.shelf.get(id);
-    const kept = await this.messageOf(messageKey(this.node, messageId), wait?.[3] ?? 1);
+  async tellOne(wait: Wait, outcome: WaitOutcome): Promise<void> {
+    const id = this.book.idOf(wait);
+    const messageId = this.book.messageIdOf(wait);
+    const record = await this.shelf.get(wait);
+    const kept = await this.messageOf(messageKey(this.node, messageId), record?.[3] ?? 1);
     if (this.isClosed()) return;
     const alive = liveMessages.get(messageKey(this.node, messageId));
-    if (wait && (alive ?? kept)) {
-      const [advisor, stored, start, count] = wait;
+    if (record && (alive ?? kept)) {
+      const [advisor, stored, start, count] = record;
       const subject = subjectIn(stored);
-      const context = kept?.contexts[indexIn(id)];
+      const context = kept?.contexts[this.book.indexOf(wait)];
       const repeated = !untold.has(outcomeKey(this.node, id));
       const message = alive ?? kept?.message ?? {};
       const dropped = kept?.dropped === true && !alive;
@@ -103,7 +98,7 @@ export class Telling {
       while (!(await this.tell(settled))) if (this.isClosed()) return;
       untold.delete(outcomeKey(this.node, id));
     }
-    this.remove(id, messageId);
+    this.remove(wait);
   }
 
   private async messageOf(key: string, count: number): Promise<MessageRecord | undefined> {
@@ -113,8 +108,9 @@ export class Telling {
     return kept;
   }
 
-  private remove(id: string, messageId: string): void {
-    const writes: Write<Stored>[] = [{ remove: outcomeKey(this.node, id) }];
+  private remove(wait: Wait): void {
+    const messageId = this.book.messageIdOf(wait);
+    const writes: Write<Stored>[] = [{ remove: outcomeKey(this.node, this.book.idOf(wait)) }];
     const left = (this.left.get(messageId) ?? 1) - 1;
     if (left > 0) this.left.set(messageId, left);
     else {
@@ -122,6 +118,7 @@ export class Telling {
       liveMessages.forget(messageKey(this.node, messageId));
       writes.push({ remove: messageKey(this.node, messageId) });
     }
-    this.shelf.remove(id, writes);
+    this.shelf.remove(wait, writes);
+    this.book.strike(wait);
   }
 }

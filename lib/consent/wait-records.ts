@@ -1,8 +1,6 @@
 import type { Pace } from './schedule';
+import type { StoredSubject } from './subjects';
 import type { WaitOutcome } from './verdict';
-
-/** Whose consent a wait is for. */
-export type Subject = { readonly phone: string } | { readonly memberId: number };
 
 /**
  * What a wait needs to go on: its advisor, its phone number or member id, its start, how many waits its message began,
@@ -10,7 +8,7 @@ export type Subject = { readonly phone: string } | { readonly memberId: number }
  */
 export type WaitRecord = readonly [
   advisor: string,
-  subject: string | number,
+  subject: StoredSubject,
   start: number,
   count: number,
   pace?: Pace,
@@ -20,13 +18,13 @@ export type WaitRecord = readonly [
 export type Row = readonly [id: string, ...record: WaitRecord];
 
 /** Waits that have all in common but whom they are for. */
-interface Group {
+export interface Group {
   readonly message: string;
   readonly advisor: string;
   readonly start: number;
   readonly count: number;
   readonly pace?: Pace;
-  readonly waits: (readonly [index: number, subject: string | number])[];
+  readonly waits: (readonly [index: number, subject: StoredSubject])[];
 }
 
 /** Waits in one record. */
@@ -46,13 +44,12 @@ export type Stored = WaitRecord | PackRecord | MessageRecord | WaitOutcome;
 
 /** A wait's id is its message's, with its number in a list: ids are in the order of arrival. */
 export const waitId = (messageId: string, index: number): string =>
-  // Joined, for a string put together otherwise keeps its parts, a hundred thousand times.
-  index === 0 ? messageId : [messageId, String(index).padStart(7, '0')].join('-');
-export const indexIn = (id: string): number => {
+  index === 0 ? messageId : `${messageId}-${String(index).padStart(7, '0')}`;
+const indexIn = (id: string): number => {
   const dash = id.indexOf('-');
   return dash < 0 ? 0 : Number(id.slice(dash + 1));
 };
-export const messageIdOf = (id: string): string => {
+const messageIdOf = (id: string): string => {
   const dash = id.indexOf('-');
   return dash < 0 ? id : id.slice(0, dash);
 };
@@ -61,26 +58,17 @@ export const waitKey = (node: string, id: string): string => `${node}/w/${id}`;
 export const packKey = (node: string, firstId: string): string => `${node}/p/${firstId}`;
 export const messageKey = (node: string, messageId: string): string => `${node}/m/${messageId}`;
 export const outcomeKey = (node: string, id: string): string => `${node}/o/${id}`;
-/** A string of its own: a slice would keep the whole key in memory, a hundred thousand times. */
-export const idIn = (key: string): string =>
-  Buffer.from(key.slice(key.lastIndexOf('/') + 1), 'latin1').toString('latin1');
+export const idIn = (key: string): string => key.slice(key.lastIndexOf('/') + 1);
 
-export const asStored = (subject: Subject): string | number =>
-  'phone' in subject ? subject.phone : subject.memberId;
-export const subjectIn = (stored: string | number): Subject =>
-  typeof stored === 'string' ? { phone: stored } : { memberId: stored };
-
-export const targetKey = (advisor: string, subject: Subject): string =>
-  [advisor, 'phone' in subject ? subject.phone : `#${String(subject.memberId)}`].join('\n');
-
-export const partsOf = (key: string): { readonly advisor: string; readonly subject: Subject } => {
-  const end = key.lastIndexOf('\n');
-  const of = key.slice(end + 1);
-  return {
-    advisor: key.slice(0, end),
-    subject: of.startsWith('#') ? { memberId: Number(of.slice(1)) } : { phone: of },
-  };
-};
+/** A wait in a record of its own, as one in a pack. */
+export const groupOf = (id: string, [advisor, subject, start, count, pace]: WaitRecord): Group => ({
+  message: messageIdOf(id),
+  advisor,
+  start,
+  count,
+  ...(pace && { pace }),
+  waits: [[indexIn(id), subject]],
+});
 
 export const packOf = (rows: readonly Row[]): PackRecord => {
   const groups: Group[] = [];

@@ -3,20 +3,22 @@ import type { Client } from '../service/types';
 import { arrivalId } from '../state/ids';
 import { liveMessages, storable } from '../state/messages';
 import type { Store, Table } from '../state/store';
+import { Book, type Begun, type Target, type Wait } from './book';
 import { moveIn } from './homes';
 import { Owner, type Survey } from './owner';
-import { lastLookTries, Polling, type Target, type Wait } from './polling';
-import { isSame, Paces, recommended, type Pace } from './schedule';
-import { Shelf } from './shelf';
+import { lastLookTries, Polling } from './polling';
+import { isSame, recommended, type Pace } from './schedule';
+import { Shelf, type Entry } from './shelf';
+import { asStored, subjectIn, type Subject } from './subjects';
 import { Telling, type Settled } from './telling';
 import { Timeline } from './timeline';
 import type { Warn } from './trouble';
 import { nothingKnown, type ConsentStatus, type Verdict, type WaitOutcome } from './verdict';
 import * as records from './wait-records';
-import type { Row, Stored, Subject } from './wait-records';
+import type { Stored } from './wait-records';
 
 export type { Settled } from './telling';
-export type { Subject } from './wait-records';
+export type { Subject } from './subjects';
 
 export interface WaitsOptions {
   /** The id of the environment these waits look in. */
@@ -75,14 +77,17 @@ export class Waits {
   private readonly table: Table<Stored>;
   private readonly timeline: Timeline;
   private readonly polling: Polling;
-  private readonly targets = new Map<string, Target>();
-  private readonly paces = new Paces();
+  private readonly book = new Book();
+  /** By the number their waits know them by. */
+  private readonly owners = new Map<number, Owner>();
+  private attached = 0;
   private settling: Promise<void> = Promise.resolve();
 
   constructor(private readonly options: WaitsOptions) {
     this.table = options.store.table('waits');
     this.timeline = new Timeline(options.clock);
     this.polling = new Polling({
+      book: this.book,
       client: options.client,
       clock: options.clock,
       concurrency: options.concurrency,
@@ -95,16 +100,19 @@ export class Waits {
 
   /** A node starts: its waits go on, and `tell` hears how each ends. */
   attach(node: string, tell: (settled: Settled) => Promise<boolean>): NodeWaits {
-    const shelf = new Shelf(this.table, node, this.options.warn);
-    const telling = new Telling(this.table, shelf, node, tell, () => owner.isClosed);
-    const owner: Owner = new Owner(node, shelf, telling);
-    owner.ready = this.load(owner);
+    const { book, table } = this;
+    const shelf = new Shelf(table, book, node, this.options.warn);
+    const telling = new Telling(table, book, shelf, node, tell, () => owner.isClosed);
+    const owner: Owner = new Owner(node, this.attached++, book, shelf, telling);
+    this.owners.set(owner.number, owner);
+    owner.ready = this.working(owner, () => this.load(owner));
     return {
       ready: owner.ready,
-      add: (message, waits, pace, about) => this.add(owner, message, waits, pace, about),
+      add: (message, waits, pace, about) =>
+        this.working(owner, () => this.add(owner, message, waits, pace, about)),
       reset: (phone) => {
         for (const target of owner.targetsFor(phone))
-          this.settle(target, owner.ownIn(target), cancelled(target.seen));
+          this.settle(target, owner.ownIn(target), cancelled(book.seenOf(target)));
       },
       flush: (phone) => {
         for (const target of owner.targetsFor(phone)) this.polling.flush(target);
@@ -112,10 +120,12 @@ export class Waits {
       get count() {
         return owner.count;
       },
-      survey: () => owner.survey(),
+      survey: () => owner.survey((target) => this.polling.nextOf(target)),
       detach: () => {
         owner.isClosed = true;
         for (const target of owner.targetsFor()) this.takeOut(target, owner.ownIn(target));
+        this.owners.delete(owner.number);
+        this.forget(owner);
         return shelf.close();
       },
     };
@@ -123,16 +133,13 @@ export class Waits {
 
   /** An acceptance that any check of this environment has seen. */
   accepted(advisor: string, subject: Subject, status: ConsentStatus): void {
-    const keys = [records.targetKey(advisor, subject)];
-    if (status.memberId !== null) keys.push(records.targetKey(advisor, { memberId: status.memberId }));
+    const { book } = this;
+    const targets = new Set([book.find(advisor, asStored(subject))]);
+    if (status.memberId !== null) targets.add(book.find(advisor, status.memberId));
     // A look by member id does not say the number: earlier looks at the numbers say whose they are.
-    if ('memberId' in subject)
-      for (const { key, seen } of this.targets.values())
-        if (seen?.memberId === subject.memberId && records.partsOf(key).advisor === advisor) keys.push(key);
-    for (const key of keys) {
-      const target = this.targets.get(key);
-      if (target) this.settle(target, target.waits, { kind: 'accepted', status });
-    }
+    if ('memberId' in subject) for (const each of book.seenAs(advisor, subject.memberId)) targets.add(each);
+    for (const target of targets)
+      if (target !== undefined) this.settle(target, book.waitsIn(target), { kind: 'accepted', status });
   }
 
   /** Resolves when everything that has ended so far was told. */
@@ -159,26 +166,24 @@ export class Waits {
     const count = waits.length;
     const isUsual = isSame(pace, recommended);
     const contexts = waits.map(({ context }) => context);
-    const rows = waits.map(({ advisor, subject }, index): Row => {
-      const usual = [
-        records.waitId(messageId, index),
-        advisor,
-        records.asStored(subject),
-        start,
-        count,
-      ] as const;
-      return isUsual ? usual : [...usual, pace];
+    const entries = waits.map(({ advisor, subject }, index): Entry => {
+      const id = records.waitId(messageId, index);
+      const usual = [id, advisor, asStored(subject), start, count] as const;
+      return [this.book.enter(owner.number, messageId, index), isUsual ? usual : [...usual, pace]];
     });
     const put = records.messageKey(node, messageId);
-    await owner.shelf.add(rows, [{ put, value: { message: copy, dropped, about, contexts } }]);
-    const begun = this.timeline.now();
-    const kept = this.paces.one(pace);
-    for (const [id, advisor, subject] of rows) {
-      owner.telling.expect(messageId, count);
-      const key = records.targetKey(advisor, records.subjectIn(subject));
-      this.putIn(owner, key, { id, owner, start: begun, pace: kept }, true);
+    try {
+      await owner.shelf.add(entries, [{ put, value: { message: copy, dropped, about, contexts } }]);
+    } catch (fault) {
+      for (const [wait] of entries) this.book.strike(wait);
+      throw fault;
     }
-    return rows.map(([id]) => id);
+    const begun = this.timeline.now();
+    for (const [wait, [, advisor, subject]] of entries) {
+      owner.telling.expect(messageId, count);
+      this.putIn(owner, wait, { advisor, subject, start: begun, pace }, true);
+    }
+    return entries.map(([, [id]]) => id);
   }
 
   private async load(owner: Owner): Promise<void> {
@@ -186,85 +191,100 @@ export class Waits {
     const now = arrivalId(clock.now());
     const ended = await owner.telling.ended();
     const move = await moveIn(store, owner.node, environment, now);
-    const foreign: string[] = [];
-    const again: [id: string, outcome: WaitOutcome][] = [];
-    for await (const rows of owner.shelf.all()) {
-      if (owner.isClosed) return;
-      for (const [id, advisor, subject, start, count, pace = recommended] of rows) {
-        owner.telling.expect(records.messageIdOf(id), count);
+    const foreign: Wait[] = [];
+    const again: (readonly [id: string, wait: Wait, outcome: WaitOutcome])[] = [];
+    const isComplete = await owner.shelf.read(
+      ({ message, advisor, start, count, pace = recommended }, index, subject) => {
+        owner.telling.expect(message, count);
+        const wait = this.book.enter(owner.number, message, index);
+        const id = records.waitId(message, index);
         const outcome = ended.get(id);
-        if (outcome) again.push([id, outcome]);
-        else if (move?.isForeign(id)) foreign.push(id);
-        else {
-          const wait = { id, owner, start: this.timeline.placed(start), pace: this.paces.one(pace) };
-          this.putIn(owner, records.targetKey(advisor, records.subjectIn(subject)), wait, false);
-        }
-      }
-    }
+        if (outcome) again.push([id, wait, outcome]);
+        else if (move?.isForeign(id)) foreign.push(wait);
+        else this.putIn(owner, wait, { advisor, subject, start: this.timeline.placed(start), pace }, false);
+        return wait;
+      },
+    );
+    if (!isComplete) return;
     again.sort(([one], [other]) => (one < other ? -1 : 1));
-    for (const [id, outcome] of again) await owner.telling.tellOne(id, outcome);
+    for (const [, wait, outcome] of again) await owner.telling.tellOne(wait, outcome);
     if (foreign.length > 0) await owner.telling.settle(foreign, cancelled());
     if (!owner.isClosed) await move?.done();
   }
 
-  private putIn(owner: Owner, key: string, wait: Wait, isNew: boolean): void {
+  private putIn(owner: Owner, wait: Wait, begun: Begun, isNew: boolean): void {
     if (owner.isClosed) return;
-    let target = this.targets.get(key);
-    if (target) {
-      let place = target.waits.length;
-      while (place > 0 && (target.waits[place - 1]?.id ?? '') > wait.id) place -= 1;
-      target.waits.splice(place, 0, wait);
-    } else {
-      target = Polling.target(key, wait);
-      this.targets.set(key, target);
-    }
-    owner.put(wait, target);
+    const target = this.book.putIn(wait, begun);
+    owner.put(wait);
     this.polling.joined(target, wait, isNew);
   }
 
   private takeOut(target: Target, waits: readonly Wait[]): void {
-    const gone = new Set(waits);
-    target.waits = target.waits.filter((wait) => !gone.has(wait));
-    for (const wait of waits) (wait.owner as Owner).takeOut(wait, target);
-    if (target.waits.length > 0) return;
+    for (const wait of waits) {
+      this.owners.get(this.book.ownerOf(wait))?.takeOut(wait);
+      this.book.takeOut(wait);
+    }
+    if (!this.book.isEmpty(target)) return;
     this.polling.left(target);
-    if (this.targets.get(target.key) === target) this.targets.delete(target.key);
+    this.book.close(target);
   }
 
   private looked(target: Target, verdict: Verdict, began: number): void {
+    const { book } = this;
+    const waits = book.waitsIn(target);
     if (verdict.kind === 'accepted') {
-      const { advisor, subject } = records.partsOf(target.key);
-      this.settle(target, target.waits, verdict);
-      this.accepted(advisor, subject, verdict.status);
+      this.settle(target, waits, verdict);
+      this.accepted(book.advisorOf(target), subjectIn(book.subjectOf(target)), verdict.status);
       return;
     }
     if (verdict.kind !== 'waiting') {
-      this.settle(target, target.waits, verdict);
+      this.settle(target, waits, verdict);
       return;
     }
     const patience = verdict.seen ? 0 : lastLookTries;
-    const expired = target.waits.filter(({ start, pace }) => began - start >= pace.giveUpAfter + patience);
-    const status = target.seen ?? nothingKnown;
+    const expired = waits.filter(
+      (wait) => began - book.startOf(wait) >= book.paceOf(wait).giveUpAfter + patience,
+    );
+    const status = book.seenOf(target) ?? nothingKnown;
     this.settle(target, expired, { kind: 'not_accepted', reason: 'expired', status });
   }
 
   /** In the order of arrival, whichever node each belongs to, and after all that ended before. */
   private settle(target: Target, waits: readonly Wait[], outcome: WaitOutcome): void {
     if (waits.length === 0) return;
-    this.takeOut(target, waits);
-    const runs: { readonly owner: Owner; readonly ids: string[] }[] = [];
-    for (const { id, owner } of waits) {
+    const runs: { readonly owner: Owner; readonly waits: Wait[] }[] = [];
+    for (const wait of waits) {
+      const owner = this.owners.get(this.book.ownerOf(wait));
       const last = runs.at(-1);
-      if (last?.owner === owner && last.ids.length < settledTogether) last.ids.push(id);
-      else runs.push({ owner: owner as Owner, ids: [id] });
+      if (last && last.owner === owner && last.waits.length < settledTogether) last.waits.push(wait);
+      else if (owner) runs.push({ owner, waits: [wait] });
     }
-    for (const { owner, ids } of runs) {
-      this.settling = this.settling
-        .then(() => owner.ready)
-        .then(() => owner.telling.settle(ids, outcome))
-        .catch((fault: unknown) => {
-          this.options.warn('unsettled', fault);
-        });
+    this.takeOut(target, waits);
+    for (const { owner, waits: run } of runs) {
+      const before = this.settling;
+      this.settling = this.working(owner, async () => {
+        await before;
+        await owner.ready;
+        await owner.telling.settle(run, outcome);
+      }).catch((fault: unknown) => {
+        this.options.warn('unsettled', fault);
+      });
     }
+  }
+
+  /** Whoever works for an owner knows its waits by their places in the book: so long, no other gets them. */
+  private async working<T>(owner: Owner, work: () => Promise<T>): Promise<T> {
+    owner.busy += 1;
+    try {
+      return await work();
+    } finally {
+      owner.busy -= 1;
+      this.forget(owner);
+    }
+  }
+
+  /** Of an owner that has closed nothing is told any more; what waits is on disk. */
+  private forget(owner: Owner): void {
+    if (owner.isClosed && owner.busy === 0) this.book.strikeAllOf(owner.number);
   }
 }
