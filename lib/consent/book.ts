@@ -1,4 +1,6 @@
-import { Column, Few, Rows, TextColumn } from './columns';
+import { Chains } from './chains';
+import { Column, Few, none, Rows, TextColumn } from './columns';
+import { Lookup } from './lookup';
 import { Paces, shareOf, type Pace } from './schedule';
 import { Subjects, type StoredSubject } from './subjects';
 import type { ConsentStatus } from './verdict';
@@ -18,8 +20,9 @@ export interface Begun {
   readonly pace: Pace;
 }
 
-const none = -1;
 const idLength = 22;
+const shareFor = (advisor: string, subject: StoredSubject): number =>
+  shareOf(`${advisor}\n${typeof subject === 'string' ? subject : `#${String(subject)}`}`);
 const orNull = (value: number): number | null => (Number.isNaN(value) ? null : value);
 
 /** All waits of an environment, and what they look at: in columns, for there may be a hundred thousand. */
@@ -36,17 +39,17 @@ export class Book {
   private readonly starts = new Column(Float64Array, 0);
   private readonly pace = new Column(Int32Array, 0);
   private readonly target = new Column(Int32Array, none);
-  /** Those of the same target, in the order of arrival. */
-  private readonly before = new Column(Int32Array, none);
-  private readonly after = new Column(Int32Array, none);
+  private readonly pack = new Column(Int32Array, none);
+  /** Those of each target, in the order of arrival. */
+  private readonly inTarget = new Chains();
+  /** Those of each owner, in the order in which they began to look. */
+  private readonly ofOwner = new Chains();
 
   private readonly targets = new Rows();
-  private readonly found = new Map<string, Map<number, Target>>();
+  private readonly lookup = new Lookup((target) => this.share.get(target));
   private readonly advisor = new Column(Int32Array, 0);
   private readonly subject = new Column(Float64Array, 0);
   private readonly share = new Column(Float64Array, 0);
-  private readonly first = new Column(Int32Array, none);
-  private readonly last = new Column(Int32Array, none);
   private readonly polling = new Column(Uint8Array, 0);
   /** What was last seen: no state when nothing was. */
   private readonly seenState = new Column(Int32Array, none);
@@ -60,6 +63,7 @@ export class Book {
     this.messages.set(wait, messageId);
     this.indexes.set(wait, index);
     this.target.set(wait, none);
+    this.pack.set(wait, none);
     return wait;
   }
 
@@ -105,56 +109,71 @@ export class Book {
     return this.target.get(wait) as Target;
   }
 
+  /** Where its owner keeps it; undefined when that is in no pack. */
+  packOf(wait: Wait): number | undefined {
+    const pack = this.pack.get(wait);
+    return pack === none ? undefined : pack;
+  }
+
+  setPack(wait: Wait, pack: number | undefined): void {
+    this.pack.set(wait, pack ?? none);
+  }
+
   /** Lets a wait look at something, together with those that do already. */
   putIn(wait: Wait, { advisor, subject, start, pace }: Begun): Target {
     const target = this.find(advisor, subject) ?? this.open(advisor, subject);
     this.starts.set(wait, start);
     this.pace.set(wait, this.paces.numberOf(pace));
     this.target.set(wait, target);
-    let before = this.last.get(target);
-    if (before !== none) {
-      // The last to arrive is mostly the last to be put in.
-      const id = this.idOf(wait);
-      while (before !== none && this.idOf(before as Wait) > id) before = this.before.get(before);
-    }
-    const after = before === none ? this.first.get(target) : this.after.get(before);
-    this.link(target, before, wait);
-    this.link(target, wait, after);
+    this.inTarget.insert(target, wait, this.placeIn(target, wait));
+    const owner = this.ownerOf(wait);
+    this.ofOwner.insert(owner, wait, this.ofOwner.lastOf(owner));
     return target;
   }
 
   /** Takes a wait out of its target. */
   takeOut(wait: Wait): void {
-    this.link(this.targetOf(wait), this.before.get(wait), this.after.get(wait));
+    this.inTarget.remove(this.targetOf(wait), wait);
+    this.ofOwner.remove(this.ownerOf(wait), wait);
     this.target.set(wait, none);
   }
 
+  /** Those of an owner that look at something. */
+  waitsOf(owner: number): Iterable<Wait> {
+    return this.ofOwner.in(owner) as Iterable<Wait>;
+  }
+
   find(advisor: string, subject: StoredSubject): Target | undefined {
+    const of = this.advisors.find(advisor);
     const number = this.subjects.find(subject);
-    return number === undefined ? undefined : this.found.get(advisor)?.get(number);
+    return this.lookup.find(
+      shareFor(advisor, subject),
+      (target) => this.subject.get(target) === number && this.advisor.get(target) === of,
+    ) as Target | undefined;
   }
 
   /** Those whose number is, as far as was seen, this member's. */
   seenAs(advisor: string, memberId: number): Target[] {
-    return [...(this.found.get(advisor)?.values() ?? [])].filter(
-      (target) => this.seenState.get(target) !== none && this.seenMember.get(target) === memberId,
-    );
+    const of = this.advisors.find(advisor);
+    const found: Target[] = [];
+    for (let target = 0; target < this.targets.size; target++) {
+      const isSeen = this.seenState.get(target) !== none && this.seenMember.get(target) === memberId;
+      if (isSeen && this.advisor.get(target) === of) found.push(target as Target);
+    }
+    return found;
   }
 
   /** In the order of arrival. */
   waitsIn(target: Target): Wait[] {
-    const waits: Wait[] = [];
-    for (let wait = this.first.get(target); wait !== none; wait = this.after.get(wait))
-      waits.push(wait as Wait);
-    return waits;
+    return [...this.inTarget.in(target)] as Wait[];
   }
 
   isEmpty(target: Target): boolean {
-    return this.first.get(target) === none;
+    return this.inTarget.isEmpty(target);
   }
 
   isAlone(wait: Wait): boolean {
-    return this.before.get(wait) === none && this.after.get(wait) === none;
+    return this.inTarget.lastOf(this.targetOf(wait)) === wait && this.inTarget.beforeOf(wait) === none;
   }
 
   advisorOf(target: Target): string {
@@ -201,35 +220,26 @@ export class Book {
 
   /** Its last wait has left: who comes now looks anew. While it is looked at, its row stays its own. */
   close(target: Target): void {
-    const advisor = this.advisorOf(target);
-    const found = this.found.get(advisor);
-    found?.delete(this.subject.get(target));
-    if (found?.size === 0) this.found.delete(advisor);
+    this.lookup.remove(target);
     if (!this.isLookedAt(target)) this.targets.giveBack(target);
   }
 
   private open(advisor: string, subject: StoredSubject): Target {
     const target = this.targets.take() as Target;
-    const number = this.subjects.numberOf(subject);
     this.advisor.set(target, this.advisors.numberOf(advisor));
-    this.subject.set(target, number);
-    this.share.set(
-      target,
-      shareOf(`${advisor}\n${typeof subject === 'string' ? subject : `#${String(subject)}`}`),
-    );
-    this.first.set(target, none);
-    this.last.set(target, none);
-    this.polling.set(target, 0);
+    this.subject.set(target, this.subjects.numberOf(subject));
+    this.share.set(target, shareFor(advisor, subject));
     this.seenState.set(target, none);
-    const found = this.found.get(advisor) ?? new Map<number, Target>();
-    this.found.set(advisor, found.set(number, target));
+    this.lookup.add(target);
     return target;
   }
 
-  private link(target: Target, before: number, after: number): void {
-    if (before === none) this.first.set(target, after);
-    else this.after.set(before, after);
-    if (after === none) this.last.set(target, before);
-    else this.before.set(after, before);
+  /** After whom it arrived. */
+  private placeIn(target: Target, wait: Wait): number {
+    let before = this.inTarget.lastOf(target);
+    if (before === none) return none;
+    const id = this.idOf(wait);
+    while (before !== none && this.idOf(before as Wait) > id) before = this.inTarget.beforeOf(before);
+    return before;
   }
 }

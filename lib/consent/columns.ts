@@ -1,59 +1,55 @@
 type Values = Uint8Array | Int32Array | Float64Array;
 
-const fewest = 64;
+/** Rows whose values lie together: to grow, nothing is copied, and little is set aside that is not used. */
+const together = 1024;
+
+/** No row, where one is meant. */
+export const none = -1;
 
 /**
- * A number for each of very many things, side by side: a hundred thousand objects take ten times the memory, and Node
- * sets aside as much again while they are young.
+ * A number for each of very many things: a hundred thousand objects take ten times the memory, and Node sets aside as
+ * much again while they are young.
  */
 export class Column {
-  private values: Values;
+  private readonly parts: Values[] = [];
 
   constructor(
     private readonly Kind: new (length: number) => Values,
     /** What is there before anything was set. */
     private readonly empty: number,
-  ) {
-    this.values = new Kind(fewest).fill(empty);
+  ) {}
+
+  get(row: number): number {
+    return this.parts[Math.floor(row / together)]?.[row % together] ?? this.empty;
   }
 
-  get(at: number): number {
-    return this.values[at] ?? this.empty;
-  }
-
-  set(at: number, value: number): void {
-    while (at >= this.values.length) {
-      const { length } = this.values;
-      const wider = new this.Kind(2 * length);
-      wider.set(this.values);
-      this.values = wider.fill(this.empty, length);
-    }
-    this.values[at] = value;
+  set(row: number, value: number): void {
+    const number = Math.floor(row / together);
+    while (number >= this.parts.length) this.parts.push(new this.Kind(together).fill(this.empty));
+    const part = this.parts[number];
+    if (part) part[row % together] = value;
   }
 }
 
 /** Short texts of one length, for each of very many things; the few of another length are kept beside. */
 export class TextColumn {
-  private bytes: Buffer;
+  private readonly parts: Buffer[] = [];
   private readonly others = new Map<number, string>();
 
-  constructor(private readonly length: number) {
-    this.bytes = Buffer.alloc(fewest * length);
+  constructor(private readonly length: number) {}
+
+  get(row: number): string {
+    const from = (row % together) * this.length;
+    const part = this.parts[Math.floor(row / together)];
+    return this.others.get(row) ?? part?.toString('latin1', from, from + this.length) ?? '';
   }
 
-  get(at: number): string {
-    const from = at * this.length;
-    return this.others.get(at) ?? this.bytes.toString('latin1', from, from + this.length);
-  }
-
-  set(at: number, text: string): void {
-    const from = at * this.length;
-    while (from + this.length > this.bytes.length) {
-      this.bytes = Buffer.concat([this.bytes], 2 * this.bytes.length);
-    }
-    this.others.delete(at);
-    this.bytes.write(text, from, this.length, 'latin1');
-    if (this.get(at) !== text) this.others.set(at, text);
+  set(row: number, text: string): void {
+    const number = Math.floor(row / together);
+    while (number >= this.parts.length) this.parts.push(Buffer.alloc(together * this.length));
+    this.others.delete(row);
+    this.parts[number]?.write(text, (row % together) * this.length, this.length, 'latin1');
+    if (this.get(row) !== text) this.others.set(row, text);
   }
 }
 

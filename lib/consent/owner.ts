@@ -10,8 +10,7 @@ export interface Survey {
 
 /** A node that waits: what it looks at, where that is on record, and how it is told. */
 export class Owner {
-  /** In the order in which they began to look. */
-  private readonly waits = new Set<Wait>();
+  private waiting = 0;
   /** How many of its waits each advisor has. */
   private readonly advisors = new Map<string, number>();
   ready: Promise<void> = Promise.resolve();
@@ -29,18 +28,18 @@ export class Owner {
   ) {}
 
   get count(): number {
-    return this.waits.size;
+    return this.waiting;
   }
 
   put(wait: Wait): void {
-    this.waits.add(wait);
+    this.waiting += 1;
     const advisor = this.advisorOf(wait);
     this.advisors.set(advisor, (this.advisors.get(advisor) ?? 0) + 1);
   }
 
   /** While it is still in its target. */
   takeOut(wait: Wait): void {
-    this.waits.delete(wait);
+    this.waiting -= 1;
     const advisor = this.advisorOf(wait);
     const left = (this.advisors.get(advisor) ?? 1) - 1;
     if (left > 0) this.advisors.set(advisor, left);
@@ -50,7 +49,7 @@ export class Owner {
   /** All that it looks at, or those of a number. */
   targetsFor(phone?: string): ReadonlySet<Target> {
     const found = new Set<Target>();
-    for (const wait of this.waits) {
+    for (const wait of this.book.waitsOf(this.number)) {
       const target = this.book.targetOf(wait);
       if (phone === undefined || this.book.subjectOf(target) === phone) found.add(target);
     }
@@ -58,13 +57,13 @@ export class Owner {
   }
 
   ownIn(target: Target): Wait[] {
-    return this.book.waitsIn(target).filter((wait) => this.waits.has(wait));
+    return this.book.waitsIn(target).filter((wait) => this.book.ownerOf(wait) === this.number);
   }
 
   /** Goes through all of them: for a status, not for every message. */
   survey(nextOf: (target: Target) => number): Survey {
     let next: number | undefined;
-    for (const wait of this.waits) {
+    for (const wait of this.book.waitsOf(this.number)) {
       const due = nextOf(this.book.targetOf(wait));
       if (next === undefined || due < next) next = due;
     }

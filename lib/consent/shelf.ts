@@ -21,6 +21,7 @@ const together = 100;
 const flushDelay = 50;
 
 interface Pack {
+  readonly number: number;
   readonly key: string;
   /** The ids of those that were told, and are to be taken out. */
   readonly gone: Set<string>;
@@ -47,8 +48,9 @@ const byId = (rows: readonly Row[]): ReadonlyMap<string, WaitRecord> =>
 export class Shelf {
   /** In records of their own, in the order of arrival. */
   private readonly loose = new Map<Wait, WaitRecord>();
-  /** Where the others are. */
-  private readonly packs = new Map<Wait, Pack>();
+  /** Where the others are: the book has the number for each. */
+  private readonly packs = new Map<number, Pack>();
+  private placed = 0;
   private latest: { readonly pack: Pack; readonly rows: ReadonlyMap<string, WaitRecord> } | undefined;
   /** Packs that waits have left, and what is to be written with that. */
   private readonly thinned = new Set<Pack>();
@@ -102,28 +104,28 @@ export class Shelf {
       if (begun.has(key)) continue;
       const pack = this.place(key, []);
       for (const group of (stored as PackRecord).groups)
-        for (const [index, subject] of group.waits) this.packs.set(takeUp(group, index, subject), pack);
+        for (const [index, subject] of group.waits)
+          this.book.setPack(takeUp(group, index, subject), pack.number);
     }
     this.begun = undefined;
     return true;
   }
 
   async get(wait: Wait): Promise<WaitRecord | undefined> {
-    const pack = this.packs.get(wait);
+    const pack = this.packWith(wait);
     return pack ? (await this.rowsOf(pack)).get(this.book.idOf(wait)) : this.loose.get(wait);
   }
 
   /** Takes a wait out some time later, together with the other writes. */
   remove(wait: Wait, alsoWrite: readonly Write<Stored>[]): void {
     const id = this.book.idOf(wait);
-    const pack = this.packs.get(wait);
+    const pack = this.packWith(wait);
     if (!pack) {
       this.loose.delete(wait);
       void this.finish(this.writeSoon([...alsoWrite, { remove: waitKey(this.node, id) }]));
       return;
     }
     pack.gone.add(id);
-    this.packs.delete(wait);
     this.thinned.add(pack);
     this.alsoWrite.push(...alsoWrite);
     // The last of a node that closes arrive while it does; by the time of a timer its store may be closed.
@@ -178,6 +180,7 @@ export class Shelf {
       for (const pack of packs) {
         const rows = [...(await this.rowsOf(pack))].filter(([id]) => !pack.gone.has(id));
         const value = packOf(rows.map(([id, record]): Row => [id, ...record]));
+        if (rows.length === 0) this.packs.delete(pack.number);
         writes.push(rows.length > 0 ? { put: pack.key, value } : { remove: pack.key });
       }
       if (writes.length > 0) await this.table.writeSoon(writes);
@@ -200,9 +203,15 @@ export class Shelf {
   }
 
   private place(key: string, entries: readonly Entry[]): Pack {
-    const pack: Pack = { key, gone: new Set() };
-    for (const [wait] of entries) this.packs.set(wait, pack);
+    const pack: Pack = { number: this.placed++, key, gone: new Set() };
+    this.packs.set(pack.number, pack);
+    for (const [wait] of entries) this.book.setPack(wait, pack.number);
     return pack;
+  }
+
+  private packWith(wait: Wait): Pack | undefined {
+    const number = this.book.packOf(wait);
+    return number === undefined ? undefined : this.packs.get(number);
   }
 
   /** Seals the oldest of the loose ones together, once there are enough and some to spare. */
@@ -235,12 +244,13 @@ export class Shelf {
   private unpack(pack: Pack, entries: readonly Entry[]): void {
     for (const [wait, row] of entries) {
       // One that was told meanwhile has no place in the book any more: another may have it by now.
-      if (this.packs.get(wait) !== pack) this.alsoWrite.push({ remove: waitKey(this.node, row[0]) });
+      if (pack.gone.has(row[0])) this.alsoWrite.push({ remove: waitKey(this.node, row[0]) });
       else {
-        this.packs.delete(wait);
+        this.book.setPack(wait, undefined);
         this.loose.set(wait, recordIn(row));
       }
     }
+    this.packs.delete(pack.number);
     this.thinned.delete(pack);
     this.packFrom = this.loose.size + together;
   }
