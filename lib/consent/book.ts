@@ -121,7 +121,8 @@ export class Book {
 
   /** Lets a wait look at something, together with those that do already. */
   putIn(wait: Wait, { advisor, subject, start, pace }: Begun): Target {
-    const target = this.find(advisor, subject) ?? this.open(advisor, subject);
+    const share = shareFor(advisor, subject);
+    const target = this.findBy(share, advisor, subject) ?? this.open(share, advisor, subject);
     this.starts.set(wait, start);
     this.pace.set(wait, this.paces.numberOf(pace));
     this.target.set(wait, target);
@@ -144,12 +145,7 @@ export class Book {
   }
 
   find(advisor: string, subject: StoredSubject): Target | undefined {
-    const of = this.advisors.find(advisor);
-    const number = this.subjects.find(subject);
-    return this.lookup.find(
-      shareFor(advisor, subject),
-      (target) => this.subject.get(target) === number && this.advisor.get(target) === of,
-    ) as Target | undefined;
+    return this.findBy(shareFor(advisor, subject), advisor, subject);
   }
 
   /** Those whose number is, as far as was seen, this member's. */
@@ -224,11 +220,20 @@ export class Book {
     if (!this.isLookedAt(target)) this.targets.giveBack(target);
   }
 
-  private open(advisor: string, subject: StoredSubject): Target {
+  private findBy(share: number, advisor: string, subject: StoredSubject): Target | undefined {
+    const of = this.advisors.find(advisor);
+    const number = this.subjects.find(subject);
+    return this.lookup.find(
+      share,
+      (target) => this.subject.get(target) === number && this.advisor.get(target) === of,
+    ) as Target | undefined;
+  }
+
+  private open(share: number, advisor: string, subject: StoredSubject): Target {
     const target = this.targets.take() as Target;
     this.advisor.set(target, this.advisors.numberOf(advisor));
     this.subject.set(target, this.subjects.numberOf(subject));
-    this.share.set(target, shareFor(advisor, subject));
+    this.share.set(target, share);
     this.seenState.set(target, none);
     this.lookup.add(target);
     return target;

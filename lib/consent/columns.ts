@@ -2,6 +2,8 @@ type Values = Uint8Array | Int32Array | Float64Array;
 
 /** Rows whose values lie together: to grow, nothing is copied, and little is set aside that is not used. */
 const together = 1024;
+const partOf = (row: number): number => row >> 10;
+const placeOf = (row: number): number => row & (together - 1);
 
 /** No row, where one is meant. */
 export const none = -1;
@@ -20,14 +22,14 @@ export class Column {
   ) {}
 
   get(row: number): number {
-    return this.parts[Math.floor(row / together)]?.[row % together] ?? this.empty;
+    return this.parts[partOf(row)]?.[placeOf(row)] ?? this.empty;
   }
 
   set(row: number, value: number): void {
-    const number = Math.floor(row / together);
+    const number = partOf(row);
     while (number >= this.parts.length) this.parts.push(new this.Kind(together).fill(this.empty));
     const part = this.parts[number];
-    if (part) part[row % together] = value;
+    if (part) part[placeOf(row)] = value;
   }
 }
 
@@ -39,16 +41,16 @@ export class TextColumn {
   constructor(private readonly length: number) {}
 
   get(row: number): string {
-    const from = (row % together) * this.length;
-    const part = this.parts[Math.floor(row / together)];
+    const from = placeOf(row) * this.length;
+    const part = this.parts[partOf(row)];
     return this.others.get(row) ?? part?.toString('latin1', from, from + this.length) ?? '';
   }
 
   set(row: number, text: string): void {
-    const number = Math.floor(row / together);
+    const number = partOf(row);
     while (number >= this.parts.length) this.parts.push(Buffer.alloc(together * this.length));
     this.others.delete(row);
-    this.parts[number]?.write(text, (row % together) * this.length, this.length, 'latin1');
+    this.parts[number]?.write(text, placeOf(row) * this.length, this.length, 'latin1');
     if (this.get(row) !== text) this.others.set(row, text);
   }
 }

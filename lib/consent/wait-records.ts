@@ -44,7 +44,8 @@ export type Stored = WaitRecord | PackRecord | MessageRecord | WaitOutcome;
 
 /** A wait's id is its message's, with its number in a list: ids are in the order of arrival. */
 export const waitId = (messageId: string, index: number): string =>
-  index === 0 ? messageId : `${messageId}-${String(index).padStart(7, '0')}`;
+  // Joined, for a string put together otherwise keeps its parts, and nodes keep the ids of what they began.
+  index === 0 ? messageId : [messageId, String(index).padStart(7, '0')].join('-');
 const indexIn = (id: string): number => {
   const dash = id.indexOf('-');
   return dash < 0 ? 0 : Number(id.slice(dash + 1));

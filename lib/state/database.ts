@@ -17,7 +17,9 @@ const synchronous = 2;
 const flushDelay = 250;
 /** Every soon-write waits for at least one and at most two of these. */
 const soonDelay = 50;
+/** Entries read at once: so many, or as few as have these bytes. More would pile up before Node clears them away. */
 const pageOfEntries = 256;
+const pageOfBytes = 256 * 1024;
 
 /**
  * Commits without waiting for the medium (16 µs instead of 190): a killed process loses nothing, because the system has
@@ -171,14 +173,21 @@ export class EmbeddedDatabase {
     read: (key: string, sealed: Buffer) => T | undefined,
   ): AsyncIterable<readonly [string, T]> {
     this.writeAllSoon();
-    let start = prefix;
-    for (let more = true; more;) {
-      const page = [...raw.getRange({ start, limit: pageOfEntries + 1 })];
-      const next = page[pageOfEntries];
-      more = next !== undefined;
-      if (next) start = next.key;
-      for (const { key, value: sealed } of page.slice(0, pageOfEntries)) {
-        if (!key.startsWith(prefix)) return;
+    for (let start: string | undefined = prefix; start !== undefined;) {
+      const page: { readonly key: string; readonly value: Buffer }[] = [];
+      let bytes = 0;
+      const from: string = start;
+      start = undefined;
+      for (const entry of raw.getRange({ start: from })) {
+        if (!entry.key.startsWith(prefix)) break;
+        bytes += entry.value.length;
+        if (page.length > 0 && (page.length === pageOfEntries || bytes > pageOfBytes)) {
+          start = entry.key;
+          break;
+        }
+        page.push(entry);
+      }
+      for (const { key, value: sealed } of page) {
         const value = read(key, sealed);
         if (value !== undefined) yield [key, value];
       }

@@ -12,7 +12,7 @@ export class Lookups {
   readonly polls: { at: number; advisor: string; of: string }[] = [];
   most = 0;
   private running = 0;
-  answer: (of: string) => string = () => 'pending';
+  answer: (of: string, advisor: string) => string = () => 'pending';
   /** Answers wait for this. */
   gate: Promise<void> = Promise.resolve();
 
@@ -30,7 +30,7 @@ export class Lookups {
         this.most = Math.max(this.most, this.running);
         await this.gate;
         this.running -= 1;
-        const state = this.answer(of);
+        const state = this.answer(of, advisor);
         if (name !== 'getConsent') throw new Error('only lookups here');
         return { data: { memberId: 7, state, lastChanged: 1 }, status: 200, attempts: 1 } as never;
       },

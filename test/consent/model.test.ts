@@ -1,33 +1,47 @@
 import fc from 'fast-check';
 import should from 'should';
 import { paceOf } from '../../lib/consent/schedule';
-import type { NodeWaits } from '../../lib/consent/waits';
+import type { NewWait, NodeWaits } from '../../lib/consent/waits';
 import { ann, bob, forPhone, seconds, World } from './fixtures';
 
 /** Short, so that a run goes through everything: quick for 20 s, slow until 100 s. */
 const pace = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 100 });
-const phones = [ann, bob];
+/** Two numbers, one of them with another advisor too, and a member whose id has the digits of a number. */
+const people: readonly NewWait[] = [
+  forPhone(ann),
+  forPhone(bob),
+  forPhone(ann, 'another'),
+  { advisor: 'default', subject: { memberId: Number(ann) } },
+];
+const nameOf = ({ advisor, subject }: NewWait): string =>
+  `${advisor} ${'phone' in subject ? subject.phone : `#${String(subject.memberId)}`}`;
+const someone = (index: number): NewWait => people[index] ?? forPhone(ann);
 const nodes = ['one', 'two'];
+/** They come and go at once, so that whoever comes later has a place in memory that another had before. */
+const crowd = Array.from({ length: 300 }, (_, n) => forPhone(`+1303${String(n).padStart(7, '0')}`));
 
 type Step =
-  | { readonly do: 'add'; readonly phone: number; readonly node: number }
+  | { readonly do: 'add'; readonly person: number; readonly node: number }
   | { readonly do: 'pass'; readonly time: number }
-  | { readonly do: 'accept'; readonly phone: number }
-  | { readonly do: 'reset'; readonly phone: number; readonly node: number }
+  | { readonly do: 'accept'; readonly person: number }
+  | { readonly do: 'reset'; readonly person: number; readonly node: number }
   | { readonly do: 'restart' }
+  | { readonly do: 'crowd' }
   | { readonly do: 'away'; readonly node: number }
   | { readonly do: 'outage'; readonly time: number };
 
 const pick = fc.nat({ max: 1 });
+const who = fc.nat({ max: people.length - 1 });
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('add' as const), phone: pick, node: pick }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('add' as const), person: who, node: pick }) },
   {
     weight: 5,
     arbitrary: fc.record({ do: fc.constant('pass' as const), time: fc.integer({ min: 1, max: 40 }) }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('accept' as const), phone: pick }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('reset' as const), phone: pick, node: pick }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('accept' as const), person: who }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('reset' as const), person: who, node: pick }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('crowd' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('away' as const), node: pick }) },
   {
     weight: 1,
@@ -37,7 +51,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 interface Expected {
   readonly n: number;
-  readonly phone: string;
+  readonly name: string;
   readonly node: string;
   readonly start: number;
 }
@@ -46,13 +60,13 @@ describe('waits against a naive model', () => {
   it('each ends once, for a reason that holds, in order, and nothing is polled that does not wait', async function () {
     this.timeout(120_000);
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+      fc.asyncProperty(fc.array(step, { maxLength: 25, size: 'max' }), async (steps) => {
         const world = new World();
         const accepted = new Set<string>();
         let isOut = false;
-        world.lookups.answer = (of) => {
+        world.lookups.answer = (of, advisor) => {
           if (isOut) throw new Error('no network');
-          return accepted.has(of) ? 'accepted' : 'pending';
+          return accepted.has(`${advisor} ${of}`) ? 'accepted' : 'pending';
         };
         const attached = new Map<string, NodeWaits>();
         const attachAll = async (): Promise<void> => {
@@ -65,29 +79,32 @@ describe('waits against a naive model', () => {
         const acceptedAt = new Map<string, number>();
         const ended = (): Set<unknown> => new Set(world.told.map(({ settled }) => settled.message.n));
         const pass = async (time: number): Promise<void> => {
-          const waiting = new Set(all.filter(({ n }) => !ended().has(n)).map(({ phone }) => phone));
+          const waiting = new Set(all.filter(({ n }) => !ended().has(n)).map(({ name }) => name));
           const before = world.lookups.polls.length;
           await world.clock.move(seconds(time));
-          for (const { of } of world.lookups.polls.slice(before)) should(waiting.has(of)).be.true();
+          for (const { advisor, of } of world.lookups.polls.slice(before))
+            should(waiting.has(`${advisor} ${of}`)).be.true();
         };
 
         for (const each of steps) {
           if (each.do === 'add') {
-            const phone = phones[each.phone] ?? ann;
+            const person = someone(each.person);
             const node = nodes[each.node] ?? 'one';
-            const n = all.push({ n: all.length, phone, node, start: world.elapsed }) - 1;
-            await attached.get(node)?.add({ n }, [forPhone(phone)], pace);
+            const n = all.push({ n: all.length, name: nameOf(person), node, start: world.elapsed }) - 1;
+            await attached.get(node)?.add({ n }, [person], pace);
           } else if (each.do === 'pass') await pass(each.time);
           else if (each.do === 'accept') {
-            const phone = phones[each.phone] ?? ann;
-            accepted.add(phone);
-            if (!acceptedAt.has(phone)) acceptedAt.set(phone, world.elapsed);
+            const name = nameOf(someone(each.person));
+            accepted.add(name);
+            if (!acceptedAt.has(name)) acceptedAt.set(name, world.elapsed);
           } else if (each.do === 'reset') {
-            const phone = phones[each.phone] ?? ann;
+            const { subject } = someone(each.person);
+            const phone = 'phone' in subject ? subject.phone : bob;
             const node = nodes[each.node] ?? 'one';
             const gone = ended();
             for (const one of all) {
-              if (one.phone === phone && one.node === node && !gone.has(one.n)) cancelled.add(one.n);
+              if (one.name.endsWith(` ${phone}`) && one.node === node && !gone.has(one.n))
+                cancelled.add(one.n);
             }
             attached.get(node)?.reset(phone);
             await world.waits.told();
@@ -95,6 +112,16 @@ describe('waits against a naive model', () => {
             world.restart();
             attached.clear();
             await attachAll();
+          } else if (each.do === 'crowd') {
+            const before = world.told.length;
+            const passing = world.attach('passing');
+            await passing.add({}, crowd, pace);
+            passing.reset();
+            await world.waits.told();
+            await passing.detach();
+            should(world.told.splice(before).map(({ settled: { subject } }) => subject)).deepEqual(
+              crowd.map(({ subject }) => subject),
+            );
           } else if (each.do === 'away') {
             const node = nodes[each.node] ?? 'one';
             await attached.get(node)?.detach();
@@ -118,12 +145,12 @@ describe('waits against a naive model', () => {
           if (!one) throw new Error('a wait nobody began');
           should(settled.repeated).be.false();
           should(node).equal(one.node);
-          const since = acceptedAt.get(one.phone) ?? Infinity;
+          const since = acceptedAt.get(one.name) ?? Infinity;
           if (end === 'cancelled') should(cancelled.has(one.n)).be.true();
           else if (end === 'accepted') {
             should(at).be.aboveOrEqual(Math.max(since, one.start));
             // Those of a node that was away leave when it is back.
-            const together = `${one.phone} ${String(at)}`;
+            const together = `${one.name} ${String(at)}`;
             should(one.n).be.above(order.get(together) ?? -1);
             order.set(together, one.n);
           } else {
@@ -132,8 +159,11 @@ describe('waits against a naive model', () => {
             should(since).be.aboveOrEqual(one.start + pace.giveUpAfter);
           }
         }
-        for (const phone of phones) {
-          const times = world.lookups.times(phone);
+        for (const person of people) {
+          const polls = world.lookups.polls.filter(
+            ({ advisor, of }) => nameOf(person) === `${advisor} ${of}`,
+          );
+          const times = polls.map(({ at }) => at);
           times.slice(1).forEach((at, n) => should(at).be.above(times[n] ?? 0));
         }
         should(await world.store.table('waits').keyFrom('')).be.undefined();

@@ -104,6 +104,17 @@ describe('store', () => {
     await store.close();
   });
 
+  it('walks through entries of any size, and stops at the end of a prefix', async () => {
+    const store = await open();
+    const table = store.table<string>('many');
+    const sizes = [10, 400_000, 400_000, 20, 200_000, 100_000, 1];
+    await table.write(sizes.map((size, n) => ({ put: `x/${String(n)}`, value: 'y'.repeat(size) })));
+    await table.write([{ put: 'y/0', value: 'another' }]);
+    (await all(table, 'x/')).map(([, value]) => value.length).should.eql(sizes);
+    (await all(table, 'w/')).should.eql([]);
+    await store.close();
+  });
+
   it('is one store for all who open the same directory, and closes with the last', async () => {
     const [first, second] = await Promise.all([open(), open()]);
     await first.table('t').write([{ put: 'k', value: 1 }]);
