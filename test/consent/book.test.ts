@@ -59,6 +59,34 @@ describe('the book of waits', () => {
     should(book.find('another', 7)).be.undefined();
   });
 
+  it('tells the same number of two advisors apart, wherever the two are kept', () => {
+    for (let round = 0; round < 100; round++) {
+      const book = new Book();
+      for (let n = 0; n < 15; n++) {
+        for (const advisor of ['one', 'two']) {
+          const subject = `+1202${String(100 * round + n)}`;
+          const target = book.putIn(book.enter(0, idOfMessage(n), 0), begun(advisor, subject));
+          should([book.advisorOf(target), book.subjectOf(target)]).deepEqual([advisor, subject]);
+        }
+      }
+    }
+  });
+
+  it('keeps the place of one that is looked at until that ends, and uses it again then', () => {
+    const book = new Book();
+    const wait = book.enter(0, idOfMessage(1), 0);
+    const target = book.putIn(wait, begun('one', '+7'));
+    book.beginLook(target);
+    book.takeOut(wait);
+    book.close(target);
+    const anew = book.putIn(wait, begun('one', '+7'));
+    should(anew).not.equal(target);
+    should([book.isLookedAt(target), book.isLookedAt(anew)]).deepEqual([true, false]);
+    book.endLook(target);
+    should(book.putIn(book.enter(0, idOfMessage(2), 0), begun('one', '+8'))).equal(target);
+    should(book.find('one', '+7')).equal(anew);
+  });
+
   it('lets a number take the same share of the allowed lateness as ever', () => {
     const book = new Book();
     const shareFor = (subject: string | number): number =>

@@ -1,6 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import should from 'should';
+import { Book } from '../../lib/consent/book';
 import { recommended } from '../../lib/consent/schedule';
+import { Shelf } from '../../lib/consent/shelf';
+import { Telling } from '../../lib/consent/telling';
+import type { Stored } from '../../lib/consent/wait-records';
 import { createMemoryStore } from '../../lib/state/memory';
 import { ann, bob, forPhone, refusal, seconds, World } from './fixtures';
 
@@ -81,6 +85,25 @@ describe('waits that take the place of others', () => {
     should(ends(world)).deepEqual([2, 3, 4, 5].map((n) => [n, 'cancelled']));
     for (const each of again) await each.detach();
     should(await world.store.table('waits').keyFrom('')).be.undefined();
+  });
+
+  it('can do so once those were told', async () => {
+    const book = new Book();
+    const table = createMemoryStore().table<Stored>('waits');
+    const shelf = new Shelf(table, book, 'node', () => undefined);
+    const telling = new Telling(
+      table,
+      book,
+      shelf,
+      'node',
+      () => Promise.resolve(true),
+      () => false,
+    );
+    const wait = book.enter(0, 'first', 0);
+    await shelf.add([[wait, ['first', 'default', ann, 0, 1]]], []);
+    should(book.enter(0, 'second', 0)).not.equal(wait);
+    await telling.settle([wait], { kind: 'accepted', status: known });
+    should(book.enter(0, 'third', 0)).equal(wait);
   });
 
   it('are not begun by a message that could not be put on disk', async () => {
