@@ -2,6 +2,7 @@ import { Chains } from './chains';
 import { Column, Few, none, Rows, TextColumn } from './columns';
 import { Lookup } from './lookup';
 import { Paces, shareOf, type Pace } from './schedule';
+import { SeenColumn } from './seen';
 import { Subjects, type StoredSubject } from './subjects';
 import type { ConsentStatus } from './verdict';
 import { waitId } from './wait-records';
@@ -23,13 +24,11 @@ export interface Begun {
 const idLength = 22;
 const shareFor = (advisor: string, subject: StoredSubject): number =>
   shareOf(`${advisor}\n${typeof subject === 'string' ? subject : `#${String(subject)}`}`);
-const orNull = (value: number): number | null => (Number.isNaN(value) ? null : value);
 
 /** All waits of an environment, and what they look at: in columns, for there may be a hundred thousand. */
 export class Book {
   private readonly advisors = new Few<string>();
   private readonly subjects = new Subjects();
-  private readonly states = new Few<string | null>();
   private readonly paces = new Paces();
 
   private readonly waits = new Rows();
@@ -51,10 +50,7 @@ export class Book {
   private readonly subject = new Column(Float64Array, 0);
   private readonly share = new Column(Float64Array, 0);
   private readonly polling = new Column(Uint8Array, 0);
-  /** What was last seen: no state when nothing was. */
-  private readonly seenState = new Column(Int32Array, none);
-  private readonly seenMember = new Column(Float64Array, NaN);
-  private readonly seenChange = new Column(Float64Array, NaN);
+  private readonly seen = new SeenColumn();
 
   /** A wait that looks at nothing yet. */
   enter(owner: number, messageId: string, index: number): Wait {
@@ -144,6 +140,17 @@ export class Book {
     return this.ofOwner.in(owner) as Iterable<Wait>;
   }
 
+  /** What these look at, or as much of it as is for one subject. */
+  targetsOf(owner: number, subject?: StoredSubject): Set<Target> {
+    const wanted = subject === undefined ? undefined : this.subjects.find(subject);
+    const found = new Set<Target>();
+    for (const wait of this.waitsOf(owner)) {
+      const target = this.targetOf(wait);
+      if (subject === undefined || this.subject.get(target) === wanted) found.add(target);
+    }
+    return found;
+  }
+
   find(advisor: string, subject: StoredSubject): Target | undefined {
     return this.findBy(shareFor(advisor, subject), advisor, subject);
   }
@@ -153,8 +160,8 @@ export class Book {
     const of = this.advisors.find(advisor);
     const found: Target[] = [];
     for (let target = 0; target < this.targets.size; target++) {
-      const isSeen = this.seenState.get(target) !== none && this.seenMember.get(target) === memberId;
-      if (isSeen && this.advisor.get(target) === of) found.push(target as Target);
+      const isIt = this.seen.isOf(target, memberId) && this.advisor.get(target) === of;
+      if (isIt && !this.isEmpty(target as Target)) found.push(target as Target);
     }
     return found;
   }
@@ -186,19 +193,11 @@ export class Book {
   }
 
   seenOf(target: Target): ConsentStatus | undefined {
-    const state = this.seenState.get(target);
-    if (state === none) return undefined;
-    return {
-      memberId: orNull(this.seenMember.get(target)),
-      state: this.states.at(state),
-      lastChanged: orNull(this.seenChange.get(target)),
-    };
+    return this.seen.get(target);
   }
 
-  see(target: Target, { memberId, state, lastChanged }: ConsentStatus): void {
-    this.seenState.set(target, this.states.numberOf(state));
-    this.seenMember.set(target, memberId ?? NaN);
-    this.seenChange.set(target, lastChanged ?? NaN);
+  see(target: Target, status: ConsentStatus): void {
+    this.seen.set(target, status);
   }
 
   isLookedAt(target: Target): boolean {
@@ -234,7 +233,7 @@ export class Book {
     this.advisor.set(target, this.advisors.numberOf(advisor));
     this.subject.set(target, this.subjects.numberOf(subject));
     this.share.set(target, share);
-    this.seenState.set(target, none);
+    this.seen.clear(target);
     this.lookup.add(target);
     return target;
   }

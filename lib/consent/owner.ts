@@ -48,12 +48,7 @@ export class Owner {
 
   /** All that it looks at, or those of a number. */
   targetsFor(phone?: string): ReadonlySet<Target> {
-    const found = new Set<Target>();
-    for (const wait of this.book.waitsOf(this.number)) {
-      const target = this.book.targetOf(wait);
-      if (phone === undefined || this.book.subjectOf(target) === phone) found.add(target);
-    }
-    return found;
+    return this.book.targetsOf(this.number, phone);
   }
 
   ownIn(target: Target): Wait[] {

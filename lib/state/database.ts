@@ -12,6 +12,12 @@ export interface Sealer {
 
 type Raw = Database<Buffer, string>;
 
+interface Page {
+  readonly page: readonly { readonly key: string; readonly value: Buffer }[];
+  /** Where the next one begins. */
+  readonly next: string | undefined;
+}
+
 /** Returns as soon as it is committed; flushing to the medium is done by `flush`. */
 const synchronous = 2;
 const flushDelay = 250;
@@ -174,25 +180,27 @@ export class EmbeddedDatabase {
   ): AsyncIterable<readonly [string, T]> {
     this.writeAllSoon();
     for (let start: string | undefined = prefix; start !== undefined;) {
-      const page: { readonly key: string; readonly value: Buffer }[] = [];
-      let bytes = 0;
-      const from: string = start;
-      start = undefined;
-      for (const entry of raw.getRange({ start: from })) {
-        if (!entry.key.startsWith(prefix)) break;
-        bytes += entry.value.length;
-        if (page.length > 0 && (page.length === pageOfEntries || bytes > pageOfBytes)) {
-          start = entry.key;
-          break;
-        }
-        page.push(entry);
-      }
+      const { page, next } = this.pageFrom(raw, prefix, start);
       for (const { key, value: sealed } of page) {
         const value = read(key, sealed);
         if (value !== undefined) yield [key, value];
       }
-      await new Promise((resolve) => setImmediate(resolve));
+      if (next !== undefined) await new Promise((resolve) => setImmediate(resolve));
+      start = next;
     }
+  }
+
+  private pageFrom(raw: Raw, prefix: string, start: string): Page {
+    const page: { readonly key: string; readonly value: Buffer }[] = [];
+    let bytes = 0;
+    for (const entry of raw.getRange({ start })) {
+      if (!entry.key.startsWith(prefix)) break;
+      bytes += entry.value.length;
+      const isFull = page.length === pageOfEntries || bytes > pageOfBytes;
+      if (isFull && page.length > 0) return { page, next: entry.key };
+      page.push(entry);
+    }
+    return { page, next: undefined };
   }
 
   private setAside(raw: Raw, table: string, key: string, sealed: Buffer): void {
