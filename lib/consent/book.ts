@@ -25,6 +25,12 @@ const idLength = 22;
 const shareFor = (advisor: string, subject: StoredSubject): number =>
   shareOf(`${advisor}\n${typeof subject === 'string' ? subject : `#${String(subject)}`}`);
 
+const allOf = (chains: Chains, list: number): Wait[] => {
+  const waits: Wait[] = [];
+  for (let row = chains.firstOf(list); row !== none; row = chains.afterOf(row)) waits.push(row as Wait);
+  return waits;
+};
+
 /** All waits of an environment, and what they look at: in columns, for there may be a hundred thousand. */
 export class Book {
   private readonly advisors = new Few<string>();
@@ -136,8 +142,8 @@ export class Book {
   }
 
   /** Those of an owner that look at something. */
-  waitsOf(owner: number): Iterable<Wait> {
-    return this.ofOwner.in(owner) as Iterable<Wait>;
+  waitsOf(owner: number): Wait[] {
+    return allOf(this.ofOwner, owner);
   }
 
   /** What these look at, or as much of it as is for one subject. */
@@ -168,11 +174,11 @@ export class Book {
 
   /** In the order of arrival. */
   waitsIn(target: Target): Wait[] {
-    return [...this.inTarget.in(target)] as Wait[];
+    return allOf(this.inTarget, target);
   }
 
   isEmpty(target: Target): boolean {
-    return this.inTarget.isEmpty(target);
+    return this.inTarget.firstOf(target) === none;
   }
 
   isAlone(wait: Wait): boolean {

@@ -9,6 +9,10 @@ export class Chains {
   private readonly before = new Column(Int32Array, none);
   private readonly after = new Column(Int32Array, none);
 
+  firstOf(list: number): number {
+    return this.first.get(list);
+  }
+
   lastOf(list: number): number {
     return this.last.get(list);
   }
@@ -17,8 +21,8 @@ export class Chains {
     return this.before.get(row);
   }
 
-  isEmpty(list: number): boolean {
-    return this.first.get(list) === none;
+  afterOf(row: number): number {
+    return this.after.get(row);
   }
 
   /** Puts a row after another of the list, or first. */
@@ -30,10 +34,6 @@ export class Chains {
 
   remove(list: number, row: number): void {
     this.link(list, this.before.get(row), this.after.get(row));
-  }
-
-  *in(list: number): IterableIterator<number> {
-    for (let row = this.first.get(list); row !== none; row = this.after.get(row)) yield row;
   }
 
   private link(list: number, before: number, after: number): void {

@@ -111,14 +111,13 @@ export class Shelf {
     return true;
   }
 
-  async get(wait: Wait): Promise<WaitRecord | undefined> {
+  async get(wait: Wait, id: string): Promise<WaitRecord | undefined> {
     const pack = this.packWith(wait);
-    return pack ? (await this.rowsOf(pack)).get(this.book.idOf(wait)) : this.loose.get(wait);
+    return pack ? (await this.rowsOf(pack)).get(id) : this.loose.get(wait);
   }
 
   /** Takes a wait out some time later, together with the other writes. */
-  remove(wait: Wait, alsoWrite: readonly Write<Stored>[]): void {
-    const id = this.book.idOf(wait);
+  remove(wait: Wait, id: string, alsoWrite: readonly Write<Stored>[]): void {
     const pack = this.packWith(wait);
     if (!pack) {
       this.loose.delete(wait);

@@ -70,7 +70,7 @@ export class Telling {
   async tellOne(wait: Wait, outcome: WaitOutcome): Promise<void> {
     const id = this.book.idOf(wait);
     const messageId = this.book.messageIdOf(wait);
-    const record = await this.shelf.get(wait);
+    const record = await this.shelf.get(wait, id);
     const kept = await this.messageOf(messageKey(this.node, messageId), record?.[3] ?? 1);
     if (this.isClosed()) return;
     const alive = liveMessages.get(messageKey(this.node, messageId));
@@ -98,7 +98,7 @@ export class Telling {
       while (!(await this.tell(settled))) if (this.isClosed()) return;
       untold.delete(outcomeKey(this.node, id));
     }
-    this.remove(wait);
+    this.remove(wait, id, messageId);
   }
 
   private async messageOf(key: string, count: number): Promise<MessageRecord | undefined> {
@@ -108,9 +108,8 @@ export class Telling {
     return kept;
   }
 
-  private remove(wait: Wait): void {
-    const messageId = this.book.messageIdOf(wait);
-    const writes: Write<Stored>[] = [{ remove: outcomeKey(this.node, this.book.idOf(wait)) }];
+  private remove(wait: Wait, id: string, messageId: string): void {
+    const writes: Write<Stored>[] = [{ remove: outcomeKey(this.node, id) }];
     const left = (this.left.get(messageId) ?? 1) - 1;
     if (left > 0) this.left.set(messageId, left);
     else {
@@ -118,7 +117,7 @@ export class Telling {
       liveMessages.forget(messageKey(this.node, messageId));
       writes.push({ remove: messageKey(this.node, messageId) });
     }
-    this.shelf.remove(wait, writes);
+    this.shelf.remove(wait, id, writes);
     this.book.strike(wait);
   }
 }

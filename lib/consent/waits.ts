@@ -122,10 +122,11 @@ export class Waits {
       },
       survey: () => owner.survey((target) => this.polling.nextOf(target)),
       detach: () => {
+        this.begin(owner);
         owner.isClosed = true;
         for (const target of owner.targetsFor()) this.takeOut(target, owner.ownIn(target));
         this.owners.delete(owner.number);
-        this.forget(owner);
+        this.end(owner);
         return shelf.close();
       },
     };
@@ -261,30 +262,36 @@ export class Waits {
     }
     this.takeOut(target, waits);
     for (const { owner, waits: run } of runs) {
-      const before = this.settling;
-      this.settling = this.working(owner, async () => {
-        await before;
-        await owner.ready;
-        await owner.telling.settle(run, outcome);
-      }).catch((fault: unknown) => {
-        this.options.warn('unsettled', fault);
-      });
+      this.begin(owner);
+      this.settling = this.settling
+        .then(() => owner.ready)
+        .then(() => owner.telling.settle(run, outcome))
+        .catch((fault: unknown) => {
+          this.options.warn('unsettled', fault);
+        })
+        .then(() => {
+          this.end(owner);
+        });
+    }
+  }
+
+  private async working<T>(owner: Owner, work: () => Promise<T>): Promise<T> {
+    this.begin(owner);
+    try {
+      return await work();
+    } finally {
+      this.end(owner);
     }
   }
 
   /** Whoever works for an owner knows its waits by their places in the book: so long, no other gets them. */
-  private async working<T>(owner: Owner, work: () => Promise<T>): Promise<T> {
+  private begin(owner: Owner): void {
     owner.busy += 1;
-    try {
-      return await work();
-    } finally {
-      owner.busy -= 1;
-      this.forget(owner);
-    }
   }
 
   /** Of an owner that has closed nothing is told any more; what waits is on disk. */
-  private forget(owner: Owner): void {
+  private end(owner: Owner): void {
+    owner.busy -= 1;
     if (owner.isClosed && owner.busy === 0) this.book.strikeAllOf(owner.number);
   }
 }
