@@ -76,14 +76,19 @@ describe('waits that take the place of others', () => {
     await detached;
     await world.waits.told();
 
-    world.restart();
-    const again = [world.attach('closing'), world.attach()];
-    for (const { ready } of again) await ready;
-    should(again.map(({ count }) => count)).deepEqual([1, 3]);
-    for (const each of again) each.reset();
+    for (const n of [6, 7]) await node.add({ n }, [forPhone(bob)], recommended);
+    node.reset();
     await world.waits.told();
-    should(ends(world)).deepEqual([2, 3, 4, 5].map((n) => [n, 'cancelled']));
-    for (const each of again) await each.detach();
+    should(ends(world)).deepEqual([3, 4, 5, 6, 7].map((n) => [n, 'cancelled']));
+    await node.detach();
+
+    const next = world.attach('closing');
+    await next.ready;
+    should(next.count).equal(1);
+    next.reset();
+    await world.waits.told();
+    should(ends(world).slice(5)).deepEqual([[2, 'cancelled']]);
+    await next.detach();
     should(await world.store.table('waits').keyFrom('')).be.undefined();
   });
 
