@@ -8,16 +8,16 @@ const neverCopied = new Set(['req', 'res']);
 
 /** Makes the messages of a list: each gets the properties of the input, and its own copy of those that can change. */
 const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Message) => {
-  const properties = Object.entries(msg).map(([key, value]) => {
-    const asIs = typeof value !== 'object' || value === null || key === shared || neverCopied.has(key);
-    return { key, value, asIs };
-  });
+  const { _msgid = '', ...others } = msg;
+  const isSafe = ([key, value]: [string, unknown]): boolean =>
+    typeof value !== 'object' || value === null || key === shared || neverCopied.has(key);
+  const safe = Object.entries(others).filter(isSafe);
+  const own = Object.entries(others).filter((property) => !isSafe(property));
   return () => {
     // Property by property: what is spread into a new object is slow to add to on Node 20.
-    const copy: Message = {};
-    for (const { key, value, asIs } of properties) {
-      copy[key] = asIs ? value : RED.util.cloneMessage({ value }).value;
-    }
+    const copy: Message = { _msgid };
+    for (const [key, value] of safe) copy[key] = value;
+    for (const [key, value] of own) copy[key] = RED.util.cloneMessage({ value }).value;
     return copy;
   };
 };

@@ -75,7 +75,7 @@ export const createExit = (RED: Red, node: RunningNode, translate: (why: Problem
     (node.wires[port] ?? []).some((id) => (RED.nodes.getNode(id) as unknown) != null);
 
   const send = (msg: Message, port: number): void => {
-    node.send(port === 0 ? [msg] : port === 1 ? [null, msg] : [null, null, msg]);
+    node.send(port === 0 ? msg : port === 1 ? [null, msg] : [null, null, msg]);
   };
 
   return {

@@ -90,12 +90,12 @@ const looseObject = (shape: Readonly<Record<string, Defined>>): Fit | undefined 
     for (const name in value) {
       const inner = (value as Readonly<Record<string, unknown>>)[name];
       // Fields mostly come in the order of the contract, which saves looking up their names.
-      const place = names[next] === name ? next : places.get(name);
-      const rule = place === undefined ? undefined : rules[place];
-      if (place !== undefined && rule) {
+      if (names[next] !== name) next = places.get(name) ?? names.length;
+      const rule = rules[next];
+      if (rule) {
+        next += 1;
         if (!allows(rule, inner)) return false;
         if (!rule.missing) found += 1;
-        next = place + 1;
       } else if (name === '__proto__') return false;
       else if (typeof inner === 'object' && inner !== null && goesDeeper(inner, deepest)) return false;
     }
