@@ -67,7 +67,6 @@ const startsWith = async (full: BenchRed, empty: BenchRed, count: number, rounds
     // Whoever waits has asked before: what a first request loads is there with or without waits.
     for (const node of [empty, full]) await oneText(node);
     const [without, having] = [await rss(empty), await rss(full)];
-    const { readFileSync: rf } = await import('node:fs'); for (const n of [empty, full]) console.log(rf(`/proc/${String(n.red.pid)}/status`, 'utf8').match(/Rss\w+:.*/g)?.join(' '));
     idle.push(without);
     added.push(having - without);
   }
