@@ -6,6 +6,7 @@ import {
   groupOf,
   idIn,
   packKey,
+  groupsIn,
   packOf,
   rowsIn,
   waitKey,
@@ -103,7 +104,7 @@ export class Shelf {
       if (this.isClosed) return false;
       if (begun.has(key)) continue;
       const pack = this.place(key, []);
-      for (const group of (stored as PackRecord).groups)
+      for (const group of groupsIn(stored as PackRecord))
         for (const [index, subject] of group.waits)
           this.book.setPack(takeUp(group, index, subject), pack.number);
     }

@@ -1,4 +1,4 @@
-import type { Pace } from './schedule';
+import { isSame, type Pace } from './schedule';
 import type { StoredSubject } from './subjects';
 import type { WaitOutcome } from './verdict';
 
@@ -27,9 +27,21 @@ export interface Group {
   readonly waits: (readonly [index: number, subject: StoredSubject])[];
 }
 
+/** A group on disk, short, for a hundred single waits have one each; its pace as a place in the list of the pack's. */
+type StoredGroup = readonly [
+  message: string,
+  advisor: string,
+  start: number,
+  count: number,
+  waits: Group['waits'],
+  pace?: number,
+];
+
 /** Waits in one record. */
 export interface PackRecord {
-  readonly groups: readonly Group[];
+  /** Earlier versions wrote them as they are. */
+  readonly groups: readonly (StoredGroup | Group)[];
+  readonly paces?: readonly Pace[];
 }
 
 export interface MessageRecord {
@@ -71,22 +83,43 @@ export const groupOf = (id: string, [advisor, subject, start, count, pace]: Wait
   waits: [[indexIn(id), subject]],
 });
 
+const isShort = (group: StoredGroup | Group): group is StoredGroup => Array.isArray(group);
+
+export const groupsIn = ({ groups, paces = [] }: PackRecord): Group[] =>
+  groups.map((group) => {
+    if (!isShort(group)) return group;
+    const [message, advisor, start, count, waits, number] = group;
+    const pace = number === undefined ? undefined : paces[number];
+    return pace ? { message, advisor, start, count, waits, pace } : { message, advisor, start, count, waits };
+  });
+
 export const packOf = (rows: readonly Row[]): PackRecord => {
-  const groups: Group[] = [];
+  const groups: StoredGroup[] = [];
+  const paces: Pace[] = [];
+  const numberOf = (pace: Pace): number => {
+    const found = paces.findIndex((known) => isSame(known, pace));
+    return found < 0 ? paces.push(pace) - 1 : found;
+  };
   for (const [id, advisor, subject, start, count, pace] of rows) {
     const message = messageIdOf(id);
     const last = groups.at(-1);
     // Those of one message have their start, their count and their pace in common.
-    const isNext = last?.message === message && last.advisor === advisor;
-    const group = isNext ? last : { message, advisor, start, count, ...(pace && { pace }), waits: [] };
-    if (!isNext) groups.push(group);
-    group.waits.push([indexIn(id), subject]);
+    const isNext = last?.[0] === message && last[1] === advisor;
+    if (isNext) last[4].push([indexIn(id), subject]);
+    else {
+      const waits: Group['waits'] = [[indexIn(id), subject]];
+      groups.push(
+        pace
+          ? [message, advisor, start, count, waits, numberOf(pace)]
+          : [message, advisor, start, count, waits],
+      );
+    }
   }
-  return { groups };
+  return paces.length === 0 ? { groups } : { groups, paces };
 };
 
-export const rowsIn = ({ groups }: PackRecord): Row[] =>
-  groups.flatMap(({ message, advisor, start, count, pace, waits }) =>
+export const rowsIn = (pack: PackRecord): Row[] =>
+  groupsIn(pack).flatMap(({ message, advisor, start, count, pace, waits }) =>
     waits.map(([index, subject]): Row => {
       const row = [waitId(message, index), advisor, subject, start, count] as const;
       return pace ? [...row, pace] : row;

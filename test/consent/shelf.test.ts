@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
-import { recommended } from '../../lib/consent/schedule';
+import { recommended, type Pace } from '../../lib/consent/schedule';
 import { openStore } from '../../lib/state/embedded';
 import type { Store, Table } from '../../lib/state/store';
 import { sealerOf } from '../state/sealer';
-import { forPhone, World } from './fixtures';
+import { ann, begin, bob, forPhone, hours, seconds, World } from './fixtures';
 
 const phoneOf = (number: number): string => `+1202${String(number).padStart(7, '0')}`;
 const phones = (count: number, from = 0): string[] =>
@@ -179,6 +179,66 @@ describe('many waits on disk', () => {
     for (const phone of phones(1, 205)) await node.add({ phone }, [forPhone(phone)], recommended);
     await accept(world, phones(206));
     should(world.told.map(({ settled }) => settled.message.phone)).eql(phones(206));
+    await node.detach();
+    (await keys()).should.eql([]);
+  });
+
+  it('each give up when their own pace says so, also after a restart', async () => {
+    const world = new World(store);
+    const node = world.attach();
+    const paceOf = (number: number): Pace => ({ ...recommended, giveUpAfter: hours(1 + (number % 3)) });
+    for (const [number, phone] of phones(300).entries()) {
+      await node.add({}, [forPhone(phone)], number % 4 === 3 ? recommended : paceOf(number));
+    }
+    (await keys()).filter((key) => key.includes('/p/')).length.should.be.above(0);
+    world.restart();
+    const next = world.attach();
+    await next.ready;
+    const waiting = async (after: number): Promise<number> => {
+      await world.clock.move(after);
+      await world.waits.told();
+      return next.count;
+    };
+    const givingUp = (hour: number): number =>
+      phones(300).filter((_, number) => number % 4 !== 3 && number % 3 === hour - 1).length;
+    (await waiting(hours(1) + seconds(60))).should.equal(300 - givingUp(1));
+    (await waiting(hours(1))).should.equal(300 - givingUp(1) - givingUp(2));
+    (await waiting(hours(1))).should.equal(75);
+    await next.detach();
+  });
+
+  it('wait again as an earlier version wrote them', async () => {
+    const pace = { ...recommended, giveUpAfter: hours(1) };
+    const group = (message: string, waits: unknown[], more: object): object => ({
+      message,
+      advisor: 'default',
+      start: begin,
+      count: waits.length,
+      waits,
+      ...more,
+    });
+    const groups = [
+      group('mb0000000000000001abcdef', [[0, ann]], {}),
+      group('mb0000000000000002abcdef', [[0, bob]], { pace }),
+    ];
+    const message = { message: { payload: 1 }, dropped: false, contexts: [] };
+    await store.table('waits').write([
+      { put: 'node/p/mb0000000000000001abcdef', value: { groups } },
+      { put: 'node/m/mb0000000000000001abcdef', value: message },
+      { put: 'node/m/mb0000000000000002abcdef', value: message },
+    ]);
+    const world = new World(store);
+    const node = world.attach();
+    await node.ready;
+    node.count.should.equal(2);
+    await world.clock.move(hours(2));
+    await world.waits.told();
+    endings(world).should.eql([[bob, 'expired']]);
+    await accept(world, [ann]);
+    endings(world).should.eql([
+      [bob, 'expired'],
+      [ann, 'accepted'],
+    ]);
     await node.detach();
     (await keys()).should.eql([]);
   });
