@@ -161,15 +161,16 @@ export class Book {
     return this.findBy(shareFor(advisor, subject), advisor, subject);
   }
 
-  /** Those whose number is, as far as was seen, this member's. */
+  /** Those whose number is, as far as was seen, this member's, in the order of arrival. */
   seenAs(advisor: string, memberId: number): Target[] {
     const of = this.advisors.find(advisor);
-    const found: Target[] = [];
+    const found: (readonly [firstId: string, target: Target])[] = [];
     for (let target = 0; target < this.targets.size; target++) {
       const isIt = this.seen.isOf(target, memberId) && this.advisor.get(target) === of;
-      if (isIt && !this.isEmpty(target as Target)) found.push(target as Target);
+      const first = this.inTarget.firstOf(target);
+      if (isIt && first !== none) found.push([this.idOf(first as Wait), target as Target]);
     }
-    return found;
+    return found.sort(([one], [other]) => (one < other ? -1 : 1)).map(([, target]) => target);
   }
 
   /** In the order of arrival. */

@@ -21,6 +21,25 @@ const gate = (): { readonly closed: Promise<void>; open: () => void } => {
 describe('waits that take the place of others', () => {
   const ends = (world: World): unknown[][] => world.told.map(({ end, settled }) => [settled.message.n, end]);
 
+  it('are told in the order of arrival when their member accepts, whatever places they got', async () => {
+    const world = new World();
+    const node = world.attach();
+    for (const phone of [ann, bob]) await node.add({ n: 0 }, [forPhone(phone)], recommended);
+    for (const phone of [ann, bob]) node.reset(phone);
+    await world.waits.told();
+    await node.add({ n: 1 }, [forPhone(ann)], recommended);
+    await node.add({ n: 2 }, [forPhone(bob)], recommended);
+    await world.clock.move(seconds(10));
+    world.waits.accepted('default', { memberId: 7 }, known);
+    await world.waits.told();
+    ends(world)
+      .slice(2)
+      .should.eql([
+        [1, 'accepted'],
+        [2, 'accepted'],
+      ]);
+  });
+
   it('do not get the answer of a look that began for those, and who begins anew looks anew', async () => {
     const world = new World();
     const { closed, open } = gate();
