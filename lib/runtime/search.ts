@@ -1,5 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { wholeId } from './ids';
 import { invalid, refuse } from './messages';
 import { pageCountOf, pagesOf, totalOf, type Fetch, type Page } from './paging';
 import { Seen } from './seen';
@@ -18,7 +17,7 @@ export interface Search<T> {
   readonly fetch: Fetch<Page<T>>;
   /** What tells one record from another; undefined when it has nothing of the kind. */
   readonly idOf: (item: T) => number | string | undefined;
-  /** Message fields that go with an item. */
+  /** Message fields that go with an item: its id, for the nodes after this one. */
   set?(item: T): Readonly<Record<string, unknown>>;
 }
 
@@ -28,14 +27,6 @@ export const searchSettings = ({ plain }: Tools): SearchSettings => ({
   all: plain.flag('all'),
   emit: plain.text('emit') === 'item' ? 'item' : 'page',
 });
-
-/** A `set` that names the id of an item for the nodes after this one. */
-export const idAs =
-  <K extends string>(name: K) =>
-  (item: Readonly<Partial<Record<K, number | null>>>): Record<string, unknown> => {
-    const id = wholeId(item[name]);
-    return id === undefined ? {} : { [name]: id };
-  };
 
 const checkPaging = ({ page, pageSize }: SearchSettings): void => {
   if (!Number.isInteger(page) || page < 1) throw invalid('page_range');

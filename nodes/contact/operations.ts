@@ -5,7 +5,7 @@ import { invalid } from '../../lib/runtime/messages';
 import { oneAtATime } from '../../lib/runtime/queue';
 import { unknownFields } from '../../lib/runtime/record';
 import { isRecord } from '../../lib/runtime/red';
-import { idAs, runSearch, searchSettings } from '../../lib/runtime/search';
+import { runSearch, searchSettings } from '../../lib/runtime/search';
 import { contactKey, type Run, type Task } from '../../lib/runtime/task';
 import type { RequestOf } from '../../lib/service/endpoints';
 import { bodyOf, contactReader, merged } from './input';
@@ -128,7 +128,7 @@ const searching = (tools: Tools): Run => {
             signal,
           ),
         idOf: ({ contactId }) => contactId ?? undefined,
-        set: idAs('contactId'),
+        set: ({ contactId }) => (contactId == null ? {} : { contactId }),
       },
       settings,
     );

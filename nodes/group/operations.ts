@@ -5,7 +5,7 @@ import { invalid } from '../../lib/runtime/messages';
 import { oneAtATime } from '../../lib/runtime/queue';
 import { fieldsGiven, unknownFields } from '../../lib/runtime/record';
 import { isRecord } from '../../lib/runtime/red';
-import { idAs, runSearch, searchSettings } from '../../lib/runtime/search';
+import { runSearch, searchSettings } from '../../lib/runtime/search';
 import { contactKey, type Known, type Run, type Task } from '../../lib/runtime/task';
 import type { RequestOf } from '../../lib/service/endpoints';
 import { forgetNames, groupFrom } from './names';
@@ -163,7 +163,7 @@ const searching = (tools: Tools): Run => {
             signal,
           ),
         idOf: ({ groupId }) => groupId ?? undefined,
-        set: idAs('groupId'),
+        set: ({ groupId }) => (groupId == null ? {} : { groupId }),
       },
       settings,
     );
