@@ -68,7 +68,8 @@ const checks = async () => {
 const numberBefore = (word, said) => Number(new RegExp(`^\\s+(\\d+) ${word}\\b`, 'm').exec(said)?.[1] ?? 0);
 
 const tests = async () => {
-  const args = [mocha, '--forbid-only', '--forbid-pending', ...files];
+  // Much of a test's time is spent waiting for a Node-RED or a page: two files at once fill it.
+  const args = [mocha, '--parallel', '--jobs', '2', '--forbid-only', '--forbid-pending', ...files];
   const { ok, said } = await run(args, {
     aloud: true,
     // Where the settings name no language, Node-RED and its nodes speak that of the system.

@@ -1,4 +1,5 @@
 import type { Locator, Page } from 'playwright-core';
+import { dialogReady } from '../editor/support';
 
 /** The editor as a person uses it: by mouse and keyboard alone. */
 const nodeOnFlow = (page: Page, label: string): Locator =>
@@ -43,8 +44,7 @@ const wire = async (page: Page, from: string, output: number, to: string): Promi
 
 const openNode = async (page: Page, label: string): Promise<void> => {
   await nodeOnFlow(page, label).dblclick();
-  await page.locator('#node-dialog-ok').waitFor();
-  await page.locator('.advisor-form').waitFor();
+  await dialogReady(page);
 };
 
 const done = async (page: Page): Promise<void> => {

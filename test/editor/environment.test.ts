@@ -8,6 +8,7 @@ import { type FlowNode, type RealRed, startRed } from '../support/node-red';
 import {
   closeEnvironment,
   closeNode,
+  dialogReady,
   type Editor,
   environmentForm,
   openEditor,
@@ -101,7 +102,7 @@ for (const version of [4, 5] as const) {
         .locator('#node-input-btn-environment-add, #node-input-lookup-environment-add')
         .first()
         .click();
-      await environmentForm(page).waitFor();
+      await dialogReady(page, 'environment');
       await field('service').selectOption('production');
       (await environmentForm(page).locator('.advisor-badge').textContent())?.should.match(
         /real people are texted/,

@@ -6,8 +6,10 @@ import { chooseType, boxOf, dragFromPalette, enter, searchPalette, shownInPalett
 import {
   closeEnvironment,
   closeNode,
+  dialogReady,
   environmentForm,
   labelOf,
+  openEnvironment,
   saved,
   startEditor,
   type StartedEditor,
@@ -109,8 +111,7 @@ for (const version of [4, 5] as const) {
       (await header.textContent())?.trim().should.equal('SMS del asesor');
       const help = await spanish.evaluate<string>(`RED.nodes.getNodeHelp('advisor-group')`);
       help.should.match(/grupos?/i).and.match(/contactos?/);
-      await spanish.evaluate(`RED.editor.editConfig('', 'advisor-environment', '_ADD_')`);
-      await environmentForm(spanish).waitFor();
+      await openEnvironment(spanish, '_ADD_');
       await spanish.locator('.advisor-advanced > summary').click();
       (await spanish.locator('[data-field=resumeWithin]').textContent())?.should.match(/= 1 hora/);
       await spanish.close();
@@ -130,7 +131,7 @@ for (const version of [4, 5] as const) {
         ids.set(type, await dragFromPalette(page, `advisor-${type}`, x, y));
         const id = ids.get(type) ?? '';
         await page.locator(`[id="${id}"]`).dblclick();
-        await page.locator('.advisor-form').waitFor();
+        await dialogReady(page);
         if (index === 0) {
           (await page.locator('[data-field=environment] .advisor-error').textContent())?.should.match(
             /^Choose an environment, or add one/,
@@ -139,7 +140,7 @@ for (const version of [4, 5] as const) {
             .locator('#node-input-btn-environment-add, #node-input-lookup-environment-add')
             .first()
             .click();
-          await environmentForm(page).waitFor();
+          await dialogReady(page, 'environment');
           await closeEnvironment(page);
         }
         (await page.locator('.advisor-badge').textContent())?.should.match(/^Simulator: /);
@@ -208,17 +209,11 @@ for (const version of [4, 5] as const) {
       };
       await page.evaluate(`RED.view.focus(); RED.view.select('${id}')`);
       await type('Enter');
-      // The editor moves the focus into a dialog by itself, when it has slid in.
-      await page.waitForFunction(
-        `document.activeElement.closest('.red-ui-tray')?.querySelector('.advisor-form')`,
-      );
+      await dialogReady(page);
       await page.locator('#node-input-name').focus();
       await tabTo('Edit this environment');
       await type('Enter');
-      await environmentForm(page).waitFor();
-      await page.waitForFunction(
-        `document.activeElement.closest('.red-ui-tray')?.querySelector('[data-type=advisor-environment]')`,
-      );
+      await dialogReady(page, 'environment');
       await page.keyboard.press('ControlOrMeta+Escape');
       await environmentForm(page).waitFor({ state: 'detached' });
       await page.locator('#node-input-name').focus();

@@ -75,9 +75,27 @@ export const labelOf = (page: Page, id: string): Promise<string> =>
 export const triangle = (page: Page, id: string): Promise<string[]> =>
   page.evaluate(`[RED.nodes.node('${id}').validationErrors].flat().filter(Boolean).map(String)`);
 
+/** Dialogs slide: what is pressed while they do may not hit what was meant. */
+const standsStill = (page: Page): Promise<unknown> =>
+  page.waitForFunction(
+    `[...document.querySelectorAll('.red-ui-tray')].every((tray) => getComputedStyle(tray).right === '0px')`,
+  );
+
+const formOf = (type?: string): string =>
+  type === undefined ? '.advisor-form' : `.advisor-form[data-type="advisor-${type}"]`;
+
+/** A dialog slides in, takes its width and then the focus. */
+export const dialogReady = async (page: Page, type?: string): Promise<void> => {
+  await page.locator(formOf(type)).waitFor();
+  await page.waitForFunction(
+    `document.activeElement.closest('.red-ui-tray')?.querySelector('${formOf(type)}')`,
+  );
+  await standsStill(page);
+};
+
 export const openNode = async (page: Page, id: string): Promise<void> => {
   await page.evaluate(`RED.editor.edit(RED.nodes.node('${id}'))`);
-  await page.locator('.advisor-form').waitFor();
+  await dialogReady(page);
 };
 
 export const closeNode = async (page: Page, button: 'ok' | 'cancel' = 'ok'): Promise<void> => {
@@ -85,17 +103,17 @@ export const closeNode = async (page: Page, button: 'ok' | 'cancel' = 'ok'): Pro
   await page.locator('.advisor-form').waitFor({ state: 'detached' });
 };
 
-export const environmentForm = (page: Page): Locator =>
-  page.locator('.advisor-form[data-type="advisor-environment"]');
+export const environmentForm = (page: Page): Locator => page.locator(formOf('environment'));
 
 export const openEnvironment = async (page: Page, id: string): Promise<void> => {
   await page.evaluate(`RED.editor.editConfig('', 'advisor-environment', '${id}')`);
-  await environmentForm(page).waitFor();
+  await dialogReady(page, 'environment');
 };
 
 export const closeEnvironment = async (page: Page, button: 'ok' | 'cancel' = 'ok'): Promise<void> => {
   await page.locator(`#node-config-dialog-${button}`).click();
   await environmentForm(page).waitFor({ state: 'detached' });
+  await standsStill(page);
 };
 
 /** Presses what opens a window, and gives the window. */

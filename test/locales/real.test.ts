@@ -140,8 +140,7 @@ describe('a Node-RED 5 whose language is German', function () {
     (await palette(page, 'advisor-send-text')).should.equal('SMS送信');
     (await palette(page, 'advisor-check-consent')).should.equal('同意の確認');
     (await helpOf(page, 'advisor-send-text')).should.match(/アドバイザーの番号からSMSを送信します/);
-    await page.evaluate(`RED.editor.edit(RED.nodes.node('send'))`);
-    await page.locator('.advisor-form').waitFor();
+    await openNode(page, 'send');
     (await page.locator('[data-field=phone] label').innerText()).should.equal('電話番号');
     (await page.locator('[data-field=schedule] option').allInnerTexts()).should.eql(['今すぐ', '日時を指定']);
     await page.locator('[data-field=schedule] select').selectOption('at');
@@ -155,7 +154,7 @@ describe('a Node-RED 5 whose language is German', function () {
     const page = await editorIn('en-US', 'de');
     (await palette(page, 'advisor-request-consent')).should.equal('Einwilligunganfragen');
     (await helpOf(page, 'advisor-contact')).should.match(/Legt Kontakte des Beraters an/);
-    await page.evaluate(`RED.editor.editConfig('', 'advisor-environment', 'office')`);
+    await openEnvironment(page, 'office');
     await page.getByRole('button', { name: 'Verbindung testen' }).click();
     await page.getByText('„Büro“ ist nicht bereit').first().waitFor();
   });

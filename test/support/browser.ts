@@ -34,16 +34,23 @@ export const collectErrors = (page: Page): string[] => {
   return errors;
 };
 
+const browsers = new Set<Browser>();
+
+export const openPages = (): Page[] =>
+  [...browsers].flatMap((browser) => browser.contexts().flatMap((context) => context.pages()));
+
 export const launchBrowser = async (): Promise<TestBrowser> => {
   const { ensureChromium } = await import('../../scripts/browser.mjs');
   const browser = await chromium.launch({ executablePath: ensureChromium(), args: flags });
+  browsers.add(browser);
+  browser.once('disconnected', () => browsers.delete(browser));
   return {
     browser,
     async open(options = {}) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
       const page = await context.newPage();
       // Below mocha's own limit, so that a failure names what was waited for.
-      page.setDefaultTimeout(10_000);
+      page.setDefaultTimeout(20_000);
       return { page, errors: collectErrors(page) };
     },
     close: () => browser.close(),
