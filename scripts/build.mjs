@@ -16,14 +16,26 @@ const write = (path, text) => {
   writeFileSync(path, text);
 };
 
-/** Everything that runs, but not what is bundled for a browser. */
+/** Bundled into the one file that registers a node. */
+const isRegistration = (path) =>
+  /(lib[\\/]runtime[\\/]register|nodes[\\/][^\\/]+[\\/]routes)\.ts$/.test(path);
+
+/** Everything that runs, but not what is bundled: for a browser, or for the start. */
 const runtimeSources = () =>
   ['lib', 'nodes', 'simulator']
     .flatMap((folder) => readdirSync(at(folder), { withFileTypes: true, recursive: true }))
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && entry.name !== 'editor.ts')
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => !path.startsWith(at('lib', 'editor')) && !path.startsWith(at('simulator', 'page')))
-    .filter((path) => !/[\\/]nodes[\\/][^\\/]+[\\/]dialog[\\/]/.test(path));
+    .filter((path) => !/[\\/]nodes[\\/][^\\/]+[\\/]dialog[\\/]/.test(path) && !isRegistration(path));
+
+const compiling = {
+  format: 'cjs',
+  platform: 'node',
+  target: 'node20',
+  tsconfig: at('tsconfig.json'),
+  logLevel: 'warning',
+};
 
 /** Types are checked by `npm run types`; a build that only strips them takes a second instead of fifteen. */
 const compile = async () => {
@@ -31,11 +43,7 @@ const compile = async () => {
     entryPoints: runtimeSources(),
     outdir: out(),
     outbase: at(),
-    format: 'cjs',
-    platform: 'node',
-    target: 'node20',
-    tsconfig: at('tsconfig.json'),
-    logLevel: 'warning',
+    ...compiling,
   });
 };
 
@@ -55,14 +63,29 @@ const removeStale = () => {
   }
 };
 
-/** Small on purpose: this is all that runs when Node-RED starts. */
-const registrationOf = (name, registered) => `'use strict';
-const { register } = require('../lib/runtime/register');
-
-module.exports = (RED) => {
-  register(RED, ${JSON.stringify(registered)}, () => require('./${name}/runtime'));
-${exists(`nodes/${name}/routes.ts`) ? `  require('./${name}/routes').routes(RED, () => require('./${name}/reception').reception);\n` : ''}};
-`;
+/** All that runs when Node-RED starts: one small file for each node, which loads the rest when it is needed. */
+const registrationOf = async (name, registered) => {
+  const later = [`./${name}/runtime`, `./${name}/reception`];
+  const routes = exists(`nodes/${name}/routes.ts`);
+  const { outputFiles } = await esbuild({
+    stdin: {
+      contents: `
+        import { register } from '../lib/runtime/register';
+        ${routes ? `import { routes } from './${name}/routes';` : ''}
+        export default (RED) => {
+          register(RED, ${JSON.stringify(registered)}, () => require('${later[0]}'));
+          ${routes ? `routes(RED, () => require('${later[1]}').reception);` : ''}
+        };`,
+      resolveDir: at('nodes'),
+    },
+    ...compiling,
+    bundle: true,
+    external: later,
+    footer: { js: 'module.exports = module.exports.default;' },
+    write: false,
+  });
+  return outputFiles[0].text;
+};
 
 /** The types of the nodes that need a scope, from the endpoints they use. */
 const needing = (specs) => {
@@ -95,7 +118,7 @@ const writeNode = async ({ name, spec }, needs) => {
   const registered = registeredOf(spec);
   const strings = stringsFor('en-US', name);
   const html = await htmlOf(name, spec, registered, (key) => has(strings, key), needs);
-  write(out('nodes', `${spec.type}.js`), registrationOf(name, registered));
+  write(out('nodes', `${spec.type}.js`), await registrationOf(name, registered));
   write(out('nodes', `${spec.type}.html`), html);
   for (const language of languages()) {
     const words = JSON.stringify(stringsFor(language, name));
