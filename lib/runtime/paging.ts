@@ -22,11 +22,18 @@ const calm = 10;
 class Lead {
   pages = mostAhead;
   private inARow = 0;
+  private calm = calm;
 
   came(inTime: boolean): void {
     this.inARow = inTime ? this.inARow + 1 : 0;
-    if (!inTime) this.pages = Math.min(this.pages + 1, mostAhead);
-    else if (this.inARow % calm === 0) this.pages = Math.max(this.pages - 1, 1);
+    if (!inTime && this.pages < mostAhead) {
+      this.pages += 1;
+      // One fewer was one too few: not to be tried again soon.
+      this.calm *= 2;
+    } else if (this.inARow === this.calm) {
+      this.pages = Math.max(this.pages - 1, 1);
+      this.inARow = 0;
+    }
   }
 }
 

@@ -35,6 +35,18 @@ const isRetryAfter = (name: Buffer): boolean =>
 const reasonOf = (error: Error): string =>
   'code' in error && typeof error.code === 'string' ? error.code : error.name;
 
+/** Where an answer that came in pieces is put together: to make a place for each would keep the collector busy. */
+let assembly: Buffer | undefined;
+const assemblySize = 256 * 1024;
+
+const joined = (pieces: readonly Buffer[], size: number): string => {
+  if (size > assemblySize) return Buffer.concat(pieces, size).toString('utf8');
+  assembly ??= Buffer.allocUnsafeSlow(assemblySize);
+  let at = 0;
+  for (const piece of pieces) at += piece.copy(assembly, at);
+  return assembly.toString('utf8', 0, size);
+};
+
 /**
  * One request on its way, as undici calls back about it. These are undici's plain calls (`onConnect`, `onHeaders`, …)
  * rather than the newer ones, which turn every header of every answer into an object that nobody here reads.
@@ -112,8 +124,8 @@ export class Exchange {
   }
 
   onComplete(): void {
-    const body = this.#more === undefined ? this.#first : Buffer.concat(this.#more, this.#size);
-    const text = body === undefined ? '' : body.toString('utf8');
+    const text =
+      this.#more === undefined ? (this.#first?.toString('utf8') ?? '') : joined(this.#more, this.#size);
     this.#finish({ state: 'answered', status: this.#status, text, retryAfter: this.#retryAfter });
   }
 

@@ -90,6 +90,8 @@ describe('pages asked for ahead', () => {
     should(service.asked() - read).equal(1);
     for (let page = 0; page < 3; page++) await late();
     should(service.asked() - read).equal(3);
+    for (let page = 0; page < 20; page++) await inTime();
+    should(service.asked() - read).equal(3, 'what proved too few is not tried again at once');
     await reading.return();
   });
 });

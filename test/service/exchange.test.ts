@@ -54,4 +54,22 @@ describe('one request on its way', () => {
     exchange.onComplete();
     should(results).eql([{ state: 'answered', status: 429, text: '"€"', retryAfter: '7' }]);
   });
+
+  for (const size of [3000, 300_000]) {
+    it(`joins answers of ${size.toLocaleString()} bytes that came in turns, each its own`, () => {
+      const texts = ['€', 'ä', 'x'].map((letter) => JSON.stringify(letter.repeat(size / 3)));
+      const answers = texts.map((text) => ({ ...start(), bytes: Buffer.from(text) }));
+      for (const { exchange, abort } of answers) {
+        exchange.onConnect(abort);
+        exchange.onHeaders(200, []);
+      }
+      const step = 1 + Math.floor(size / 7);
+      for (let at = 0; at < size + 2; at += step)
+        for (const { exchange, bytes } of answers) exchange.onData(bytes.subarray(at, at + step));
+      for (const { exchange } of answers) exchange.onComplete();
+      should(answers.map(({ results }) => results)).eql(
+        texts.map((text) => [{ state: 'answered', status: 200, text, retryAfter: undefined }]),
+      );
+    });
+  }
 });
