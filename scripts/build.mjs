@@ -72,7 +72,7 @@ const registrationOf = async (name, registered) => {
       contents: `
         import { register } from '../lib/runtime/register';
         ${routes ? `import { routes } from './${name}/routes';` : ''}
-        export default (RED) => {
+        module.exports = (RED) => {
           register(RED, ${JSON.stringify(registered)}, () => require('${later[0]}'));
           ${routes ? `routes(RED, () => require('${later[1]}').reception);` : ''}
         };`,
@@ -81,7 +81,6 @@ const registrationOf = async (name, registered) => {
     ...compiling,
     bundle: true,
     external: later,
-    footer: { js: 'module.exports = module.exports.default;' },
     write: false,
   });
   return outputFiles[0].text;
