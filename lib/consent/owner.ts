@@ -1,5 +1,6 @@
 import type { Book, Target, Wait } from './book';
 import type { Shelf } from './shelf';
+import type { StoredSubject } from './subjects';
 import type { Telling } from './telling';
 
 export interface Survey {
@@ -13,7 +14,10 @@ export class Owner {
   private waiting = 0;
   /** How many of its waits each advisor has. */
   private readonly advisors = new Map<string, number>();
+  /** For each work under way that brings waits: whose were ended meanwhile; undefined stands for all. */
+  private readonly coming = new Set<Set<StoredSubject | undefined>>();
   ready: Promise<void> = Promise.resolve();
+  isReading = true;
   isClosed = false;
   /** What is under way for it and knows its waits. */
   busy = 0;
@@ -29,6 +33,22 @@ export class Owner {
 
   get count(): number {
     return this.waiting;
+  }
+
+  /** Does work that brings waits from disk, or puts them there: it can ask which of them were ended meanwhile. */
+  async bringing<T>(work: (isEnded: (subject: StoredSubject) => boolean) => Promise<T>): Promise<T> {
+    const ended = new Set<StoredSubject | undefined>();
+    this.coming.add(ended);
+    try {
+      return await work((subject) => ended.has(undefined) || ended.has(subject));
+    } finally {
+      this.coming.delete(ended);
+    }
+  }
+
+  /** Ends waits that are on their way. */
+  endComing(phone?: string): void {
+    for (const ended of this.coming) ended.add(phone);
   }
 
   put(wait: Wait): void {

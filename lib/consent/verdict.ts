@@ -21,6 +21,12 @@ export type WaitOutcome =
     }
   | { readonly kind: 'failed'; readonly problem: Problem };
 
+export const cancelled = (status = nothingKnown): WaitOutcome => ({
+  kind: 'not_accepted',
+  reason: 'cancelled',
+  status,
+});
+
 /** What a look at the consent status came to: the end of a wait, or `waiting` with what was seen, if anything. */
 export type Verdict =
   | Exclude<WaitOutcome, { reason: 'expired' | 'cancelled' }>

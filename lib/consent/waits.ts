@@ -5,18 +5,20 @@ import { liveMessages, storable } from '../state/messages';
 import type { Store, Table } from '../state/store';
 import { Book, type Begun, type Target, type Wait } from './book';
 import { moveIn } from './homes';
-import { Owner, type Survey } from './owner';
+import type { NewWait, NodeWaits } from './node-waits';
+import { Owner } from './owner';
 import { lastLookTries, Polling } from './polling';
 import { isSame, recommended, type Pace } from './schedule';
 import { Shelf, type Entry } from './shelf';
-import { asStored, subjectIn, type Subject } from './subjects';
+import { asStored, subjectIn, type StoredSubject, type Subject } from './subjects';
 import { Telling, type Settled } from './telling';
 import { Timeline } from './timeline';
 import type { Warn } from './trouble';
-import { nothingKnown, type ConsentStatus, type Verdict, type WaitOutcome } from './verdict';
+import { cancelled, nothingKnown, type ConsentStatus, type Verdict, type WaitOutcome } from './verdict';
 import * as records from './wait-records';
 import type { Stored } from './wait-records';
 
+export type { NewWait, NodeWaits } from './node-waits';
 export type { Settled } from './telling';
 export type { Subject } from './subjects';
 
@@ -31,46 +33,7 @@ export interface WaitsOptions {
   readonly warn: Warn;
 }
 
-export interface NewWait {
-  readonly advisor: string;
-  readonly subject: Subject;
-  /** What the node needs besides, when the wait ends. */
-  readonly context?: unknown;
-}
-
-/** The waits of one node. */
-export interface NodeWaits {
-  /** Resolves when what was waiting before a restart or a deploy waits again. */
-  readonly ready: Promise<void>;
-  /**
-   * The waits that one message begins. They and the message are on disk when this resolves, with the embedded store
-   * already when it returns. Gives their ids, in order.
-   */
-  add(
-    message: Record<string, unknown>,
-    waits: readonly NewWait[],
-    pace: Pace,
-    /** What the node needs besides, for the waits of this message. */
-    about?: unknown,
-  ): Promise<readonly string[]>;
-  /** Ends waits with `cancelled`: all, or those for a number. */
-  reset(phone?: string): void;
-  /** Looks now: all, or those for a number. */
-  flush(phone?: string): void;
-  readonly count: number;
-  /** Goes through all of them: for a status, not for every message. */
-  survey(): Survey;
-  /** The node closes: nothing of it settles any more, and everything stays on disk. Resolves when that is in order. */
-  detach(): Promise<void>;
-}
-
 const settledTogether = 100;
-
-const cancelled = (status = nothingKnown): WaitOutcome => ({
-  kind: 'not_accepted',
-  reason: 'cancelled',
-  status,
-});
 
 /** All waits of an environment: each belongs to a node, those for one number look together. */
 export class Waits {
@@ -105,17 +68,24 @@ export class Waits {
     const telling = new Telling(table, book, shelf, node, tell, () => owner.isClosed);
     const owner: Owner = new Owner(node, this.attached++, book, shelf, telling);
     this.owners.set(owner.number, owner);
-    owner.ready = this.working(owner, () => this.load(owner));
+    owner.ready = this.working(owner, () => owner.bringing((isEnded) => this.load(owner, isEnded)));
     return {
       ready: owner.ready,
       add: (message, waits, pace, about) =>
-        this.working(owner, () => this.add(owner, message, waits, pace, about)),
+        this.working(owner, () =>
+          owner.bringing((isEnded) => this.add(owner, message, waits, pace, about, isEnded)),
+        ),
       reset: (phone) => {
+        owner.endComing(phone);
         for (const target of owner.targetsFor(phone))
           this.settle(target, owner.ownIn(target), cancelled(book.seenOf(target)));
       },
       flush: (phone) => {
-        for (const target of owner.targetsFor(phone)) this.polling.flush(target);
+        const flush = (): void => {
+          for (const target of owner.targetsFor(phone)) this.polling.flush(target);
+        };
+        flush();
+        if (owner.isReading) owner.ready.then(flush, () => undefined);
       },
       get count() {
         return owner.count;
@@ -158,6 +128,7 @@ export class Waits {
     waits: readonly NewWait[],
     pace: Pace,
     about: unknown,
+    isEnded: (subject: StoredSubject) => boolean,
   ): Promise<readonly string[]> {
     const { node } = owner;
     const start = this.options.clock.now();
@@ -184,15 +155,24 @@ export class Waits {
       owner.telling.expect(messageId, count);
       this.putIn(owner, wait, { advisor, subject, start: begun, pace }, true);
     }
+    const ended = entries.flatMap(([wait, [, , subject]]) => (isEnded(subject) ? [wait] : []));
+    // A turn later, when whoever began them knows them.
+    if (ended.length > 0) {
+      this.begin(owner);
+      setImmediate(() => {
+        if (!owner.isClosed) this.cancel(owner, new Set(ended));
+        this.end(owner);
+      });
+    }
     return entries.map(([, [id]]) => id);
   }
 
-  private async load(owner: Owner): Promise<void> {
+  private async load(owner: Owner, isEnded: (subject: StoredSubject) => boolean): Promise<void> {
     const { clock, environment, store } = this.options;
     const now = arrivalId(clock.now());
     const ended = await owner.telling.ended();
     const move = await moveIn(store, owner.node, environment, now);
-    const foreign: Wait[] = [];
+    const cancels: Wait[] = [];
     const again: (readonly [id: string, wait: Wait, outcome: WaitOutcome])[] = [];
     const isComplete = await owner.shelf.read(
       ({ message, advisor, start, count, pace = recommended }, index, subject) => {
@@ -201,16 +181,27 @@ export class Waits {
         const id = records.waitId(message, index);
         const outcome = ended.get(id);
         if (outcome) again.push([id, wait, outcome]);
-        else if (move?.isForeign(id)) foreign.push(wait);
+        else if (move?.isForeign(id) || isEnded(subject)) cancels.push(wait);
         else this.putIn(owner, wait, { advisor, subject, start: this.timeline.placed(start), pace }, false);
         return wait;
       },
     );
+    owner.isReading = false;
     if (!isComplete) return;
     again.sort(([one], [other]) => (one < other ? -1 : 1));
     for (const [, wait, outcome] of again) await owner.telling.tellOne(wait, outcome);
-    if (foreign.length > 0) await owner.telling.settle(foreign, cancelled());
+    if (cancels.length > 0) await owner.telling.settle(cancels, cancelled());
     if (!owner.isClosed) await move?.done();
+  }
+
+  /** Those of them that still wait. */
+  private cancel(owner: Owner, waits: ReadonlySet<Wait>): void {
+    for (const target of owner.targetsFor())
+      this.settle(
+        target,
+        owner.ownIn(target).filter((wait) => waits.has(wait)),
+        cancelled(this.book.seenOf(target)),
+      );
   }
 
   private putIn(owner: Owner, wait: Wait, begun: Begun, isNew: boolean): void {

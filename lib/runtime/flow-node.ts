@@ -36,6 +36,8 @@ export interface Tools {
 
 /** A node's own part: from an input message to outcomes. */
 export interface Handler {
+  /** While there is one, messages and orders wait in line for it: what came before them is read first. */
+  readonly opening?: Promise<void> | undefined;
   input(msg: Message, job: Job): void | Promise<void>;
   /** True when the message was an order (`reset`, `flush`) rather than work. */
   control?(msg: Message): boolean;
@@ -131,16 +133,21 @@ export const flowNode = (
       status.show(() => failureLook(words, why, Date.now()));
       job.fail(thrown);
     };
-    try {
-      if (handler.control?.(msg)) {
-        done();
-        return;
+    const take = (): void => {
+      try {
+        if (handler.control?.(msg)) {
+          done();
+          return;
+        }
+        const working = handler.input(msg, job);
+        if (working) working.catch(fail);
+      } catch (thrown) {
+        fail(thrown);
       }
-      const working = handler.input(msg, job);
-      if (working) working.catch(fail);
-    } catch (thrown) {
-      fail(thrown);
-    }
+    };
+    const { opening } = handler;
+    if (opening) void opening.then(take);
+    else take();
   });
 
   node.on('close', (closed: () => void) => {

@@ -41,7 +41,10 @@ export class OnRecord<T extends Item, O extends Order> {
   private underWay = 0;
   private allLanded: (() => void) | undefined;
   private open: Open<T> | undefined;
-  /** What a predecessor left is read before the first message is taken, or it would be taken for its own. */
+  /** What a predecessor left, until the flows have started and it is taken up. */
+  private left: readonly Resumed<T, Kept>[] = [];
+  private isLeftCancelled = false;
+  /** What a predecessor left is read before the first message is taken, or it would be taken for its own; never fails. */
   opening: Promise<void> | undefined;
 
   constructor(
@@ -123,6 +126,8 @@ export class OnRecord<T extends Item, O extends Order> {
       work.isCancelled = true;
       cancelled += work.items.length - work.next;
     }
+    for (const { open } of this.left) cancelled += open.length;
+    this.isLeftCancelled = this.left.length > 0;
     this.cancel.abort();
     this.cancel = new AbortController();
     return cancelled;
@@ -245,16 +250,26 @@ export class OnRecord<T extends Item, O extends Order> {
       const environment = tools.environment();
       const { ledger, isUnsaved } = await openLedger<T>(environment);
       if (isUnsaved) tools.markUnsaved();
-      const left = await ledger.resume(tools.node.id, environment.settings.resumeWithin);
+      this.left = await ledger.resume(tools.node.id, environment.settings.resumeWithin);
       this.open = { environment, ledger };
-      if (left.length === 0) return;
-      tools.whenStarted(() => {
-        for (const each of left) this.run(environment, this.takeUp(environment, each));
-      });
+      if (this.left.length === 0) return;
+      // A turn later: an order to cancel it may be in line.
+      tools.whenStarted(() => setImmediate(() => this.goOn(environment)));
     } catch (thrown) {
       const why = problemOf(thrown);
       if (why.code !== 'not_configured') tools.node.error(tools.words.problem(why));
       this.trade.told(failure(why));
+    }
+  }
+
+  private goOn(environment: Environment): void {
+    const { left } = this;
+    this.left = [];
+    if (this.isClosing) return;
+    for (const each of left) {
+      const work = this.takeUp(environment, each);
+      work.isCancelled = this.isLeftCancelled;
+      this.run(environment, work);
     }
   }
 

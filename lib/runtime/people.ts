@@ -70,6 +70,10 @@ export class PeopleHandler implements Handler {
     });
   }
 
+  get opening(): Promise<void> | undefined {
+    return this.record.opening;
+  }
+
   control(msg: Message): boolean {
     if (!isOrder(msg, 'reset')) return false;
     this.record.reset();
@@ -77,7 +81,6 @@ export class PeopleHandler implements Handler {
   }
 
   input(msg: Message, job: Job): void | Promise<void> {
-    if (this.record.opening) return this.record.opening.then(() => this.input(msg, job));
     const values = readAll([this.tools.advisorSource, this.options.source], msg);
     return values instanceof Promise
       ? values.then((read) => this.take(msg, job, read))

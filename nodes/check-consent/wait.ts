@@ -42,7 +42,9 @@ export class WaitHandler implements Handler {
   private readonly ended = new Promise<void>((resolve) => {
     this.end = resolve;
   });
-  private readonly opening: Promise<void>;
+  /** Until waits can be added to those of this node. */
+  opening: Promise<void> | undefined;
+  private readonly opened: Promise<void>;
   private refresh: (() => void) | undefined;
   private unlisten: (() => void) | undefined;
 
@@ -58,17 +60,16 @@ export class WaitHandler implements Handler {
       ...subjects(tools),
       // Messages on record from when this node was set to look once.
       work: lookOf(tools),
-      takeWhole: (msg, job, order, people) => {
-        const { waits } = this;
-        return waits
-          ? this.begin(waits, msg, job, order, people)
-          : this.opening.then(() => this.begin(this.waits ?? this.late(), msg, job, order, people));
-      },
+      takeWhole: (msg, job, order, people) => this.begin(this.waits ?? this.late(), msg, job, order, people),
       cancelled: cancelledLook,
       said: checkStatus,
     });
     // After the rest: it shows at once that there is no environment.
-    this.opening = this.open();
+    const attached = this.showing(() => this.attach());
+    this.opened = attached.then(() => this.showing(() => this.goOn()));
+    this.opening = Promise.all([this.people.opening, attached]).then(() => {
+      this.opening = undefined;
+    });
   }
 
   input(msg: Message, job: Job): void | Promise<void> {
@@ -92,7 +93,7 @@ export class WaitHandler implements Handler {
   async close(): Promise<void> {
     this.isClosed = true;
     this.end();
-    await this.opening;
+    await this.opened;
     this.refresh?.();
     this.unlisten?.();
     await this.waits?.detach();
@@ -143,27 +144,35 @@ export class WaitHandler implements Handler {
     return this.isClosed;
   }
 
-  private async open(): Promise<void> {
+  private async attach(): Promise<void> {
     const { tools } = this;
-    try {
-      const environment = tools.environment();
-      this.country = environment.settings.country;
-      const consent = await consentOf(environment, warnOfWaits(tools));
-      this.consent = consent;
-      if (this.hasClosed()) return;
-      if (!consent.isDurable) tools.markUnsaved();
-      // Its waits may end at once, so whoever they are sent to must be there.
-      const started = new Promise<void>((resolve) => {
-        tools.whenStarted(resolve);
-      });
-      await Promise.race([started, this.ended]);
-      if (this.hasClosed()) return;
-      this.waits = consent.waits.attach(tools.node.id, (settled) => this.settled(settled));
-      this.unlisten = environment.onChange(() => {
-        this.showWaiting();
-      });
-      await this.waits.ready;
+    const environment = tools.environment();
+    this.country = environment.settings.country;
+    const consent = await consentOf(environment, warnOfWaits(tools));
+    this.consent = consent;
+    if (this.hasClosed()) return;
+    if (!consent.isDurable) tools.markUnsaved();
+    // Its waits may end at once, so whoever they are sent to must be there.
+    const started = new Promise<void>((resolve) => {
+      tools.whenStarted(resolve);
+    });
+    await Promise.race([started, this.ended]);
+    if (this.hasClosed()) return;
+    this.waits = consent.waits.attach(tools.node.id, (settled) => this.settled(settled));
+    this.unlisten = environment.onChange(() => {
       this.showWaiting();
+    });
+  }
+
+  private async goOn(): Promise<void> {
+    await this.waits?.ready;
+    this.showWaiting();
+  }
+
+  /** What it throws becomes the status. */
+  private async showing(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
     } catch (thrown) {
       this.people.show(failure(problemOf(thrown)));
     }

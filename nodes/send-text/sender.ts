@@ -56,6 +56,10 @@ export class Sender implements Handler {
     });
   }
 
+  get opening(): Promise<void> | undefined {
+    return this.record.opening;
+  }
+
   control(msg: Message): boolean {
     if (!isOrder(msg, 'reset')) return false;
     const count = this.record.reset();
@@ -64,7 +68,6 @@ export class Sender implements Handler {
   }
 
   input(msg: Message, job: Job): void | Promise<void> {
-    if (this.record.opening) return this.record.opening.then(() => this.input(msg, job));
     const again = takeResend(msg, this.tools.node.id);
     const values = readAll(again ? this.readAgain : this.readFirst, msg);
     if (values instanceof Promise) {

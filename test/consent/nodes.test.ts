@@ -311,6 +311,35 @@ describe('consent nodes', () => {
       should(only(await flow.arrivals.next()).msg.phone).equal(never);
     });
 
+    it('heeds an order that comes before what waited is read, in the order of arrival', async () => {
+      const flow = await wait();
+      flow.send({ phone: silent, text: 'old' });
+      await moved(seconds(5));
+      await Flow.unload();
+      let open = (): void => undefined;
+      const gate = new Promise<void>((resolve) => {
+        open = resolve;
+      });
+      const again = await wait(
+        {},
+        { environment: { ...afterRestart(), store: () => gate.then(() => store) } },
+      );
+      again.send({ phone: silent, text: 'early' });
+      again.send({ reset: true });
+      again.send({ phone: silent, text: 'wanted' });
+      open();
+      const cancelled = await again.arrivals.next(2);
+      should(cancelled.map(({ msg }) => [msg.text, (msg.payload as { reason: string }).reason])).deepEqual([
+        ['old', 'cancelled'],
+        ['early', 'cancelled'],
+      ]);
+      on.simulator.accept(silent);
+      await moved(seconds(40));
+      const { port, msg } = only(await again.arrivals.next());
+      should([port, msg.text]).deepEqual([0, 'wanted']);
+      should(again.settled).have.length(3);
+    });
+
     it('shows how many wait and when it looks next', async () => {
       const flow = await wait();
       flow.send({ phone: [silent, never] });

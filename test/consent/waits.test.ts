@@ -302,6 +302,36 @@ describe('waits for consent', () => {
       ((await table.keyFrom('')) === undefined).should.be.true();
     });
 
+    it('and are ended or looked at by orders that come while they are still read', async () => {
+      const world = new World();
+      await world.attach().add({ n: 'old' }, [forPhone(ann), forPhone(bob)], recommended);
+      world.restart();
+      const node = world.attach();
+      node.reset(ann);
+      await node.add({ n: 'new' }, [forPhone(ann)], recommended);
+      await node.ready;
+      await world.waits.told();
+      world.told.map(({ end, settled }) => [end, settled.message.n]).should.eql([['cancelled', 'old']]);
+      node.count.should.equal(2);
+
+      await world.clock.move(seconds(40));
+      world.restart();
+      const again = world.attach();
+      const looked = world.lookups.times(bob).length;
+      again.flush(bob);
+      await again.ready;
+      await world.clock.move(1);
+      world.lookups.times(bob).length.should.equal(looked + 1);
+
+      world.restart();
+      const last = world.attach();
+      last.reset();
+      await last.ready;
+      await world.waits.told();
+      world.told.map(({ end }) => end).should.eql(['cancelled', 'cancelled', 'cancelled']);
+      last.count.should.equal(0);
+    });
+
     it('with a message that still has its functions while the process lives', async () => {
       const world = new World();
       const message = { payload: 1, res: { end: () => undefined } };

@@ -123,6 +123,34 @@ describe('send text, on record', () => {
     should(service.texted()).have.length(2);
   });
 
+  it('cancels what was left when msg.reset comes before that is read, and nothing that comes after', async () => {
+    const service = await heldService();
+    const on = environment(service.server.url);
+    const before = await sendNode(on);
+    before.send({ phone: phones(5), text: 'Hi' });
+    await service.answer();
+    await before.arrivals.next();
+    const closed = Flow.unload();
+    await service.answer();
+    await closed;
+
+    let open = (): void => undefined;
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const after = await sendNode({ ...on, store: () => gate.then(() => store) });
+    after.send({ phone: '+12025550171', text: 'too early' });
+    after.send({ reset: true });
+    after.send({ phone: '+12025550172', text: 'wanted' });
+    open();
+    const arrived = after.arrivals.next(6);
+    await service.answer();
+    await service.answer();
+    const codes = (await arrived).map(({ port, msg }) => (port === 0 ? 'sent' : errorOf(msg).code));
+    should(codes.sort()).deepEqual(['cancelled', 'cancelled', 'cancelled', 'sent', 'sent', 'sent']);
+    should(service.texted()).deepEqual([...phones(2), '+12025550171', '+12025550172']);
+  });
+
   it('tells what was on record in the language of the day', async () => {
     const service = await heldService({ successes: [], failures: ['The recipient has opted out'] });
     const on = environment(service.server.url);
