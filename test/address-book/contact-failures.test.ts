@@ -1,26 +1,17 @@
 import should from 'should';
+import { startSimulated } from '../support/simulated';
 import { Flow } from '../support/flow';
-import { startSimulated, type Simulated } from '../support/simulated';
-import { closeAll, problemReply } from '../service/support';
-import { contactNode, errorOf, first, scripted } from './setup';
+import { alsoClose, problemReply } from '../service/support';
+import { contactNode, errorOf, first, scripted, simulatedForEach } from './setup';
 
 const ann = 1001;
 
 describe('contact node, failures', () => {
-  let on: Simulated;
-
-  beforeEach(async () => {
-    on = await startSimulated();
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-    await closeAll();
-  });
+  const on = simulatedForEach();
 
   for (const operation of ['get', 'update', 'delete']) {
     it(`says what to do about an unknown contact (${operation})`, async () => {
-      const flow = await contactNode(on.environment, { operation });
+      const flow = await contactNode(on().environment, { operation });
       const failed = first(await flow.ask({ contactId: 999999, payload: { city: 'Reno' } }));
       should(failed.port).equal(1);
       should(errorOf(failed)).containEql({ code: 'not_found', status: 404, attempts: 1 });
@@ -31,9 +22,8 @@ describe('contact node, failures', () => {
   }
 
   it('names the scope that is missing', async () => {
-    await on.close();
-    on = await startSimulated({}, { scopes: ['openid', 'core.contacts.read'] });
-    const flow = await contactNode(on.environment, { operation: 'create' });
+    const { environment } = alsoClose(await startSimulated({}, { scopes: ['openid', 'core.contacts.read'] }));
+    const flow = await contactNode(environment, { operation: 'create' });
     const failed = first(await flow.ask({ payload: { firstName: 'A' } }));
     should(errorOf(failed).code).equal('forbidden');
     should(errorOf(failed).message).match(/core\.contacts\.write/);
@@ -46,15 +36,15 @@ describe('contact node, failures', () => {
   });
 
   it('does not create twice when the outcome is unknown', async () => {
-    on.simulator.faults.add({ endpoint: 'createContact', kind: 'cut-after' });
-    const flow = await contactNode(on.environment, {});
+    on().simulator.faults.add({ endpoint: 'createContact', kind: 'cut-after' });
+    const flow = await contactNode(on().environment, {});
     const failed = first(await flow.ask({ payload: { firstName: 'A' } }));
     should(errorOf(failed).code).equal('outcome_unknown');
-    should(on.received('createContact')).equal(1);
+    should(on().received('createContact')).equal(1);
   });
 
   it('raises an error for Catch when nobody is wired to the failures', async () => {
-    const flow = await contactNode(on.environment, { operation: 'get' }, { unwired: [1] });
+    const flow = await contactNode(on().environment, { operation: 'get' }, { unwired: [1] });
     flow.send({ contactId: 'x' });
     const { error } = first(await flow.errors.next());
     should(error).containEql({ code: 'invalid_input' });
@@ -63,17 +53,21 @@ describe('contact node, failures', () => {
   });
 
   it('leaves the advisor of the message alone, and acts for that one', async () => {
-    const flow = await contactNode(on.environment, { operation: 'get' });
+    const flow = await contactNode(on().environment, { operation: 'get' });
     const { msg } = first(await flow.ask({ contactId: ann, advisor: 'maria' }));
     should(msg.advisor).equal('maria');
-    should(on.simulator.ledger.entries().map(({ advisor }) => advisor)).deepEqual(['maria']);
+    should(
+      on()
+        .simulator.ledger.entries()
+        .map(({ advisor }) => advisor),
+    ).deepEqual(['maria']);
   });
 
   it('fails as a message when there is no environment, or an operation it does not know', async () => {
-    const flow = await contactNode(on.environment, { operation: 'explode' });
+    const flow = await contactNode(on().environment, { operation: 'explode' });
     should(errorOf(first(await flow.ask({ payload: {} }))).message).match(/explode/);
     await Flow.unload();
-    const bare = await contactNode(on.environment, { environment: '' });
+    const bare = await contactNode(on().environment, { environment: '' });
     should(errorOf(first(await bare.ask({ payload: {} }))).code).equal('not_configured');
   });
 

@@ -1,32 +1,22 @@
 import should from 'should';
 import { Flow } from '../support/flow';
-import { startSimulated, type Simulated } from '../support/simulated';
-import { closeAll } from '../service/support';
-import { contactNode, errorOf, first, folders, payloads, scripted } from './setup';
+import {} from '../service/support';
+import { contactNode, errorOf, first, folders, payloads, scripted, simulatedForEach } from './setup';
 
 const ann = 1001;
 
 describe('contact node', () => {
-  let on: Simulated;
-
-  beforeEach(async () => {
-    on = await startSimulated();
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-    await closeAll();
-  });
+  const on = simulatedForEach();
 
   const get = async (contactId: number): Promise<Record<string, unknown>> => {
-    const client = await on.environment.client();
+    const client = await on().environment.client();
     const answer = await client.call('getContact', { params: { contactId } }, { advisor: 'default' });
     return answer.data;
   };
 
   describe('create', () => {
     it('creates the contact of msg.payload and gives its id, its input and an untouched rest', async () => {
-      const flow = await contactNode(on.environment, { operation: 'create' });
+      const flow = await contactNode(on().environment, { operation: 'create' });
       const given = { firstName: 'Zoe', phone: '+13125550177' };
       const { port, msg } = first(await flow.ask({ payload: given, topic: 'kept', error: 'old' }));
       const { id } = msg.payload as { id: number };
@@ -60,7 +50,7 @@ describe('contact node', () => {
     });
 
     it('gives one outcome each for a list, with parts inside the outer parts', async () => {
-      const flow = await contactNode(on.environment, { operation: 'create' });
+      const flow = await contactNode(on().environment, { operation: 'create' });
       const payload = [{ firstName: 'A' }, 'nobody', { firstName: 'C', gender: 'often' }];
       const outer = { id: 'outer', type: 'array', index: 4, count: 9 };
       const arrived = await flow.ask({ payload, parts: outer }, 3);
@@ -79,7 +69,7 @@ describe('contact node', () => {
     });
 
     it('gives parts for a list of one and none for a single contact', async () => {
-      const flow = await contactNode(on.environment, {});
+      const flow = await contactNode(on().environment, {});
       should(first(await flow.ask({ payload: [{ firstName: 'A' }] })).msg.parts).containEql({
         index: 0,
         count: 1,
@@ -105,7 +95,7 @@ describe('contact node', () => {
     });
 
     it('refuses an empty list, an empty contact and what is no contact, without a request', async () => {
-      const flow = await contactNode(on.environment, {});
+      const flow = await contactNode(on().environment, {});
       for (const payload of [
         [],
         {},
@@ -120,14 +110,14 @@ describe('contact node', () => {
         should(msg.error).containEql({ code: 'invalid_input', attempts: 0 });
         should(msg.payload).deepEqual(payload);
       }
-      should(on.received('createContact')).equal(0);
+      should(on().received('createContact')).equal(0);
     });
   });
 
   describe('update', () => {
     it('keeps the fields it does not name', async () => {
       const before = await get(ann);
-      const flow = await contactNode(on.environment, { operation: 'update' });
+      const flow = await contactNode(on().environment, { operation: 'update' });
       const { port, msg } = first(await flow.ask({ contactId: ann, payload: { city: 'Reno' } }));
       should(port).equal(0);
       should(msg.payload).deepEqual({ id: ann });
@@ -168,7 +158,7 @@ describe('contact node', () => {
     it('merges one at a time per contact, across nodes', async () => {
       const flow = await Flow.load({
         folders,
-        environment: on.environment,
+        environment: on().environment,
         nodes: ['a', 'b'].map((id) => ({ id, type: 'advisor-contact', operation: 'update' })),
       });
       const fields = ['nickname', 'city', 'address1', 'address2', 'state', 'postalCode'];
@@ -180,7 +170,7 @@ describe('contact node', () => {
     });
 
     it('takes the id of each contact of a list from the contact itself', async () => {
-      const flow = await contactNode(on.environment, { operation: 'update' });
+      const flow = await contactNode(on().environment, { operation: 'update' });
       const payload = [
         { contactId: 1002, city: 'Two' },
         { contactId: 1003, city: 'Three' },
@@ -197,7 +187,7 @@ describe('contact node', () => {
 
   describe('get and delete', () => {
     it('gives the contact whole, custom fields included', async () => {
-      const flow = await contactNode(on.environment, { operation: 'get' });
+      const flow = await contactNode(on().environment, { operation: 'get' });
       const { port, msg } = first(await flow.ask({ contactId: ann }));
       should(port).equal(0);
       should(msg.contactId).equal(ann);
@@ -206,7 +196,7 @@ describe('contact node', () => {
     });
 
     it('gives one outcome each for a list of ids', async () => {
-      const flow = await contactNode(on.environment, { operation: 'get' });
+      const flow = await contactNode(on().environment, { operation: 'get' });
       const arrived = await flow.ask({ contactId: [ann, 'x', '1002'] }, 3);
       should(arrived.filter(({ port }) => port === 0).map(({ msg }) => msg.contactId)).containDeep([
         ann,
@@ -217,7 +207,7 @@ describe('contact node', () => {
     });
 
     it('deletes and gives the id', async () => {
-      const flow = await contactNode(on.environment, { operation: 'delete' });
+      const flow = await contactNode(on().environment, { operation: 'delete' });
       const { msg } = first(await flow.ask({ contactId: ann }));
       should(msg.payload).deepEqual({ id: ann });
       const again = first(await flow.ask({ contactId: ann }));
@@ -226,14 +216,14 @@ describe('contact node', () => {
     });
 
     it('refuses what is no id, and says where it looked', async () => {
-      const flow = await contactNode(on.environment, { operation: 'get' });
+      const flow = await contactNode(on().environment, { operation: 'get' });
       for (const contactId of [undefined, '', 'Ann', 1.5, -1, {}, true]) {
         const failed = first(await flow.ask({ contactId }));
         should(failed.port).equal(1);
         should(errorOf(failed).code).equal('invalid_input');
         should(errorOf(failed).message).match(/msg\.contactId/);
       }
-      should(on.received('getContact')).equal(0);
+      should(on().received('getContact')).equal(0);
     });
   });
 
@@ -281,7 +271,7 @@ describe('contact node', () => {
   });
 
   it('says in its status what it did, and that it is on the simulator', async () => {
-    const flow = await contactNode(on.environment, { operation: 'get' });
+    const flow = await contactNode(on().environment, { operation: 'get' });
     await flow.ask({ contactId: ann });
     await flow.completed.next();
     should(flow.statuses.at(-1)).containEql({ fill: 'green', shape: 'dot' });

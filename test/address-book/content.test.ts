@@ -1,8 +1,7 @@
 import should from 'should';
-import { Flow } from '../support/flow';
-import { startSimulated, type Simulated } from '../support/simulated';
-import { closeAll } from '../service/support';
-import { contentNode, errorOf, first, scripted } from './setup';
+import { startSimulated } from '../support/simulated';
+import { alsoClose } from '../service/support';
+import { contentNode, errorOf, first, scripted, simulatedForEach } from './setup';
 
 interface ContentPage {
   readonly data: { readonly title: string; readonly url: string }[];
@@ -10,19 +9,10 @@ interface ContentPage {
 }
 
 describe('content search node', () => {
-  let on: Simulated;
-
-  beforeEach(async () => {
-    on = await startSimulated();
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-    await closeAll();
-  });
+  const on = simulatedForEach();
 
   it('finds what the text in msg.payload says, one page of it', async () => {
-    const flow = await contentNode(on.environment, {});
+    const flow = await contentNode(on().environment, {});
     const all = first(await flow.ask({ payload: '' })).msg.payload as ContentPage;
     should(all.data.length).be.above(1);
     const { title = '' } = all.data[0] ?? {};
@@ -47,7 +37,7 @@ describe('content search node', () => {
   });
 
   it('takes 150 characters and refuses 151, and what is no text, without a request', async () => {
-    const flow = await contentNode(on.environment, {});
+    const flow = await contentNode(on().environment, {});
     should(first(await flow.ask({ payload: 'x'.repeat(150) })).port).equal(0);
     for (const payload of ['x'.repeat(151), 1700000000000, {}, ['tax']]) {
       const failed = first(await flow.ask({ payload }));
@@ -55,7 +45,7 @@ describe('content search node', () => {
       should(errorOf(failed).code).equal('invalid_input');
       should(failed.msg.payload).deepEqual(payload);
     }
-    should(on.received('searchContent')).equal(1);
+    should(on().received('searchContent')).equal(1);
   });
 
   it('emits each item, also two that share an address', async () => {
@@ -76,9 +66,8 @@ describe('content search node', () => {
   });
 
   it('names the scope that is missing', async () => {
-    await on.close();
-    on = await startSimulated({}, { scopes: ['openid', 'core.contacts.read'] });
-    const flow = await contentNode(on.environment, {});
+    const { environment } = alsoClose(await startSimulated({}, { scopes: ['openid', 'core.contacts.read'] }));
+    const flow = await contentNode(environment, {});
     const failed = first(await flow.ask({ payload: '' }));
     should(errorOf(failed).code).equal('forbidden');
     should(errorOf(failed).message).match(/core\.content\.read/);

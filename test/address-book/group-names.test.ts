@@ -1,24 +1,14 @@
 import should from 'should';
 import { Flow } from '../support/flow';
-import { startSimulated, type Simulated } from '../support/simulated';
-import { closeAll, frozenClock } from '../service/support';
-import { errorOf, first, folders, groupNode, scripted, type Request } from './setup';
+import { frozenClock } from '../service/support';
+import { errorOf, first, folders, groupNode, scripted, simulatedForEach, type Request } from './setup';
 
 /** Contacts of every fresh simulator. */
 const ann = 1001;
 const dev = 1004;
 
 describe('groups by name', () => {
-  let on: Simulated;
-
-  beforeEach(async () => {
-    on = await startSimulated();
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-    await closeAll();
-  });
+  const on = simulatedForEach();
 
   const page = (groups: readonly (readonly [number, string])[]) => ({
     body: { data: groups.map(([groupId, name]) => ({ groupId, name })) },
@@ -78,7 +68,7 @@ describe('groups by name', () => {
   it('finds a group that has just been created, and not one that has just been deleted', async () => {
     const flow = await Flow.load({
       folders,
-      environment: on.environment,
+      environment: on().environment,
       nodes: ['addContact', 'create', 'delete'].map((operation) => ({
         id: `to-${operation}`,
         type: 'advisor-group',
@@ -100,7 +90,7 @@ describe('groups by name', () => {
   it('notices at once that a second group of a name was created', async () => {
     const flow = await Flow.load({
       folders,
-      environment: on.environment,
+      environment: on().environment,
       nodes: ['addContact', 'create'].map((operation) => ({
         id: `to-${operation}`,
         type: 'advisor-group',
@@ -139,10 +129,10 @@ describe('groups by name', () => {
   });
 
   it('refuses what is neither an id nor a name', async () => {
-    const flow = await groupNode(on.environment, { operation: 'addContact' });
+    const flow = await groupNode(on().environment, { operation: 'addContact' });
     for (const groupId of [undefined, '', '  ', 1.5, {}, ['Clients']]) {
       should(errorOf(first(await flow.ask({ contactId: ann, groupId }))).code).equal('invalid_input');
     }
-    should(on.simulator.ledger.entries()).be.empty();
+    should(on().simulator.ledger.entries()).be.empty();
   });
 });

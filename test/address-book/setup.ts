@@ -7,7 +7,8 @@ import { spec as groupSpec } from '../../nodes/group/spec';
 import type { Environment } from '../../lib/runtime/environment';
 import { Flow, type Arrived, type FlowOptions } from '../support/flow';
 import { environmentOn, type EnvironmentChoices } from '../support/environment';
-import { alsoClose, startServer, type Received, type Reply } from '../service/support';
+import { startSimulated, type Simulated } from '../support/simulated';
+import { alsoClose, closeAll, startServer, type Received, type Reply } from '../service/support';
 
 export const folders = [
   { spec: contactSpec, runtime: contactRuntime },
@@ -26,6 +27,23 @@ const one =
 export const contactNode = one('advisor-contact');
 export const groupNode = one('advisor-group');
 export const contentNode = one('advisor-content');
+
+/** A simulator of its own for each test; whatever the test has begun ends with it. */
+export const simulatedForEach = (): (() => Simulated) => {
+  let on: Simulated | undefined;
+  beforeEach(async () => {
+    on = await startSimulated();
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await on?.close();
+    await closeAll();
+  });
+  return () => {
+    if (!on) throw new Error('no test has begun');
+    return on;
+  };
+};
 
 export interface Request {
   readonly method: string;

@@ -6,7 +6,8 @@ import { openStore } from '../../lib/state/embedded';
 import type { Store } from '../../lib/state/store';
 import { sealerOf } from '../state/sealer';
 import { environmentOn, type TestEnvironment } from '../support/environment';
-import { Flow } from '../support/flow';
+import type { Message } from '../../lib/runtime/red';
+import { type Arrived, Flow } from '../support/flow';
 import { alsoClose, closeAll, startServer } from '../service/support';
 import { errorOf, inOrder, sendNode } from './setup';
 
@@ -30,6 +31,21 @@ const heldService = async (body: object = sent) => {
     },
     texted: () => server.received.map(({ body }) => (JSON.parse(body) as { phone: string }).phone),
   };
+};
+
+/** A deploy while the second text is on its way; the first outcome was told, and the rest is left. */
+const deployedAmid = async (
+  before: Flow,
+  service: Awaited<ReturnType<typeof heldService>>,
+  msg: Message,
+): Promise<Arrived | undefined> => {
+  before.send(msg);
+  await service.answer();
+  const [first] = await before.arrivals.next();
+  const closed = Flow.unload();
+  await service.answer();
+  await closed;
+  return first;
 };
 
 describe('send text, on record', () => {
@@ -65,12 +81,7 @@ describe('send text, on record', () => {
       const service = await heldService();
       const on = environment(service.server.url, { journal });
       const before = await sendNode(on);
-      before.send({ phone: phones(5), text: 'Hi', keep: 'me' });
-      await service.answer();
-      await before.arrivals.next();
-      const closed = Flow.unload();
-      await service.answer();
-      await closed;
+      await deployedAmid(before, service, { phone: phones(5), text: 'Hi', keep: 'me' });
       should(before.arrivals.all).have.length(1);
       should(before.completed.all).be.empty();
 
@@ -91,12 +102,7 @@ describe('send text, on record', () => {
   it('sends nothing in another environment that the node is given', async () => {
     const service = await heldService();
     const before = await sendNode(environment(service.server.url));
-    before.send({ phone: phones(3), text: 'Hi' });
-    await service.answer();
-    await before.arrivals.next();
-    const closed = Flow.unload();
-    await service.answer();
-    await closed;
+    await deployedAmid(before, service, { phone: phones(3), text: 'Hi' });
 
     const elsewhere = await heldService();
     const after = await sendNode(environment(elsewhere.server.url, {}, 'elsewhere'));
@@ -109,12 +115,7 @@ describe('send text, on record', () => {
   it('calls stale what waited longer than it may', async () => {
     const service = await heldService();
     const before = await sendNode(environment(service.server.url));
-    before.send({ phone: phones(3), text: 'Hi' });
-    await service.answer();
-    await before.arrivals.next();
-    const closed = Flow.unload();
-    await service.answer();
-    await closed;
+    await deployedAmid(before, service, { phone: phones(3), text: 'Hi' });
 
     const after = await sendNode(environment(service.server.url, { resumeWithin: -1 }));
     const rest = inOrder(await after.arrivals.next(2));
@@ -127,12 +128,7 @@ describe('send text, on record', () => {
     const service = await heldService();
     const on = environment(service.server.url);
     const before = await sendNode(on);
-    before.send({ phone: phones(5), text: 'Hi' });
-    await service.answer();
-    await before.arrivals.next();
-    const closed = Flow.unload();
-    await service.answer();
-    await closed;
+    await deployedAmid(before, service, { phone: phones(5), text: 'Hi' });
 
     let open = (): void => undefined;
     const gate = new Promise<void>((resolve) => {
@@ -155,13 +151,8 @@ describe('send text, on record', () => {
     const service = await heldService({ successes: [], failures: ['The recipient has opted out'] });
     const on = environment(service.server.url);
     const before = await sendNode(on);
-    before.send({ phone: [...phones(3), 'grace'], text: 'Hi' });
-    await service.answer();
-    const [first] = await before.arrivals.next();
+    const first = await deployedAmid(before, service, { phone: [...phones(3), 'grace'], text: 'Hi' });
     should(errorOf(first?.msg ?? {}).message).match(/^The service refused this recipient/);
-    const closed = Flow.unload();
-    await service.answer();
-    await closed;
 
     const { LC_ALL } = process.env;
     process.env['LC_ALL'] = 'de_DE.UTF-8';
