@@ -52,10 +52,15 @@ export class Telling {
 
   async settle(waits: readonly Wait[], outcome: WaitOutcome): Promise<void> {
     if (this.isClosed()) return;
-    const keys = waits.map((wait) => outcomeKey(this.node, this.book.idOf(wait)));
-    await this.table.write(keys.map((put) => ({ put, value: outcome })));
-    for (const key of keys) untold.add(key);
+    await this.note(waits.map((wait) => [wait, outcome]));
     for (const wait of waits) await this.tellOne(wait, outcome);
+  }
+
+  /** Puts outcomes on disk, to be told by this node or the next of its id; the embedded store has them at once. */
+  async note(ended: readonly (readonly [Wait, WaitOutcome])[]): Promise<void> {
+    const notes = ended.map(([wait, value]) => ({ put: outcomeKey(this.node, this.book.idOf(wait)), value }));
+    await this.table.write(notes);
+    for (const { put } of notes) untold.add(put);
   }
 
   /** Those that had ended and may not have been told when the node last stopped. */

@@ -77,8 +77,7 @@ export class Waits {
         ),
       reset: (phone) => {
         owner.endComing(phone);
-        for (const target of owner.targetsFor(phone))
-          this.settle(target, owner.ownIn(target), cancelled(book.seenOf(target)));
+        this.cancel(owner, owner.targetsFor(phone));
       },
       flush: (phone) => {
         const flush = (): void => {
@@ -155,12 +154,13 @@ export class Waits {
       owner.telling.expect(messageId, count);
       this.putIn(owner, wait, { advisor, subject, start: begun, pace }, true);
     }
-    const ended = entries.flatMap(([wait, [, , subject]]) => (isEnded(subject) ? [wait] : []));
+    const ended = new Set(entries.flatMap(([, [id, , subject]]) => (isEnded(subject) ? [id] : [])));
     // A turn later, when whoever began them knows them.
-    if (ended.length > 0) {
+    if (ended.size > 0) {
       this.begin(owner);
       setImmediate(() => {
-        if (!owner.isClosed) this.cancel(owner, new Set(ended));
+        const isMeant = (wait: Wait): boolean => ended.has(this.book.idOf(wait));
+        if (!owner.isClosed) this.cancel(owner, owner.targetsFor(), isMeant);
         this.end(owner);
       });
     }
@@ -194,14 +194,15 @@ export class Waits {
     if (!owner.isClosed) await move?.done();
   }
 
-  /** Those of them that still wait. */
-  private cancel(owner: Owner, waits: ReadonlySet<Wait>): void {
-    for (const target of owner.targetsFor())
-      this.settle(
-        target,
-        owner.ownIn(target).filter((wait) => waits.has(wait)),
-        cancelled(this.book.seenOf(target)),
-      );
+  /** On disk at once, for the node may close before they are told. */
+  private cancel(owner: Owner, targets: ReadonlySet<Target>, isMeant = (_wait: Wait): boolean => true): void {
+    const ends = [...targets].map(
+      (target) => [target, owner.ownIn(target).filter(isMeant), cancelled(this.book.seenOf(target))] as const,
+    );
+    const notes = ends.flatMap(([, waits, outcome]) => waits.map((wait) => [wait, outcome] as const));
+    // What cannot be written now is tried again when it is told.
+    owner.telling.note(notes).catch(() => undefined);
+    for (const [target, waits, outcome] of ends) this.settle(target, waits, outcome);
   }
 
   private putIn(owner: Owner, wait: Wait, begun: Begun, isNew: boolean): void {

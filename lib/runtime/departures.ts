@@ -11,6 +11,7 @@ export class Departures {
   constructor(
     private readonly tools: Tools,
     private readonly isClosing: () => boolean,
+    private readonly wentWrong: (fault: unknown) => void,
   ) {}
 
   leave(job: Job, entry: JournalEntry<Kept>, index: number, outcome: Outcome): void {
@@ -29,7 +30,7 @@ export class Departures {
 
   /** On record as not told, for whoever is there when the flows have started: this node, or the next of its id. */
   private hold(job: Job, entry: JournalEntry<Kept>, index: number, outcome: Outcome): void {
-    void entry.outcome(index, { outcome, untold: true });
+    entry.outcome(index, { outcome, untold: true }).catch(this.wentWrong);
     atNextStart(this.tools.RED, () => {
       if (!this.isClosing()) this.leave(job, entry, index, outcome);
     });

@@ -53,7 +53,7 @@ interface LeftOver<T> {
   readonly toSettle: readonly { readonly item: T; readonly outcome: Outcome }[];
 }
 
-const isOpen = <T>(todo: Todo<T, Kept>): boolean =>
+export const isOpen = <T>(todo: Todo<T, Kept>): boolean =>
   todo.what === 'send' || (todo.what === 'tell' && 'again' in todo.outcome);
 
 const unknown = (): Outcome =>

@@ -1,5 +1,4 @@
 import type { Draft } from '../draft';
-import { systemClock } from '../service/clock';
 import type { Client } from '../service/types';
 import type { Resumed } from '../state/journal';
 import { delivery } from './arrival';
@@ -8,7 +7,8 @@ import type { Environment } from './environment';
 import { sharedBy, type Source } from './fields';
 import type { Tools } from './flow-node';
 import type { Job } from './job';
-import { leftOver, openLedger, type Item, type Kept, type Ledger } from './kept';
+import { isOpen, leftOver, openLedger, type Item, type Kept, type Ledger } from './kept';
+import { Landings } from './landings';
 import { refuse } from './messages';
 import { failure, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
@@ -26,8 +26,8 @@ interface Open<T> {
   readonly ledger: Ledger<T>;
 }
 
-/** Leaves a little of the 15 s that a runtime gives its nodes to close. */
-export const closeLimit = 12_000;
+/** Why work was broken off that is not to be taken up again. */
+const byOrder = 'reset';
 
 /**
  * Does the work of one node, item by item: on record before it begins, its outcome on record before it is told. What a
@@ -36,14 +36,12 @@ export const closeLimit = 12_000;
 export class OnRecord<T extends Item, O extends Order> {
   private readonly works = new Set<Work<T, O>>();
   private readonly departures: Departures;
+  private readonly landings: Landings;
   private cancel = new AbortController();
   private isClosing = false;
-  private underWay = 0;
-  private allLanded: (() => void) | undefined;
   private open: Open<T> | undefined;
   /** What a predecessor left, until the flows have started and it is taken up. */
   private left: readonly Resumed<T, Kept>[] = [];
-  private isLeftCancelled = false;
   /** What a predecessor left is read before the first message is taken, or it would be taken for its own; never fails. */
   opening: Promise<void> | undefined;
 
@@ -51,7 +49,11 @@ export class OnRecord<T extends Item, O extends Order> {
     private readonly tools: Tools,
     private readonly trade: Trade<T, O>,
   ) {
-    this.departures = new Departures(tools, () => this.isClosing);
+    const wentWrong = (fault: unknown): void => {
+      tools.node.error(tools.words.problem(problemOf(fault)));
+    };
+    this.departures = new Departures(tools, () => this.isClosing, wentWrong);
+    this.landings = new Landings(wentWrong);
     // A moment later: what the start tells may ask the node for this very record, which it does not hold yet.
     this.opening = Promise.resolve()
       .then(() => this.start())
@@ -119,16 +121,21 @@ export class OnRecord<T extends Item, O extends Order> {
     this.run(environment, this.add({ job, order, entry, items, total: items.length }));
   }
 
-  /** Cancels what has not begun; returns how many that were. */
+  /** Cancels what has not begun, on record, for the next node of this id may come at once; returns how many that were. */
   reset(): number {
     let cancelled = 0;
     for (const work of this.works) {
-      work.isCancelled = true;
-      cancelled += work.items.length - work.next;
+      const rest = work.items.slice(work.next);
+      work.next = work.items.length;
+      cancelled += rest.length;
+      for (const item of rest) {
+        const outcome = item.wrong ? failure(item.wrong) : this.trade.cancelled();
+        this.landings.add(this.settle(work, item, outcome));
+      }
     }
-    for (const { open } of this.left) cancelled += open.length;
-    this.isLeftCancelled = this.left.length > 0;
-    this.cancel.abort();
+    for (const { open } of this.left) cancelled += open.filter(isOpen).length;
+    this.left = this.left.map((each) => this.cancelLeft(each));
+    this.cancel.abort(byOrder);
     this.cancel = new AbortController();
     return cancelled;
   }
@@ -138,17 +145,21 @@ export class OnRecord<T extends Item, O extends Order> {
     await this.opening;
     this.isClosing = true;
     this.cancel.abort();
-    if (this.underWay > 0) {
-      await new Promise<void>((resolve) => {
-        const forget = systemClock.after(closeLimit, resolve);
-        this.allLanded = () => {
-          forget();
-          resolve();
-        };
-      });
-    }
+    await this.landings.all();
     await delivery();
     await this.open?.ledger.settle();
+  }
+
+  private cancelLeft(left: Resumed<T, Kept>): Resumed<T, Kept> {
+    const { order } = left.context as Filed<O>;
+    const open = left.open.map((todo) => {
+      if (!isOpen(todo) || todo.recipient.wrong) return todo;
+      const outcome = this.trade.dress(this.trade.cancelled(), order, todo.recipient);
+      const kept: Kept = { outcome, untold: true };
+      this.landings.add(left.entry.outcome(todo.index, kept));
+      return { ...todo, what: 'tell' as const, outcome: kept };
+    });
+    return { ...left, open };
   }
 
   private add(given: Parameters<typeof workOf<T, O>>[0]): Work<T, O> {
@@ -161,15 +172,13 @@ export class OnRecord<T extends Item, O extends Order> {
   private run(environment: Environment, work: Work<T, O>): void {
     const begin = (client: Client): void => {
       const lanes = Math.min(environment.settings.maxConcurrent, work.items.length);
-      for (let lane = 0; lane < lanes; lane++) {
-        this.pull(environment, client, work).catch((fault: unknown) => {
-          this.tools.node.error(this.tools.words.problem(problemOf(fault)));
-        });
-      }
+      for (let lane = 0; lane < lanes; lane++) this.landings.add(this.pull(environment, client, work));
     };
     const refuseAll = (thrown: unknown): void => {
       const why = problemOf(thrown);
-      for (const item of work.items) void this.settle(work, item, failure(item.wrong ?? why));
+      for (const item of work.items.slice(work.next))
+        this.landings.add(this.settle(work, item, failure(item.wrong ?? why)));
+      work.next = work.items.length;
     };
     try {
       const client = environment.client();
@@ -191,16 +200,15 @@ export class OnRecord<T extends Item, O extends Order> {
 
   private async carryOut(environment: Environment, client: Client, work: Work<T, O>, item: T): Promise<void> {
     if (item.wrong) return this.settle(work, item, failure(item.wrong));
-    if (work.isCancelled) return this.settle(work, item, this.trade.cancelled());
     const request = { hasBegun: false };
-    this.underWay += 1;
+    const { signal } = this.cancel;
     try {
       const outcome = await this.trade.work({
         environment,
         client,
         order: work.order,
         item,
-        signal: this.cancel.signal,
+        signal,
         begin: () => {
           request.hasBegun = true;
           return work.entry.begin(item.index);
@@ -210,11 +218,9 @@ export class OnRecord<T extends Item, O extends Order> {
     } catch (thrown) {
       const why = problemOf(thrown);
       if (why.code !== 'cancelled') await this.settle(work, item, failure(why));
-      else if (!this.isClosing) await this.settle(work, item, this.trade.cancelled());
+      else if (!this.isClosing || signal.reason === byOrder)
+        await this.settle(work, item, this.trade.cancelled());
       else if (request.hasBegun) await work.entry.outcome(item.index, { again: true });
-    } finally {
-      this.underWay -= 1;
-      if (this.underWay === 0) this.allLanded?.();
     }
   }
 
@@ -268,7 +274,6 @@ export class OnRecord<T extends Item, O extends Order> {
     if (this.isClosing) return;
     for (const each of left) {
       const work = this.takeUp(environment, each);
-      work.isCancelled = this.isLeftCancelled;
       this.run(environment, work);
     }
   }
@@ -286,7 +291,7 @@ export class OnRecord<T extends Item, O extends Order> {
     const { toDo, toTell, toSettle } = leftOver(open, environment === id);
     const work = this.add({ job, order, entry, items: toDo, total: open.length });
     for (const { item, outcome } of toTell) this.tell(work, item, outcome);
-    for (const { item, outcome } of toSettle) void this.settle(work, item, outcome);
+    for (const { item, outcome } of toSettle) this.landings.add(this.settle(work, item, outcome));
     return work;
   }
 }

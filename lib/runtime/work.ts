@@ -14,7 +14,6 @@ export interface Work<T, O> {
   readonly duplicates: ReadonlyMap<number, readonly T[]>;
   readonly total: number;
   left: number;
-  isCancelled: boolean;
 }
 
 export const workOf = <T extends Item, O>({
@@ -32,5 +31,4 @@ export const workOf = <T extends Item, O>({
   duplicates: duplicatesIn(items),
   total,
   left: total,
-  isCancelled: false,
 });

@@ -44,6 +44,7 @@ export class WaitHandler implements Handler {
   });
   /** Until waits can be added to those of this node. */
   opening: Promise<void> | undefined;
+  private readonly attached: Promise<void>;
   private readonly opened: Promise<void>;
   private refresh: (() => void) | undefined;
   private unlisten: (() => void) | undefined;
@@ -66,6 +67,7 @@ export class WaitHandler implements Handler {
     });
     // After the rest: it shows at once that there is no environment.
     const attached = this.showing(() => this.attach());
+    this.attached = attached;
     this.opened = attached.then(() => this.showing(() => this.goOn()));
     this.opening = Promise.all([this.people.opening, attached]).then(() => {
       this.opening = undefined;
@@ -93,10 +95,11 @@ export class WaitHandler implements Handler {
   async close(): Promise<void> {
     this.isClosed = true;
     this.end();
-    await this.opened;
+    await this.attached;
     this.refresh?.();
     this.unlisten?.();
     await this.waits?.detach();
+    await this.opened;
     await delivery();
     await this.people.close();
   }
@@ -181,7 +184,10 @@ export class WaitHandler implements Handler {
   /** Gives whether it arrived: a deploy may close those it is for, and this node with them. */
   private async settled(ended: Settled): Promise<boolean> {
     const { RED, node } = this.tools;
-    if (areFlowsStopping(RED)) await new Promise<void>((resolve) => atNextStart(RED, resolve));
+    if (areFlowsStopping(RED)) {
+      const started = new Promise<void>((resolve) => atNextStart(RED, resolve));
+      await Promise.race([started, this.ended]);
+    }
     if (this.hasClosed()) return false;
     const arriving = arrival(RED, node, outcomeOf(ended.outcome, ended.subject));
     this.leave(ended);

@@ -340,6 +340,27 @@ describe('consent nodes', () => {
       should(again.settled).have.length(3);
     });
 
+    it('can be closed while it tells what had ended before', async () => {
+      const phones = Array.from({ length: 20 }, () => silent);
+      const flow = await wait();
+      for (const phone of phones) flow.send({ phone });
+      await moved(seconds(5));
+      await Flow.unload();
+      let open = (): void => undefined;
+      const gate = new Promise<void>((resolve) => {
+        open = resolve;
+      });
+      const slow = { ...afterRestart(), store: () => gate.then(() => store) };
+      const closing = await wait({}, { environment: slow });
+      closing.send({ reset: true });
+      open();
+      const told = (await closing.arrivals.next(3)).length;
+      await Flow.unload();
+      const next = await wait({}, { environment: afterRestart() });
+      const rest = await next.arrivals.next(phones.length - Math.max(told, closing.arrivals.all.length));
+      for (const { msg } of rest) should(msg.payload).containEql({ reason: 'cancelled' });
+    });
+
     it('shows how many wait and when it looks next', async () => {
       const flow = await wait();
       flow.send({ phone: [silent, never] });

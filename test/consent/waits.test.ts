@@ -332,6 +332,21 @@ describe('waits for consent', () => {
       last.count.should.equal(0);
     });
 
+    it('and stay ended when their node closes at once', async () => {
+      const world = new World();
+      const node = world.attach();
+      await node.ready;
+      await node.add({ n: 1 }, [forPhone(ann), forPhone(bob)], recommended);
+      node.reset(ann);
+      await node.detach();
+      world.told.should.eql([]);
+      const next = world.attach();
+      await next.ready;
+      await world.waits.told();
+      world.told.map(({ end, settled }) => [end, settled.repeated]).should.eql([['cancelled', false]]);
+      next.count.should.equal(1);
+    });
+
     it('with a message that still has its functions while the process lives', async () => {
       const world = new World();
       const message = { payload: 1, res: { end: () => undefined } };

@@ -112,6 +112,29 @@ describe('send text, on record', () => {
     should(elsewhere.texted()).be.empty();
   });
 
+  it('does not end Node-RED when what became of the rest cannot be put on record', async () => {
+    const service = await heldService();
+    const on = environment(service.server.url);
+    await deployedAmid(await sendNode(on), service, { phone: phones(3), text: 'Hi' });
+    let refused = 0;
+    const table: Store['table'] = (name) =>
+      Object.assign(Object.create(store.table(name)) as ReturnType<typeof store.table<never>>, {
+        write: () => {
+          refused += 1;
+          return Promise.reject(new Error('no space left'));
+        },
+      });
+    const full = Object.assign(Object.create(store) as Store, { table });
+    const escaped: unknown[] = [];
+    const note = (fault: unknown): number => escaped.push(fault);
+    process.on('unhandledRejection', note);
+    await sendNode({ ...on, id: 'elsewhere', store: () => Promise.resolve(full) });
+    for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve));
+    process.off('unhandledRejection', note);
+    should(refused).be.above(0);
+    should(escaped).be.empty();
+  });
+
   it('calls stale what waited longer than it may', async () => {
     const service = await heldService();
     const before = await sendNode(environment(service.server.url));
@@ -145,6 +168,28 @@ describe('send text, on record', () => {
     const codes = (await arrived).map(({ port, msg }) => (port === 0 ? 'sent' : errorOf(msg).code));
     should(codes.sort()).deepEqual(['cancelled', 'cancelled', 'cancelled', 'sent', 'sent', 'sent']);
     should(service.texted()).deepEqual([...phones(2), '+12025550171', '+12025550172']);
+  });
+
+  it('sends nothing more when a deploy comes right after msg.reset', async () => {
+    const service = await heldService();
+    const on = environment(service.server.url);
+    const before = await sendNode(on);
+    before.send({ phone: phones(60), text: 'Hi' });
+    await service.answer();
+    await before.arrivals.next();
+    before.send({ reset: true });
+    const closed = Flow.unload();
+    await service.answer();
+    await closed;
+    const texted = service.texted().length;
+
+    const after = await sendNode(on);
+    const rest = await after.arrivals.next(60 - before.arrivals.all.length);
+    should(new Set(rest.map(({ port, msg }) => (port === 1 ? errorOf(msg).code : port)))).deepEqual(
+      new Set([0, 'cancelled']),
+    );
+    for (const { msg } of rest) should(msg).not.have.property('repeated');
+    should(service.texted()).have.length(texted);
   });
 
   it('tells what was on record in the language of the day', async () => {
