@@ -34,6 +34,8 @@ export interface WaitsOptions {
 }
 
 const settledTogether = 100;
+/** To put more outcomes than these on disk at once would keep Node-RED from all else for longer than 0.1 s. */
+const notedAtOnce = 1000;
 
 /** All waits of an environment: each belongs to a node, those for one number look together. */
 export class Waits {
@@ -194,14 +196,14 @@ export class Waits {
     if (!owner.isClosed) await move?.done();
   }
 
-  /** On disk at once, for the node may close before they are told. */
+  /** On disk at once unless they are very many, for the node may close before they are told. */
   private cancel(owner: Owner, targets: ReadonlySet<Target>, isMeant = (_wait: Wait): boolean => true): void {
     const ends = [...targets].map(
       (target) => [target, owner.ownIn(target).filter(isMeant), cancelled(this.book.seenOf(target))] as const,
     );
     const notes = ends.flatMap(([, waits, outcome]) => waits.map((wait) => [wait, outcome] as const));
     // What cannot be written now is tried again when it is told.
-    owner.telling.note(notes).catch(() => undefined);
+    if (notes.length <= notedAtOnce) owner.telling.note(notes).catch(() => undefined);
     for (const [target, waits, outcome] of ends) this.settle(target, waits, outcome);
   }
 
