@@ -48,6 +48,7 @@ export const chooseType = async (page: Page, field: string, type: string): Promi
     .locator(`#node-input-${field} + .red-ui-typedInput-container .red-ui-typedInput-type-select`)
     .click();
   await page.locator(`.red-ui-typedInput-options:visible a[value="${type}"]`).click();
+  await page.waitForFunction(`$('#node-input-${field}').typedInput('type') === '${type}'`);
 };
 
 export const enter = async (page: Page, field: string, type: string, value: string): Promise<void> => {

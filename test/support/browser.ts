@@ -11,6 +11,14 @@ const flags = [
   '--disable-sync',
 ];
 
+/** Nothing slides or fades: what is pressed on the move may not be what was meant. */
+const still = `addEventListener('DOMContentLoaded', () => {
+  if (window.jQuery) jQuery.fx.off = true;
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync('*, ::before, ::after { transition: none !important; animation: none !important; }');
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+})`;
+
 export interface OpenPage {
   readonly page: Page;
   /** Console errors (failed requests among them) and uncaught exceptions, in the order they happened. */
@@ -48,6 +56,7 @@ export const launchBrowser = async (): Promise<TestBrowser> => {
     browser,
     async open(options = {}) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+      await context.addInitScript(still);
       const page = await context.newPage();
       // Below mocha's own limit, so that a failure names what was waited for.
       page.setDefaultTimeout(20_000);
