@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { liveMessages } from '../state/messages';
 import type { Table, Write } from '../state/store';
 import type { Book, Wait } from './book';
@@ -26,6 +27,11 @@ export interface Settled {
   readonly repeated: boolean;
 }
 
+export type Ended = readonly [Wait, WaitOutcome];
+
+/** Of thousands that end at once, one commit each would take minutes, and all in one turn would hold up Node-RED. */
+const notedTogether = 100;
+
 /** Outcomes on disk that this process knows were not told, because their node closed first: not repeated, then. */
 const untold = new Set<string>();
 
@@ -50,15 +56,20 @@ export class Telling {
     if (count > 1) this.left.set(messageId, (this.left.get(messageId) ?? 0) + 1);
   }
 
-  async settle(waits: readonly Wait[], outcome: WaitOutcome): Promise<void> {
-    if (this.isClosed()) return;
-    await this.note(waits.map((wait) => [wait, outcome]));
-    for (const wait of waits) await this.tellOne(wait, outcome);
+  async settle(ended: readonly Ended[]): Promise<void> {
+    for (let at = 0; at < ended.length && !this.isClosed(); at += notedTogether) {
+      const some = ended.slice(at, at + notedTogether);
+      await this.note(some);
+      for (const [wait, outcome] of some) await this.tellOne(wait, outcome);
+      await nextTurn();
+    }
   }
 
   /** Puts outcomes on disk, to be told by this node or the next of its id; the embedded store has them at once. */
-  async note(ended: readonly (readonly [Wait, WaitOutcome])[]): Promise<void> {
-    const notes = ended.map(([wait, value]) => ({ put: outcomeKey(this.node, this.book.idOf(wait)), value }));
+  async note(ended: readonly Ended[]): Promise<void> {
+    const notes = ended
+      .map(([wait, value]) => ({ put: outcomeKey(this.node, this.book.idOf(wait)), value }))
+      .filter(({ put }) => !untold.has(put));
     await this.table.write(notes);
     for (const { put } of notes) untold.add(put);
   }

@@ -4,6 +4,7 @@ import { arrivalId } from '../state/ids';
 import { liveMessages, storable } from '../state/messages';
 import type { Store, Table } from '../state/store';
 import { Book, type Begun, type Target, type Wait } from './book';
+import { Ends } from './ends';
 import { moveIn } from './homes';
 import type { NewWait, NodeWaits } from './node-waits';
 import { Owner } from './owner';
@@ -11,7 +12,7 @@ import { lastLookTries, Polling } from './polling';
 import { isSame, recommended, type Pace } from './schedule';
 import { Shelf, type Entry } from './shelf';
 import { asStored, subjectIn, type StoredSubject, type Subject } from './subjects';
-import { Telling, type Settled } from './telling';
+import { Telling, type Ended, type Settled } from './telling';
 import { Timeline } from './timeline';
 import type { Warn } from './trouble';
 import { cancelled, nothingKnown, type ConsentStatus, type Verdict, type WaitOutcome } from './verdict';
@@ -33,7 +34,6 @@ export interface WaitsOptions {
   readonly warn: Warn;
 }
 
-const settledTogether = 100;
 /** To put more outcomes than these on disk at once would keep Node-RED from all else for longer than 0.1 s. */
 const notedAtOnce = 1000;
 
@@ -46,7 +46,7 @@ export class Waits {
   /** By the number their waits know them by. */
   private readonly owners = new Map<number, Owner>();
   private attached = 0;
-  private settling: Promise<void> = Promise.resolve();
+  private readonly ends = new Ends((owner, ended) => this.tell(owner, ended));
 
   constructor(private readonly options: WaitsOptions) {
     this.table = options.store.table('waits');
@@ -115,8 +115,8 @@ export class Waits {
   }
 
   /** Resolves when everything that has ended so far was told. */
-  async told(): Promise<void> {
-    await this.settling;
+  told(): Promise<void> {
+    return this.ends.told();
   }
 
   stop(): void {
@@ -192,7 +192,7 @@ export class Waits {
     if (!isComplete) return;
     again.sort(([one], [other]) => (one < other ? -1 : 1));
     for (const [, wait, outcome] of again) await owner.telling.tellOne(wait, outcome);
-    if (cancels.length > 0) await owner.telling.settle(cancels, cancelled());
+    await owner.telling.settle(cancels.map((wait) => [wait, cancelled()]));
     if (!owner.isClosed) await move?.done();
   }
 
@@ -246,27 +246,23 @@ export class Waits {
 
   /** In the order of arrival, whichever node each belongs to, and after all that ended before. */
   private settle(target: Target, waits: readonly Wait[], outcome: WaitOutcome): void {
-    if (waits.length === 0) return;
-    const runs: { readonly owner: Owner; readonly waits: Wait[] }[] = [];
     for (const wait of waits) {
       const owner = this.owners.get(this.book.ownerOf(wait));
-      const last = runs.at(-1);
-      if (last && last.owner === owner && last.waits.length < settledTogether) last.waits.push(wait);
-      else if (owner) runs.push({ owner, waits: [wait] });
-    }
-    this.takeOut(target, waits);
-    for (const { owner, waits: run } of runs) {
+      if (!owner) continue;
       this.begin(owner);
-      this.settling = this.settling
-        .then(() => owner.ready)
-        .then(() => owner.telling.settle(run, outcome))
-        .catch((fault: unknown) => {
-          this.options.warn('unsettled', fault);
-        })
-        .then(() => {
-          this.end(owner);
-        });
+      this.ends.add(owner, wait, outcome);
     }
+    if (waits.length > 0) this.takeOut(target, waits);
+  }
+
+  private async tell(owner: Owner, ended: readonly Ended[]): Promise<void> {
+    try {
+      await owner.ready;
+      await owner.telling.settle(ended);
+    } catch (fault) {
+      this.options.warn('unsettled', fault);
+    }
+    for (const _ of ended) this.end(owner);
   }
 
   private async working<T>(owner: Owner, work: () => Promise<T>): Promise<T> {

@@ -126,7 +126,7 @@ describe('waits that take the place of others', () => {
     const wait = book.enter(0, 'first', 0);
     await shelf.add([[wait, ['first', 'default', ann, 0, 1]]], []);
     should(book.enter(0, 'second', 0)).not.equal(wait);
-    await telling.settle([wait], { kind: 'accepted', status: known });
+    await telling.settle([[wait, { kind: 'accepted', status: known }]]);
     should(book.enter(0, 'third', 0)).equal(wait);
   });
 

@@ -192,6 +192,34 @@ describe('waits for consent', () => {
       .should.eql([bob]);
   });
 
+  it('of very many numbers, ended at once, are noted many at a time and leave Node-RED its turns', async () => {
+    const store = createMemoryStore();
+    const world = new World(store);
+    const node = world.attach();
+    const people = Array.from({ length: 2000 }, (_, n) => forPhone(`+1202555${String(n).padStart(4, '0')}`));
+    await node.add({}, people, recommended);
+    const table = store.table('waits');
+    let commits = 0;
+    const write = table.write.bind(table);
+    table.write = (writes) => {
+      commits += 1;
+      return write(writes);
+    };
+    let turns = 0;
+    const told = { all: false };
+    const turn = (): void => {
+      turns += 1;
+      if (!told.all) setImmediate(turn);
+    };
+    node.reset();
+    setImmediate(turn);
+    await world.waits.told();
+    told.all = true;
+    world.told.length.should.equal(2000);
+    commits.should.be.belowOrEqual(40);
+    turns.should.be.aboveOrEqual(10);
+  });
+
   it('begun together do not poll together', async () => {
     const world = new World(createMemoryStore(), 100_000);
     const node = world.attach();
