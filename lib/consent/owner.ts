@@ -1,4 +1,5 @@
 import type { Book, Target, Wait } from './book';
+import type { Home } from './home';
 import type { Shelf } from './shelf';
 import type { StoredSubject } from './subjects';
 import type { Telling } from './telling';
@@ -27,6 +28,7 @@ export class Owner {
     /** What its waits know it by. */
     readonly number: number,
     private readonly book: Book,
+    readonly home: Home,
     readonly shelf: Shelf,
     readonly telling: Telling,
   ) {}

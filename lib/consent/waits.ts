@@ -5,7 +5,7 @@ import { liveMessages, storable } from '../state/messages';
 import type { Store, Table } from '../state/store';
 import { Book, type Begun, type Target, type Wait } from './book';
 import { Ends } from './ends';
-import { moveIn } from './homes';
+import { Home } from './home';
 import type { NewWait, NodeWaits } from './node-waits';
 import { Owner } from './owner';
 import { lastLookTries, Polling } from './polling';
@@ -33,9 +33,6 @@ export interface WaitsOptions {
   readonly concurrency: number;
   readonly warn: Warn;
 }
-
-/** To put more outcomes than these on disk at once would keep Node-RED from all else for longer than 0.1 s. */
-const notedAtOnce = 1000;
 
 /** All waits of an environment: each belongs to a node, those for one number look together. */
 export class Waits {
@@ -68,7 +65,8 @@ export class Waits {
     const { book, table } = this;
     const shelf = new Shelf(table, book, node, this.options.warn);
     const telling = new Telling(table, book, shelf, node, tell, () => owner.isClosed);
-    const owner: Owner = new Owner(node, this.attached++, book, shelf, telling);
+    const home = new Home(this.options.store, node);
+    const owner: Owner = new Owner(node, this.attached++, book, home, shelf, telling);
     this.owners.set(owner.number, owner);
     owner.ready = this.working(owner, () => owner.bringing((isEnded) => this.load(owner, isEnded)));
     return {
@@ -78,8 +76,7 @@ export class Waits {
           owner.bringing((isEnded) => this.add(owner, message, waits, pace, about, isEnded)),
         ),
       reset: (phone) => {
-        owner.endComing(phone);
-        this.cancel(owner, owner.targetsFor(phone));
+        this.reset(owner, phone);
       },
       flush: (phone) => {
         const flush = (): void => {
@@ -162,7 +159,7 @@ export class Waits {
       this.begin(owner);
       setImmediate(() => {
         const isMeant = (wait: Wait): boolean => ended.has(this.book.idOf(wait));
-        if (!owner.isClosed) this.cancel(owner, owner.targetsFor(), isMeant);
+        if (!owner.isClosed) this.cancel(owner, owner.targetsFor(), true, isMeant);
         this.end(owner);
       });
     }
@@ -170,10 +167,10 @@ export class Waits {
   }
 
   private async load(owner: Owner, isEnded: (subject: StoredSubject) => boolean): Promise<void> {
-    const { clock, environment, store } = this.options;
+    const { clock, environment } = this.options;
     const now = arrivalId(clock.now());
     const ended = await owner.telling.ended();
-    const move = await moveIn(store, owner.node, environment, now);
+    const past = await owner.home.moveIn(environment, now);
     const cancels: Wait[] = [];
     const again: (readonly [id: string, wait: Wait, outcome: WaitOutcome])[] = [];
     const isComplete = await owner.shelf.read(
@@ -183,7 +180,7 @@ export class Waits {
         const id = records.waitId(message, index);
         const outcome = ended.get(id);
         if (outcome) again.push([id, wait, outcome]);
-        else if (move?.isForeign(id) || isEnded(subject)) cancels.push(wait);
+        else if (past?.isOver(id) || isEnded(subject)) cancels.push(wait);
         else this.putIn(owner, wait, { advisor, subject, start: this.timeline.placed(start), pace }, false);
         return wait;
       },
@@ -193,17 +190,29 @@ export class Waits {
     again.sort(([one], [other]) => (one < other ? -1 : 1));
     for (const [, wait, outcome] of again) await owner.telling.tellOne(wait, outcome);
     await owner.telling.settle(cancels.map((wait) => [wait, cancelled()]));
-    if (!owner.isClosed) await move?.done();
+    if (!owner.isClosed) await past?.done();
   }
 
-  /** On disk at once unless they are very many, for the node may close before they are told. */
-  private cancel(owner: Owner, targets: ReadonlySet<Target>, isMeant = (_wait: Wait): boolean => true): void {
+  private reset(owner: Owner, phone?: string): void {
+    owner.endComing(phone);
+    // One record says it of all, however many they are.
+    if (phone === undefined) owner.home.endAll(arrivalId(this.options.clock.now())).catch(() => undefined);
+    this.cancel(owner, owner.targetsFor(phone), phone !== undefined);
+  }
+
+  /** Of single ones each is noted at once, for the node may close before it is told. */
+  private cancel(
+    owner: Owner,
+    targets: ReadonlySet<Target>,
+    isNoted: boolean,
+    isMeant = (_wait: Wait): boolean => true,
+  ): void {
     const ends = [...targets].map(
       (target) => [target, owner.ownIn(target).filter(isMeant), cancelled(this.book.seenOf(target))] as const,
     );
     const notes = ends.flatMap(([, waits, outcome]) => waits.map((wait) => [wait, outcome] as const));
     // What cannot be written now is tried again when it is told.
-    if (notes.length <= notedAtOnce) owner.telling.note(notes).catch(() => undefined);
+    if (isNoted) owner.telling.note(notes).catch(() => undefined);
     for (const [target, waits, outcome] of ends) this.settle(target, waits, outcome);
   }
 

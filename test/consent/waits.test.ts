@@ -6,6 +6,9 @@ import { ann, bob, forPhone, hours, refusal, seconds, World } from './fixtures';
 const late = (phone: string, interval: number): number =>
   Math.floor((seconds(interval) / 10) * shareOf(`default\n${phone}`));
 
+const numbers = (count: number): ReturnType<typeof forPhone>[] =>
+  Array.from({ length: count }, (_, n) => forPhone(`+1202555${String(n).padStart(4, '0')}`));
+
 describe('waits for consent', () => {
   it('look 298 times in a silent day, then expire with what was last seen', async () => {
     const world = new World();
@@ -223,9 +226,7 @@ describe('waits for consent', () => {
   it('begun together do not poll together', async () => {
     const world = new World(createMemoryStore(), 100_000);
     const node = world.attach();
-    const people = Array.from({ length: 10_000 }, (_, n) =>
-      forPhone(`+1202555${String(n).padStart(4, '0')}`),
-    );
+    const people = numbers(10_000);
     await node.add({}, people, recommended);
     await world.clock.move(seconds(29));
     const perTenth = new Map<number, number>();
@@ -373,6 +374,27 @@ describe('waits for consent', () => {
       await world.waits.told();
       world.told.map(({ end, settled }) => [end, settled.repeated]).should.eql([['cancelled', false]]);
       next.count.should.equal(1);
+    });
+
+    it('and stay ended, however many they were, but for those begun since', async () => {
+      const world = new World();
+      const node = world.attach();
+      await node.ready;
+      await node.add({ n: 1 }, numbers(2000), recommended);
+      node.reset();
+      await node.add({ n: 2 }, [forPhone(ann)], recommended);
+      await node.detach();
+      const before = world.told.length;
+      before.should.be.below(2000);
+      const next = world.attach();
+      await next.ready;
+      world.told.map(({ end, settled }) => [end, settled.message.n]).should.matchEach(['cancelled', 1]);
+      world.told.length.should.equal(2000);
+      next.count.should.equal(1);
+      await next.detach();
+      const last = world.attach();
+      await last.ready;
+      [last.count, world.told.length].should.eql([1, 2000]);
     });
 
     it('with a message that still has its functions while the process lives', async () => {
