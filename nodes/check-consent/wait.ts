@@ -66,10 +66,9 @@ export class WaitHandler implements Handler {
       said: checkStatus,
     });
     // After the rest: it shows at once that there is no environment.
-    const attached = this.showing(() => this.attach());
-    this.attached = attached;
-    this.opened = attached.then(() => this.showing(() => this.goOn()));
-    this.opening = Promise.all([this.people.opening, attached]).then(() => {
+    this.attached = this.showing(() => this.attach());
+    this.opened = this.attached.then(() => this.showing(() => this.goOn()));
+    this.opening = Promise.all([this.people.opening, this.attached]).then(() => {
       this.opening = undefined;
     });
   }

@@ -2,6 +2,7 @@ import should from 'should';
 import { Flow } from '../support/flow';
 import {} from '../service/support';
 import { contactNode, errorOf, first, folders, payloads, scripted, simulatedForEach } from './setup';
+import { gate } from '../support/gate';
 
 const ann = 1001;
 
@@ -228,8 +229,7 @@ describe('contact node', () => {
   });
 
   it('cancels with msg.reset what has not begun, and tells each', async () => {
-    let answer = (): void => undefined;
-    const held = new Promise<void>((resolve) => (answer = resolve));
+    const { opened: held, open: answer } = gate();
     const { environment, requests } = await scripted(async () => {
       await held;
       return { body: { id: 7 } };
@@ -252,8 +252,7 @@ describe('contact node', () => {
   });
 
   it('finishes at close what has begun, begins nothing more, and settles once', async () => {
-    let answer = (): void => undefined;
-    const held = new Promise<void>((resolve) => (answer = resolve));
+    const { opened: held, open: answer } = gate();
     const { environment, requests } = await scripted(async () => {
       await held;
       return { body: { id: 7 } };

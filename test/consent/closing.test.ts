@@ -5,6 +5,7 @@ import { spec } from '../../nodes/check-consent/spec';
 import { Flow } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { only } from '../texting/setup';
+import { gate } from '../support/gate';
 
 const silent = '+12025550111';
 
@@ -21,10 +22,7 @@ describe('check consent that closes before it is open', () => {
   });
 
   it('keeps a message that came, for the next node of its id to wait with', async () => {
-    let open = (): void => undefined;
-    const opened = new Promise<void>((resolve) => {
-      open = resolve;
-    });
+    const { opened, open } = gate();
     const folders = [{ spec, runtime }];
     const nodes = [{ id: 'node', type: spec.type, mode: 'wait', pollEvery: 1 }];
     const slow = { ...on.environment, store: () => opened.then(() => store) };

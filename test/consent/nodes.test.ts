@@ -12,6 +12,7 @@ import { Flow, type FlowOptions } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { errorOf, inOrder, only } from '../texting/setup';
 import { begin, hours, seconds } from './fixtures';
+import { gate } from '../support/gate';
 
 const folders = [
   { spec: requestSpec, runtime: requestRuntime },
@@ -316,13 +317,10 @@ describe('consent nodes', () => {
       flow.send({ phone: silent, text: 'old' });
       await moved(seconds(5));
       await Flow.unload();
-      let open = (): void => undefined;
-      const gate = new Promise<void>((resolve) => {
-        open = resolve;
-      });
+      const { opened, open } = gate();
       const again = await wait(
         {},
-        { environment: { ...afterRestart(), store: () => gate.then(() => store) } },
+        { environment: { ...afterRestart(), store: () => opened.then(() => store) } },
       );
       again.send({ phone: silent, text: 'early' });
       again.send({ reset: true });
@@ -346,11 +344,8 @@ describe('consent nodes', () => {
       for (const phone of phones) flow.send({ phone });
       await moved(seconds(5));
       await Flow.unload();
-      let open = (): void => undefined;
-      const gate = new Promise<void>((resolve) => {
-        open = resolve;
-      });
-      const slow = { ...afterRestart(), store: () => gate.then(() => store) };
+      const { opened, open } = gate();
+      const slow = { ...afterRestart(), store: () => opened.then(() => store) };
       const closing = await wait({}, { environment: slow });
       closing.send({ reset: true });
       open();

@@ -7,15 +7,10 @@ import { Telling } from '../../lib/consent/telling';
 import type { Stored } from '../../lib/consent/wait-records';
 import { createMemoryStore } from '../../lib/state/memory';
 import { ann, bob, forPhone, refusal, seconds, World } from './fixtures';
+import { gate } from '../support/gate';
 
 const known = { memberId: 7, state: 'accepted', lastChanged: 1 };
 const other = '+12025550103';
-
-const gate = (): { readonly closed: Promise<void>; open: () => void } => {
-  let open = (): void => undefined;
-  const closed = new Promise<void>((resolve) => (open = resolve));
-  return { closed, open };
-};
 
 /** Waits are places in memory that are used again: nobody may be taken for who was there before. */
 describe('waits that take the place of others', () => {
@@ -42,8 +37,8 @@ describe('waits that take the place of others', () => {
 
   it('do not get the answer of a look that began for those, and who begins anew looks anew', async () => {
     const world = new World();
-    const { closed, open } = gate();
-    world.lookups.gate = closed;
+    const { opened, open } = gate();
+    world.lookups.gate = opened;
     const node = world.attach();
     await node.add({ n: 1 }, [forPhone(ann)], recommended);
     await world.clock.move(seconds(4));
@@ -76,12 +71,11 @@ describe('waits that take the place of others', () => {
 
   it('leave a node alone that closes while it is told', async () => {
     const world = new World();
-    const { closed, open } = gate();
-    let hears = (): void => undefined;
-    const heard = new Promise<void>((resolve) => (hears = resolve));
+    const { opened, open } = gate();
+    const { opened: heard, open: hears } = gate();
     const closing = world.waits.attach('closing', async () => {
       hears();
-      await closed;
+      await opened;
       return true;
     });
     await closing.add({ n: 1 }, [forPhone(ann)], recommended);

@@ -2,6 +2,7 @@ import 'should';
 import { recommended, shareOf } from '../../lib/consent/schedule';
 import { createMemoryStore } from '../../lib/state/memory';
 import { ann, bob, forPhone, hours, refusal, seconds, World } from './fixtures';
+import { gate } from '../support/gate';
 
 const late = (phone: string, interval: number): number =>
   Math.floor((seconds(interval) / 10) * shareOf(`default\n${phone}`));
@@ -239,8 +240,8 @@ describe('waits for consent', () => {
 
   it('never have more looks under way than allowed, and forget none that had to queue', async () => {
     const world = new World(createMemoryStore(), 5);
-    let open: () => void = () => undefined;
-    world.lookups.gate = new Promise((resolve) => (open = resolve));
+    const { opened, open } = gate();
+    world.lookups.gate = opened;
     const people = Array.from({ length: 40 }, (_, n) => forPhone(`+12025550${String(100 + n)}`));
     await world.attach().add({}, people, recommended);
     await world.clock.move(seconds(5));

@@ -10,6 +10,7 @@ import type { Message } from '../../lib/runtime/red';
 import { type Arrived, Flow } from '../support/flow';
 import { alsoClose, closeAll, startServer } from '../service/support';
 import { errorOf, inOrder, sendNode } from './setup';
+import { gate } from '../support/gate';
 
 const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
 const phones = (count: number): string[] =>
@@ -153,11 +154,8 @@ describe('send text, on record', () => {
     const before = await sendNode(on);
     await deployedAmid(before, service, { phone: phones(5), text: 'Hi' });
 
-    let open = (): void => undefined;
-    const gate = new Promise<void>((resolve) => {
-      open = resolve;
-    });
-    const after = await sendNode({ ...on, store: () => gate.then(() => store) });
+    const { opened, open } = gate();
+    const after = await sendNode({ ...on, store: () => opened.then(() => store) });
     after.send({ phone: '+12025550171', text: 'too early' });
     after.send({ reset: true });
     after.send({ phone: '+12025550172', text: 'wanted' });

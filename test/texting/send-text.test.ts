@@ -6,6 +6,7 @@ import { environmentOn } from '../support/environment';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { alsoClose, closeAll, startServer, type Reply } from '../service/support';
 import { errorOf, inOrder, numbers, only, sendNode } from './setup';
+import { gate } from '../support/gate';
 
 const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
 
@@ -441,12 +442,9 @@ describe('send text node', () => {
 
   describe('msg.reset', () => {
     it('cancels what has not begun, lets what is under way land, and emits nothing itself', async () => {
-      let release = (): void => undefined;
-      const gate = new Promise<void>((resolve) => {
-        release = resolve;
-      });
+      const { opened, open } = gate();
       const server = await startServer(async () => {
-        await gate;
+        await opened;
         return { body: sent };
       });
       const environment = alsoClose(
@@ -461,7 +459,7 @@ describe('send text node', () => {
       while (server.received.length < 2) await new Promise((resolve) => setImmediate(resolve));
       flow.send({ reset: true });
       await flow.completed.next();
-      release();
+      open();
       const arrived = await flow.arrivals.next(20);
       const sentOnes = arrived.filter(({ port }) => port === 0);
       should(sentOnes).have.length(2);
