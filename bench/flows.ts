@@ -168,8 +168,8 @@ export const benchFlows = (url: string, { quick = false } = {}): FlowNode[] => [
     environment: 'environment-on',
     mode: 'wait',
     ...(quick ? {} : unhurried),
-    wires: [['failed'], ['failed'], ['failed']],
+    wires: [['failed'], ['failed'], ['end-waits']],
   },
-  ...['off', 'on', 'burst', 'http', 'contacts', 'loop'].map(end),
+  ...['off', 'on', 'burst', 'http', 'contacts', 'loop', 'waits'].map(end),
   { ...placed, id: 'failed', type: 'bench-end', name: 'failed', wires: [[]] },
 ];

@@ -230,6 +230,21 @@ const orders = {
     });
   },
 
+  /** Ends all waits at once. */
+  async reset({ output, end, count, profile }, send) {
+    return profiled(profile, () =>
+      timed(async () => {
+        let left = count;
+        const all = arrivals(end, ({ payload }) => {
+          if (payload?.reason !== 'cancelled') throw new Error('not a cancelled wait');
+          return --left === 0;
+        });
+        send(output, { reset: true });
+        await all;
+      }),
+    );
+  },
+
   flush: async ({ output }, send) => send(output, { flush: true }),
 
   async memory() {

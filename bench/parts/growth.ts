@@ -64,7 +64,16 @@ const waitsOf = async (around: Surroundings, sizes: readonly number[], rounds: n
   const polls = await measured(rounds, sizes, (size) =>
     perItem(size, least, () => pollAll(nodeOf(size), around, size)),
   );
-  return [growthRow('polls of waits', sizes, polls), growthRow('waits begun', sizes, [begun])];
+  const ended: number[] = [];
+  for (const size of sizes) {
+    const reset = { output: outputs.waits, end: 'waits', count: size };
+    ended.push(((await nodeOf(size).order('reset', reset)).cpu / size) * 1000);
+  }
+  return [
+    growthRow('polls of waits', sizes, polls),
+    growthRow('waits begun', sizes, [begun]),
+    growthRow('waits ended at once', sizes, [ended]),
+  ];
 };
 
 export const growth: Part = {
