@@ -34,6 +34,8 @@ export const ratioOf = (over: readonly number[], under: readonly number[]): Figu
 export interface Goal {
   readonly atLeast?: number;
   readonly atMost?: number;
+  /** What must never happen may not happen in a single round either. */
+  readonly everyRound?: true;
 }
 
 /** One line of the table. */
@@ -52,7 +54,8 @@ export const isReached = ({ goal, ours, ratio }: Row): boolean | undefined => {
   if (!goal) return undefined;
   const figure = goal.of === 'ours' ? ours : ratio;
   if (!figure) throw new Error('A goal for a ratio needs a ratio.');
-  return figure.median >= (goal.atLeast ?? -Infinity) && figure.median <= (goal.atMost ?? Infinity);
+  const { low, high } = goal.everyRound ? figure : { low: figure.median, high: figure.median };
+  return low >= (goal.atLeast ?? -Infinity) && high <= (goal.atMost ?? Infinity);
 };
 
 /** Runs all sides once per round, in an order that changes, so that none always goes first. */

@@ -1,8 +1,9 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { root, type Version } from '../test/support/installation';
+import { commandOf, root, type Version } from '../test/support/installation';
 import { isReached } from './figures';
 import type { Part, Surroundings } from './part';
 import { editor } from './parts/editor';
@@ -23,10 +24,12 @@ const parts: readonly Part[] = [send, latency, list, waits, stream, tokens, star
 const help = `Usage: npm run bench [-- [NAME…] [options]]
 
   NAME            ${parts.map(({ name }) => name).join(', ')}; all of them when none is named
-  --rounds N      rounds of each measurement (default 5)
-  --scale N       multiplies the counts (default 1; below 1 is for looking, and is not written down)
-  --versions V    4, 5 or 4,5 (default)
-  --profile DIR   writes CPU profiles of what runs in Node-RED`;
+  --rounds N      rounds of each measurement (default 5); some take fewer or more
+  --scale N       multiplies the counts (default 1)
+  --versions V    4, 5 or 5,4 (default)
+  --profile DIR   writes CPU profiles of what runs in Node-RED
+
+Only what was measured whole is written down: both versions, scale 1 or more, and no profiles.`;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -39,8 +42,22 @@ const { values, positionals } = parseArgs({
   },
 });
 
+const versions = values.versions.split(',').map((version) => Number(version) as Version);
+const isWhole =
+  Number(values.scale) >= 1 && versions.includes(4) && versions.includes(5) && values.profile === undefined;
+
 const resultsFile = join(__dirname, 'results.json');
 const document = join(root, 'docs', 'performance.md');
+
+const nodeOf = (version: Version): string =>
+  execFileSync(commandOf(version).node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
+
+const commit = (): string => {
+  const git = (...args: string[]): string =>
+    execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
+  const isChanged = git('status', '--porcelain', '--', 'lib', 'nodes', 'bench') !== '';
+  return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? ' and changes' : ''}`;
+};
 
 const machine = (): Machine => ({
   processor: cpus()[0]?.model.trim() ?? 'unknown',
@@ -48,6 +65,7 @@ const machine = (): Machine => ({
   memory: `${String(Math.round(totalmem() / 2 ** 30))} GB`,
   system: `${type()} ${release().split('-')[0] ?? ''}`,
   load: loadavg()[0] ?? 0,
+  nodes: `Node ${nodeOf(5)} for Node-RED 5 and ${nodeOf(4)} for 4.1`,
 });
 
 const measure = async (part: Part): Promise<Measured> => {
@@ -58,8 +76,8 @@ const measure = async (part: Part): Promise<Measured> => {
   const scale = Number(values.scale);
   const around: Surroundings = {
     service,
-    rounds: Math.min(Number(values.rounds), part.mostRounds ?? Infinity),
-    versions: values.versions.split(',').map((version) => Number(version) as Version),
+    rounds: (part.roundsFor ?? ((asked) => asked))(Number(values.rounds)),
+    versions,
     scaled: (count) => Math.max(1, Math.round(count * scale)),
     async start(version, options = {}) {
       const node = await startBenchRed(version, service.url, { ...options, profile: values.profile });
@@ -73,6 +91,7 @@ const measure = async (part: Part): Promise<Measured> => {
       name: part.name,
       title: part.title,
       measuredAt: new Date(from).toISOString(),
+      commit: commit(),
       machine: before,
       rounds: around.rounds,
       seconds: (Date.now() - from) / 1000,
@@ -118,7 +137,7 @@ const main = async (): Promise<void> => {
     const found = await measure(part);
     measured.push(found);
     console.log(tableOf({ parts: [found] }));
-    if (Number(values.scale) >= 1) write(merged(earlier(), [found]));
+    if (isWhole) write(merged(earlier(), [found]));
   }
   const missed = measured.flatMap(({ rows }) => rows.filter((row) => isReached(row) === false));
   for (const row of missed) console.log(`Not reached: ${row.measurement}`);

@@ -17,7 +17,7 @@ export interface Surroundings {
 export interface Part {
   readonly name: string;
   readonly title: string;
-  /** Long parts make do with fewer rounds. */
-  readonly mostRounds?: number;
+  /** Long parts make do with fewer rounds than were asked for, and unsteady ones need more. */
+  readonly roundsFor?: (asked: number) => number;
   run(around: Surroundings): Promise<readonly Row[]>;
 }

@@ -14,6 +14,11 @@ export interface Counts {
 
 export interface Service {
   readonly url: string;
+  /** Does some work, for which the server must have counted exactly so many requests: none lost, none made twice. */
+  counting<T>(
+    expected: Readonly<Partial<Record<'texts' | 'pages', number>>>,
+    work: () => Promise<T>,
+  ): Promise<T>;
   counts(): Promise<Counts>;
   reset(): Promise<Counts>;
   expire(): Promise<Counts>;
@@ -32,6 +37,19 @@ export const startService = async (): Promise<Service> => {
   };
   return {
     url,
+    async counting(expected, work) {
+      await control('reset');
+      const result = await work();
+      const counted = await control('counts');
+      for (const name of ['texts', 'pages'] as const) {
+        const wanted = expected[name] ?? 0;
+        if (counted[name] === wanted) continue;
+        throw new Error(
+          `The service counted ${String(counted[name])} ${name} where ${String(wanted)} were due.`,
+        );
+      }
+      return result;
+    },
     counts: () => control('counts'),
     reset: () => control('reset'),
     expire: () => control('expire'),

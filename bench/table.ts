@@ -5,14 +5,18 @@ export interface Machine {
   readonly cores: number;
   readonly memory: string;
   readonly system: string;
-  /** Of the minute before each part began: over the number of cores, the wall times say little. */
+  /** Of the minute before each part began, the part before it included: over the number of cores, wall times say little. */
   readonly load: number;
+  /** The Node that each Node-RED ran on. */
+  readonly nodes: string;
 }
 
 export interface Measured {
   readonly name: string;
   readonly title: string;
   readonly measuredAt: string;
+  /** Of the sources, as far as they were committed. */
+  readonly commit: string;
   readonly machine: Machine;
   readonly rounds: number;
   readonly seconds: number;
@@ -40,6 +44,7 @@ const goalOf = ({ goal, unit }: Row): string => {
   const parts = [
     ...(goal.atLeast === undefined ? [] : [`≥ ${String(goal.atLeast)}${suffix}`]),
     ...(goal.atMost === undefined ? [] : [`≤ ${String(goal.atMost)}${suffix}`]),
+    ...(goal.everyRound ? ['in every round'] : []),
   ];
   return parts.join(', ');
 };
@@ -65,9 +70,10 @@ export const tableOf = ({ parts }: Results): string => {
   const rows = parts.flatMap(({ rows: found }) => found.map(cellsOf));
   const lines = [heading, heading.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
   const machines = parts.map(
-    ({ name, machine, measuredAt, rounds, seconds }) =>
-      `- \`${name}\`: ${measuredAt.slice(0, 10)}, ${String(rounds)} rounds in ${digits(seconds)} s, load ${digits(machine.load)} before it, ` +
-      `${machine.processor}, ${String(machine.cores)} cores, ${machine.memory}, ${machine.system}`,
+    ({ name, machine, measuredAt, commit, rounds, seconds }) =>
+      `- \`${name}\`: ${measuredAt.slice(0, 10)} at ${commit}, ${String(rounds)} ${rounds === 1 ? 'round' : 'rounds'} in ${digits(seconds)} s, ` +
+      `load ${digits(machine.load)} before it, ${machine.nodes}, ${machine.processor}, ${String(machine.cores)} cores, ` +
+      `${machine.memory}, ${machine.system}`,
   );
   return [...lines, '', 'Measured:', '', ...machines].join('\n');
 };

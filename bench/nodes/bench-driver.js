@@ -146,11 +146,13 @@ const orders = {
     const to = pool(url, 1);
     const ours = [];
     const bare = [];
-    for (let index = 0; index < count; index++) {
-      let begun = performance.now();
+    const sendBare = async (index) => {
+      const begun = performance.now();
       await bareText(to, headers, index);
       bare.push(performance.now() - begun);
-      begun = performance.now();
+    };
+    const sendOurs = async (index) => {
+      const begun = performance.now();
       const arrived = arrivals(end, (msg) => {
         checkSent(msg);
         ours.push(performance.now() - begun);
@@ -158,6 +160,9 @@ const orders = {
       });
       send(output, { phone: phoneOf(index), text });
       await arrived;
+    };
+    for (let index = 0; index < count; index++) {
+      for (const one of index % 2 === 0 ? [sendBare, sendOurs] : [sendOurs, sendBare]) await one(index);
     }
     return { ours, bare };
   },
@@ -219,7 +224,8 @@ const orders = {
   },
 
   /** Begins waits, a list a message, up to ten thousand at a time. */
-  async waits({ output, count, perMessage }, send, { waiting }) {
+  async waits({ output, count, perMessage }, send, { waiting, forget }) {
+    forget();
     return timed(async () => {
       for (let from = 0; from < count; from += perMessage) {
         const length = Math.min(perMessage, count - from);
@@ -286,6 +292,8 @@ const toolsIn = (RED) => {
       }
       return clients.get(key);
     },
+    /** Those that were counted so far may have ended. */
+    forget: () => counted.clear(),
     /** When a status first counted so many waits. */
     waiting: (count) =>
       new Promise((resolve) => {

@@ -1,5 +1,5 @@
 import { figureOf, ratioOf, type Row } from '../figures';
-import { outputs } from '../flows';
+import { outputs, pageSize } from '../flows';
 import type { Part, Surroundings } from '../part';
 import type { BenchRed, Cost } from '../red';
 import { beginWaits, pollAll } from './waits';
@@ -23,7 +23,7 @@ const growthRow = (what: string, sizes: readonly number[], rounds: readonly (rea
     .map((_, index) => figureOf(rounds.map((round) => round[index + 1] ?? Number.NaN)).median.toFixed(1));
   const middle = between.length > 0 ? `, between them ${between.join(' and ')} µs` : '';
   return {
-    measurement: `${what}: CPU per item at ${named.at(-1) ?? ''}${middle}`,
+    measurement: `Node-RED 5, ${what}: CPU per item at ${named.at(-1) ?? ''}${middle}`,
     unit: 'µs',
     ours: figureOf(largest),
     against: { what: `at ${named[0] ?? ''}`, figure: figureOf(smallest) },
@@ -40,53 +40,75 @@ const measured = async (
   const found: number[][] = [];
   for (let round = 0; round < rounds; round++) {
     const each: number[] = [];
-    for (const size of sizes) each.push(await cost(size));
+    for (const index of inTurn(sizes, round)) each[index] = await cost(sizes[index] ?? Number.NaN);
     found.push(each);
   }
   return found;
 };
 
+/** The smallest first in one round and last in the next. */
+const inTurn = (sizes: readonly number[], round: number): readonly number[] => {
+  const places = [...sizes.keys()];
+  return round % 2 === 0 ? places : places.reverse();
+};
+
+const waitSteps = ['waits begun', 'polls of waits', 'waits ended at once'] as const;
+
+/** Begins waits, looks at them and ends them, as often as it takes; CPU per item of each of the three. */
+const throughWaits = async (
+  node: BenchRed,
+  around: Surroundings,
+  size: number,
+): Promise<readonly number[]> => {
+  const times = Math.max(1, Math.ceil(leastOf(around) / size));
+  const cpu = [0, 0, 0];
+  for (let time = 0; time < times; time++) {
+    const begun = await beginWaits(node, around, size);
+    const polled = await pollAll(node, around, size);
+    const ended = await node.order('reset', { output: outputs.waits, end: 'waits', count: size });
+    [begun, polled, ended].forEach((cost, step) => (cpu[step] = (cpu[step] ?? 0) + cost.cpu));
+  }
+  return cpu.map((used) => (used / (times * size)) * 1000);
+};
+
 const waitsOf = async (around: Surroundings, sizes: readonly number[], rounds: number): Promise<Row[]> => {
-  const least = leastOf(around);
-  const nodes = new Map<number, BenchRed>();
-  const begun: number[] = [];
+  const nodes: BenchRed[] = [];
   for (const size of sizes) {
     const node = await around.start(5);
-    nodes.set(size, node);
-    begun.push(((await beginWaits(node, around, size)).cpu / size) * 1000);
+    nodes.push(node);
+    await throughWaits(node, around, Math.min(size, around.scaled(10_000)));
   }
-  const nodeOf = (size: number): BenchRed => {
-    const node = nodes.get(size);
-    if (!node) throw new Error('There is no Node-RED of this size.');
-    return node;
-  };
-  for (const size of sizes) await perItem(size, least, () => pollAll(nodeOf(size), around, size));
-  const polls = await measured(rounds, sizes, (size) =>
-    perItem(size, least, () => pollAll(nodeOf(size), around, size)),
+  const found: (readonly number[])[][] = [];
+  for (let round = 0; round < rounds; round++) {
+    const each: (readonly number[])[] = [];
+    for (const index of inTurn(sizes, round)) {
+      const node = nodes[index];
+      if (node) each[index] = await throughWaits(node, around, sizes[index] ?? Number.NaN);
+    }
+    found.push(each);
+  }
+  return waitSteps.map((what, step) =>
+    growthRow(
+      what,
+      sizes,
+      found.map((round) => round.map((costs) => costs[step] ?? Number.NaN)),
+    ),
   );
-  const ended: number[] = [];
-  for (const size of sizes) {
-    const reset = { output: outputs.waits, end: 'waits', count: size };
-    ended.push(((await nodeOf(size).order('reset', reset)).cpu / size) * 1000);
-  }
-  return [
-    growthRow('polls of waits', sizes, polls),
-    growthRow('waits begun', sizes, [begun]),
-    growthRow('waits ended at once', sizes, [ended]),
-  ];
 };
 
 export const growth: Part = {
   name: 'growth',
-  title: 'cost as work grows',
-  mostRounds: 2,
+  title: 'cost as work grows, in Node-RED 5',
+  roundsFor: (asked) => Math.min(asked, 3),
   async run(around) {
     const { rounds, service, scaled, start } = around;
     const least = leastOf(around);
     const node = await start(5);
     const sends = [1000, 10_000, 100_000].map(scaled);
     const list = (size: number): Promise<Cost> =>
-      node.order('list', { output: outputs.on, end: 'on', count: size });
+      service.counting({ texts: size }, () =>
+        node.order('list', { output: outputs.on, end: 'on', count: size }),
+      );
     await perItem(sends[1] ?? 1, least, () => list(sends[1] ?? 1));
     const rows = [
       growthRow(
@@ -98,7 +120,9 @@ export const growth: Part = {
     const contacts = [1000, 10_000, 100_000, 1_000_000].map(scaled);
     const stream = async (size: number): Promise<Cost> => {
       await service.setContacts(size);
-      return node.order('items', { output: outputs.contacts, end: 'contacts', count: size });
+      return service.counting({ pages: Math.ceil(size / pageSize) }, () =>
+        node.order('items', { output: outputs.contacts, end: 'contacts', count: size }),
+      );
     };
     await perItem(contacts[1] ?? 1, least, () => stream(contacts[1] ?? 1));
     rows.push(

@@ -9,7 +9,7 @@ const reach: Pick<Row, 'goal'> = { goal: { of: 'ratio', atLeast: 1.3 } };
 export const list: Part = {
   name: 'list',
   title: '10,000 recipients in one message',
-  async run({ versions, rounds, scaled, start }) {
+  async run({ service, versions, rounds, scaled, start }) {
     const rows: Row[] = [];
     const count = scaled(10_000);
     const named = count.toLocaleString('en-US');
@@ -25,7 +25,11 @@ export const list: Part = {
           many: () => node.order('texts', { ...details, inFlight }),
         };
         await interleaved(1, sides);
-        const { lists = [], singles = [], many = [] } = await interleaved(rounds, sides);
+        const {
+          lists = [],
+          singles = [],
+          many = [],
+        } = await service.counting({ texts: 3 * count * rounds }, () => interleaved(rounds, sides));
         const where = `Node-RED ${version === 4 ? '4.1' : '5'}, journal ${end}`;
         const against = (what: string, messages: readonly Cost[], goal: Pick<Row, 'goal'>): Row[] => [
           {

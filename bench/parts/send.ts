@@ -45,14 +45,23 @@ const rowsOf = (
       },
     );
   }
-  rows.push({
-    measurement: `${where}, journal off: CPU per text, against the limit`,
-    unit: 'µs',
-    ours: figureOf(micros(off)),
-    against: { what: 'bare undici pool', figure: figureOf(micros(bare)) },
-    ratio: ratioOf(micros(off), micros(bare)),
-    goal: { of: 'ratio', atMost: 3 },
-  });
+  rows.push(
+    {
+      measurement: `${where}, journal off: CPU per text, against the limit`,
+      unit: 'µs',
+      ours: figureOf(micros(off)),
+      against: { what: 'bare undici pool', figure: figureOf(micros(bare)) },
+      ratio: ratioOf(micros(off), micros(bare)),
+      goal: { of: 'ratio', atMost: 3 },
+    },
+    {
+      measurement: `${where}, journal off: texts per second, against the limit`,
+      unit: '/s',
+      ours: figureOf(perSecond(off)),
+      against: { what: 'bare undici pool', figure: figureOf(perSecond(bare)) },
+      ratio: ratioOf(perSecond(off), perSecond(bare)),
+    },
+  );
   return rows;
 };
 
@@ -71,13 +80,8 @@ const measure = async (around: Surroundings, version: Version): Promise<readonly
   };
   // Compiled code and open connections first; the flow of core nodes warms up as long.
   await interleaved(2, sides);
-  await service.reset();
-  const found = await interleaved(rounds, sides);
-  const { texts: received } = await service.counts();
-  if (received !== count * rounds * Object.keys(sides).length) {
-    throw new Error(`The service received ${String(received)} texts, which is not what was sent.`);
-  }
-  return rowsOf(version, count, found);
+  const due = count * rounds * Object.keys(sides).length;
+  return rowsOf(version, count, await service.counting({ texts: due }, () => interleaved(rounds, sides)));
 };
 
 export const send: Part = {

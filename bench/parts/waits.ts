@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { figureOf, ratioOf, type Row } from '../figures';
+import { figureOf, interleaved, ratioOf, type Row } from '../figures';
 import { firstToken, inFlight, outputs } from '../flows';
 import type { Part, Surroundings } from '../part';
 import type { BenchRed, Cost } from '../red';
@@ -56,11 +56,12 @@ const diskOf = (node: BenchRed): number =>
   statSync(join(node.red.userDir, 'advisor-texting', 'state.mdb')).size;
 
 /** What it takes to start with waits, in seconds and in megabytes above the same flow without them. */
-const startsWith = async (full: BenchRed, empty: BenchRed, count: number, rounds: number) => {
+const startsWith = async (full: BenchRed, empty: BenchRed, count: number, around: Surroundings) => {
   const starts: number[] = [];
   const added: number[] = [];
+  const afterPolls: number[] = [];
   const idle: number[] = [];
-  for (let round = 0; round < rounds; round++) {
+  for (let round = 0; round < around.rounds; round++) {
     await empty.restart();
     await full.restart();
     starts.push((await full.order<number>('ready', { count })) / 1000);
@@ -69,13 +70,15 @@ const startsWith = async (full: BenchRed, empty: BenchRed, count: number, rounds
     const [without, having] = [await rss(empty), await rss(full)];
     idle.push(without);
     added.push(having - without);
+    await pollAll(full, around, count);
+    afterPolls.push((await rss(full)) - without);
   }
-  return { starts, added, idle };
+  return { starts, added, afterPolls, idle };
 };
 
 const rowsOf = (
   what: string,
-  { starts, added, idle }: Awaited<ReturnType<typeof startsWith>>,
+  { starts, added, afterPolls, idle }: Awaited<ReturnType<typeof startsWith>>,
   bytes: number,
 ): readonly Row[] => [
   {
@@ -84,6 +87,12 @@ const rowsOf = (
     ours: figureOf(added),
     against: { what: 'the same flow without waits has', figure: figureOf(idle) },
     goal: { of: 'ours', atMost: 120 },
+  },
+  {
+    measurement: `${what}, resident memory added once each was looked at, one poll after the other`,
+    unit: 'MB',
+    ours: figureOf(afterPolls),
+    against: { what: 'the same flow without waits has', figure: figureOf(idle) },
   },
   {
     measurement: `${what}, start until all of them wait again`,
@@ -97,7 +106,7 @@ const rowsOf = (
 export const waits: Part = {
   name: 'waits',
   title: '100,000 waits for consent',
-  mostRounds: 3,
+  roundsFor: (asked) => Math.min(asked, 3),
   async run(around) {
     const { rounds, service, scaled, versions, start } = around;
     const count = scaled(100_000);
@@ -108,20 +117,22 @@ export const waits: Part = {
       const empty = await start(version);
       const full = await start(version);
       const begun = await beginWaits(full, around, count);
-      const polls: Polled[] = [];
-      const calls: Cost[] = [];
       const callCount = scaled(20_000);
-      for (let round = 0; round < rounds; round++) {
-        polls.push(await pollAll(full, around, count));
-        const details = { url: service.url, token: firstToken, inFlight };
-        calls.push(await full.order('calls', { ...details, count: callCount }));
-      }
-      const perPoll = polls.map((each) => (each.cpu / each.polls) * 1000);
-      const perCall = calls.map(({ cpu }) => (cpu / callCount) * 1000);
-      const fromLists = await startsWith(full, empty, count, rounds);
+      const { polls = [], calls = [] } = await interleaved<Polled>(rounds, {
+        polls: () => pollAll(full, around, count),
+        calls: async () => {
+          const details = { url: service.url, token: firstToken, inFlight, count: callCount };
+          return { ...(await full.order('calls', details)), polls: callCount };
+        },
+      });
+      const perEach = (costs: readonly Polled[]): number[] =>
+        costs.map((each) => (each.cpu / each.polls) * 1000);
+      const rates = (costs: readonly Polled[]): number[] =>
+        costs.map((each) => (each.polls / each.wall) * 1000);
+      const fromLists = await startsWith(full, empty, count, around);
       const single = await start(version);
       const begunSingly = await beginWaits(single, around, count, 1);
-      const fromSingles = await startsWith(single, empty, count, rounds);
+      const fromSingles = await startsWith(single, empty, count, around);
       rows.push(
         ...rowsOf(`${where}: ${named} waits`, fromLists, diskOf(full) / count),
         ...rowsOf(
@@ -132,15 +143,17 @@ export const waits: Part = {
         {
           measurement: `${where}: CPU per poll with ${named} waits`,
           unit: 'µs',
-          ours: figureOf(perPoll),
-          against: { what: 'bare client call', figure: figureOf(perCall) },
-          ratio: ratioOf(perPoll, perCall),
+          ours: figureOf(perEach(polls)),
+          against: { what: 'bare client call', figure: figureOf(perEach(calls)) },
+          ratio: ratioOf(perEach(polls), perEach(calls)),
           goal: { of: 'ratio', atMost: 1.3 },
         },
         {
           measurement: `${where}: polls per second with ${named} waits`,
           unit: '/s',
-          ours: figureOf(polls.map((each) => (each.polls / each.wall) * 1000)),
+          ours: figureOf(rates(polls)),
+          against: { what: 'bare client calls', figure: figureOf(rates(calls)) },
+          ratio: ratioOf(rates(polls), rates(calls)),
         },
         {
           measurement: `${where}: CPU per wait begun, 10,000 a message`,
