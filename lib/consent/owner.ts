@@ -1,5 +1,4 @@
 import type { Book, Target, Wait } from './book';
-import type { Home } from './home';
 import type { Shelf } from './shelf';
 import type { StoredSubject } from './subjects';
 import type { Telling } from './telling';
@@ -28,7 +27,6 @@ export class Owner {
     /** What its waits know it by. */
     readonly number: number,
     private readonly book: Book,
-    readonly home: Home,
     readonly shelf: Shelf,
     readonly telling: Telling,
   ) {}

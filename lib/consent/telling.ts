@@ -30,7 +30,7 @@ export interface Settled {
 export type Ended = readonly [Wait, WaitOutcome];
 
 /** Of thousands that end at once, one commit each would take minutes, and all in one turn would hold up Node-RED. */
-const notedTogether = 100;
+export const settledTogether = 100;
 
 /** Outcomes on disk that this process knows were not told, because their node closed first: not repeated, then. */
 const untold = new Set<string>();
@@ -56,9 +56,10 @@ export class Telling {
     if (count > 1) this.left.set(messageId, (this.left.get(messageId) ?? 0) + 1);
   }
 
+  /** In a node that has closed they are only noted, for the next of its id to tell. */
   async settle(ended: readonly Ended[]): Promise<void> {
-    for (let at = 0; at < ended.length && !this.isClosed(); at += notedTogether) {
-      const some = ended.slice(at, at + notedTogether);
+    for (let at = 0; at < ended.length; at += settledTogether) {
+      const some = ended.slice(at, at + settledTogether);
       await this.note(some);
       for (const [wait, outcome] of some) await this.tellOne(wait, outcome);
       await nextTurn();
@@ -84,6 +85,7 @@ export class Telling {
   }
 
   async tellOne(wait: Wait, outcome: WaitOutcome): Promise<void> {
+    if (this.isClosed()) return;
     const id = this.book.idOf(wait);
     const messageId = this.book.messageIdOf(wait);
     const record = await this.shelf.get(wait, id);

@@ -5,7 +5,7 @@ import { liveMessages, storable } from '../state/messages';
 import type { Store, Table } from '../state/store';
 import { Book, type Begun, type Target, type Wait } from './book';
 import { Ends } from './ends';
-import { Home } from './home';
+import { moveIn } from './homes';
 import type { NewWait, NodeWaits } from './node-waits';
 import { Owner } from './owner';
 import { lastLookTries, Polling } from './polling';
@@ -33,6 +33,9 @@ export interface WaitsOptions {
   readonly concurrency: number;
   readonly warn: Warn;
 }
+
+/** To put more outcomes than these on disk at once would keep Node-RED from all else for longer than 0.1 s. */
+const notedAtOnce = 1000;
 
 /** All waits of an environment: each belongs to a node, those for one number look together. */
 export class Waits {
@@ -65,8 +68,7 @@ export class Waits {
     const { book, table } = this;
     const shelf = new Shelf(table, book, node, this.options.warn);
     const telling = new Telling(table, book, shelf, node, tell, () => owner.isClosed);
-    const home = new Home(this.options.store, node);
-    const owner: Owner = new Owner(node, this.attached++, book, home, shelf, telling);
+    const owner: Owner = new Owner(node, this.attached++, book, shelf, telling);
     this.owners.set(owner.number, owner);
     owner.ready = this.working(owner, () => owner.bringing((isEnded) => this.load(owner, isEnded)));
     return {
@@ -76,7 +78,8 @@ export class Waits {
           owner.bringing((isEnded) => this.add(owner, message, waits, pace, about, isEnded)),
         ),
       reset: (phone) => {
-        this.reset(owner, phone);
+        owner.endComing(phone);
+        this.cancel(owner, owner.targetsFor(phone));
       },
       flush: (phone) => {
         const flush = (): void => {
@@ -94,8 +97,11 @@ export class Waits {
         owner.isClosed = true;
         for (const target of owner.targetsFor()) this.takeOut(target, owner.ownIn(target));
         this.owners.delete(owner.number);
-        this.end(owner);
-        return shelf.close();
+        // On record, so that the next node of this id tells them.
+        const noted = this.tell(owner, this.ends.leave(owner)).then(() => {
+          this.end(owner);
+        });
+        return Promise.all([noted, shelf.close()]).then(() => undefined);
       },
     };
   }
@@ -111,7 +117,7 @@ export class Waits {
       if (target !== undefined) this.settle(target, book.waitsIn(target), { kind: 'accepted', status });
   }
 
-  /** Resolves when everything that has ended so far was told. */
+  /** Resolves when nothing that has ended is left to be told. */
   told(): Promise<void> {
     return this.ends.told();
   }
@@ -159,7 +165,7 @@ export class Waits {
       this.begin(owner);
       setImmediate(() => {
         const isMeant = (wait: Wait): boolean => ended.has(this.book.idOf(wait));
-        if (!owner.isClosed) this.cancel(owner, owner.targetsFor(), true, isMeant);
+        if (!owner.isClosed) this.cancel(owner, owner.targetsFor(), isMeant);
         this.end(owner);
       });
     }
@@ -167,10 +173,10 @@ export class Waits {
   }
 
   private async load(owner: Owner, isEnded: (subject: StoredSubject) => boolean): Promise<void> {
-    const { clock, environment } = this.options;
+    const { clock, environment, store } = this.options;
     const now = arrivalId(clock.now());
     const ended = await owner.telling.ended();
-    const past = await owner.home.moveIn(environment, now);
+    const move = await moveIn(store, owner.node, environment, now);
     const cancels: Wait[] = [];
     const again: (readonly [id: string, wait: Wait, outcome: WaitOutcome])[] = [];
     const isComplete = await owner.shelf.read(
@@ -180,7 +186,7 @@ export class Waits {
         const id = records.waitId(message, index);
         const outcome = ended.get(id);
         if (outcome) again.push([id, wait, outcome]);
-        else if (past?.isOver(id) || isEnded(subject)) cancels.push(wait);
+        else if (move?.isForeign(id) || isEnded(subject)) cancels.push(wait);
         else this.putIn(owner, wait, { advisor, subject, start: this.timeline.placed(start), pace }, false);
         return wait;
       },
@@ -190,29 +196,17 @@ export class Waits {
     again.sort(([one], [other]) => (one < other ? -1 : 1));
     for (const [, wait, outcome] of again) await owner.telling.tellOne(wait, outcome);
     await owner.telling.settle(cancels.map((wait) => [wait, cancelled()]));
-    if (!owner.isClosed) await past?.done();
+    if (!owner.isClosed) await move?.done();
   }
 
-  private reset(owner: Owner, phone?: string): void {
-    owner.endComing(phone);
-    // One record says it of all, however many they are.
-    if (phone === undefined) owner.home.endAll(arrivalId(this.options.clock.now())).catch(() => undefined);
-    this.cancel(owner, owner.targetsFor(phone), phone !== undefined);
-  }
-
-  /** Of single ones each is noted at once, for the node may close before it is told. */
-  private cancel(
-    owner: Owner,
-    targets: ReadonlySet<Target>,
-    isNoted: boolean,
-    isMeant = (_wait: Wait): boolean => true,
-  ): void {
+  /** On disk at once unless they are very many, for the process may be killed before they are told. */
+  private cancel(owner: Owner, targets: ReadonlySet<Target>, isMeant = (_wait: Wait): boolean => true): void {
     const ends = [...targets].map(
       (target) => [target, owner.ownIn(target).filter(isMeant), cancelled(this.book.seenOf(target))] as const,
     );
     const notes = ends.flatMap(([, waits, outcome]) => waits.map((wait) => [wait, outcome] as const));
     // What cannot be written now is tried again when it is told.
-    if (isNoted) owner.telling.note(notes).catch(() => undefined);
+    if (notes.length <= notedAtOnce) owner.telling.note(notes).catch(() => undefined);
     for (const [target, waits, outcome] of ends) this.settle(target, waits, outcome);
   }
 
@@ -266,7 +260,6 @@ export class Waits {
 
   private async tell(owner: Owner, ended: readonly Ended[]): Promise<void> {
     try {
-      await owner.ready;
       await owner.telling.settle(ended);
     } catch (fault) {
       this.options.warn('unsettled', fault);

@@ -224,6 +224,25 @@ describe('waits for consent', () => {
     turns.should.be.aboveOrEqual(10);
   });
 
+  it('are told but for those whose end could not be written', async () => {
+    const store = createMemoryStore();
+    const world = new World(store);
+    const node = world.attach();
+    await node.ready;
+    await node.add({}, numbers(1000), recommended);
+    const table = store.table('waits');
+    const write = table.write.bind(table);
+    table.write = () => {
+      table.write = write;
+      return Promise.reject(new Error('no space'));
+    };
+    for (const { subject } of numbers(1000))
+      world.waits.accepted('default', subject, { memberId: null, state: 'accepted', lastChanged: 1 });
+    await world.waits.told();
+    world.warnings.should.eql(['unsettled']);
+    world.told.length.should.equal(900);
+  });
+
   it('begun together do not poll together', async () => {
     const world = new World(createMemoryStore(), 100_000);
     const node = world.attach();
@@ -396,6 +415,24 @@ describe('waits for consent', () => {
       const last = world.attach();
       await last.ready;
       [last.count, world.told.length].should.eql([1, 2000]);
+    });
+
+    it('and leave in the order of arrival, each as it ended, when their node closes before they are told', async () => {
+      const carl = '+13035550101';
+      const world = new World();
+      const node = world.attach();
+      await node.ready;
+      await node.add({ n: 1 }, numbers(1500), recommended);
+      await node.add({ n: 2 }, [forPhone(carl)], recommended);
+      world.waits.accepted('default', { phone: carl }, { memberId: 7, state: 'accepted', lastChanged: 1 });
+      node.reset();
+      await node.detach();
+      await world.attach().ready;
+      const people = world.told.map(({ end, settled }) => [end, settled.subject]);
+      people.should.eql([
+        ...numbers(1500).map(({ subject }) => ['cancelled', subject]),
+        ['accepted', { phone: carl }],
+      ]);
     });
 
     it('with a message that still has its functions while the process lives', async () => {

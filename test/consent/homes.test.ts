@@ -44,7 +44,7 @@ describe('waits of a node that is given another environment', () => {
       [{ phone: ann }, 'not_accepted'],
     ]);
     await second.detach();
-    should(await homes.get('node/over')).be.undefined();
+    should(await homes.get('node/moved')).be.undefined();
     world.lookups.polls.length.should.equal(0);
   });
 });
