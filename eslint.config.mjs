@@ -44,7 +44,7 @@ const noOtherNode = {
 };
 
 export default tseslint.config(
-  { ignores: ['dist/', 'node_modules/', '.data/', 'coverage/', 'test/output/'] },
+  { ignores: ['dist/', 'node_modules/', '.data*/', 'coverage/', 'test/output/'] },
   js.configs.recommended,
   {
     files: ['**/*.ts'],

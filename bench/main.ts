@@ -55,7 +55,8 @@ const nodeOf = (version: Version): string =>
 const commit = (): string => {
   const git = (...args: string[]): string =>
     execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
-  const isChanged = git('status', '--porcelain', '--', 'lib', 'nodes', 'bench') !== '';
+  const isChanged =
+    git('status', '--porcelain', '--', 'lib', 'nodes', 'bench', ':!bench/results.json') !== '';
   return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? ' and changes' : ''}`;
 };
 

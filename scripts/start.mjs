@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from './start/port.mjs';
@@ -10,7 +10,7 @@ const data = join(root, '.data');
 const wanted = Number(process.env.PORT ?? 1880);
 
 const usage = `npm start                 opens Node-RED with the nodes, the examples and the simulator
-npm start -- --fresh      the same, with everything as on the first day
+npm start -- --fresh      the same, with everything as on the first day; what was there is set aside
 PORT=1990 npm start       on another port`;
 
 const fail = (message) => {
@@ -32,7 +32,11 @@ const nodeBinary = () => {
 
 const built = spawnSync(process.execPath, [join(root, 'scripts', 'build.mjs')], { stdio: 'inherit' });
 if (built.status !== 0) process.exit(1);
-if (flags.includes('--fresh')) rmSync(data, { recursive: true, force: true });
+if (flags.includes('--fresh') && existsSync(data)) {
+  const aside = `${data}-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`;
+  renameSync(data, aside);
+  console.log(`What was there, your own flows among it, is kept in ${aside}.`);
+}
 const port = await freePort(wanted);
 const isNew = layWorkspace(root, data);
 if (port !== wanted) console.log(`Port ${wanted} is taken, so this is on ${port}.`);
@@ -59,7 +63,7 @@ child.stdout.on('data', (text) => {
   if (isReady || !text.includes('Started flows')) return;
   isReady = true;
   console.log(`
-  ${isNew ? 'Ready.' : 'Ready, as you left it (npm start -- --fresh begins anew).'}
+  ${isNew ? 'Ready.' : 'Ready, as you left it (npm start -- --fresh begins anew and sets this aside).'}
 
     Editor   ${address}
     Phones   ${address}advisor-texting/simulator/

@@ -63,7 +63,8 @@ const throughWaits = async (
   const times = Math.max(1, Math.ceil(leastOf(around) / size));
   const cpu = [0, 0, 0];
   for (let time = 0; time < times; time++) {
-    const begun = await beginWaits(node, around, size);
+    // Messages of one size, whatever the number of waits: it is that which grows.
+    const begun = await beginWaits(node, around, size, around.scaled(1000));
     const polled = await pollAll(node, around, size);
     const ended = await node.order('reset', { output: outputs.waits, end: 'waits', count: size });
     [begun, polled, ended].forEach((cost, step) => (cpu[step] = (cpu[step] ?? 0) + cost.cpu));

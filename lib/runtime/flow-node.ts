@@ -1,3 +1,4 @@
+import { systemClock } from '../service/clock';
 import { whoseAdvisor } from './advisor';
 import type { Environment } from './environment';
 import { plain, source, type Plain, type Source } from './fields';
@@ -22,6 +23,8 @@ export interface Tools {
   readonly plain: Plain;
   /** Throws `not_configured` when the node has none, or a disabled one. */
   environment(): Environment;
+  /** By the clock of the environment, which a simulator's user may have moved; the times of all statuses are by it. */
+  now(): number;
   advisor(environment: Environment, value: unknown, msg: Message): string;
   readonly advisorSource: Source;
   /** What is waiting or on record would not outlive the process: every status says so. */
@@ -92,6 +95,7 @@ export const flowNode = (
   const exit = createExit(RED, node, words.problem);
   const advisorSource = source(RED, node, spec, config, 'advisor');
 
+  const now = (): number => (environment?.clock ?? systemClock).now();
   const handler = start({
     RED,
     node,
@@ -105,6 +109,7 @@ export const flowNode = (
       if (environment) return environment;
       throw refuse('not_configured', 'no_environment');
     },
+    now,
     advisor: (from, value, msg) => whoseAdvisor(from, advisorSource, value, msg),
     markUnsaved() {
       isUnsaved = true;
@@ -130,7 +135,7 @@ export const flowNode = (
     const job = new Job(RED, node, exit, msg, done);
     const fail = (thrown: unknown): void => {
       const why = problemOf(thrown);
-      status.show(() => failureLook(words, why, Date.now()));
+      status.show(() => failureLook(words, why, now()));
       job.fail(thrown);
     };
     const take = (): void => {

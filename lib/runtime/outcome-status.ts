@@ -48,7 +48,7 @@ interface Progress {
 
 /** Shows how far the lists have come, or what became of the last recipient. */
 export const outcomeStatus =
-  ({ words, status }: Tools, said: Said, progress: () => Progress) =>
+  ({ words, status, now }: Tools, said: Said, progress: () => Progress) =>
   (outcome: Outcome): void => {
     status.show(() => {
       const { done, total } = progress();
@@ -56,10 +56,13 @@ export const outcomeStatus =
         const values = { done: words.number(done), total: words.number(total) };
         return look('blue', 'dot', words.say('status.progress', values));
       }
-      const now = Date.now();
-      const time = words.time(now);
+      const at = now();
+      const time = words.time(at);
       if (outcome.port === 0) return look('green', 'dot', words.say(firstOf(said, outcome), { time }));
-      if (outcome.port === 2 && said.third) return look('yellow', 'ring', words.say(said.third, { time }));
-      return failureLook(words, outcome.problem, now);
+      const { port, problem } = outcome;
+      const isRefused = port === 2 && problem?.code !== 'cancelled';
+      if (isRefused && said.third) return look('yellow', 'ring', words.say(said.third, { time }));
+      const failed = failureLook(words, problem, at);
+      return port === 2 ? look('yellow', 'ring', failed.text) : failed;
     });
   };

@@ -153,7 +153,7 @@ export const taskHandler = (tools: Tools, run: Run): Handler => {
         underWay.set(task, settled);
         await settled;
       } catch (thrown) {
-        showFailure(tools, problemOf(thrown), Date.now());
+        showFailure(tools, problemOf(thrown), tools.now());
         job.fail(thrown);
       }
     },
