@@ -24,7 +24,7 @@ export interface Tools {
   /** Throws `not_configured` when the node has none, or a disabled one. */
   environment(): Environment;
   /** By the clock of the environment, which a simulator's user may have moved; the times of all statuses are by it. */
-  now(): number;
+  readonly now: () => number;
   advisor(environment: Environment, value: unknown, msg: Message): string;
   readonly advisorSource: Source;
   /** What is waiting or on record would not outlive the process: every status says so. */
