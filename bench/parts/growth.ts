@@ -77,7 +77,7 @@ const waitsOf = async (around: Surroundings, sizes: readonly number[], rounds: n
   for (const size of sizes) {
     const node = await around.start(5);
     nodes.push(node);
-    await throughWaits(node, around, Math.min(size, around.scaled(10_000)));
+    await throughWaits(node, around, size);
   }
   const found: (readonly number[])[][] = [];
   for (let round = 0; round < rounds; round++) {
