@@ -32,15 +32,15 @@ const growthRow = (what: string, sizes: readonly number[], rounds: readonly (rea
   };
 };
 
-const measured = async (
+const measured = async <T>(
   rounds: number,
   sizes: readonly number[],
-  cost: (size: number) => Promise<number>,
-): Promise<readonly (readonly number[])[]> => {
-  const found: number[][] = [];
+  cost: (size: number, index: number) => Promise<T>,
+): Promise<readonly (readonly T[])[]> => {
+  const found: T[][] = [];
   for (let round = 0; round < rounds; round++) {
-    const each: number[] = [];
-    for (const index of inTurn(sizes, round)) each[index] = await cost(sizes[index] ?? Number.NaN);
+    const each: T[] = [];
+    for (const index of inTurn(sizes, round)) each[index] = await cost(sizes[index] ?? Number.NaN, index);
     found.push(each);
   }
   return found;
@@ -79,15 +79,11 @@ const waitsOf = async (around: Surroundings, sizes: readonly number[], rounds: n
     nodes.push(node);
     await throughWaits(node, around, size);
   }
-  const found: (readonly number[])[][] = [];
-  for (let round = 0; round < rounds; round++) {
-    const each: (readonly number[])[] = [];
-    for (const index of inTurn(sizes, round)) {
-      const node = nodes[index];
-      if (node) each[index] = await throughWaits(node, around, sizes[index] ?? Number.NaN);
-    }
-    found.push(each);
-  }
+  const found = await measured(rounds, sizes, (size, index) => {
+    const node = nodes[index];
+    if (!node) throw new Error('There is no Node-RED of this size.');
+    return throughWaits(node, around, size);
+  });
   return waitSteps.map((what, step) =>
     growthRow(
       what,

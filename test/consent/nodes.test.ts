@@ -312,6 +312,21 @@ describe('consent nodes', () => {
       should(only(await flow.arrivals.next()).msg.phone).equal(never);
     });
 
+    it('says that a wait was cancelled and not refused, with the time by the clock of the environment', async () => {
+      const flow = await wait();
+      flow.send({ phone: silent });
+      await moved(seconds(2 * 3600));
+      const shown = (): string => new Date(on.simulator.clock.now()).toTimeString().slice(0, 5);
+      const times = [shown()];
+      flow.send({ reset: true });
+      await flow.arrivals.next();
+      // Statuses change once a second at most.
+      while (!(flow.statuses.at(-1)?.text ?? '').includes('cancelled')) await new Promise(setImmediate);
+      times.push(shown());
+      should(times.map((time) => `sim unsaved cancelled ${time}`)).containEql(flow.statuses.at(-1)?.text);
+      should(flow.statuses.at(-1)?.fill).equal('yellow');
+    });
+
     it('heeds an order that comes before what waited is read, in the order of arrival', async () => {
       const flow = await wait();
       flow.send({ phone: silent, text: 'old' });

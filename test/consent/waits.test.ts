@@ -200,8 +200,7 @@ describe('waits for consent', () => {
     const store = createMemoryStore();
     const world = new World(store);
     const node = world.attach();
-    const people = Array.from({ length: 2000 }, (_, n) => forPhone(`+1202555${String(n).padStart(4, '0')}`));
-    await node.add({}, people, recommended);
+    await node.add({}, numbers(2000), recommended);
     const table = store.table('waits');
     let commits = 0;
     const write = table.write.bind(table);
