@@ -204,9 +204,11 @@ export class Waits {
     const ends = [...targets].map(
       (target) => [target, owner.ownIn(target).filter(isMeant), cancelled(this.book.seenOf(target))] as const,
     );
-    const notes = ends.flatMap(([, waits, outcome]) => waits.map((wait) => [wait, outcome] as const));
-    // What cannot be written now is tried again when it is told.
-    if (notes.length <= notedAtOnce) owner.telling.note(notes).catch(() => undefined);
+    if (ends.reduce((sum, [, waits]) => sum + waits.length, 0) <= notedAtOnce) {
+      const notes = ends.flatMap(([, waits, outcome]) => waits.map((wait) => [wait, outcome] as const));
+      // What cannot be written now is tried again when it is told.
+      owner.telling.note(notes).catch(() => undefined);
+    }
     for (const [target, waits, outcome] of ends) this.settle(target, waits, outcome);
   }
 
