@@ -27,7 +27,8 @@ interface Link {
 }
 
 /** Why a return from the authorization page came to nothing. */
-export type Refusal = 'invalid' | 'expired' | 'denied' | 'declined' | 'refused' | 'client' | 'later';
+export type Refusal =
+  'invalid' | 'expired' | 'denied' | 'declined' | 'refused' | 'client' | 'later' | 'spentLink';
 
 export type Finished =
   | { readonly ok: true; readonly environment: string; readonly advisor: string; readonly state: GrantState }
@@ -118,12 +119,19 @@ export class Authorizations {
 
   async #exchange({ connection, advisor, verifier, link }: Pending, code: string): Promise<Finished> {
     const { book, clock, post, vault } = this.#options;
+    if (this.#isSpent(link)) return { ok: false, why: 'spentLink' };
     const result = await exchangeCode(post, connection, code, verifier);
     if (result.outcome !== 'issued') return { ok: false, why: result.outcome };
-    const grant = renewed(newGrant(connection, advisor), result.answer, clock.now());
-    const entry = await book.authorized(connection, grant);
-    if (link !== undefined) await vault.remove(linkName(link));
-    return { ok: true, environment: connection.environment, advisor, state: stateOf(entry) };
+    // Another visit of the same link may have come first.
+    if (this.#isSpent(link)) return { ok: false, why: 'spentLink' };
+    const now = clock.now();
+    const spent = link === undefined ? undefined : vault.remove(linkName(link));
+    const entry = await book.authorized(
+      connection,
+      renewed(newGrant(connection, advisor), result.answer, now),
+    );
+    await spent;
+    return { ok: true, environment: connection.environment, advisor, state: stateOf(entry, now) };
   }
 
   /** A link's secret part, for an advisor who has no login here. Kept as a hash. */
@@ -138,6 +146,11 @@ export class Authorizations {
   readLink(token: string): { environment: string; advisor: string } | undefined {
     const link = this.#options.vault.read(linkName(token)) as Link | undefined;
     return link && this.#options.clock.now() < link.expiresAt ? link : undefined;
+  }
+
+  /** A visit that was begun in time may end after the link's day. */
+  #isSpent(link: string | undefined): boolean {
+    return link !== undefined && this.#options.vault.read(linkName(link)) === undefined;
   }
 
   /** Drops links that have had their day, and those of an environment that is gone. */

@@ -5,6 +5,8 @@ export interface Connection {
   /** As the user calls it, for messages. */
   readonly name: string;
   readonly grant: 'authorization_code' | 'client_credentials';
+  /** Where its tokens are used; may still be empty while somebody authorizes. */
+  readonly baseUrl: string;
   readonly authUrl: string;
   readonly tokenUrl: string;
   readonly redirectUri: string;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { defaultAdvisor, type Connection } from './connection';
-import { newGrant, type Grant } from './grants';
+import { isOver, newGrant, type Grant } from './grants';
 import type { Vault } from './vault';
 
 export type GrantState = 'authorized' | 'authorize_again' | 'confirm';
@@ -11,9 +11,9 @@ export interface Entry {
   readonly awaiting: Grant | null;
 }
 
-export const stateOf = ({ grant, awaiting }: Entry): GrantState => {
+export const stateOf = ({ grant, awaiting }: Entry, now: number): GrantState => {
   if (awaiting) return 'confirm';
-  return grant.refused ? 'authorize_again' : 'authorized';
+  return isOver(grant, now) ? 'authorize_again' : 'authorized';
 };
 
 const prefix = 'grant:';

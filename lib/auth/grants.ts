@@ -14,6 +14,8 @@ export interface Grant {
   /** Where it was issued, and to which application: it is of no use anywhere else and goes nowhere else. */
   readonly tokenUrl: string;
   readonly clientId: string;
+  /** Where it was to be used when it was issued; older ones do not say. */
+  readonly baseUrl?: string;
   readonly accessToken: string | null;
   readonly refreshToken: string | null;
   /** Epoch ms; null when the service did not say. */
@@ -33,6 +35,7 @@ export const newGrant = (connection: Connection, advisor: string): Grant => ({
   advisor,
   tokenUrl: connection.tokenUrl,
   clientId: connection.clientId,
+  baseUrl: connection.baseUrl,
   accessToken: null,
   refreshToken: null,
   expiresAt: null,
@@ -123,6 +126,10 @@ export const renewed = (grant: Grant, answer: TokenAnswer, now: number): Grant =
 /** Too late to start a request with it: the token might expire on its way. */
 const isSpent = (grant: Grant, now: number): boolean =>
   grant.expiresAt !== null && now >= grant.expiresAt - Math.min(10_000, (grant.lifetime ?? 0) / 20);
+
+/** Somebody must authorize again: it will not be renewed, or has ended with nothing to renew it with. */
+export const isOver = (grant: Grant, now: number): boolean =>
+  grant.refused || (grant.refreshToken === null && (grant.accessToken === null || isSpent(grant, now)));
 
 /** Close enough to its end to be renewed while it still serves. */
 export const isNearEnd = (grant: Grant, now: number): boolean =>

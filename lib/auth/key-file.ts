@@ -8,7 +8,8 @@ export interface KeyFile {
   read(id: string): DataKey | undefined;
   /** False where the file cannot be written. */
   add(key: DataKey): boolean;
-  remove(id: string): void;
+  /** False where it is still in the file. */
+  remove(id: string): boolean;
 }
 
 export const keyFile = (userDir: string): KeyFile => {
@@ -43,9 +44,14 @@ export const keyFile = (userDir: string): KeyFile => {
     add: (key) => writeAll(readAll().set(key.id, key.bytes.toString('base64'))),
     remove(id) {
       const keys = readAll();
-      if (!keys.delete(id)) return;
-      if (keys.size > 0) writeAll(keys);
-      else rmSync(path, { force: true });
+      if (!keys.delete(id)) return true;
+      if (keys.size > 0) return writeAll(keys);
+      try {
+        rmSync(path, { force: true });
+        return true;
+      } catch {
+        return false;
+      }
     },
   };
 };

@@ -44,11 +44,11 @@ export class Keyring {
     return locked;
   }
 
-  keep(key: DataKey, at: number): KeptKey {
+  /** How it was kept before stays, where it cannot be kept as it is to be now. */
+  keep(key: DataKey, at: number, before: KeptKey | undefined): KeptKey {
     const { current } = this.#options.secrets();
     if (current !== undefined) return { at, wrapped: wrap(key, current) };
-    this.#putIntoFile(key);
-    return { at, wrapped: null };
+    return this.#putIntoFile(key) || !before ? { at, wrapped: null } : before;
   }
 
   /** Those that are not kept the way they are to be now, because a secret was set, changed or given up. */
@@ -63,16 +63,24 @@ export class Keyring {
 
   /** Once their new wrapping is on disk, the open copies go. */
   clearFile(kept: ReadonlyMap<string, KeptKey>): void {
-    for (const [id, { wrapped }] of kept) if (wrapped) this.#options.keyFile?.remove(id);
+    const { keyFile, warn } = this.#options;
+    for (const [id, { wrapped }] of kept) {
+      if (!wrapped || !keyFile || keyFile.remove(id)) continue;
+      warn(
+        `The key to stored authorizations is protected by the credential secret now, but its open copy in ${keyFile.path} could not be removed: delete that file.`,
+      );
+    }
   }
 
-  #putIntoFile(key: DataKey): void {
+  #putIntoFile(key: DataKey): boolean {
     const { keyFile, warn } = this.#options;
-    if (!keyFile) return;
+    if (!keyFile) return false;
+    const isKept = keyFile.add(key);
     warn(
-      keyFile.add(key)
+      isKept
         ? `This Node-RED has no credential secret, so the key to stored authorizations lies in ${keyFile.path}, readable only by its owner. Set credentialSecret in settings.js to protect it.`
         : `The key to stored authorizations could not be written to ${keyFile.path}. Authorizations will be lost when Node-RED stops: make the user directory writable.`,
     );
+    return isKept;
   }
 }

@@ -7,17 +7,22 @@ import { setTimeout as pause } from 'node:timers/promises';
 /** Runs work under a name that no other process holds at the same time. */
 export type Lease = <T>(name: string, work: () => Promise<T>) => Promise<T>;
 
-/** Longer than a token request may take. */
+/** Longer than a token request, or a write, may take. */
 const abandonedAfter = 60_000;
 const lookEvery = 50;
 
 interface Holder {
   readonly pid: number;
   readonly host: string;
+  readonly since?: number;
 }
 
-const isGone = ({ pid, host }: Holder): boolean => {
-  if (host !== hostname()) return false;
+const own: Holder = { pid: process.pid, host: hostname(), since: performance.timeOrigin };
+
+const isGone = ({ pid, host, since }: Holder): boolean => {
+  if (host !== own.host) return false;
+  // In a container every process may have the number of the one before it.
+  if (pid === own.pid) return since !== own.since;
   try {
     process.kill(pid, 0);
     return false;
@@ -37,17 +42,23 @@ const isAbandoned = async (path: string): Promise<boolean> => {
   }
 };
 
-/** Renaming picks one winner among those who all found the lease abandoned. */
-const breakLease = async (path: string): Promise<void> => {
+/** Renaming picks one winner among those who all found the lease abandoned. False where it cannot be broken. */
+const breakLease = async (path: string): Promise<boolean> => {
   const grave = `${path}.${randomUUID()}`;
-  await rename(path, grave).catch(() => undefined);
-  await rm(grave, { force: true });
+  try {
+    await rename(path, grave);
+  } catch (fault) {
+    return (fault as NodeJS.ErrnoException).code === 'ENOENT';
+  }
+  await rm(grave, { force: true }).catch(() => undefined);
+  return true;
 };
 
 const take = async (path: string): Promise<'taken' | 'held' | 'impossible'> => {
   try {
     const file = await open(path, 'wx', 0o600);
-    await file.writeFile(JSON.stringify({ pid: process.pid, host: hostname() } satisfies Holder));
+    // On a full disk it stays empty, and is held all the same.
+    await file.writeFile(JSON.stringify(own)).catch(() => undefined);
     await file.close();
     return 'taken';
   } catch (fault) {
@@ -57,7 +68,8 @@ const take = async (path: string): Promise<'taken' | 'held' | 'impossible'> => {
 
 /**
  * Several processes on one user directory would otherwise spend a rotating refresh token twice, which kills the whole
- * authorization. Where no file can be made there is no second process to fear, and the work simply runs.
+ * authorization, or write over what another has just written. Where no file can be made there is no second process to
+ * fear, and the work simply runs.
  */
 export const fileLease = (userDir: string): Lease => {
   const folder = join(userDir, 'advisor-texting');
@@ -66,8 +78,8 @@ export const fileLease = (userDir: string): Lease => {
     await mkdir(folder, { recursive: true, mode: 0o700 }).catch(() => undefined);
     let result = await take(path);
     while (result === 'held') {
-      if (await isAbandoned(path)) await breakLease(path);
-      else await pause(lookEvery);
+      if (!(await isAbandoned(path))) await pause(lookEvery);
+      else if (!(await breakLease(path))) break;
       result = await take(path);
     }
     try {

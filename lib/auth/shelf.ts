@@ -1,14 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+/** `failed` may go well another time; what is `unkept` lives only as long as the process. */
+export type Written = 'stored' | 'failed' | 'unkept';
+
 /** Where the vault's document lies. */
 export interface Shelf {
   /** What this process knows. */
   read(): unknown;
   /** What lies on disk, where another process may have written; undefined when that cannot be told. */
   reread(): Promise<unknown>;
-  /** False when the document lives only as long as the process. */
-  write(document: object): Promise<boolean>;
+  write(document: object): Promise<Written>;
 }
 
 /** The part of the runtime's settings that the vault needs. In a test runtime `get` and `set` throw. */
@@ -37,7 +39,7 @@ export const memoryShelf = (): Shelf => {
     reread: () => Promise.resolve(undefined),
     write: (document) => {
       kept = document;
-      return Promise.resolve(false);
+      return Promise.resolve('unkept');
     },
   };
 };
@@ -45,6 +47,7 @@ export const memoryShelf = (): Shelf => {
 /** The settings storage, and memory for as long as that is not to be had. */
 export const settingsShelf = (settings: RuntimeSettings): Shelf => {
   const memory = memoryShelf();
+  let failures = 0;
   return {
     read() {
       try {
@@ -66,10 +69,12 @@ export const settingsShelf = (settings: RuntimeSettings): Shelf => {
     async write(document) {
       await memory.write(document);
       try {
-        await settings.set(property, document);
-        return settings.readOnly !== true;
+        // The runtime writes only what differs from its memory, where a document that failed to reach the disk is too.
+        await settings.set(property, failures === 0 ? document : { ...document, failures });
+        return settings.readOnly === true ? 'unkept' : 'stored';
       } catch {
-        return false;
+        failures += 1;
+        return 'failed';
       }
     },
   };

@@ -79,8 +79,11 @@ export class Tokens {
       const usable = usableToken(grant, clock, rejected);
       if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;
       if (grant.refreshToken === null || grant.refreshToken === tried || grant.refused) {
-        if (usable !== undefined) return usable;
-        if (!grant.refused) await book.put(name, { ...entry, grant: { ...grant, refused: true } });
+        // What cannot be renewed goes once more though it was rejected: the API key may be what is wrong.
+        const last = grant.refreshToken === null ? usableToken(grant, clock) : usable;
+        if (last !== undefined) return last;
+        if (grant.refreshToken === tried)
+          await book.put(name, { ...entry, grant: { ...grant, refused: true } });
         throw endpoint.authorizeAgain(connection, advisor);
       }
       const result = await endpoint.refresh(post, connection, grant.refreshToken);

@@ -2,12 +2,16 @@ import type { Clock } from '../service/clock';
 import { keyIdOf, keyedHash, seal, unseal, type DataKey } from './cipher';
 import { mergeDocuments, readDocument, writeDocument, type VaultDocument } from './document';
 import { Keyring, type KeyringOptions } from './keyring';
+import { noLease, type Lease } from './lease';
 import { previousSecretVariable } from './secrets';
 import type { Shelf } from './shelf';
 
 export interface VaultOptions extends KeyringOptions {
   readonly shelf: Shelf;
   readonly clock: Pick<Clock, 'now'>;
+  readonly lease?: Lease;
+  /** Milliseconds until a write that failed is tried again. */
+  readonly retryAfter?: number;
 }
 
 /** A removed record is remembered this long, so that a second process does not bring it back. */
@@ -22,13 +26,19 @@ const bytesOf = (sealed: string): Buffer => Buffer.from(sealed, 'base64');
 export class Vault {
   readonly #shelf: Shelf;
   readonly #clock: Pick<Clock, 'now'>;
+  readonly #lease: Lease;
+  readonly #retryAfter: number;
   readonly #keyring: Keyring;
   readonly #warn: (message: string) => void;
   #document: VaultDocument;
+  /** The key file still holds keys that are wrapped now. */
+  #isFileStale = false;
   #saving: Promise<void> = Promise.resolve();
   #queued: Promise<void> | undefined;
+  #retry: NodeJS.Timeout | undefined;
 
-  constructor({ shelf, clock, secrets, keyFile, warn }: VaultOptions) {
+  constructor(options: VaultOptions) {
+    const { shelf, clock, secrets, keyFile, warn, lease = noLease, retryAfter = 60_000 } = options;
     const warned = new Set<string>();
     this.#warn = (message) => {
       if (!warned.has(message)) warn(message);
@@ -36,6 +46,8 @@ export class Vault {
     };
     this.#shelf = shelf;
     this.#clock = clock;
+    this.#lease = lease;
+    this.#retryAfter = retryAfter;
     this.#keyring = new Keyring({ secrets, keyFile, warn: this.#warn });
     this.#document = readDocument(shelf.read());
     if (this.#document.damaged > 0) {
@@ -141,7 +153,8 @@ export class Vault {
   }
 
   #keep(key: DataKey): void {
-    const kept = this.#keyring.keep(key, this.#later(this.#document.keys.get(key.id)?.at));
+    const before = this.#document.keys.get(key.id);
+    const kept = this.#keyring.keep(key, this.#later(before?.at), before);
     this.#document = { ...this.#document, keys: new Map(this.#document.keys).set(key.id, kept) };
   }
 
@@ -169,9 +182,8 @@ export class Vault {
     const misplaced = this.#keyring.misplaced(this.#document.keys);
     if (misplaced.length === 0) return;
     for (const key of misplaced) this.#keep(key);
-    void this.#save().then(() => {
-      this.#keyring.clearFile(this.#document.keys);
-    });
+    this.#isFileStale = true;
+    void this.#save();
   }
 
   /** One write at a time; those that ask while one waits share it. */
@@ -184,17 +196,37 @@ export class Vault {
     return this.#queued;
   }
 
-  async #saveNow(): Promise<void> {
+  /** Under a lease: another process must not write between our reading and our writing. */
+  #saveNow(): Promise<void> {
+    return this.#lease('vault', () => this.#rereadAndWrite());
+  }
+
+  async #rereadAndWrite(): Promise<void> {
     await this.reread();
     const oldest = this.#clock.now() - remembered;
     const records = [...this.#document.records].filter(
       ([, { at, sealed }]) => sealed !== null || at > oldest,
     );
     this.#document = { ...this.#document, records: new Map(records) };
-    if (!(await this.#shelf.write(writeDocument(this.#document)))) {
+    const { keys } = this.#document;
+    const written = await this.#shelf.write(writeDocument(this.#document));
+    if (written === 'failed') this.#saveLater();
+    if (written !== 'stored') {
       this.#warn(
         'Authorizations cannot be written to disk and will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
       );
+    } else if (this.#isFileStale) {
+      this.#isFileStale = false;
+      this.#keyring.clearFile(keys);
     }
+  }
+
+  /** A disk may be writable again before the next change comes. */
+  #saveLater(): void {
+    if (this.#retry) return;
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined;
+      void this.#save();
+    }, this.#retryAfter).unref();
   }
 }

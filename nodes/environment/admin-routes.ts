@@ -5,9 +5,10 @@ import { stateOf, type Entry } from '../../lib/auth/grant-book';
 import { missingScopes, type Grant } from '../../lib/auth/grants';
 import { fits } from '../../lib/auth/tokens';
 import type { Red } from '../../lib/runtime/red';
+import { systemClock } from '../../lib/service/clock';
 import { runChecks } from './checks';
 import { connectionOf, serviceOf, type Values } from './config';
-import { valuesOf } from './form';
+import { deployedOrigin, formValues, valuesOf } from './form';
 import { lookUp } from './lookup';
 import { advisorKey, answer, field, jsonOnly, Refused, wordsFor } from './reply';
 import { findRunning } from './running';
@@ -57,7 +58,9 @@ const formFields = ['service', 'grant', 'tokenUrl', 'clientId', 'scopes'];
 /** The values as the form would have them, so that the list is right before they are deployed. */
 const shownValues = (RED: Red, id: string, query: Request['query']): Values | undefined => {
   const given = formFields.flatMap((name) => (typeof query[name] === 'string' ? [[name, query[name]]] : []));
-  return given.length > 0 ? valuesOf(RED, id, Object.fromEntries(given)) : findRunning(RED, id)?.values;
+  return given.length > 0
+    ? formValues(RED, id, Object.fromEntries(given) as Values)
+    : findRunning(RED, id)?.values;
 };
 
 const listAdvisors = (
@@ -79,7 +82,7 @@ const listAdvisors = (
     return [shown(defaultAdvisor, 'authorized', tokens.client.grant(connection), connection.scopes)];
   }
   const stateNow = (entry: Entry): string =>
-    connection && !fits(entry.grant, connection) ? 'authorize_again' : stateOf(entry);
+    connection && !fits(entry.grant, connection) ? 'authorize_again' : stateOf(entry, systemClock.now());
   return book.list(id, connection).map(([advisor, entry]) => ({
     ...shown(advisor, stateNow(entry), entry.grant, connection?.scopes ?? entry.grant.asked),
     ...(entry.awaiting ? { awaiting: entry.awaiting.identity?.label ?? null } : {}),
@@ -142,7 +145,9 @@ export const adminRoutes = (RED: Red, services: Services): void => {
   post('test', (request) => {
     const id = environmentOf(request);
     const values = valuesOf(RED, id, field(request, 'form'));
-    return runChecks(services, id, values, advisorKey(field(request, 'advisor')), wordsFor(request));
+    const advisor = advisorKey(field(request, 'advisor'));
+    const deployedAt = deployedOrigin(RED, id, 'baseUrl');
+    return runChecks(services, { id, values, advisor, deployedAt }, wordsFor(request));
   });
   get('lookup/:what', (request) => lookUp(findRunning(RED, environmentOf(request)), request));
 };

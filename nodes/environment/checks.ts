@@ -3,8 +3,9 @@ import { named } from '../../lib/runtime/named';
 import type { Words } from '../../lib/runtime/words';
 import type { CallOptions, Client } from '../../lib/service/types';
 import { ServiceError } from '../../lib/service/problems';
-import { missingScopes } from '../../lib/auth/grants';
+import { missingScopes, type Grant } from '../../lib/auth/grants';
 import { connectionOf, requestSettingsOf, serviceAddressOf, serviceOf, type Values } from './config';
+import { originOf } from './form';
 import type { Services } from './services';
 
 const checkNames = ['reachability', 'token', 'apiKey', 'scopes'] as const;
@@ -131,12 +132,19 @@ const withToken = async (
   return [pass('token', words.say('check.token')), ...(await further())];
 };
 
-/** Tries an environment as it is, or as the form would have it, with reads that change nothing. */
+/** An environment as it is, or as the form would have it. */
+export interface Trial {
+  readonly id: string;
+  readonly values: Values;
+  readonly advisor: string;
+  /** The origin that the deployed one sends its requests to. */
+  readonly deployedAt: string | undefined;
+}
+
+/** Tries an environment with reads that change nothing. */
 export const runChecks = async (
   { book, tokens }: Services,
-  id: string,
-  values: Values,
-  advisor: string,
+  { id, values, advisor, deployedAt }: Trial,
   words: Words,
 ): Promise<Check[]> => {
   if (serviceOf(values) === 'simulator') {
@@ -153,17 +161,22 @@ export const runChecks = async (
     timeout: patience,
     token: (who, rejected) => tokens.token(connection, who, rejected),
   });
-  const granted = (): readonly string[] | undefined =>
-    (connection.grant === 'client_credentials'
-      ? tokens.client.grant(connection)
-      : book.get(connection, advisor)?.grant
-    )?.scopes;
+  const isByCode = connection.grant === 'authorization_code';
+  const grant = (): Grant | undefined =>
+    isByCode ? book.get(connection, advisor)?.grant : tokens.client.grant(connection);
+  // An advisor's token goes where the environment is deployed to, or was to go when the advisor authorized it.
+  const mayGo = (): boolean =>
+    !isByCode || originOf(address.baseUrl) === (deployedAt ?? originOf(grant()?.baseUrl));
+  const undeployed = words.say('refused.notDeployed');
   try {
     const reach = tryReach(address.baseUrl, words);
     const others = withToken(
       words,
       async () => tokens.token(connection, advisor),
-      () => tryReads({ client, words, asked: connection.scopes, granted }, advisor),
+      async () =>
+        mayGo()
+          ? tryReads({ client, words, asked: connection.scopes, granted: () => grant()?.scopes }, advisor)
+          : [miss('apiKey', undeployed), miss('scopes', undeployed)],
     );
     return [await reach, ...(await others)];
   } finally {

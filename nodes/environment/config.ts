@@ -154,6 +154,7 @@ export const connectionOf = (environment: string, values: Values): Connection =>
     environment,
     name: nameOf(values),
     grant,
+    baseUrl: text(values['baseUrl']),
     authUrl: text(values['authUrl']),
     tokenUrl: text(values['tokenUrl']),
     redirectUri: text(values['redirectUri']),

@@ -1,5 +1,6 @@
 import type { Connection } from '../../lib/auth/connection';
 import { defaultAdvisor } from '../../lib/auth/connection';
+import { isOver } from '../../lib/auth/grants';
 import { fits } from '../../lib/auth/tokens';
 import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { lazy } from '../../lib/runtime/lazy';
@@ -95,7 +96,8 @@ export class RunningEnvironment implements Environment {
       return advisor === defaultAdvisor ? 'authorized' : 'unknown';
     const entry = this.#services.book.get(connection, advisor);
     if (!entry) return 'unknown';
-    return entry.grant.refused || !fits(entry.grant, connection) ? 'authorize_again' : 'authorized';
+    const { grant } = entry;
+    return isOver(grant, this.clock.now()) || !fits(grant, connection) ? 'authorize_again' : 'authorized';
   }
 
   onChange(listener: () => void): () => void {

@@ -4,7 +4,7 @@ import type { Refusal } from '../../lib/auth/authorization';
 import { wordsFor } from './reply';
 
 /** Never shows what came with the request. */
-export type Page = Refusal | 'authorized' | 'confirm' | 'spentLink' | 'notReady';
+export type Page = Refusal | 'authorized' | 'confirm' | 'notReady';
 
 const style =
   ':root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;padding:0 1.5rem}h1{font-size:1.5rem}';

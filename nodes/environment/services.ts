@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Authorizations } from '../../lib/auth/authorization';
 import { GrantBook } from '../../lib/auth/grant-book';
 import { keyFile } from '../../lib/auth/key-file';
-import { fileLease, noLease } from '../../lib/auth/lease';
+import { fileLease, noLease, type Lease } from '../../lib/auth/lease';
 import { readSecrets } from '../../lib/auth/secrets';
 import { memoryShelf, settingsShelf, type RuntimeSettings } from '../../lib/auth/shelf';
 import type { PostForm } from '../../lib/auth/token-endpoint';
@@ -29,6 +29,8 @@ export interface Services {
 /** Loaded at the first request: the transport brings axios and undici with it. */
 const post: PostForm = (address, fields, options) => lazy.transport().postForm(address, fields, options);
 
+const leaseOf = (userDir: string | undefined): Lease => (userDir ? fileLease(userDir) : noLease);
+
 /**
  * A runtime without settings (as in tests) that has a user directory forgets nothing either for as long as the process
  * lives: what lies there is sealed with a key that this vault holds.
@@ -45,6 +47,7 @@ const vaultOf = (settings: RuntimeSettings, isAvailable: boolean, log: Log): Vau
       shelf: settingsShelf(settings),
       secrets,
       keyFile: settings.userDir ? keyFile(settings.userDir) : undefined,
+      lease: leaseOf(settings.userDir),
       clock: systemClock,
       warn,
     });
@@ -76,7 +79,7 @@ const start = (RED: Red): Services => {
     log,
     vault,
     book,
-    tokens: new Tokens({ book, clock, post, lease: userDir ? fileLease(userDir) : noLease }),
+    tokens: new Tokens({ book, clock, post, lease: leaseOf(userDir) }),
     authorizations: new Authorizations({ vault, book, clock, post }),
     simulator: new SharedSimulator(userDir),
     async openStore() {

@@ -291,6 +291,25 @@ describe('authorization', () => {
       should(red.authorizations.readLink('')).be.undefined();
     });
 
+    it('is good for one success, however many visits had begun', async () => {
+      const token = await red.authorizations.createLink('env1', 'bob');
+      const visits = [await visit(token), await visit(token), await visit(token)];
+      const results = await Promise.all(visits.slice(0, 2).map((query) => finish(query)));
+      should(results).containEql({ ok: false, why: 'spentLink' });
+      should(results.filter(({ ok }) => ok)).have.length(1);
+      const before = red.posted.length;
+      should(await finish(visits[2] ?? '')).deepEqual({ ok: false, why: 'spentLink' });
+      should(red.posted).have.length(before);
+    });
+
+    it('lets a visit that was begun in time end after its day', async () => {
+      const token = await red.authorizations.createLink('env1', 'bob');
+      await clock.move(minutes(24 * 60) - 1);
+      const query = await visit(token);
+      await clock.move(minutes(1));
+      should(await finish(query)).containEql({ ok: true, advisor: 'bob' });
+    });
+
     it('remembers a bounded number of visits', async () => {
       const token = await red.authorizations.createLink('env1', 'bob');
       const first = await visit(token);

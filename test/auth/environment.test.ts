@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { redact } from '../../lib/runtime/log';
 import type { Red } from '../../lib/runtime/red';
@@ -193,6 +194,20 @@ describe('environment', () => {
       unlisten();
       await services.book.disconnect('env1', 'alice');
       should(changes).equal(1);
+    } finally {
+      await simulator.close();
+    }
+  });
+
+  it('has to be authorized again once a token that cannot be renewed has ended', async () => {
+    const simulator = await startSimulator({ settings: { accessTokenLifetime: 1 } });
+    try {
+      const { baseUrl, authUrl, tokenUrl, credentials } = simulator;
+      const environment = environmentWith({ ...filled, baseUrl, authUrl, tokenUrl, ...credentials });
+      await authorize(services as never, connectionTo(simulator, { scopes: ['openid'] }), 'alice');
+      should(environment.advisorState('alice')).equal('authorized');
+      while (environment.advisorState('alice') === 'authorized') await pause(20);
+      should(environment.advisorState('alice')).equal('authorize_again');
     } finally {
       await simulator.close();
     }

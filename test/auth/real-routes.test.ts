@@ -270,6 +270,23 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     });
     should(answer.status).equal(400);
     should(answer.text).match(/enter the secrets again/);
+    const moved = { baseUrl: 'http://127.0.0.1:9/v1' };
+    const tried = await red.request('POST', route('test'), { advisor: 'default', form: moved });
+    should(tried.status).equal(400);
+    should(tried.text).match(/enter the secrets again/);
+  });
+
+  it('sends none of an environment that is disabled either', async () => {
+    await deployOn(red, sandboxFlow(red, simulator, { d: true }));
+    const [, form] = sandboxFlow(red, simulator, { tokenUrl: 'http://127.0.0.1:9/token' });
+    const hidden = { clientId: 'x', clientSecret: '__PWRD__', apiKey: '__PWRD__' };
+    const answer = await red.request('POST', route('authorize'), {
+      advisor: 'default',
+      form: { ...form, credentials: undefined, ...hidden },
+    });
+    should(answer.status).equal(400);
+    should(answer.text).match(/enter the secrets again/);
+    await deployOn(red, sandboxFlow(red, simulator));
   });
 
   it('says what is missing', async () => {

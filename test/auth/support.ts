@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { Authorizations } from '../../lib/auth/authorization';
 import type { Connection } from '../../lib/auth/connection';
 import { GrantBook } from '../../lib/auth/grant-book';
@@ -29,10 +30,12 @@ export const removeFolders = (): void => {
 
 export type Stored = Record<string, unknown>;
 
-/** As Node-RED's own: all settings in memory, all written at once, those of settings.js in front and read-only. */
+/** As Node-RED's own: all settings in memory, all written at once when one has changed, those of settings.js in front and read-only. */
 export class FileSettings implements RuntimeSettings {
   readonly #file: string;
   readonly #stored: Stored;
+  /** As on a full disk: nothing is written, though memory has it. */
+  isFull = false;
 
   constructor(
     readonly userDir: string,
@@ -51,7 +54,10 @@ export class FileSettings implements RuntimeSettings {
   }
 
   set(name: string, value: unknown): Promise<void> {
+    const isSame = isDeepStrictEqual(this.#stored[name], value);
     this.#stored[name] = structuredClone(value);
+    if (isSame) return Promise.resolve();
+    if (this.isFull) return Promise.reject(new Error('ENOSPC'));
     if (!this.readOnly) {
       writeFileSync(`${this.#file}.new`, JSON.stringify(this.#stored));
       renameSync(`${this.#file}.new`, this.#file);
@@ -86,6 +92,8 @@ export interface ProcessOptions {
   readonly clock?: MovableClock;
   readonly post?: PostForm;
   readonly lease?: Lease;
+  readonly isFull?: boolean;
+  readonly retryAfter?: number;
 }
 
 export const frozenClock = (): MovableClock => {
@@ -102,11 +110,14 @@ export const startProcess = (userDir: string, options: ProcessOptions = {}): Pro
     post = postForm,
   } = options;
   const settings = new FileSettings(userDir, local);
+  settings.isFull = options.isFull ?? false;
   const warnings: string[] = [];
   const vault = new Vault({
     shelf: settingsShelf(settings),
     secrets: () => readSecrets(settings, variables),
     keyFile: keyFile(userDir),
+    lease: fileLease(userDir),
+    ...(options.retryAfter === undefined ? {} : { retryAfter: options.retryAfter }),
     clock,
     warn: (message) => warnings.push(message),
   });
@@ -130,12 +141,13 @@ export const startProcess = (userDir: string, options: ProcessOptions = {}): Pro
 export const callbackUri = 'http://127.0.0.1:1880/advisor-texting/callback';
 
 export const connectionTo = (
-  service: Pick<Simulator, 'authUrl' | 'tokenUrl' | 'credentials'>,
+  service: Pick<Simulator, 'authUrl' | 'tokenUrl' | 'credentials'> & Partial<Pick<Simulator, 'baseUrl'>>,
   changes: Partial<Connection> = {},
 ): Connection => ({
   environment: 'env1',
   name: 'Sandbox',
   grant: 'authorization_code',
+  baseUrl: service.baseUrl ?? '',
   authUrl: service.authUrl,
   tokenUrl: service.tokenUrl,
   redirectUri: callbackUri,

@@ -1,6 +1,8 @@
 import should from 'should';
 import { ServiceError } from '../../lib/service/problems';
+import { stateOf } from '../../lib/auth/grant-book';
 import { noLease } from '../../lib/auth/lease';
+import { createClient } from '../../lib/service/client';
 import type { MovableClock } from '../../lib/service/clock';
 import { postForm } from '../../lib/service/transport';
 import { startSimulator, type Simulator } from '../../simulator';
@@ -49,6 +51,7 @@ describe('tokens', () => {
   const connection = (): ReturnType<typeof connectionTo> => connectionTo(simulator);
   const refreshes = (process = red): number =>
     process.posted.filter((fields) => fields['grant_type'] === 'refresh_token').length;
+  const states = (): string[] => red.book.list('env1').map(([, entry]) => stateOf(entry, clock.now()));
   const spend = (): Promise<void> => clock.move(lifetime * 1000);
   const status = async (token: string): Promise<number> => {
     const answer = await fetch(`${simulator.baseUrl}/core/contact/groups`, {
@@ -211,10 +214,34 @@ describe('tokens', () => {
   it('asks to authorize again when there is no refresh token to renew with', async () => {
     const online = { ...connection(), scopes: ['openid', 'text.messaging.read'] };
     await authorize(red, online);
+    should(states()).deepEqual(['authorized']);
     await spend();
+    should(states()).deepEqual(['authorize_again']);
     const fault = await failureOf(() => red.tokens.token(online, 'default'));
+    should(fault.code).equal('authorization_required');
     should(fault.message).match(/authorize again/);
     should(refreshes()).equal(0);
+  });
+
+  it('keeps an authorization without a refresh token when the service answers 401', async () => {
+    const online = { ...connection(), scopes: ['openid', 'core.contacts.read'] };
+    await authorize(red, online);
+    const client = createClient({
+      baseUrl: simulator.baseUrl,
+      apiKey: 'wrong',
+      clock,
+      token: (advisor, rejected) => red.tokens.token(online, advisor, rejected),
+    });
+    try {
+      const fault = await failureOf(() =>
+        client.call('searchContacts', { query: {} }, { advisor: 'default' }),
+      );
+      should(fault.problem).containEql({ code: 'unauthorized', status: 401 });
+    } finally {
+      await client.close();
+    }
+    should(states()).deepEqual(['authorized']);
+    should(await status(await start().tokens.token(online, 'default'))).equal(200);
   });
 
   it('does not bring back an advisor who was disconnected during a renewal', async () => {

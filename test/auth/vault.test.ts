@@ -1,5 +1,7 @@
-import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs';
+import fs, { chmodSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { mock } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { settingsShelf } from '../../lib/auth/shelf';
 import { Vault } from '../../lib/auth/vault';
@@ -153,6 +155,61 @@ describe('vault', () => {
     should(startProcess(folder).vault.read('grant:1')).equal(secret);
   });
 
+  for (const [what, options] of [
+    ['on a full disk', { isFull: true }],
+    ['with read-only settings', { local: { credentialSecret: 'a', readOnly: true } }],
+  ] as const) {
+    it(`leaves the key in the file until its wrapping is stored, which it is not ${what}`, async () => {
+      await startProcess(folder, { local: { credentialSecret: false } }).vault.write('grant:1', secret);
+      const { vault } = startProcess(folder, options);
+      await vault.ready();
+      await vault.ready();
+      should(startProcess(folder, options).vault.read('grant:1')).equal(secret);
+      should(existsSync(keyPath(folder))).be.true();
+      await startProcess(folder).vault.ready();
+      should(existsSync(keyPath(folder))).be.false();
+      should(startProcess(folder).vault.read('grant:1')).equal(secret);
+    });
+  }
+
+  it('takes the key out of the file when the disk has room again, without a further change', async () => {
+    await startProcess(folder, { local: { credentialSecret: false } }).vault.write('grant:1', secret);
+    const full = startProcess(folder, { isFull: true, retryAfter: 5 });
+    await full.vault.ready();
+    full.settings.isFull = false;
+    while (existsSync(keyPath(folder))) await pause(5);
+    should(startProcess(folder).vault.read('grant:1')).equal(secret);
+  });
+
+  it('says so and goes on where the key cannot be taken out of the file', async () => {
+    await startProcess(folder, { local: { credentialSecret: false } }).vault.write('grant:1', secret);
+    const key = readFileSync(keyPath(folder), 'utf8');
+    const { vault, warnings } = startProcess(folder);
+    const remove = mock.method(fs, 'rmSync', () => {
+      throw new Error('EPERM');
+    });
+    try {
+      await vault.ready();
+    } finally {
+      remove.mock.restore();
+    }
+    should(readFileSync(keyPath(folder), 'utf8')).equal(key);
+    should(warnings.join()).match(/could not be removed: delete that file/);
+    should(startProcess(folder).vault.read('grant:1')).equal(secret);
+  });
+
+  it('keeps the wrapping of the old secret where the key cannot be put into the file', async () => {
+    await startProcess(folder).vault.write('grant:1', secret);
+    const place = join(folder, 'advisor-texting', 'data-key.json.next');
+    mkdirSync(place, { recursive: true });
+    const variables = { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' };
+    const given = startProcess(folder, { local: { credentialSecret: false }, variables });
+    await given.vault.write('grant:2', secret);
+    should(given.warnings.join()).match(/could not be written/);
+    const later = startProcess(folder);
+    should(['grant:1', 'grant:2'].map((name) => later.vault.read(name))).deepEqual([secret, secret]);
+  });
+
   it('moves to the file when the secret is given up while the generated one is still there', async () => {
     const generated = startProcess(folder, { local: {} });
     await generated.settings.set('_credentialSecret', 'made by the runtime');
@@ -212,6 +269,26 @@ describe('vault', () => {
       'by two',
       'by one',
     ]);
+  });
+
+  it('loses nothing when two processes write at the same time', async () => {
+    const processes = [startProcess(folder), startProcess(folder)];
+    const names = Array.from({ length: 10 }, (_, index) => `grant:${String(index)}`);
+    await processes[0]?.vault.ready();
+    for (const name of names) {
+      await Promise.all(processes.map(({ vault }, index) => vault.write(`${name}-${String(index)}`, name)));
+      const { vault } = startProcess(folder);
+      should([0, 1].map((index) => vault.read(`${name}-${String(index)}`))).deepEqual([name, name]);
+    }
+  });
+
+  it('writes again what could not be written, without a further change', async () => {
+    const full = startProcess(folder, { isFull: true, retryAfter: 5 });
+    await full.vault.write('grant:1', secret);
+    should(full.warnings.join()).match(/cannot be written to disk/);
+    should(startProcess(folder).vault.read('grant:1')).be.undefined();
+    full.settings.isFull = false;
+    while (startProcess(folder).vault.read('grant:1') !== secret) await pause(5);
   });
 
   it('hashes personal keys the same way after a restart, and not guessably', async () => {
