@@ -1,3 +1,4 @@
+import type { Clock } from '../service/clock';
 import type { Wait } from './book';
 import type { Owner } from './owner';
 import { settledTogether, type Ended } from './telling';
@@ -8,28 +9,78 @@ interface End {
   readonly ended: Ended;
 }
 
+/** Ends of one node that could not be put on disk, until they are tried again. */
+interface Late {
+  readonly ends: End[];
+  readonly forget: () => void;
+}
+
+const triedAgainAfter = 30_000;
+
 /** Waits that have ended and are yet to be told: one after the other, in the order of their ends. */
 export class Ends {
   private queue: End[] = [];
   private telling: Promise<void> | undefined;
+  private readonly late = new Map<Owner, Late>();
 
-  constructor(private readonly tell: (owner: Owner, ended: readonly Ended[]) => Promise<void>) {}
+  constructor(
+    private readonly clock: Clock,
+    private readonly tell: (owner: Owner, ended: readonly Ended[]) => Promise<void>,
+  ) {}
 
   add(owner: Owner, wait: Wait, outcome: WaitOutcome): void {
     this.queue.push({ owner, ended: [wait, outcome] });
-    this.telling ??= Promise.resolve().then(() => this.tellAll());
+    this.begin();
+  }
+
+  /** They could not be put on disk. */
+  tryAgain(owner: Owner, ended: readonly Ended[]): void {
+    const { ends } = this.lateOf(owner);
+    for (const each of ended) ends.push({ owner, ended: each });
+  }
+
+  /** Whether some of this node wait to be tried again. */
+  isLate(owner: Owner): boolean {
+    return this.late.has(owner);
   }
 
   /** A node closes: gives what is left of its own. */
   leave(owner: Owner): readonly Ended[] {
-    const own = this.queue.filter((end) => end.owner === owner);
-    if (own.length > 0) this.queue = this.queue.filter((end) => end.owner !== owner);
-    return own.map(({ ended }) => ended);
+    const queued = this.queue.filter((end) => end.owner === owner);
+    if (queued.length > 0) this.queue = this.queue.filter((end) => end.owner !== owner);
+    return [...this.recall(owner), ...queued].map(({ ended }) => ended);
   }
 
-  /** Resolves when nothing is left to be told. */
+  stop(): void {
+    for (const { forget } of this.late.values()) forget();
+  }
+
+  /** Resolves when nothing is left to be told, but for what is tried again later. */
   async told(): Promise<void> {
     await this.telling;
+  }
+
+  private begin(): void {
+    this.telling ??= Promise.resolve().then(() => this.tellAll());
+  }
+
+  private lateOf(owner: Owner): Late {
+    const found = this.late.get(owner);
+    if (found) return found;
+    const forget = this.clock.after(triedAgainAfter, () => {
+      this.queue = [...this.recall(owner), ...this.queue];
+      this.begin();
+    });
+    const late = { ends: [], forget };
+    this.late.set(owner, late);
+    return late;
+  }
+
+  private recall(owner: Owner): readonly End[] {
+    const late = this.late.get(owner);
+    late?.forget();
+    this.late.delete(owner);
+    return late?.ends ?? [];
   }
 
   private async tellAll(): Promise<void> {

@@ -56,12 +56,15 @@ export class Telling {
     if (count > 1) this.left.set(messageId, (this.left.get(messageId) ?? 0) + 1);
   }
 
-  /** In a node that has closed they are only noted, for the next of its id to tell. */
-  async settle(ended: readonly Ended[]): Promise<void> {
+  /**
+   * In a node that has closed they are only noted, for the next of its id to tell. `reached` is called as each is about
+   * to be told: when this throws, the others can be settled again.
+   */
+  async settle(ended: readonly Ended[], reached?: () => void): Promise<void> {
     for (let at = 0; at < ended.length; at += settledTogether) {
       const some = ended.slice(at, at + settledTogether);
       await this.note(some);
-      for (const [wait, outcome] of some) await this.tellOne(wait, outcome);
+      for (const [wait, outcome] of some) await this.tellOne(wait, outcome, reached);
       await nextTurn();
     }
   }
@@ -84,13 +87,14 @@ export class Telling {
     return ended;
   }
 
-  async tellOne(wait: Wait, outcome: WaitOutcome): Promise<void> {
+  async tellOne(wait: Wait, outcome: WaitOutcome, reached?: () => void): Promise<void> {
     if (this.isClosed()) return;
     const id = this.book.idOf(wait);
     const messageId = this.book.messageIdOf(wait);
     const record = await this.shelf.get(wait, id);
     const kept = await this.messageOf(messageKey(this.node, messageId), record?.[3] ?? 1);
     if (this.isClosed()) return;
+    reached?.();
     const alive = liveMessages.get(messageKey(this.node, messageId));
     if (record && (alive ?? kept)) {
       const [advisor, stored, start, count] = record;

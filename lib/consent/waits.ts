@@ -46,11 +46,12 @@ export class Waits {
   /** By the number their waits know them by. */
   private readonly owners = new Map<number, Owner>();
   private attached = 0;
-  private readonly ends = new Ends((owner, ended) => this.tell(owner, ended));
+  private readonly ends: Ends;
 
   constructor(private readonly options: WaitsOptions) {
     this.table = options.store.table('waits');
     this.timeline = new Timeline(options.clock);
+    this.ends = new Ends(options.clock, (owner, ended) => this.tell(owner, ended));
     this.polling = new Polling({
       book: this.book,
       client: options.client,
@@ -117,13 +118,14 @@ export class Waits {
       if (target !== undefined) this.settle(target, book.waitsIn(target), { kind: 'accepted', status });
   }
 
-  /** Resolves when nothing that has ended is left to be told. */
+  /** Resolves when nothing that has ended is left to be told, but for what is tried again later. */
   told(): Promise<void> {
     return this.ends.told();
   }
 
   stop(): void {
     this.polling.stop();
+    this.ends.stop();
   }
 
   private async add(
@@ -261,12 +263,15 @@ export class Waits {
   }
 
   private async tell(owner: Owner, ended: readonly Ended[]): Promise<void> {
+    let reached = 0;
     try {
-      await owner.telling.settle(ended);
+      await owner.telling.settle(ended, () => (reached += 1));
     } catch (fault) {
-      this.options.warn('unsettled', fault);
+      if (!this.ends.isLate(owner)) this.options.warn('unsettled', fault);
     }
-    for (const _ of ended) this.end(owner);
+    const left = owner.isClosed ? [] : ended.slice(reached);
+    if (left.length > 0) this.ends.tryAgain(owner, left);
+    for (let done = ended.length - left.length; done > 0; done--) this.end(owner);
   }
 
   private async working<T>(owner: Owner, work: () => Promise<T>): Promise<T> {

@@ -20,6 +20,12 @@ export interface Item {
  */
 export type Kept = { readonly outcome: Outcome; readonly untold?: true } | { readonly again: true };
 
+/** An order on record, with the environment it was given for. */
+export interface Filed<O> {
+  readonly order: O;
+  readonly environment: string;
+}
+
 export type Ledger<T> = Pick<Journal<T, Kept>, 'accept' | 'resume' | 'settle'>;
 
 /** Where the items of a node are on record, and whether that was to outlive the process and does not. */

@@ -7,19 +7,13 @@ import type { Environment } from './environment';
 import { sharedBy, type Source } from './fields';
 import type { Tools } from './flow-node';
 import type { Job } from './job';
-import { isOpen, leftOver, openLedger, type Item, type Kept, type Ledger } from './kept';
+import { isOpen, leftOver, openLedger, type Filed, type Item, type Kept, type Ledger } from './kept';
 import { Landings } from './landings';
 import { refuse } from './messages';
 import { failure, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
 import type { Order, Trade } from './trade';
-import { workOf, type Work } from './work';
-
-/** An order on record, with the environment it was given for. */
-interface Filed<O> {
-  readonly order: O;
-  readonly environment: string;
-}
+import { progressOf, workOf, type Progress, type Work } from './work';
 
 interface Open<T> {
   readonly environment: Environment;
@@ -37,8 +31,11 @@ export class OnRecord<T extends Item, O extends Order> {
   private readonly works = new Set<Work<T, O>>();
   private readonly departures: Departures;
   private readonly landings: Landings;
+  private readonly wentWrong: (fault: unknown) => void;
   private cancel = new AbortController();
   private isClosing = false;
+  /** The last outcome could not be put on record: that is said once, and not for each of a list. */
+  private isOffRecord = false;
   private open: Open<T> | undefined;
   /** What a predecessor left, until the flows have started and it is taken up. */
   private left: readonly Resumed<T, Kept>[] = [];
@@ -49,11 +46,11 @@ export class OnRecord<T extends Item, O extends Order> {
     private readonly tools: Tools,
     private readonly trade: Trade<T, O>,
   ) {
-    const wentWrong = (fault: unknown): void => {
+    this.wentWrong = (fault) => {
       tools.node.error(tools.words.problem(problemOf(fault)));
     };
-    this.departures = new Departures(tools, () => this.isClosing, wentWrong);
-    this.landings = new Landings(wentWrong);
+    this.departures = new Departures(tools, () => this.isClosing, this.wentWrong);
+    this.landings = new Landings(this.wentWrong);
     // A moment later: what the start tells may ask the node for this very record, which it does not hold yet.
     this.opening = Promise.resolve()
       .then(() => this.start())
@@ -70,16 +67,8 @@ export class OnRecord<T extends Item, O extends Order> {
     return this.works.size > 0;
   }
 
-  /** How far the lists under way have come. */
-  progress(): { readonly done: number; readonly total: number } {
-    let done = 0;
-    let total = 0;
-    for (const work of this.works) {
-      if (work.total < 2) continue;
-      done += work.total - work.left;
-      total += work.total;
-    }
-    return { done, total };
+  progress(): Progress {
+    return progressOf(this.works);
   }
 
   /**
@@ -194,7 +183,12 @@ export class OnRecord<T extends Item, O extends Order> {
       const item = work.items[work.next];
       if (!item) return;
       work.next += 1;
-      await this.carryOut(environment, client, work, item);
+      try {
+        await this.carryOut(environment, client, work, item);
+      } catch (fault) {
+        // The others of the list go on.
+        this.wentWrong(fault);
+      }
     }
   }
 
@@ -202,8 +196,9 @@ export class OnRecord<T extends Item, O extends Order> {
     if (item.wrong) return this.settle(work, item, failure(item.wrong));
     const request = { hasBegun: false };
     const { signal } = this.cancel;
+    let outcome: Outcome;
     try {
-      const outcome = await this.trade.work({
+      outcome = await this.trade.work({
         environment,
         client,
         order: work.order,
@@ -214,25 +209,31 @@ export class OnRecord<T extends Item, O extends Order> {
           return work.entry.begin(item.index);
         },
       });
-      await this.settle(work, item, outcome);
     } catch (thrown) {
       const why = problemOf(thrown);
-      if (why.code !== 'cancelled') await this.settle(work, item, failure(why));
-      else if (!this.isClosing || signal.reason === byOrder)
-        await this.settle(work, item, this.trade.cancelled());
-      else if (request.hasBegun) await work.entry.outcome(item.index, { again: true });
+      if (why.code !== 'cancelled') outcome = failure(why);
+      else if (!this.isClosing || signal.reason === byOrder) outcome = this.trade.cancelled();
+      else return request.hasBegun ? work.entry.outcome(item.index, { again: true }) : undefined;
     }
+    await this.settle(work, item, outcome);
   }
 
-  /** Puts the outcome on record, then tells it; its duplicates go with it. */
+  /** Puts the outcome on record, then tells it, also when that failed; its duplicates go with it. */
   private async settle(work: Work<T, O>, item: T, outcome: Outcome): Promise<void> {
     const duplicates = work.duplicates.get(item.index);
     const items = duplicates ? [item, ...duplicates] : [item];
     const outcomes = items.map((each) => this.trade.dress(outcome, work.order, each));
-    await this.record(work, items, outcomes);
-    // The node may have begun to close meanwhile: then nobody is there to be told.
-    if (this.isClosing) await this.record(work, items, outcomes);
-    else items.forEach((each, position) => this.tell(work, each, outcomes[position] ?? outcome));
+    try {
+      await this.record(work, items, outcomes);
+      // The node may have begun to close meanwhile: then nobody is there to be told.
+      if (this.isClosing) await this.record(work, items, outcomes);
+      this.isOffRecord = false;
+    } catch (fault) {
+      if (!this.isOffRecord) this.wentWrong(fault);
+      this.isOffRecord = true;
+    }
+    if (this.isClosing) return;
+    items.forEach((each, position) => this.tell(work, each, outcomes[position] ?? outcome));
   }
 
   private async record(work: Work<T, O>, items: readonly T[], outcomes: readonly Outcome[]): Promise<void> {

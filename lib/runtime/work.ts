@@ -32,3 +32,20 @@ export const workOf = <T extends Item, O>({
   total,
   left: total,
 });
+
+export interface Progress {
+  readonly done: number;
+  readonly total: number;
+}
+
+/** How far the lists among them have come. */
+export const progressOf = (works: Iterable<Work<unknown, unknown>>): Progress => {
+  let done = 0;
+  let total = 0;
+  for (const work of works) {
+    if (work.total < 2) continue;
+    done += work.total - work.left;
+    total += work.total;
+  }
+  return { done, total };
+};

@@ -1,4 +1,5 @@
 import { deserialize, serialize } from 'node:v8';
+import { storable } from './messages';
 
 /** The letter J, then JSON; the letter S, then what V8 makes of it. */
 const json = 0x4a;
@@ -27,6 +28,15 @@ const survivesJson = (value: unknown): boolean => {
   return check(value, 0);
 };
 
+/** A function somewhere in the record of a recipient must not keep its message, and others with it, off the disk. */
+const structuredOf = (value: unknown): Buffer => {
+  try {
+    return serialize(value);
+  } catch {
+    return serialize(storable({ value }).copy['value']);
+  }
+};
+
 /**
  * JSON where it loses nothing, because it takes a sixth of the time; V8's own format, which also keeps dates, buffers,
  * maps and sets, for the rest.
@@ -34,7 +44,7 @@ const survivesJson = (value: unknown): boolean => {
 export const encode = (value: unknown): Buffer =>
   survivesJson(value)
     ? Buffer.from(`J${JSON.stringify(value)}`)
-    : Buffer.concat([structuredHead, serialize(value)]);
+    : Buffer.concat([structuredHead, structuredOf(value)]);
 
 export const decode = (bytes: Buffer): unknown => {
   if (bytes[0] === json) return JSON.parse(bytes.toString('utf8', 1));

@@ -4,6 +4,7 @@ import type { Table, Write } from './store';
 
 /** Seals records with the runtime's key; the name is bound to the bytes, so that one cannot stand in for another. */
 export interface Sealer {
+  /** The first bytes name the key. */
   seal(plain: Buffer, name: string): Buffer;
   /** Undefined, or a throw, when the bytes are damaged or of another key. */
   open(sealed: Buffer, name: string): Buffer | undefined;
@@ -11,6 +12,10 @@ export interface Sealer {
 }
 
 type Raw = Database<Buffer, string>;
+
+/** A version and the id of the key. */
+const keyNameLength = 9;
+const keyNameOf = (sealed: Buffer): string => sealed.toString('latin1', 0, keyNameLength);
 
 interface Page {
   readonly page: readonly { readonly key: string; readonly value: Buffer }[];
@@ -40,6 +45,9 @@ export class EmbeddedDatabase {
   private flushTimer: NodeJS.Timeout | undefined;
   private flushing = false;
   private unreadable = 0;
+  private readonly keysAtHand = new Set<string>();
+  /** Records found sealed with a key that is not at hand, as after a start with another secret: it may come back. */
+  private readonly locked = new Set<string>();
   private isFailing = false;
   private closed = false;
 
@@ -57,16 +65,24 @@ export class EmbeddedDatabase {
     const prepare = (each: Write<T>): (() => void) => {
       if ('remove' in each) return () => void raw.remove(each.remove);
       const sealed = this.sealer.seal(encode(each.value), full(each.put));
-      return () => void raw.put(each.put, sealed);
+      return () => {
+        if (this.locked.size > 0) this.keepLocked(raw, full(each.put), each.put);
+        void raw.put(each.put, sealed);
+      };
     };
     const read = (key: string, sealed: Buffer): T | undefined => {
       try {
         const plain = this.sealer.open(sealed, full(key));
-        if (plain) return decode(plain) as T;
+        if (plain) {
+          this.keysAtHand.add(keyNameOf(sealed));
+          if (this.locked.size > 0) this.locked.delete(full(key));
+          return decode(plain) as T;
+        }
       } catch {
-        // Falls through to being set aside.
+        // Falls through to being skipped or set aside.
       }
-      this.setAside(raw, name, key, sealed);
+      if (this.isLocked(sealed)) this.skip(full(key));
+      else this.setAside(raw, name, key, sealed);
       return undefined;
     };
     const keyOf = (each: Write<T>): string => ('put' in each ? each.put : each.remove);
@@ -98,6 +114,13 @@ export class EmbeddedDatabase {
         this.writeAllSoon();
         const [first] = raw.getKeys({ start, limit: 1 });
         return Promise.resolve(first);
+      },
+      hasLost: (prefix) => {
+        const start = full(prefix);
+        const [aside] = this.damaged.getKeys({ start, limit: 1 });
+        const found = aside === undefined ? this.locked : [aside, ...this.locked];
+        for (const key of found) if (key.startsWith(start)) return Promise.resolve(true);
+        return Promise.resolve(false);
       },
       entries: (prefix = '') => this.entries(raw, prefix, read),
     };
@@ -203,14 +226,35 @@ export class EmbeddedDatabase {
     return { page, next: undefined };
   }
 
+  private isLocked(sealed: Buffer): boolean {
+    if (sealed.length < keyNameLength) return false;
+    this.keysAtHand.add(keyNameOf(this.sealer.seal(Buffer.alloc(0), '')));
+    return !this.keysAtHand.has(keyNameOf(sealed));
+  }
+
+  private skip(key: string): void {
+    if (this.locked.size === 0)
+      this.warn(
+        'Stored records are sealed with a key that is not to be had, as after a start with another credential secret. ' +
+          'They stay where they are, and are read again once it is back. Everything else goes on.',
+      );
+    this.locked.add(key);
+  }
+
+  /** Something new takes its place. */
+  private keepLocked(raw: Raw, name: string, key: string): void {
+    const sealed = this.locked.has(name) ? raw.get(key) : undefined;
+    if (sealed && this.isLocked(sealed)) void this.damaged.put(name, sealed);
+  }
+
   private setAside(raw: Raw, table: string, key: string, sealed: Buffer): void {
     this.commit([() => void this.damaged.put(`${table}/${key}`, sealed), () => void raw.remove(key)]);
     this.unreadable += 1;
     if (this.unreadable > 1) return;
     setImmediate(() => {
       this.warn(
-        `${String(this.unreadable)} stored record(s) could not be read (damaged, or sealed with another key) and were ` +
-          'set aside in the table "damaged". Everything else goes on.',
+        `${String(this.unreadable)} stored record(s) were damaged and have been set aside in the table "damaged". ` +
+          'Everything else goes on.',
       );
       this.unreadable = 0;
     });

@@ -36,6 +36,8 @@ const numbered = (key: string, kind: 'b' | 'c' | 'd', number: number): string =>
 export const jobKey = (key: string): string => `${key}/a`;
 export const recipientsKey = (key: string, from: number): string => numbered(key, 'b', from);
 export const logKey = (key: string, sequence: number): string => numbered(key, 'c', sequence);
+/** What the keys of a job's logs begin with. */
+export const logsPrefix = (key: string): string => `${key}/c`;
 export const toldKey = (key: string, sequence: number): string => numbered(key, 'd', sequence);
 
 /** Every record of a job. */
@@ -68,6 +70,7 @@ interface Found<R, O> {
 export const replay = <R, O>(
   records: readonly (readonly [key: string, record: JournalRecord<R, O>])[],
   staleBefore: number,
+  isLogLost: boolean,
 ): Found<R, O> | undefined => {
   let job: JobRecord<R> | undefined;
   const recipients = new Map<number, R>();
@@ -98,7 +101,7 @@ export const replay = <R, O>(
   if (!job) return undefined;
 
   // A log record that could not be read may have said "begun": sending would then be a second time.
-  const unbegun = logsRead < logs ? 'unknown' : job.at < staleBefore ? 'stale' : 'send';
+  const unbegun = isLogLost || logsRead < logs ? 'unknown' : job.at < staleBefore ? 'stale' : 'send';
   const todos: Todo<R, O>[] = [];
   for (const [index, recipient] of recipients) {
     const outcome = outcomes.get(index);

@@ -52,6 +52,8 @@ interface Entry<R, O> extends JournalEntry<O> {
 
 const toldDelay = 50;
 
+const isOf = <T>(key: string, write: Write<T>): boolean => 'put' in write && write.put.startsWith(`${key}/`);
+
 /**
  * What a send node has taken on, has begun and has told. Each step is on disk before the next is taken:
  * accepted, begun (before the request leaves), outcome (before it is told), told (some time after, with others).
@@ -62,7 +64,8 @@ export class Journal<R, O> {
   private readonly table: Table<JournalRecord<R, O>>;
   private readonly changed = new Set<Entry<R, O>>();
   private readonly told = new Set<Entry<R, O>>();
-  private chunks: Write<JournalRecord<R, O>>[] = [];
+  /** To be written with the next turn: recipients of long lists, and what could not be written before. */
+  private waiting: Write<JournalRecord<R, O>>[] = [];
   private hasUnwritten = false;
   private turn: Promise<void> | undefined;
   private toldTimer: NodeJS.Timeout | undefined;
@@ -79,7 +82,8 @@ export class Journal<R, O> {
    * begins in the same turn costs no write of its own.
    */
   accept(nodeId: string, job: JournalJob<R>): JournalEntry<O> {
-    if (this.hasUnwritten) void this.writeTurn();
+    // What could not be written is tried again with this turn, and whoever relies on it is told then.
+    if (this.hasUnwritten) this.writeTurn().catch(() => undefined);
     const at = this.now();
     const key = `${nodeId}/${arrivalId(at)}`;
     const { copy: message, dropped } = storable(job.message);
@@ -99,7 +103,7 @@ export class Journal<R, O> {
     };
     for (let from = size; from < count; from += size) {
       const value = { from, recipients: recipients.slice(from, from + size) };
-      this.chunks.push({ put: records.recipientsKey(key, from), value });
+      this.waiting.push({ put: records.recipientsKey(key, from), value });
     }
     this.hasUnwritten = true;
     this.onDisk(entry).catch(() => undefined);
@@ -117,7 +121,8 @@ export class Journal<R, O> {
     }
     const resumed: Resumed<R, O>[] = [];
     for (const [key, found] of jobs) {
-      const replayed = records.replay(found, this.now() - resumeWithin);
+      const isLogLost = await this.table.hasLost(records.logsPrefix(key));
+      const replayed = records.replay(found, this.now() - resumeWithin, isLogLost);
       if (!replayed || replayed.todos.length === 0) {
         void this.table.writeSoon(found.map(([remove]) => ({ remove })));
         continue;
@@ -138,8 +143,11 @@ export class Journal<R, O> {
 
   /** Writes what is still gathered; before the node closes. */
   async settle(): Promise<void> {
-    await this.writeTurn();
-    this.markTold();
+    try {
+      await this.writeTurn();
+    } finally {
+      this.markTold();
+    }
   }
 
   private createEntry(key: string, count: number, open: number, logs: number, tolds: number): Entry<R, O> {
@@ -186,10 +194,10 @@ export class Journal<R, O> {
     return this.turn;
   }
 
-  private writeTurn(): Promise<void> {
-    if (this.changed.size === 0) return Promise.resolve();
-    const writes = this.chunks;
-    this.chunks = [];
+  private async writeTurn(): Promise<void> {
+    if (this.changed.size === 0 && this.waiting.length === 0) return;
+    const writes = this.waiting;
+    this.waiting = [];
     for (const entry of this.changed) {
       if (entry.unwritten) {
         entry.unwritten.begun = entry.begun;
@@ -207,7 +215,12 @@ export class Journal<R, O> {
     }
     this.changed.clear();
     this.hasUnwritten = false;
-    return this.table.write(writes);
+    try {
+      await this.table.write(writes);
+    } catch (fault) {
+      this.waiting = [...writes, ...this.waiting];
+      throw fault;
+    }
   }
 
   private markTold(): void {
@@ -228,6 +241,7 @@ export class Journal<R, O> {
     this.told.delete(entry);
     liveMessages.forget(entry.key);
     const { key, count, logs, tolds } = entry;
+    if (this.waiting.length > 0) this.waiting = this.waiting.filter((each) => !isOf(key, each));
     void this.table.writeSoon(records.keysOf(key, count, logs, tolds).map((remove) => ({ remove })));
   }
 }

@@ -28,6 +28,7 @@ const createTable = <T>(): Table<T> & { readonly size: number } => {
       for (const key of records.keys()) if (key >= start && (first === undefined || key < first)) first = key;
       return Promise.resolve(first);
     },
+    hasLost: () => Promise.resolve(false),
     async *entries(prefix = '') {
       const keys = [...records.keys()].filter((key) => key.startsWith(prefix)).sort();
       for (const key of keys) {

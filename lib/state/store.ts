@@ -29,4 +29,6 @@ export interface Table<T> {
   entries(prefix?: string): AsyncIterable<readonly [key: string, value: T]>;
   /** The first key that is not before `start`. */
   keyFrom(start: string): Promise<string | undefined>;
+  /** Whether a record under this prefix was found that could not be read, now or in an earlier process. */
+  hasLost(prefix: string): Promise<boolean>;
 }

@@ -223,7 +223,7 @@ describe('waits for consent', () => {
     turns.should.be.aboveOrEqual(10);
   });
 
-  it('are told but for those whose end could not be written', async () => {
+  it('are told at once but for those whose end could not be written, and those a little later', async () => {
     const store = createMemoryStore();
     const world = new World(store);
     const node = world.attach();
@@ -240,6 +240,10 @@ describe('waits for consent', () => {
     await world.waits.told();
     world.warnings.should.eql(['unsettled']);
     world.told.length.should.equal(900);
+    await world.clock.move(seconds(30));
+    await world.waits.told();
+    world.told.length.should.equal(1000);
+    new Set(world.told.map(({ settled }) => settled.id)).size.should.equal(1000);
   });
 
   it('begun together do not poll together', async () => {

@@ -91,6 +91,73 @@ describe('journal', () => {
     (await keys()).length.should.equal(2);
   });
 
+  for (const how of ['throws', 'rejects'] as const) {
+    const faulty = (): { disk: { isFull: boolean }; journal: Journal<string, string> } => {
+      const disk = { isFull: false };
+      const table = store.table('journal');
+      const write: typeof table.write = (writes) => {
+        if (!disk.isFull) return table.write(writes);
+        if (how === 'throws') throw new Error('no space');
+        return Promise.reject(new Error('no space'));
+      };
+      const full: Store = { ...store, table: () => ({ ...table, write }) as never };
+      return { disk, journal: new Journal<string, string>(full, () => now) };
+    };
+
+    it(`lets nothing begin that is not on disk, where a write ${how}`, async () => {
+      const { disk, journal: first } = faulty();
+      const one = first.accept('node', { message: {}, recipients: ['a'] });
+      const begun = one.begin(0);
+      disk.isFull = true;
+      const two = first.accept('node', { message: {}, recipients: ['b', 'c'] });
+      await begun.should.be.rejectedWith('no space');
+      await two.begin(0).should.be.rejectedWith('no space');
+      (await keys()).should.eql([]);
+
+      disk.isFull = false;
+      await first.settle();
+      states(await resume()).should.eql(['a unknown', 'b unknown', 'c send']);
+      await two.begin(1);
+      states(await resume()).should.eql(['a unknown', 'b unknown', 'c unknown']);
+    });
+
+    it(`writes at the end of the turn what could not be written amid it, where a write ${how}`, async () => {
+      const { disk, journal: first } = faulty();
+      const one = first.accept('node', { message: {}, recipients: ['a', 'b'] });
+      const begun = one.begin(0);
+      disk.isFull = true;
+      first.accept('node', { message: {}, recipients: ['c'] });
+      await Promise.resolve();
+      disk.isFull = false;
+      await begun;
+      states(await resume()).should.eql(['a unknown', 'b send', 'c send']);
+    });
+
+    it(`writes nothing any more of what was told meanwhile, where a write ${how}`, async () => {
+      const { disk, journal: first } = faulty();
+      disk.isFull = true;
+      const one = first.accept('node', { message: {}, recipients: ['a'] });
+      await one.begin(0).should.be.rejected();
+      await one.outcome(0, 'failed').should.be.rejected();
+      one.told(0);
+      disk.isFull = false;
+      await first.accept('node', { message: {}, recipients: ['b'] }).begin(0);
+      states(await resume()).should.eql(['b unknown']);
+    });
+  }
+
+  it('is not kept off the disk by a function in what a recipient brought along', async () => {
+    const first = new Journal<object, object>(store, () => now);
+    const recipient = { phone: '+12025550101', reply: () => 'still here' };
+    const entry = first.accept('node', { message: {}, recipients: [recipient] });
+    await entry.begin(0);
+    await entry.outcome(0, { set: { recipient } });
+    const [resumed] = await first.resume('node', hour);
+    const kept = { phone: '+12025550101' };
+    const outcome = { set: { recipient: kept } };
+    (resumed?.open ?? []).should.eql([{ index: 0, recipient: kept, what: 'tell', outcome }]);
+  });
+
   it('leaves nothing behind when everything was told', async () => {
     const first = journal();
     for (const count of [1, 250]) {

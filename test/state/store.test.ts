@@ -192,20 +192,6 @@ describe('store', () => {
     await again.close();
   });
 
-  it('sets aside a record it cannot open, reports it, and goes on', async () => {
-    const one = await open('one key');
-    await one.table('t').write([{ put: 'k1', value: 1 }]);
-    await one.close();
-    const two = await open('another key');
-    await two.table('t').write([{ put: 'k2', value: 2 }]);
-    (await all(two.table('t'))).should.eql([['k2', 2]]);
-    ((await two.table('t').get('k1')) === undefined).should.be.true();
-    await new Promise((resolve) => setImmediate(resolve));
-    warnings.length.should.equal(1);
-    warnings[0]?.should.match(/1 stored record/);
-    await two.close();
-  });
-
   it('survives bit flips anywhere in its file: reads what it can, or sets it aside and begins anew', async function () {
     this.timeout(60_000);
     const file = join(directory, 'state.mdb');
