@@ -67,6 +67,16 @@ const pausedUntil = (environment: Environment): number => {
   }
 };
 
+/** An advisor, or with nothing anybody; in an environment that is not configured, nobody. */
+const isAuthorized = (environment: Environment, advisor: string): boolean => {
+  try {
+    const known = advisor === '' ? environment.advisors() : [advisor];
+    return known.some((each) => environment.advisorState(each) === 'authorized');
+  } catch {
+    return false;
+  }
+};
+
 /** The one `input` handler. Nothing may escape it: an input handler that rejects ends the whole of Node-RED. */
 export const flowNode = (
   RED: Red,
@@ -125,6 +135,7 @@ export const flowNode = (
   });
 
   const unlisten = environment?.onChange(() => {
+    status.clearIf((advisor) => isAuthorized(environment, advisor));
     const until = pausedUntil(environment);
     if (until <= environment.clock.now() || !handler.isBusy?.()) return;
     status.show(() => look('yellow', 'ring', words.say('status.paused', { time: words.time(until) })));

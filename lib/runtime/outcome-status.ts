@@ -29,7 +29,9 @@ export const failureLook = (words: Words, why: Problem | undefined, at: number):
       ? words.say('status.failed', { time })
       : words.say('status.failedFor', { why: kind, time });
   };
-  return look('red', 'ring', said());
+  const lacks =
+    why?.code === 'authorization_required' ? String(why.wording?.values['advisor'] ?? '') : undefined;
+  return { ...look('red', 'ring', said()), lacks };
 };
 
 /** The status texts of the first output, which may depend on its payload, and of the third. */

@@ -82,6 +82,7 @@ export const createExit = (RED: Red, node: RunningNode, translate: (why: Problem
     leave(msg, outcome) {
       write(msg, outcome.set);
       if (outcome.repeated) msg.repeated = true;
+      else if ('repeated' in msg) delete msg.repeated;
       if (outcome.port !== 1 && (outcome.port === 0 || isWired(2))) {
         msg.payload = outcome.payload;
         write(msg, outcome.carry);

@@ -1,4 +1,5 @@
 import { type FieldKinds, fitting, isLeftOut } from './kinds';
+import { hideNumbers } from './log';
 import { invalid } from './messages';
 import type { Tools } from './flow-node';
 
@@ -38,6 +39,7 @@ export const unknownFields = (
       }
     }
     if (found.length === 0) return;
-    tools.node.warn(tools.words.say('warning.unknownFields', { fields: found.join(', ') }));
+    const fields = hideNumbers(found.join(', '));
+    tools.node.warn(tools.words.say('warning.unknownFields', { fields }));
   };
 };

@@ -30,6 +30,17 @@ export interface Each {
 /** From one input message to its outcomes. */
 export type Run = (task: Task) => Promise<void>;
 
+/** Whose service it is, or why that cannot be said. */
+type Reached = { readonly caller: Caller } | { readonly refused: Error };
+
+const reach = async (tools: Tools, msg: Message): Promise<Reached> => {
+  try {
+    return { caller: await callerFor(tools, msg) };
+  } catch (thrown) {
+    return { refused: thrown instanceof Error ? thrown : new Error(String(thrown)) };
+  }
+};
+
 /** One input message at work in an address-book node. */
 export class Task {
   private readonly halt = new AbortController();
@@ -42,8 +53,14 @@ export class Task {
     private readonly tools: Tools,
     readonly msg: Message,
     readonly job: Job,
-    readonly caller: Caller,
+    private readonly reached: Reached,
   ) {}
+
+  /** Throws where no service can be asked: each item of the message fails with that. */
+  get caller(): Caller {
+    if ('refused' in this.reached) throw this.reached.refused;
+    return this.reached.caller;
+  }
 
   /** Aborts when nothing new is to be begun. */
   get stopped(): AbortSignal {
@@ -71,7 +88,8 @@ export class Task {
   async each({ items, list, shared, carries, work }: Each): Promise<void> {
     if (list) this.job.asList(items.length, shared);
     let left = 0;
-    await eachOf(items, this.caller.environment.settings.maxConcurrent, async (item, index) => {
+    const width = 'refused' in this.reached ? 1 : this.caller.environment.settings.maxConcurrent;
+    await eachOf(items, width, async (item, index) => {
       const known = carries(item);
       const outcome = await this.outcomeOf(known, () => work(item, index, known));
       left += 1;
@@ -93,18 +111,19 @@ export class Task {
 
   show(fill: 'green' | 'yellow' | 'grey', shape: 'dot' | 'ring', key: string, count = 0): void {
     const { status, words } = this.tools;
-    const time = words.time(this.caller.environment.clock.now());
+    const time = words.time(this.tools.now());
     status.show(() => look(fill, shape, words.say(`status.${key}`, { time, count: words.number(count) })));
   }
 
   private async outcomeOf(known: Known, work: () => Promise<unknown>): Promise<Outcome> {
     try {
+      if ('refused' in this.reached) throw this.reached.refused;
       if (this.stopped.aborted) throw refuse('cancelled', this.closing ? 'cancelled_by_close' : 'cancelled');
       return { port: 0, payload: await work(), set: known };
     } catch (thrown) {
       const why = problemOf(thrown);
       this.failed += 1;
-      showFailure(this.tools, why, this.caller.environment.clock.now());
+      showFailure(this.tools, why);
       return failure(why, known);
     }
   }
@@ -114,7 +133,8 @@ export class Task {
 export const contactKey = ({ environment, advisor }: Caller, contactId: number): string =>
   JSON.stringify([environment.id, advisor, contactId]);
 
-const showFailure = ({ status, words }: Tools, why: Problem, at: number): void => {
+const showFailure = ({ status, words, now }: Tools, why: Problem): void => {
+  const at = now();
   status.show(() => failureLook(words, why, at));
 };
 
@@ -132,7 +152,7 @@ export const taskHandler = (tools: Tools, run: Run): Handler => {
     try {
       await run(task);
     } catch (thrown) {
-      showFailure(tools, problemOf(thrown), task.caller.environment.clock.now());
+      showFailure(tools, problemOf(thrown));
       task.job.fail(thrown);
     } finally {
       underWay.delete(task);
@@ -146,16 +166,11 @@ export const taskHandler = (tools: Tools, run: Run): Handler => {
       return true;
     },
     async input(msg, job) {
-      try {
-        const task = new Task(tools, msg, job, await callerFor(tools, msg));
-        if (isClosed) halt(task);
-        const settled = settle(task);
-        underWay.set(task, settled);
-        await settled;
-      } catch (thrown) {
-        showFailure(tools, problemOf(thrown), tools.now());
-        job.fail(thrown);
-      }
+      const task = new Task(tools, msg, job, await reach(tools, msg));
+      if (isClosed) halt(task);
+      const settled = settle(task);
+      underWay.set(task, settled);
+      await settled;
     },
     isBusy: () => underWay.size > 0,
     async close() {

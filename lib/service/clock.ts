@@ -8,7 +8,7 @@ export interface Clock {
 }
 
 /** A longer delay makes setTimeout fire at once. */
-const longestTimer = 2 ** 31 - 1;
+export const longestTimer = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),

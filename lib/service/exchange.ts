@@ -1,4 +1,5 @@
 import type { Pool } from 'undici';
+import { longestTimer } from './clock';
 
 /** Answers larger than this are refused. */
 export const answerLimit = 5 * 1024 * 1024;
@@ -70,9 +71,12 @@ export class Exchange {
   /** Sends it; `settle` is called exactly once, within the time limit, whatever the other side does. */
   start(pool: Pick<Pool, 'dispatch'>, timeout: number, settle: (result: Result) => void): void {
     this.#settle = settle;
-    this.#timer = setTimeout(() => {
-      this.abandon(reasons.timeout);
-    }, timeout);
+    this.#timer = setTimeout(
+      () => {
+        this.abandon(reasons.timeout);
+      },
+      Math.min(timeout, longestTimer),
+    );
     pool.dispatch(this.outgoing, this);
   }
 

@@ -25,7 +25,7 @@ const asProblem = (reason: Reason, subject: Subject, said: Partial<Problem>): Se
   }
 };
 
-export const accepted = (status: ConsentStatus): Outcome => ({ port: 0, payload: status });
+export const accepted = (status: ConsentStatus): Outcome => ({ port: 0, payload: { ...status } });
 
 /** `said` is what is known besides for `msg.error`: what the service said, how many requests were made. */
 export const notAccepted = (

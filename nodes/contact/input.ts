@@ -38,6 +38,15 @@ export const bodyOf = (contact: unknown, where: string): ContactBody => {
   return body;
 };
 
+/** What to change in a contact that is read first: there, null is a change as well. */
+export const changesOf = (contact: unknown, where: string): Readonly<Record<string, unknown>> => {
+  if (!isRecord(contact)) throw invalid('contact_kind', { where });
+  const isGiven = (field: string): boolean => Object.hasOwn(contact, field) && contact[field] !== undefined;
+  if (!Object.keys(contactFields).some(isGiven)) throw invalid('contact_empty');
+  fieldsGiven(contact, contactFields);
+  return contact;
+};
+
 /**
  * The contact as it is with the changes made: the contract does not say what becomes of fields left out. A change to
  * null takes the field out of what is sent.

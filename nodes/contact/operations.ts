@@ -8,7 +8,7 @@ import { isRecord } from '../../lib/runtime/red';
 import { runSearch, searchSettings } from '../../lib/runtime/search';
 import { contactKey, type Run, type Task } from '../../lib/runtime/task';
 import type { RequestOf } from '../../lib/service/endpoints';
-import { bodyOf, contactReader, merged } from './input';
+import { bodyOf, changesOf, contactReader, merged } from './input';
 import { contactFields } from './spec';
 
 type Config = Readonly<Record<string, unknown>>;
@@ -66,13 +66,17 @@ const updating = (tools: Tools, config: Config): Run => {
   };
 };
 
-const updateOne = (task: Task, id: number, changes: unknown, where: string, merge: boolean) => {
+const updateOne = (task: Task, id: number, given: unknown, where: string, merge: boolean) => {
   const params = { contactId: id };
-  const body = bodyOf(changes, where);
-  return oneAtATime(contactKey(task.caller, id), async () => {
-    if (!merge) return task.call('updateContact', { params, body });
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => oneAtATime(contactKey(task.caller, id), work);
+  if (!merge) {
+    const body = bodyOf(given, where);
+    return inTurn(() => task.call('updateContact', { params, body }));
+  }
+  const changes = changesOf(given, where);
+  return inTurn(async () => {
     const current = await task.call('getContact', { params });
-    return task.call('updateContact', { params, body: merged(current, changes as Config) });
+    return task.call('updateContact', { params, body: merged(current, changes) });
   });
 };
 

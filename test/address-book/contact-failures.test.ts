@@ -1,8 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import should from 'should';
 import { startSimulated } from '../support/simulated';
+import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
 import { alsoClose, problemReply } from '../service/support';
-import { contactNode, errorOf, first, scripted, simulatedForEach } from './setup';
+import { contactNode, errorOf, first, groupNode, scripted, simulatedForEach } from './setup';
 
 const ann = 1001;
 
@@ -27,6 +29,43 @@ describe('contact node, failures', () => {
     const failed = first(await flow.ask({ payload: { firstName: 'A' } }));
     should(errorOf(failed).code).equal('forbidden');
     should(errorOf(failed).message).match(/core\.contacts\.write/);
+  });
+
+  it('fails each of a list for an advisor who has not authorized, so that Join completes', async () => {
+    const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
+    const payload = [{ firstName: 'A' }, { firstName: 'B' }];
+    const creating = await contactNode(environment, {});
+    const created = await creating.ask({ payload, advisor: 'eve' }, 2);
+    should(created.map((one) => errorOf(one).code)).deepEqual(Array(2).fill('authorization_required'));
+    should(created.map(({ msg }) => msg.contact)).deepEqual(payload);
+    for (const { msg } of created) should(msg.parts).containEql({ type: 'array', count: 2 });
+    await Flow.unload();
+    const adding = await groupNode(environment, {
+      operation: 'addContact',
+      groupId: '3',
+      groupIdType: 'num',
+    });
+    const added = await adding.ask({ contactId: [1, 2, 3], advisor: 'eve' }, 3);
+    should(added.map((one) => errorOf(one).code)).deepEqual(Array(3).fill('authorization_required'));
+    should(added.map(({ msg }) => msg.contactId)).deepEqual([1, 2, 3]);
+    should(requests()).be.empty();
+  });
+
+  it('no longer shows that somebody has to authorize once somebody has', async () => {
+    const advisors = ['ann'];
+    const service = { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'key', token: () => 'token' };
+    const environment = alsoClose(environmentOn(service, { advisors }));
+    const flow = await contactNode(environment, { operation: 'get' });
+    const shown = async (): Promise<unknown> => {
+      await nextTurn();
+      return flow.statuses.at(-1);
+    };
+    await flow.ask({ contactId: ann, advisor: 'bob' });
+    environment.changed();
+    should(await shown()).containEql({ text: 'authorize again' });
+    advisors.push('bob');
+    environment.changed();
+    should(await shown()).deepEqual({});
   });
 
   it('calls a body that does not fit the contract an invalid response', async () => {

@@ -149,6 +149,16 @@ describe('contact node', () => {
       should(requests()[1]?.body).deepEqual({ firstName: 'Ann', lastName: 'Ito', gender: 0, city: '' });
     });
 
+    it('takes a field out when nothing else is to change', async () => {
+      const current = { contactId: 5, firstName: 'Ann', nickname: 'A' };
+      const { environment, requests } = await scripted(({ method }) => ({
+        body: method === 'GET' ? current : { id: 5 },
+      }));
+      const flow = await contactNode(environment, { operation: 'update' });
+      should(first(await flow.ask({ contactId: 5, payload: { nickname: null } })).port).equal(0);
+      should(requests()[1]?.body).deepEqual({ firstName: 'Ann' });
+    });
+
     it('sends the changes alone when merge is off', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 5 } }));
       const flow = await contactNode(environment, { operation: 'update', merge: false });

@@ -212,6 +212,16 @@ describe('consent nodes', () => {
       should(flow.completed.all).have.length(1);
     });
 
+    it('gives each message for one number a payload of its own', async () => {
+      const flow = await wait();
+      for (const topic of ['one', 'two']) flow.send({ phone: silent, topic });
+      on.simulator.accept(silent);
+      await moved(seconds(40));
+      const [one, two] = await flow.arrivals.next(2);
+      should(one?.msg.payload).deepEqual(two?.msg.payload);
+      should(one?.msg.payload === two?.msg.payload).be.false();
+    });
+
     it('goes on after a deploy and a restart, and settles nothing when it closes', async () => {
       const flow = await wait();
       flow.send({ phone: [silent, never], res: { end: () => 'alive' } });

@@ -5,6 +5,8 @@ import type { Client, ClientOptions } from '../../lib/service/types';
 import type { Store } from '../../lib/state/store';
 
 export interface TestEnvironment extends Environment {
+  /** Tells those who listen, as when somebody has authorized. */
+  changed(): void;
   close(): Promise<void>;
 }
 
@@ -29,7 +31,7 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
   const { clock = systemClock, advisors = ['default'] } = choices;
   let client: Client | undefined;
   const listeners = new Set<() => void>();
-  const onPause = (): void => {
+  const changed = (): void => {
     for (const listener of listeners) listener();
   };
   return {
@@ -46,7 +48,7 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
       maxConcurrent: 16,
       ...choices.settings,
     },
-    client: () => (client ??= createClient({ ...service, clock, onPause, ...choices.client })),
+    client: () => (client ??= createClient({ ...service, clock, onPause: changed, ...choices.client })),
     store: () => choices.store ?? Promise.reject(new Error('this test has no store')),
     advisors: () => advisors,
     advisorState: (advisor) =>
@@ -56,6 +58,7 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
       return () => listeners.delete(listener);
     },
     hold: () => () => undefined,
+    changed,
     close: async () => client?.close(),
   };
 };
