@@ -83,8 +83,8 @@ const startsWith = async (full: BenchRed, empty: BenchRed, count: number, around
     added.push(having - without);
     // Work fills the space for young objects, whoever does it: so the one without waits makes as many bare calls.
     await bareCalls(empty, around, count);
-    await pollAll(full, around, count);
     const busyWithout = await rss(empty);
+    await pollAll(full, around, count);
     busy.push(busyWithout);
     afterPolls.push((await rss(full)) - busyWithout);
   }
