@@ -143,7 +143,9 @@ export class Vault {
   #activeKey(): DataKey {
     const active = this.#keyring.get(this.#document.active?.key);
     if (active) return active;
-    const key = this.#keyring.create();
+    // An earlier one, if there is: what was hashed with it is found again when its secret comes back.
+    const [earlier] = [...this.#document.keys.keys()].flatMap((id) => this.#keyring.get(id) ?? []);
+    const key = earlier ?? this.#keyring.create();
     this.#document = {
       ...this.#document,
       active: { at: this.#later(this.#document.active?.at), key: key.id },

@@ -139,6 +139,17 @@ describe('vault', () => {
     should(startProcess(folder).vault.read('grant:1')).equal('old');
   });
 
+  it('hashes as before when the secret is changed back', async () => {
+    const hashedWith = async (key: string): Promise<string> => {
+      const { vault } = startProcess(folder, { local: { credentialSecret: key } });
+      await vault.ready();
+      return vault.hash('+12025550123');
+    };
+    const before = await hashedWith('one');
+    should(await hashedWith('two')).not.equal(before);
+    should(await hashedWith('one')).equal(before);
+  });
+
   it('without a secret keeps the key in a file for its owner only, with a warning', async () => {
     const { vault, warnings } = startProcess(folder, { local: { credentialSecret: false } });
     await vault.write('grant:1', secret);
