@@ -247,8 +247,9 @@ export class OnRecord<T extends Item, O extends Order> {
   private tell(work: Work<T, O>, item: T, outcome: Outcome): void {
     this.departures.leave(work.job, work.entry, item.index, outcome);
     work.left -= 1;
+    if (outcome.port === 1) work.failed += 1;
     if (work.left === 0) this.works.delete(work);
-    this.trade.told(outcome);
+    this.trade.told(outcome, work.left === 0 && work.total > 1 ? work.failed : 0);
   }
 
   private async start(): Promise<void> {

@@ -3,6 +3,7 @@ import type { Tools } from './flow-node';
 import type { Outcome } from './outcomes';
 import { look, type Look } from './status';
 import type { Words } from './words';
+import type { Progress } from './work';
 
 /** These last until somebody does something about them: what to do says more than since when. */
 const todo = new Map<string, string>([
@@ -43,15 +44,10 @@ export interface Said {
 const firstOf = ({ first }: Said, { payload }: Outcome): string =>
   typeof first === 'string' ? first : first(payload);
 
-interface Progress {
-  readonly done: number;
-  readonly total: number;
-}
-
-/** Shows how far the lists have come, or what became of the last recipient. */
+/** Shows how far the lists have come, how many of a list failed in the end, or what became of the last recipient. */
 export const outcomeStatus =
   ({ words, status, now }: Tools, said: Said, progress: () => Progress) =>
-  (outcome: Outcome): void => {
+  (outcome: Outcome, failed = 0): void => {
     status.show(() => {
       const { done, total } = progress();
       if (total > 0) {
@@ -60,11 +56,13 @@ export const outcomeStatus =
       }
       const at = now();
       const time = words.time(at);
+      if (failed > 0)
+        return look('yellow', 'dot', words.say('status.someFailed', { count: words.number(failed), time }));
       if (outcome.port === 0) return look('green', 'dot', words.say(firstOf(said, outcome), { time }));
       const { port, problem } = outcome;
       const isRefused = port === 2 && problem?.code !== 'cancelled';
       if (isRefused && said.third) return look('yellow', 'ring', words.say(said.third, { time }));
-      const failed = failureLook(words, problem, at);
-      return port === 2 ? look('yellow', 'ring', failed.text) : failed;
+      const failure = failureLook(words, problem, at);
+      return port === 2 ? look('yellow', 'ring', failure.text) : failure;
     });
   };

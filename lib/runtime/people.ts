@@ -55,7 +55,7 @@ export interface PeopleOptions {
 /** From a message to one outcome for each of its people. */
 export class PeopleHandler implements Handler {
   private readonly record: OnRecord<Person, Order>;
-  readonly show: (outcome: Outcome) => void;
+  readonly show: (outcome: Outcome, failed?: number) => void;
 
   constructor(
     private readonly tools: Tools,

@@ -27,5 +27,6 @@ export interface Trade<T, O> {
   /** Adds the fields a node writes as used. */
   readonly dress: (outcome: Outcome, order: O, item: T) => Outcome;
   readonly cancelled: () => Outcome;
-  readonly told: (outcome: Outcome) => void;
+  /** With the last of a list goes how many of it have failed. */
+  readonly told: (outcome: Outcome, failed?: number) => void;
 }

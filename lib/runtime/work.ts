@@ -14,6 +14,7 @@ export interface Work<T, O> {
   readonly duplicates: ReadonlyMap<number, readonly T[]>;
   readonly total: number;
   left: number;
+  failed: number;
 }
 
 export const workOf = <T extends Item, O>({
@@ -31,6 +32,7 @@ export const workOf = <T extends Item, O>({
   duplicates: duplicatesIn(items),
   total,
   left: total,
+  failed: 0,
 });
 
 export interface Progress {

@@ -16,6 +16,8 @@ import { compileTemplate, type Filled } from '../../lib/runtime/template';
 
 /** One text to one number, ready to be sent; or why it cannot be. */
 export interface Text extends Item, Omit<Used, 'memberId'> {
+  /** It came back with consent. */
+  readonly again?: true;
   /** It came back with consent, but its original is the one that is sent. */
   readonly sentAs?: number;
 }

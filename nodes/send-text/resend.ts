@@ -1,4 +1,5 @@
 import { isRecord, type Message } from '../../lib/runtime/red';
+import type { Outcome } from '../../lib/runtime/outcomes';
 import type { Text } from './prepare';
 
 /** What a message that lacked consent carries on its way round the loop, for the send node it came from. */
@@ -25,5 +26,26 @@ export const textAgain = ({ phone, text, duplicateOf }: Resend): Text => ({
   index: 0,
   phone,
   text,
-  ...(duplicateOf !== undefined && { sentAs: duplicateOf }),
+  ...(duplicateOf === undefined ? { again: true } : { sentAs: duplicateOf }),
 });
+
+const mostKept = 1000;
+
+/** What became of the latest texts that came back, for the duplicates that come after them. */
+export class Returned {
+  private readonly outcomes = new Map<string, Promise<Outcome>>();
+
+  keep(advisor: string, text: Text, outcome: Promise<Outcome>): void {
+    const key = keyOf(advisor, text);
+    this.outcomes.delete(key);
+    this.outcomes.set(key, outcome);
+    const [oldest] = this.outcomes.keys();
+    if (this.outcomes.size > mostKept && oldest !== undefined) this.outcomes.delete(oldest);
+  }
+
+  find(advisor: string, text: Text): Promise<Outcome> | undefined {
+    return this.outcomes.get(keyOf(advisor, text));
+  }
+}
+
+const keyOf = (advisor: string, { phone, text }: Text): string => JSON.stringify([advisor, phone, text]);

@@ -12,7 +12,7 @@ import { look } from '../../lib/runtime/status';
 import type { Order, Turn } from '../../lib/runtime/trade';
 import { outcomeOf } from './answer';
 import { prepareTexts, textOf, type Text } from './prepare';
-import { takeResend, textAgain, type Resend } from './resend';
+import { Returned, takeResend, textAgain, type Resend } from './resend';
 import { deliveryOf, type Delivery } from './schedule';
 
 /** What holds for all texts of one message. */
@@ -33,8 +33,9 @@ export class Sender implements Handler {
   private readonly readAgain: readonly Source[];
   private readonly giveText;
   private readonly isScheduled: boolean;
-  private readonly show: (outcome: Outcome) => void;
+  private readonly show: (outcome: Outcome, failed?: number) => void;
   private readonly record: OnRecord<Text, SendOrder>;
+  private readonly returned = new Returned();
   private isConsentMissing: ReturnType<typeof consentTest> | undefined;
 
   constructor(private readonly tools: Tools) {
@@ -106,13 +107,24 @@ export class Sender implements Handler {
     });
   }
 
-  private async send({ environment, client, order, item, signal, begin }: Turned): Promise<Outcome> {
+  private send(turn: Turned): Promise<Outcome> {
+    const { item, order } = turn;
+    if (item.sentAs !== undefined) return this.asOriginal(order, item);
+    const sending = this.sendOne(turn);
+    if (item.again) this.returned.keep(order.advisor, item, sending);
+    return sending;
+  }
+
+  /** A duplicate that came back leaves as its original did; what became of one before a restart is not known here. */
+  private async asOriginal({ advisor, delivery }: SendOrder, item: Text): Promise<Outcome> {
+    const scheduled = delivery !== undefined;
+    const original = await this.returned.find(advisor, item);
+    return original ?? { port: 0, payload: { messageId: null, memberId: null, scheduled, attempts: 0 } };
+  }
+
+  private async sendOne({ environment, client, order, item, signal, begin }: Turned): Promise<Outcome> {
     const { advisor, delivery } = order;
     const scheduled = delivery !== undefined;
-    if (item.sentAs !== undefined) {
-      const duplicateOf = item.sentAs;
-      return { port: 0, payload: { messageId: null, memberId: null, scheduled, attempts: 0, duplicateOf } };
-    }
     const { phone = '', text = '' } = item;
     const { data, attempts } = await client.call(
       'sendMessage',
@@ -125,7 +137,7 @@ export class Sender implements Handler {
 
   /** The fields a texting node writes as used, and what the message needs to come round again. */
   private dress(outcome: Outcome, order: SendOrder, item: Text): Outcome {
-    const { phone, text, duplicateOf } = item;
+    const { phone, text, duplicateOf = item.sentAs } = item;
     const duplicate = duplicateOf !== undefined && { duplicateOf };
     const whole = dressed(outcome, order, item);
     if (duplicate && outcome.port !== 1) whole.payload = { ...(outcome.payload as object), ...duplicate };

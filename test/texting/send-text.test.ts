@@ -189,30 +189,6 @@ describe('send text node', () => {
       should(bodies()).containEql({ phone: '+12025550102', text: 'Only for Bob' });
     });
 
-    it('sends the same number and text once; the duplicate leaves with the original', async () => {
-      const { environment, bodies } = await scripted(() => ({ body: sent }));
-      const flow = await sendNode(environment);
-      const phone = ['+12025550101', '+12025550102', '+12025550101'];
-      const arrived = inOrder(await flow.ask({ phone, text: 'Hi' }, 3));
-      should(bodies()).have.length(2);
-      should(arrived.map(({ port }) => port)).deepEqual([0, 0, 0]);
-      should(arrived[2]?.msg.payload).containEql({ messageId: 9, duplicateOf: 0 });
-      should(arrived[0]?.msg.payload).not.have.property('duplicateOf');
-    });
-
-    it('does not send a duplicate twice when both come back with consent', async () => {
-      const flow = await sendNode(on.environment);
-      const phone = [numbers.notConsented, numbers.notConsented];
-      const asked = inOrder(await flow.ask({ phone, text: 'Hi' }, 2));
-      should(asked.map(({ port }) => port)).deepEqual([2, 2]);
-      on.simulator.accept(numbers.notConsented);
-      on.simulator.ledger.clear();
-      for (const { msg } of asked) flow.send(msg);
-      const back = await flow.arrivals.next(2);
-      should(back.map(({ port }) => port)).deepEqual([0, 0]);
-      should(texts()).deepEqual([numbers.notConsented]);
-    });
-
     for (const [what, phone] of [
       ['an empty list', []],
       ['nothing', undefined],
@@ -486,6 +462,14 @@ describe('send text node', () => {
       should(flow.statuses[0]?.text).match(/^paused until \d\d:\d5$/);
       await clock.move(300_000);
       should(only(await flow.arrivals.next()).port).equal(0);
+    });
+
+    it('says how many of a list have failed, whatever became of the last', async () => {
+      const flow = await sendNode(on.environment);
+      await flow.ask({ phone: ['x', 'y', numbers.consented], text: 'Hi' }, 3);
+      await flow.completed.next();
+      const isLast = (): boolean => /^sim 2 failed \d\d:\d\d$/.test(flow.statuses.at(-1)?.text ?? '');
+      while (!isLast()) await new Promise((resolve) => setTimeout(resolve, 20));
     });
 
     it('begins with sim on the simulator and shows a clock time', async () => {

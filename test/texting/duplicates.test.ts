@@ -1,0 +1,63 @@
+import should from 'should';
+import { environmentOn } from '../support/environment';
+import { Flow } from '../support/flow';
+import { alsoClose, closeAll, startServer } from '../service/support';
+import { errorOf, inOrder, sendNode } from './setup';
+
+const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
+const refused = (why: string): object => ({ successes: [], failures: [why] });
+
+describe('the same number and text twice in one list', () => {
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+  });
+
+  /** A service that gives these answers, one after the other. */
+  const answering = async (...answers: readonly object[]) => {
+    const server = await startServer(({ index }) => ({ body: answers[index] ?? sent }));
+    const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+    return { environment: alsoClose(environmentOn(service)), received: () => server.received.length };
+  };
+
+  const one = '+12025550101';
+
+  it('is sent once; the duplicate leaves with the original', async () => {
+    const { environment, received } = await answering();
+    const flow = await sendNode(environment);
+    const arrived = inOrder(await flow.ask({ phone: [one, '+12025550102', one], text: 'Hi' }, 3));
+    should(received()).equal(2);
+    should(arrived.map(({ port }) => port)).deepEqual([0, 0, 0]);
+    should(arrived[2]?.msg.payload).containEql({ messageId: 9, duplicateOf: 0 });
+    should(arrived[0]?.msg.payload).not.have.property('duplicateOf');
+  });
+
+  it('is sent once also when both come back with consent', async () => {
+    const { environment, received } = await answering(refused('No consent'));
+    const flow = await sendNode(environment);
+    const asked = inOrder(await flow.ask({ phone: [one, one], text: 'Hi' }, 2));
+    should(asked.map(({ port }) => port)).deepEqual([2, 2]);
+    for (const { msg } of asked) flow.send(msg);
+    const back = inOrder(await flow.arrivals.next(2));
+    should(back.map(({ port }) => port)).deepEqual([0, 0]);
+    should(back[1]?.msg.payload).deepEqual({ ...(back[0]?.msg.payload as object), duplicateOf: 0 });
+    should(received()).equal(2);
+  });
+
+  it('comes to the same for both, whatever becomes of the one that came back', async () => {
+    const { environment, received } = await answering(
+      refused('No consent'),
+      refused('Still no consent'),
+      refused('Landline'),
+    );
+    const flow = await sendNode(environment);
+    const asked = inOrder(await flow.ask({ phone: [one, one], text: 'Hi' }, 2));
+    for (const { msg } of asked) flow.send(msg);
+    const still = inOrder(await flow.arrivals.next(2));
+    should(still.map(({ port }) => port)).deepEqual([2, 2]);
+    for (const { msg } of still) flow.send(msg);
+    const ended = await flow.arrivals.next(2);
+    should(ended.map(({ msg }) => errorOf(msg).code)).deepEqual(['rejected', 'rejected']);
+    should(received()).equal(3);
+  });
+});
