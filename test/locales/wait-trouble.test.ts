@@ -16,7 +16,7 @@ describe('a warning about waits on disk', () => {
 
   it('is said in the language of the node, with the reason and what to check', () => {
     const [unsettled, notRemoved, notPacked] = said('de');
-    should(unsettled).match(/^Ein Warten .*\(ENOSPC\): .* Prüfen Sie, ob das Benutzerverzeichnis /);
+    should(unsettled).match(/^Ein Warten .*\(ENOSPC\)\. .* Prüfen Sie, ob das Benutzerverzeichnis /);
     should(notRemoved).match(/^Beendetes Warten .*\(ENOSPC\)/);
     should(notPacked).match(/^Das Warten .*\(closed\)/);
     should(said('en')[0]).match(
