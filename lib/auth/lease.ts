@@ -4,10 +4,10 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Runs work under a name that no other process holds at the same time. */
-export type Lease = <T>(name: string, work: () => Promise<T>) => Promise<T>;
+/** Runs work under a name that no other process holds at the same time, or for longer than so many milliseconds. */
+export type Lease = <T>(name: string, work: () => Promise<T>, longest?: number) => Promise<T>;
 
-/** Longer than a token request, or a write, may take. */
+/** Longer than a token request may take. */
 const abandonedAfter = 60_000;
 const lookEvery = 50;
 
@@ -31,11 +31,18 @@ const isGone = ({ pid, host, since }: Holder): boolean => {
   }
 };
 
+/** A lease that another holds, and since when we know of it: clocks may have been set back since it was taken. */
+interface Watched {
+  takenAt: number;
+  since: number;
+}
+
 /** Whether the holder was killed, or has had its time. A file just being written reads as empty: that is no proof. */
-const isAbandoned = async (path: string): Promise<boolean> => {
+const isAbandoned = async (path: string, watched: Watched, longest: number): Promise<boolean> => {
   try {
     const { mtimeMs } = await stat(path);
-    if (Date.now() - mtimeMs > abandonedAfter) return true;
+    if (mtimeMs !== watched.takenAt) Object.assign(watched, { takenAt: mtimeMs, since: performance.now() });
+    if (Math.max(Date.now() - mtimeMs, performance.now() - watched.since) > longest) return true;
     return isGone(JSON.parse(await readFile(path, 'utf8')) as Holder);
   } catch {
     return false;
@@ -59,7 +66,7 @@ const take = async (path: string): Promise<'taken' | 'held' | 'impossible'> => {
     const file = await open(path, 'wx', 0o600);
     // On a full disk it stays empty, and is held all the same.
     await file.writeFile(JSON.stringify(own)).catch(() => undefined);
-    await file.close();
+    await file.close().catch(() => undefined);
     return 'taken';
   } catch (fault) {
     return (fault as NodeJS.ErrnoException).code === 'EEXIST' ? 'held' : 'impossible';
@@ -73,12 +80,13 @@ const take = async (path: string): Promise<'taken' | 'held' | 'impossible'> => {
  */
 export const fileLease = (userDir: string): Lease => {
   const folder = join(userDir, 'advisor-texting');
-  return async (name, work) => {
+  return async (name, work, longest = abandonedAfter) => {
     const path = join(folder, `${name}.lease`);
     await mkdir(folder, { recursive: true, mode: 0o700 }).catch(() => undefined);
     let result = await take(path);
+    const watched = { takenAt: Number.NaN, since: 0 };
     while (result === 'held') {
-      if (!(await isAbandoned(path))) await pause(lookEvery);
+      if (!(await isAbandoned(path, watched, longest))) await pause(lookEvery);
       else if (!(await breakLease(path))) break;
       result = await take(path);
     }

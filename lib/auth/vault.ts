@@ -19,6 +19,11 @@ const remembered = 8 * 24 * 60 * 60 * 1000;
 
 const bytesOf = (sealed: string): Buffer => Buffer.from(sealed, 'base64');
 
+const unwritten =
+  'Authorizations cannot be written to disk and will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.';
+/** Milliseconds that a write may take before another process goes ahead. */
+const longestWrite = 10_000;
+
 /**
  * Records under authenticated encryption, kept through the runtime's settings storage. Also seals what others keep
  * elsewhere, under the same data key.
@@ -200,7 +205,9 @@ export class Vault {
 
   /** Under a lease: another process must not write between our reading and our writing. */
   #saveNow(): Promise<void> {
-    return this.#lease('vault', () => this.#rereadAndWrite());
+    return this.#lease('vault', () => this.#rereadAndWrite(), longestWrite).catch(() => {
+      this.#warn(unwritten);
+    });
   }
 
   async #rereadAndWrite(): Promise<void> {
@@ -214,9 +221,7 @@ export class Vault {
     const written = await this.#shelf.write(writeDocument(this.#document));
     if (written === 'failed') this.#saveLater();
     if (written !== 'stored') {
-      this.#warn(
-        'Authorizations cannot be written to disk and will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
-      );
+      this.#warn(unwritten);
     } else if (this.#isFileStale) {
       this.#isFileStale = false;
       this.#keyring.clearFile(keys);

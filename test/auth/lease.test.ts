@@ -40,6 +40,13 @@ describe('lease', () => {
     should(existsSync(path)).be.false();
   });
 
+  it('is not waited for without end when the clock was set back after it was taken', async () => {
+    leave({ host: 'another' });
+    const tomorrow = new Date(Date.now() + 86_400_000);
+    await files.utimes(path, tomorrow, tomorrow);
+    should(await fileLease(folder)('x', async () => 'taken', 100)).equal('taken');
+  });
+
   it('keeps nobody from working where an abandoned one cannot be removed', async () => {
     leave({ since: 0 });
     const fault = Object.assign(new Error('read-only'), { code: 'EROFS' });
