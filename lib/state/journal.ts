@@ -123,6 +123,8 @@ export class Journal<R, O> {
     for (const [key, found] of jobs) {
       const isLogLost = await this.table.hasLost(records.logsPrefix(key));
       const replayed = records.replay(found, this.now() - resumeWithin, isLogLost);
+      // Of a job that cannot be read for want of its key, nothing is removed: it may be read again.
+      if (!replayed && (await this.table.hasLost(records.jobKey(key)))) continue;
       if (!replayed || replayed.todos.length === 0) {
         void this.table.writeSoon(found.map(([remove]) => ({ remove })));
         continue;

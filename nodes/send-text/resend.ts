@@ -37,8 +37,11 @@ export class Returned {
 
   keep(advisor: string, text: Text, outcome: Promise<Outcome>): void {
     const key = keyOf(advisor, text);
+    // The flow may change the payload of the message that leaves.
+    const kept = outcome.then((each) => ({ ...each, payload: { ...(each.payload as object) } }));
+    kept.catch(() => undefined);
     this.outcomes.delete(key);
-    this.outcomes.set(key, outcome);
+    this.outcomes.set(key, kept);
     const [oldest] = this.outcomes.keys();
     if (this.outcomes.size > mostKept && oldest !== undefined) this.outcomes.delete(oldest);
   }

@@ -171,6 +171,20 @@ describe('records that cannot be read', () => {
       }
     });
 
+    it('keep what else is known of their message until they can be read again', async () => {
+      const first = await open();
+      journal(first).accept('node', { message: {}, recipients: ['a', 'b'] });
+      await first.close();
+      const [job = ''] = await keysIn('journal');
+      const log = job.replace(/a$/, 'c00000000');
+      const between = await another();
+      await between.table('journal').write([{ put: log, value: { begun: [0] } }]);
+      should(await states(between)).be.empty();
+      await nextTurn();
+      await between.close();
+      should(await keysIn('journal')).deepEqual([job, log]);
+    });
+
     it('go on after a start with another secret', async () => {
       const first = await open();
       journal(first).accept('node', { message: {}, recipients: ['a'] });
