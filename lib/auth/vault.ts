@@ -19,8 +19,6 @@ const remembered = 8 * 24 * 60 * 60 * 1000;
 
 const bytesOf = (sealed: string): Buffer => Buffer.from(sealed, 'base64');
 
-const unwritten =
-  'Authorizations cannot be written to disk and will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.';
 /** Milliseconds that a write may take before another process goes ahead. */
 const longestWrite = 10_000;
 
@@ -206,7 +204,7 @@ export class Vault {
   /** Under a lease: another process must not write between our reading and our writing. */
   #saveNow(): Promise<void> {
     return this.#lease('vault', () => this.#rereadAndWrite(), longestWrite).catch(() => {
-      this.#warn(unwritten);
+      this.#warnOfLoss();
     });
   }
 
@@ -221,11 +219,17 @@ export class Vault {
     const written = await this.#shelf.write(writeDocument(this.#document));
     if (written === 'failed') this.#saveLater();
     if (written !== 'stored') {
-      this.#warn(unwritten);
+      this.#warnOfLoss();
     } else if (this.#isFileStale) {
       this.#isFileStale = false;
       this.#keyring.clearFile(keys);
     }
+  }
+
+  #warnOfLoss(): void {
+    this.#warn(
+      'Authorizations cannot be written to disk and will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
+    );
   }
 
   /** A disk may be writable again before the next change comes. */
