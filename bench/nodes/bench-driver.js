@@ -3,13 +3,11 @@ const inspector = require('node:inspector');
 const { writeFileSync } = require('node:fs');
 const { join } = require('node:path');
 const { performance } = require('node:perf_hooks');
-const { clearInterval, setImmediate, setInterval } = require('node:timers');
-const { setTimeout: sleep } = require('node:timers/promises');
+const { clearInterval, setInterval } = require('node:timers');
+const { setImmediate: nextTurn, setTimeout: sleep } = require('node:timers/promises');
 
 const phoneOf = (number) => `+1202${String(number % 10_000_000).padStart(7, '0')}`;
 const text = 'Your appointment is confirmed for tomorrow at ten. Reply if you cannot make it.';
-
-const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** The collector sweeps on in threads of its own after it has returned. */
 const collectGarbage = async () => {

@@ -11,13 +11,16 @@ interface End {
 
 /** Ends of one node that could not be put on disk, until they are tried again. */
 interface Late {
-  readonly ends: End[];
+  readonly ended: Ended[];
   readonly forget: () => void;
 }
 
 const triedAgainAfter = 30_000;
 
-/** Waits that have ended and are yet to be told: one after the other, in the order of their ends. */
+/**
+ * Waits that have ended and are yet to be told: one after the other, in the order of their ends, but for those that
+ * could not be put on disk. They are tried again later, and others go before them meanwhile.
+ */
 export class Ends {
   private queue: End[] = [];
   private telling: Promise<void> | undefined;
@@ -35,8 +38,7 @@ export class Ends {
 
   /** They could not be put on disk. */
   tryAgain(owner: Owner, ended: readonly Ended[]): void {
-    const { ends } = this.lateOf(owner);
-    for (const each of ended) ends.push({ owner, ended: each });
+    this.lateOf(owner).ended.push(...ended);
   }
 
   /** Whether some of this node wait to be tried again. */
@@ -48,7 +50,7 @@ export class Ends {
   leave(owner: Owner): readonly Ended[] {
     const queued = this.queue.filter((end) => end.owner === owner);
     if (queued.length > 0) this.queue = this.queue.filter((end) => end.owner !== owner);
-    return [...this.recall(owner), ...queued].map(({ ended }) => ended);
+    return [...this.recall(owner), ...queued.map(({ ended }) => ended)];
   }
 
   stop(): void {
@@ -68,19 +70,19 @@ export class Ends {
     const found = this.late.get(owner);
     if (found) return found;
     const forget = this.clock.after(triedAgainAfter, () => {
-      this.queue = [...this.recall(owner), ...this.queue];
+      this.queue = [...this.recall(owner).map((ended) => ({ owner, ended })), ...this.queue];
       this.begin();
     });
-    const late = { ends: [], forget };
+    const late = { ended: [], forget };
     this.late.set(owner, late);
     return late;
   }
 
-  private recall(owner: Owner): readonly End[] {
+  private recall(owner: Owner): readonly Ended[] {
     const late = this.late.get(owner);
     late?.forget();
     this.late.delete(owner);
-    return late?.ends ?? [];
+    return late?.ended ?? [];
   }
 
   private async tellAll(): Promise<void> {

@@ -135,7 +135,7 @@ export const flowNode = (
   });
 
   const unlisten = environment?.onChange(() => {
-    status.clearIf((advisor) => isAuthorized(environment, advisor));
+    status.clearIfAuthorized((advisor) => isAuthorized(environment, advisor));
     const until = pausedUntil(environment);
     if (until <= environment.clock.now() || !handler.isBusy?.()) return;
     status.show(() => look('yellow', 'ring', words.say('status.paused', { time: words.time(until) })));

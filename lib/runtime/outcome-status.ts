@@ -30,9 +30,9 @@ export const failureLook = (words: Words, why: Problem | undefined, at: number):
       ? words.say('status.failed', { time })
       : words.say('status.failedFor', { why: kind, time });
   };
-  const lacks =
+  const unauthorized =
     why?.code === 'authorization_required' ? String(why.wording?.values['advisor'] ?? '') : undefined;
-  return { ...look('red', 'ring', said()), lacks };
+  return { ...look('red', 'ring', said()), unauthorized };
 };
 
 /** The status texts of the first output, which may depend on its payload, and of the third. */

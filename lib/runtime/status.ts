@@ -7,8 +7,8 @@ export interface Look {
   readonly fill: Fill;
   readonly shape: 'dot' | 'ring';
   readonly text: string;
-  /** Whose authorization it asks for: an advisor's, or with nothing anybody's. */
-  readonly lacks?: string | undefined;
+  /** The advisor who is asked to authorize; empty where anybody may. */
+  readonly unauthorized?: string | undefined;
 }
 
 export const look = (fill: Fill, shape: Look['shape'], text: string): Look => ({ fill, shape, text });
@@ -17,7 +17,7 @@ export interface Status {
   /** What to show; it is put into words only when it is drawn, at most once a second. */
   show(look: () => Look): void;
   /** Takes away what asks for an authorization that there is by now. */
-  clearIf(isAuthorized: (advisor: string) => boolean): void;
+  clearIfAuthorized(isAuthorized: (advisor: string) => boolean): void;
   close(): void;
 }
 
@@ -32,14 +32,15 @@ export const createStatus = (
   let lastDrawn = -Infinity;
   let lastText: string | undefined;
   let cancel: (() => void) | undefined;
-  let lacking: string | undefined;
+  let unauthorized: string | undefined;
 
   const draw = (): void => {
     cancel = undefined;
     if (!latest) return;
-    const { fill, shape, text, lacks } = latest();
+    const drawn = latest();
+    const { fill, shape, text } = drawn;
     latest = undefined;
-    lacking = lacks;
+    unauthorized = drawn.unauthorized;
     lastDrawn = clock.now();
     const whole = prefix() + text;
     const key = `${fill} ${shape} ${whole}`;
@@ -56,9 +57,9 @@ export const createStatus = (
       if (wait <= 0) draw();
       else cancel = clock.after(Math.min(wait, leastInterval), draw);
     },
-    clearIf(isAuthorized) {
-      if (lacking === undefined || !isAuthorized(lacking)) return;
-      lacking = undefined;
+    clearIfAuthorized(isAuthorized) {
+      if (unauthorized === undefined || !isAuthorized(unauthorized)) return;
+      unauthorized = undefined;
       lastText = undefined;
       node.status({});
     },

@@ -30,16 +30,7 @@ export interface Each {
 /** From one input message to its outcomes. */
 export type Run = (task: Task) => Promise<void>;
 
-/** Whose service it is, or why that cannot be said. */
-type Reached = { readonly caller: Caller } | { readonly refused: Error };
-
-const reach = async (tools: Tools, msg: Message): Promise<Reached> => {
-  try {
-    return { caller: await callerFor(tools, msg) };
-  } catch (thrown) {
-    return { refused: thrown instanceof Error ? thrown : new Error(String(thrown)) };
-  }
-};
+const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 
 /** One input message at work in an address-book node. */
 export class Task {
@@ -53,13 +44,14 @@ export class Task {
     private readonly tools: Tools,
     readonly msg: Message,
     readonly job: Job,
-    private readonly reached: Reached,
+    /** Whose service it is, or why that cannot be said. */
+    private readonly reached: Caller | Error,
   ) {}
 
   /** Throws where no service can be asked: each item of the message fails with that. */
   get caller(): Caller {
-    if ('refused' in this.reached) throw this.reached.refused;
-    return this.reached.caller;
+    if (this.reached instanceof Error) throw this.reached;
+    return this.reached;
   }
 
   /** Aborts when nothing new is to be begun. */
@@ -88,7 +80,7 @@ export class Task {
   async each({ items, list, shared, carries, work }: Each): Promise<void> {
     if (list) this.job.asList(items.length, shared);
     let left = 0;
-    const width = 'refused' in this.reached ? 1 : this.caller.environment.settings.maxConcurrent;
+    const width = this.reached instanceof Error ? 1 : this.reached.environment.settings.maxConcurrent;
     await eachOf(items, width, async (item, index) => {
       const known = carries(item);
       const outcome = await this.outcomeOf(known, () => work(item, index, known));
@@ -117,7 +109,7 @@ export class Task {
 
   private async outcomeOf(known: Known, work: () => Promise<unknown>): Promise<Outcome> {
     try {
-      if ('refused' in this.reached) throw this.reached.refused;
+      if (this.reached instanceof Error) throw this.reached;
       if (this.stopped.aborted) throw refuse('cancelled', this.closing ? 'cancelled_by_close' : 'cancelled');
       return { port: 0, payload: await work(), set: known };
     } catch (thrown) {
@@ -166,7 +158,7 @@ export const taskHandler = (tools: Tools, run: Run): Handler => {
       return true;
     },
     async input(msg, job) {
-      const task = new Task(tools, msg, job, await reach(tools, msg));
+      const task = new Task(tools, msg, job, await callerFor(tools, msg).catch(asError));
       if (isClosed) halt(task);
       const settled = settle(task);
       underWay.set(task, settled);

@@ -79,9 +79,9 @@ export class EmbeddedDatabase {
           return decode(plain) as T;
         }
       } catch {
-        // Falls through to being skipped or set aside.
+        // Falls through to being passed over or set aside.
       }
-      if (this.isLocked(sealed)) this.skip(full(key));
+      if (this.isLocked(sealed)) this.passOver(full(key));
       else this.setAside(raw, name, key, sealed);
       return undefined;
     };
@@ -227,12 +227,12 @@ export class EmbeddedDatabase {
   }
 
   private isLocked(sealed: Buffer): boolean {
-    if (sealed.length < keyNameLength) return false;
+    if (sealed.length < keyNameLength || this.keysAtHand.has(keyNameOf(sealed))) return false;
     this.keysAtHand.add(keyNameOf(this.sealer.seal(Buffer.alloc(0), '')));
     return !this.keysAtHand.has(keyNameOf(sealed));
   }
 
-  private skip(key: string): void {
+  private passOver(key: string): void {
     if (this.locked.size === 0)
       this.warn(
         'Stored records are sealed with a key that is not to be had, as after a start with another credential secret. ' +

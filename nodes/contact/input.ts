@@ -43,6 +43,7 @@ export const changesOf = (contact: unknown, where: string): Readonly<Record<stri
   if (!isRecord(contact)) throw invalid('contact_kind', { where });
   const isGiven = (field: string): boolean => Object.hasOwn(contact, field) && contact[field] !== undefined;
   if (!Object.keys(contactFields).some(isGiven)) throw invalid('contact_empty');
+  // What is of the wrong kind is refused before the contact is read.
   fieldsGiven(contact, contactFields);
   return contact;
 };

@@ -95,6 +95,14 @@ describe('contact node', () => {
       should(msg.contact).containEql({ firstName: 'Zoe', lastName: 'RAY' });
     });
 
+    it('names no number of a list without a header row whole', async () => {
+      const flow = await contactNode(on().environment, {});
+      await flow.ask({ payload: { firstName: 'A', '+12025550123': '+12025550124' } });
+      should(flow.warnings[0])
+        .match(/0123/)
+        .and.not.match(/12025550123/);
+    });
+
     it('refuses an empty list, an empty contact and what is no contact, without a request', async () => {
       const flow = await contactNode(on().environment, {});
       for (const payload of [

@@ -32,6 +32,13 @@ describe('one request on its way', () => {
     should(results).eql([{ state: 'broken', reason: 'Error' }]);
   });
 
+  it('does not time out at once when it may take longer than a timer can', async () => {
+    const { exchange, results } = start(2 ** 31);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    should(results).be.empty();
+    exchange.abandon('timeout');
+  });
+
   it('settles once, whatever comes after', () => {
     const { exchange, results, abort } = start();
     exchange.onConnect(abort);
