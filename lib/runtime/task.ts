@@ -89,7 +89,8 @@ export class Task {
       if (left < items.length) this.progress(left, items.length);
     });
     if (this.failed === 0) this.show('green', 'dot', 'done');
-    else if (list) this.show('yellow', 'dot', 'someFailed', this.failed);
+    // What keeps all of them from being done says more than how many they are.
+    else if (list && !(this.reached instanceof Error)) this.show('yellow', 'dot', 'someFailed', this.failed);
   }
 
   progress(done: number, total: number | undefined): void {

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { startSimulated } from '../support/simulated';
 import { environmentOn } from '../support/environment';
@@ -39,6 +39,9 @@ describe('contact node, failures', () => {
     should(created.map((one) => errorOf(one).code)).deepEqual(Array(2).fill('authorization_required'));
     should(created.map(({ msg }) => msg.contact)).deepEqual(payload);
     for (const { msg } of created) should(msg.parts).containEql({ type: 'array', count: 2 });
+    // A status changes once a second.
+    await pause(1100);
+    should(creating.statuses.at(-1)?.text).equal('authorize again');
     await Flow.unload();
     const adding = await groupNode(environment, {
       operation: 'addContact',
