@@ -31,11 +31,12 @@ export type Ledger<T> = Pick<Journal<T, Kept>, 'accept' | 'resume' | 'settle'>;
 /** Where the items of a node are on record, and whether that was to outlive the process and does not. */
 export const openLedger = async <T>(
   environment: Environment,
+  node: string,
 ): Promise<{ readonly ledger: Ledger<T>; readonly isUnsaved: boolean }> => {
-  if (!environment.settings.journal) return { ledger: liveJournal<T, Kept>(), isUnsaved: false };
+  if (!environment.settings.journal) return { ledger: liveJournal<T, Kept>(node), isUnsaved: false };
   const store = await environment.store();
   const now = (): number => environment.clock.now();
-  return { ledger: new Journal<T, Kept>(store, now), isUnsaved: !store.durable };
+  return { ledger: new Journal<T, Kept>(store, node, now), isUnsaved: !store.durable };
 };
 
 /** Duplicates by the index of their original. */

@@ -106,7 +106,7 @@ export class OnRecord<T extends Item, O extends Order> {
     if (!this.open) throw refuse('not_configured', 'no_environment');
     const { ledger, environment } = this.open;
     const filed: Filed<O> = { order, environment: environment.id };
-    const entry = ledger.accept(this.tools.node.id, { message: msg, recipients: items, context: filed });
+    const entry = ledger.accept({ message: msg, recipients: items, context: filed });
     this.run(environment, this.add({ job, order, entry, items, total: items.length }));
   }
 
@@ -256,9 +256,9 @@ export class OnRecord<T extends Item, O extends Order> {
     const { tools } = this;
     try {
       const environment = tools.environment();
-      const { ledger, isUnsaved } = await openLedger<T>(environment);
+      const { ledger, isUnsaved } = await openLedger<T>(environment, tools.node.id);
       if (isUnsaved) tools.markUnsaved();
-      this.left = await ledger.resume(tools.node.id, environment.settings.resumeWithin);
+      this.left = await ledger.resume(environment.settings.resumeWithin);
       this.open = { environment, ledger };
       if (this.left.length === 0) return;
       // A turn later: an order to cancel it may be in line.

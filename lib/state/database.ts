@@ -1,5 +1,6 @@
 import type { Database, RootDatabase } from 'lmdb';
 import { decode, encode } from './codec';
+import { Pending } from './pending';
 import type { Table, Write } from './store';
 
 /** Seals records with the runtime's key; the name is bound to the bytes, so that one cannot stand in for another. */
@@ -39,8 +40,7 @@ const pageOfBytes = 256 * 1024;
 export class EmbeddedDatabase {
   private readonly raw = new Map<string, Raw>();
   private readonly damaged: Raw;
-  private readonly young = new Map<string, () => void>();
-  private readonly old = new Map<string, () => void>();
+  private readonly pending = new Map<string, Pending>();
   private soonTimer: NodeJS.Timeout | undefined;
   private flushTimer: NodeJS.Timeout | undefined;
   private flushing = false;
@@ -61,6 +61,8 @@ export class EmbeddedDatabase {
 
   table<T>(name: string): Table<T> {
     const raw = this.open(name);
+    const pending = this.pending.get(name) ?? new Pending();
+    this.pending.set(name, pending);
     const full = (key: string): string => `${name}/${key}`;
     const prepare = (each: Write<T>): (() => void) => {
       if ('remove' in each) return () => void raw.remove(each.remove);
@@ -89,24 +91,18 @@ export class EmbeddedDatabase {
 
     return {
       get: (key) => {
-        if (this.young.has(full(key)) || this.old.has(full(key))) this.writeAllSoon();
+        if (pending.has(key)) this.writeAllSoon();
         const sealed = raw.get(key);
         return Promise.resolve(sealed && read(key, sealed));
       },
       write: (writes) => {
         const tasks = writes.map(prepare);
-        for (const each of writes) {
-          this.young.delete(full(keyOf(each)));
-          this.old.delete(full(keyOf(each)));
-        }
+        for (const each of writes) pending.drop(keyOf(each));
         this.commit(tasks);
         return Promise.resolve();
       },
       writeSoon: (writes) => {
-        for (const each of writes) {
-          this.old.delete(full(keyOf(each)));
-          this.young.set(full(keyOf(each)), prepare(each));
-        }
+        for (const each of writes) pending.add(keyOf(each), prepare(each));
         this.armSoon();
         return Promise.resolve();
       },
@@ -170,29 +166,34 @@ export class EmbeddedDatabase {
     this.soonTimer ??= setTimeout(() => {
       this.soonTimer = undefined;
       this.writeOld();
-      if (this.old.size > 0) this.armSoon();
+      if (this.hasPending()) this.armSoon();
     }, soonDelay).unref();
   }
 
   /** What cannot be written now is tried again with the next: nobody is there to be told of it by a throw. */
   private writeOld(): void {
+    const tables = [...this.pending.values()];
+    const due = tables.flatMap((each) => [...each.old]);
     try {
-      if (this.old.size > 0) this.commit(this.old.values());
-      this.old.clear();
+      if (due.length > 0) this.commit(due);
+      for (const each of tables) each.age();
       this.isFailing = false;
     } catch (fault) {
       if (!this.isFailing) this.warn(`The state could not be written and is tried again: ${String(fault)}`);
       this.isFailing = true;
     }
-    for (const [key, task] of this.young) this.old.set(key, task);
-    this.young.clear();
+  }
+
+  private hasPending(): boolean {
+    for (const each of this.pending.values()) if (each.size > 0) return true;
+    return false;
   }
 
   private writeAllSoon(): void {
-    if (this.old.size + this.young.size === 0) return;
-    this.commit([...this.old.values(), ...this.young.values()]);
-    this.old.clear();
-    this.young.clear();
+    if (!this.hasPending()) return;
+    const tables = [...this.pending.values()];
+    this.commit(tables.flatMap((each) => [...each.old, ...each.young]));
+    for (const each of tables) each.clear();
   }
 
   /** Page by page, so that no snapshot is held while others write. */

@@ -26,7 +26,16 @@ export interface ToldRecord {
   readonly told: readonly number[];
 }
 
-export type JournalRecord<R, O> = JobRecord<R> | RecipientsRecord<R> | LogRecord<O> | ToldRecord;
+/**
+ * The outcomes, in one turn of the event loop, of messages that had one recipient each, by the id of the message. Such a
+ * record is kept beside those of the messages, and goes with the last of them.
+ */
+export interface EndsRecord<O> {
+  readonly ends: readonly (readonly [id: string, outcome: O])[];
+}
+
+export type JournalRecord<R, O> =
+  JobRecord<R> | RecipientsRecord<R> | LogRecord<O> | ToldRecord | EndsRecord<O>;
 
 export const recipientsPerRecord = 100;
 
@@ -38,6 +47,9 @@ export const recipientsKey = (key: string, from: number): string => numbered(key
 export const logKey = (key: string, sequence: number): string => numbered(key, 'c', sequence);
 /** What the keys of a job's logs begin with. */
 export const logsPrefix = (key: string): string => `${key}/c`;
+/** The id of a message, from the key of its records. */
+export const idIn = (key: string): string => key.slice(key.indexOf('/') + 1);
+export const endsKey = (node: string, id: string): string => `${node}/ends/${id}`;
 export const toldKey = (key: string, sequence: number): string => numbered(key, 'd', sequence);
 
 /** Every record of a job. */
@@ -66,16 +78,18 @@ interface Found<R, O> {
   readonly tolds: number;
 }
 
-/** What the records of one job, in key order, come to. Undefined when its own record is gone. */
+/** What the records of one job, in key order, and its outcome in an {@link EndsRecord} come to. Undefined when its own record is gone. */
 export const replay = <R, O>(
   records: readonly (readonly [key: string, record: JournalRecord<R, O>])[],
+  end: O | undefined,
   staleBefore: number,
   isLogLost: boolean,
 ): Found<R, O> | undefined => {
   let job: JobRecord<R> | undefined;
   const recipients = new Map<number, R>();
   const begun = new Set<number>();
-  const outcomes = new Map<number, O>();
+  // A log is written after a restart, and so later than an end.
+  const outcomes = new Map<number, O>(end === undefined ? [] : [[0, end]]);
   const told = new Set<number>();
   let logs = 0;
   let logsRead = 0;
@@ -91,7 +105,7 @@ export const replay = <R, O>(
     } else if ('told' in record) {
       tolds = Number(key.slice(-8)) + 1;
       for (const index of record.told) told.add(index);
-    } else {
+    } else if (!('ends' in record)) {
       logs = Number(key.slice(-8)) + 1;
       logsRead += 1;
       for (const index of record.begun ?? []) begun.add(index);

@@ -1,5 +1,6 @@
 import type { Draft } from '../draft';
 import { arrivalId } from './ids';
+import { FoundEnds, type Shared } from './journal-ends';
 import * as records from './journal-records';
 import type { JobRecord, JournalRecord, LogRecord, Todo } from './journal-records';
 import { liveMessages, storable } from './messages';
@@ -37,9 +38,14 @@ export interface Resumed<R, O> {
   readonly open: readonly Todo<R, O>[];
 }
 
+type Read<R, O> = readonly [key: string, record: JournalRecord<R, O>];
+
 interface Entry<R, O> extends JournalEntry<O> {
   readonly key: string;
   readonly count: number;
+  /** Its outcome goes to a record of ends: should that be lost, it is known to have begun and is not sent again. */
+  sharesEnd: boolean;
+  shared: readonly Shared[];
   /** Set until the job's own record is on disk. */
   unwritten: Draft<JobRecord<R>> | undefined;
   open: number;
@@ -52,18 +58,18 @@ interface Entry<R, O> extends JournalEntry<O> {
 
 const toldDelay = 50;
 
-const isOf = <T>(key: string, write: Write<T>): boolean => 'put' in write && write.put.startsWith(`${key}/`);
-
 /**
  * What a send node has taken on, has begun and has told. Each step is on disk before the next is taken:
  * accepted, begun (before the request leaves), outcome (before it is told), told (some time after, with others).
  * So after a kill a recipient not begun may be sent, one begun without outcome is unknown, and an outcome not marked
- * as told is told again and says so. Steps of one turn of the event loop share one commit.
+ * as told is told again and says so. Steps of one turn of the event loop share one commit, and the outcomes of messages
+ * with one recipient one record.
  */
 export class Journal<R, O> {
   private readonly table: Table<JournalRecord<R, O>>;
   private readonly changed = new Set<Entry<R, O>>();
   private readonly told = new Set<Entry<R, O>>();
+  private ends: (readonly [Entry<R, O>, O])[] = [];
   /** To be written with the next turn: recipients of long lists, and what could not be written before. */
   private waiting: Write<JournalRecord<R, O>>[] = [];
   private hasUnwritten = false;
@@ -72,6 +78,7 @@ export class Journal<R, O> {
 
   constructor(
     store: Store,
+    private readonly node: string,
     private readonly now: () => number,
   ) {
     this.table = store.table('journal');
@@ -81,17 +88,17 @@ export class Journal<R, O> {
    * On disk before the next message is accepted, and at the latest after this turn of the event loop: a recipient that
    * begins in the same turn costs no write of its own.
    */
-  accept(nodeId: string, job: JournalJob<R>): JournalEntry<O> {
+  accept(job: JournalJob<R>): JournalEntry<O> {
     // What could not be written is tried again with this turn, and whoever relies on it is told then.
     if (this.hasUnwritten) this.writeTurn().catch(() => undefined);
     const at = this.now();
-    const key = `${nodeId}/${arrivalId(at)}`;
+    const key = `${this.node}/${arrivalId(at)}`;
     const { copy: message, dropped } = storable(job.message);
     if (dropped) liveMessages.keep(key, job.message);
     const { recipients, context } = job;
     const count = recipients.length;
     const size = records.recipientsPerRecord;
-    const entry = this.createEntry(key, count, count, 0, 0);
+    const entry = this.createEntry({ key, count, open: count, logs: 0, tolds: 0, shared: [] }, count === 1);
     entry.unwritten = {
       at,
       message,
@@ -110,29 +117,25 @@ export class Journal<R, O> {
     return entry;
   }
 
-  /** What the node with this id left undone, oldest first. Call it once, when the node starts. */
-  async resume(nodeId: string, resumeWithin: number): Promise<Resumed<R, O>[]> {
-    const jobs = new Map<string, (readonly [string, JournalRecord<R, O>])[]>();
-    for await (const each of this.table.entries(`${nodeId}/`)) {
-      const key = each[0].slice(0, each[0].lastIndexOf('/'));
-      const found = jobs.get(key);
-      if (found) found.push(each);
-      else jobs.set(key, [each]);
-    }
+  /** What an earlier node of this id left undone, oldest first. Call it once, when the node starts. */
+  async resume(resumeWithin: number): Promise<Resumed<R, O>[]> {
+    const { jobs, ends } = await this.read();
     const resumed: Resumed<R, O>[] = [];
+    const gone: string[] = [];
     for (const [key, found] of jobs) {
       const isLogLost = await this.table.hasLost(records.logsPrefix(key));
-      const replayed = records.replay(found, this.now() - resumeWithin, isLogLost);
+      const replayed = records.replay(found, ends.of(key), this.now() - resumeWithin, isLogLost);
       // Of a job that cannot be read for want of its key, nothing is removed: it may be read again.
       if (!replayed && (await this.table.hasLost(records.jobKey(key)))) continue;
       if (!replayed || replayed.todos.length === 0) {
-        void this.table.writeSoon(found.map(([remove]) => ({ remove })));
+        gone.push(...found.map(([each]) => each));
         continue;
       }
       const { job, todos, logs, tolds } = replayed;
       const alive = liveMessages.get(key);
+      const shared = ends.hold(key);
       resumed.push({
-        entry: this.createEntry(key, job.count, todos.length, logs, tolds),
+        entry: this.createEntry({ key, count: job.count, open: todos.length, logs, tolds, shared }),
         message: alive ?? job.message,
         dropped: job.dropped && !alive,
         context: job.context,
@@ -140,6 +143,9 @@ export class Journal<R, O> {
         open: todos,
       });
     }
+    for (const key of ends.unheld) if (await this.table.hasLost(records.jobKey(key))) ends.hold(key);
+    gone.push(...ends.orphaned);
+    if (gone.length > 0) void this.table.writeSoon(gone.map((remove) => ({ remove })));
     return resumed;
   }
 
@@ -152,23 +158,39 @@ export class Journal<R, O> {
     }
   }
 
-  private createEntry(key: string, count: number, open: number, logs: number, tolds: number): Entry<R, O> {
+  private async read(): Promise<{ readonly jobs: Map<string, Read<R, O>[]>; readonly ends: FoundEnds<O> }> {
+    const jobs = new Map<string, Read<R, O>[]>();
+    const ends = new FoundEnds<O>();
+    for await (const each of this.table.entries(`${this.node}/`)) {
+      const [key, record] = each;
+      const job = key.slice(0, key.lastIndexOf('/'));
+      const found = jobs.get(job);
+      if ('ends' in record) ends.add(this.node, key, record);
+      else if (found) found.push(each);
+      else jobs.set(job, [each]);
+    }
+    return { jobs, ends };
+  }
+
+  private createEntry(
+    given: Pick<Entry<R, O>, 'key' | 'count' | 'open' | 'logs' | 'tolds' | 'shared'>,
+    isNewAndSingle = false,
+  ): Entry<R, O> {
     const entry: Entry<R, O> = {
-      key,
-      count,
-      open,
-      logs,
-      tolds,
+      ...given,
+      sharesEnd: false,
       unwritten: undefined,
       begun: [],
       outcomes: [],
       toldIndexes: [],
       begin: (index) => {
         entry.begun.push(index);
+        entry.sharesEnd = isNewAndSingle;
         return this.onDisk(entry);
       },
       outcome: (index, outcome) => {
-        entry.outcomes.push([index, outcome]);
+        if (entry.sharesEnd) this.ends.push([entry, outcome]);
+        else entry.outcomes.push([index, outcome]);
         return this.onDisk(entry);
       },
       told: (index) => {
@@ -197,9 +219,10 @@ export class Journal<R, O> {
   }
 
   private async writeTurn(): Promise<void> {
-    if (this.changed.size === 0 && this.waiting.length === 0) return;
+    if (this.changed.size + this.ends.length + this.waiting.length === 0) return;
     const writes = this.waiting;
     this.waiting = [];
+    if (this.ends.length > 0) writes.push(this.takeEnds());
     for (const entry of this.changed) {
       if (entry.unwritten) {
         entry.unwritten.begun = entry.begun;
@@ -225,6 +248,15 @@ export class Journal<R, O> {
     }
   }
 
+  private takeEnds(): Write<JournalRecord<R, O>> {
+    const { ends } = this;
+    this.ends = [];
+    const shared: Shared = { key: records.endsKey(this.node, arrivalId(this.now())), holders: ends.length };
+    for (const [entry] of ends) entry.shared = [...entry.shared, shared];
+    const value = { ends: ends.map(([{ key }, outcome]) => [records.idIn(key), outcome] as const) };
+    return { put: shared.key, value };
+  }
+
   private markTold(): void {
     clearTimeout(this.toldTimer);
     this.toldTimer = undefined;
@@ -242,8 +274,15 @@ export class Journal<R, O> {
     this.changed.delete(entry);
     this.told.delete(entry);
     liveMessages.forget(entry.key);
-    const { key, count, logs, tolds } = entry;
-    if (this.waiting.length > 0) this.waiting = this.waiting.filter((each) => !isOf(key, each));
-    void this.table.writeSoon(records.keysOf(key, count, logs, tolds).map((remove) => ({ remove })));
+    const gone = records.keysOf(entry.key, entry.count, entry.logs, entry.tolds);
+    for (const shared of entry.shared) {
+      shared.holders -= 1;
+      if (shared.holders === 0) gone.push(shared.key);
+    }
+    if (this.waiting.length > 0) {
+      const keys = new Set(gone);
+      this.waiting = this.waiting.filter((each) => !('put' in each && keys.has(each.put)));
+    }
+    void this.table.writeSoon(gone.map((remove) => ({ remove })));
   }
 }

@@ -25,8 +25,8 @@ const nextTurn = (): Promise<void> =>
  * The journal of an environment that keeps none: it lives as long as the process, so that a deploy loses and repeats
  * nothing, and costs no write.
  */
-export const liveJournal = <R, O>(): Pick<Journal<R, O>, 'accept' | 'resume' | 'settle'> => ({
-  accept(nodeId, job) {
+export const liveJournal = <R, O>(nodeId: string): Pick<Journal<R, O>, 'accept' | 'resume' | 'settle'> => ({
+  accept(job) {
     const jobs = jobsOf.get(nodeId) ?? new Set<LiveJob<unknown, unknown>>();
     jobsOf.set(nodeId, jobs);
     const live: LiveJob<R, O> = {
@@ -53,7 +53,7 @@ export const liveJournal = <R, O>(): Pick<Journal<R, O>, 'accept' | 'resume' | '
     return live.entry;
   },
 
-  resume(nodeId) {
+  resume() {
     const jobs = (jobsOf.get(nodeId) ?? new Set()) as Set<LiveJob<R, O>>;
     return Promise.resolve(
       [...jobs].map((live): Resumed<R, O> => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import 'should';
 import { forgetAbsent } from '../../lib/state/absent';
-import { Journal, type Resumed } from '../../lib/state/journal';
+import { Journal, type JournalEntry, type Resumed } from '../../lib/state/journal';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { runChild } from './child';
@@ -13,8 +13,8 @@ const hour = 3_600_000;
 describe('journal', () => {
   let store: Store;
   let now: number;
-  const journal = (): Journal<string, string> => new Journal(store, () => now);
-  const resume = (): Promise<Resumed<string, string>[]> => journal().resume('node', hour);
+  const journal = (): Journal<string, string> => new Journal(store, 'node', () => now);
+  const resume = (): Promise<Resumed<string, string>[]> => journal().resume(hour);
   const states = (resumed: readonly Resumed<string, string>[]): string[] =>
     resumed.flatMap(({ open }) => open.map(({ recipient, what }) => `${recipient} ${what}`));
   const keys = async (): Promise<string[]> => {
@@ -30,7 +30,7 @@ describe('journal', () => {
 
   it('goes on with recipients not begun, calls begun ones unknown, and tells settled ones again', async () => {
     const first = journal();
-    const entry = first.accept('node', {
+    const entry = first.accept({
       message: { payload: 1 },
       recipients: ['a', 'b', 'c', 'd'],
       context: { x: 1 },
@@ -53,7 +53,7 @@ describe('journal', () => {
   });
 
   it('calls recipients stale that waited longer than resumeWithin, but not those that had begun', async () => {
-    const entry = journal().accept('node', { message: {}, recipients: ['a', 'b'] });
+    const entry = journal().accept({ message: {}, recipients: ['a', 'b'] });
     await entry.begin(0);
     now += hour + 1;
     states(await resume()).should.eql(['a unknown', 'b stale']);
@@ -73,7 +73,7 @@ describe('journal', () => {
           },
         }) as never,
     };
-    const entry = new Journal<string, string>(counting, () => now).accept('node', {
+    const entry = new Journal<string, string>(counting, 'node', () => now).accept({
       message: {},
       recipients: ['a'],
     });
@@ -84,8 +84,8 @@ describe('journal', () => {
 
   it('has a message on disk before it accepts the next', async () => {
     const first = journal();
-    first.accept('node', { message: {}, recipients: ['a'] });
-    first.accept('node', { message: {}, recipients: ['b'] });
+    first.accept({ message: {}, recipients: ['a'] });
+    first.accept({ message: {}, recipients: ['b'] });
     (await keys()).length.should.equal(1);
     await first.settle();
     (await keys()).length.should.equal(2);
@@ -101,15 +101,15 @@ describe('journal', () => {
         return Promise.reject(new Error('no space'));
       };
       const full: Store = { ...store, table: () => ({ ...table, write }) as never };
-      return { disk, journal: new Journal<string, string>(full, () => now) };
+      return { disk, journal: new Journal<string, string>(full, 'node', () => now) };
     };
 
     it(`lets nothing begin that is not on disk, where a write ${how}`, async () => {
       const { disk, journal: first } = faulty();
-      const one = first.accept('node', { message: {}, recipients: ['a'] });
+      const one = first.accept({ message: {}, recipients: ['a'] });
       const begun = one.begin(0);
       disk.isFull = true;
-      const two = first.accept('node', { message: {}, recipients: ['b', 'c'] });
+      const two = first.accept({ message: {}, recipients: ['b', 'c'] });
       await begun.should.be.rejectedWith('no space');
       await two.begin(0).should.be.rejectedWith('no space');
       (await keys()).should.eql([]);
@@ -123,10 +123,10 @@ describe('journal', () => {
 
     it(`writes at the end of the turn what could not be written amid it, where a write ${how}`, async () => {
       const { disk, journal: first } = faulty();
-      const one = first.accept('node', { message: {}, recipients: ['a', 'b'] });
+      const one = first.accept({ message: {}, recipients: ['a', 'b'] });
       const begun = one.begin(0);
       disk.isFull = true;
-      first.accept('node', { message: {}, recipients: ['c'] });
+      first.accept({ message: {}, recipients: ['c'] });
       await Promise.resolve();
       disk.isFull = false;
       await begun;
@@ -136,23 +136,23 @@ describe('journal', () => {
     it(`writes nothing any more of what was told meanwhile, where a write ${how}`, async () => {
       const { disk, journal: first } = faulty();
       disk.isFull = true;
-      const one = first.accept('node', { message: {}, recipients: ['a'] });
+      const one = first.accept({ message: {}, recipients: ['a'] });
       await one.begin(0).should.be.rejected();
       await one.outcome(0, 'failed').should.be.rejected();
       one.told(0);
       disk.isFull = false;
-      await first.accept('node', { message: {}, recipients: ['b'] }).begin(0);
+      await first.accept({ message: {}, recipients: ['b'] }).begin(0);
       states(await resume()).should.eql(['b unknown']);
     });
   }
 
   it('is not kept off the disk by a function in what a recipient brought along', async () => {
-    const first = new Journal<object, object>(store, () => now);
+    const first = new Journal<object, object>(store, 'node', () => now);
     const recipient = { phone: '+12025550101', reply: () => 'still here' };
-    const entry = first.accept('node', { message: {}, recipients: [recipient] });
+    const entry = first.accept({ message: {}, recipients: [recipient] });
     await entry.begin(0);
     await entry.outcome(0, { set: { recipient } });
-    const [resumed] = await first.resume('node', hour);
+    const [resumed] = await first.resume(hour);
     const kept = { phone: '+12025550101' };
     const outcome = { set: { recipient: kept } };
     (resumed?.open ?? []).should.eql([{ index: 0, recipient: kept, what: 'tell', outcome }]);
@@ -162,7 +162,7 @@ describe('journal', () => {
     const first = journal();
     for (const count of [1, 250]) {
       const recipients = Array.from({ length: count }, (_, n) => String(n));
-      const entry = first.accept('node', { message: {}, recipients });
+      const entry = first.accept({ message: {}, recipients });
       for (let index = 0; index < count; index++) {
         await entry.begin(index);
         await entry.outcome(index, 'sent');
@@ -175,7 +175,7 @@ describe('journal', () => {
   });
 
   it('never sends again what a lost part of the log may have begun', async () => {
-    const entry = journal().accept('node', { message: {}, recipients: ['a', 'b', 'c'] });
+    const entry = journal().accept({ message: {}, recipients: ['a', 'b', 'c'] });
     await new Promise((resolve) => setImmediate(resolve));
     await entry.begin(0);
     await entry.begin(1);
@@ -184,10 +184,89 @@ describe('journal', () => {
     states(await resume()).should.eql(['a unknown', 'b unknown', 'c unknown']);
   });
 
+  describe('with messages of one recipient each', () => {
+    const begun = async (first: Journal<string, string>, ...recipients: string[]) => {
+      const entries: JournalEntry<string>[] = [];
+      const onDisk: Promise<void>[] = [];
+      for (const recipient of recipients) {
+        const entry = first.accept({ message: {}, recipients: [recipient] });
+        entries.push(entry);
+        onDisk.push(entry.begin(0));
+      }
+      await Promise.all(onDisk);
+      return entries;
+    };
+    const endsOnDisk = async (): Promise<number> =>
+      (await keys()).filter((key) => key.startsWith('node/ends/')).length;
+
+    it('keeps the outcomes of a turn in one record, which goes with the last of them', async () => {
+      const entries = await begun(journal(), 'a', 'b');
+      await Promise.all(entries.map((entry) => entry.outcome(0, 'sent')));
+      (await endsOnDisk()).should.equal(1);
+      (await keys()).length.should.equal(3);
+      entries[0]?.told(0);
+      states(await resume()).should.eql(['b tell']);
+      const [b] = await resume();
+      b?.open.should.eql([{ index: 0, recipient: 'b', what: 'tell', outcome: 'sent' }]);
+      b?.entry.told(0);
+      (await keys()).should.eql([]);
+    });
+
+    it('takes the later of two outcomes', async () => {
+      const [entry] = await begun(journal(), 'a');
+      await entry?.outcome(0, 'first');
+      await entry?.outcome(0, 'second');
+      const [a] = await resume();
+      a?.open.should.eql([{ index: 0, recipient: 'a', what: 'tell', outcome: 'second' }]);
+      // After a restart it is done again.
+      await a?.entry.begin(0);
+      await a?.entry.outcome(0, 'third');
+      const [again] = await resume();
+      again?.open.should.eql([{ index: 0, recipient: 'a', what: 'tell', outcome: 'third' }]);
+      again?.entry.told(0);
+      (await keys()).should.eql([]);
+    });
+
+    it('sends nobody again when the record of the outcomes is lost', async () => {
+      const first = journal();
+      const entries = await begun(first, 'a', 'b');
+      const unbegun = first.accept({ message: {}, recipients: ['c'] });
+      await Promise.all([...entries, unbegun].map((entry) => entry.outcome(0, 'done')));
+      const lost = (await keys()).find((key) => key.startsWith('node/ends/'));
+      await store.table('journal').write([{ remove: lost ?? '' }]);
+      states(await resume()).should.eql(['a unknown', 'b unknown', 'c tell']);
+    });
+
+    it('clears away outcomes whose messages are gone', async () => {
+      const entries = await begun(journal(), 'a', 'b');
+      await Promise.all(entries.map((entry) => entry.outcome(0, 'sent')));
+      for (const key of await keys())
+        if (key.endsWith('/a')) await store.table('journal').write([{ remove: key }]);
+      (await resume()).should.eql([]);
+      (await keys()).should.eql([]);
+    });
+
+    it('writes no outcome any more that was told while the disk was full', async () => {
+      const table = store.table('journal');
+      const disk = { isFull: false };
+      const write: typeof table.write = (writes) =>
+        disk.isFull ? Promise.reject(new Error('no space')) : table.write(writes);
+      const full: Store = { ...store, table: () => ({ ...table, write }) as never };
+      const first = new Journal<string, string>(full, 'node', () => now);
+      const entries = await begun(first, 'a', 'b');
+      disk.isFull = true;
+      await Promise.allSettled(entries.map((entry) => entry.outcome(0, 'sent')));
+      for (const entry of entries) entry.told(0);
+      disk.isFull = false;
+      await first.settle();
+      (await keys()).should.eql([]);
+    });
+  });
+
   it('keeps functions and connections while the process lives, and tells when they are gone', async () => {
     const message = { payload: 1, req: { socket: {} }, reply: () => 'still here' };
-    journal().accept('node', { message, recipients: ['a'] });
-    journal().accept('node', { message: { payload: 2 }, recipients: ['b'] });
+    journal().accept({ message, recipients: ['a'] });
+    journal().accept({ message: { payload: 2 }, recipients: ['b'] });
     await new Promise((resolve) => setImmediate(resolve));
     const [alive, plain] = await resume();
     (alive?.message === message).should.be.true();
@@ -197,13 +276,13 @@ describe('journal', () => {
     const elsewhere = createMemoryStore();
     const record = await store.table('journal').get(key ?? '');
     await elsewhere.table('journal').write([{ put: 'node/after-a-restart/a', value: record }]);
-    const [gone] = await new Journal<string, string>(elsewhere, () => now).resume('node', hour);
+    const [gone] = await new Journal<string, string>(elsewhere, 'node', () => now).resume(hour);
     gone?.message.should.eql({ payload: 1 });
     (gone?.dropped ?? false).should.be.true();
   });
 
   it('keeps what a node left undone for seven days after it left the flow', async () => {
-    journal().accept('node', { message: {}, recipients: ['a'] });
+    journal().accept({ message: {}, recipients: ['a'] });
     await new Promise((resolve) => setImmediate(resolve));
     const day = 24 * hour;
     await forgetAbsent(store, new Set(['other']), now);

@@ -16,7 +16,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
  */
 const run = async (directory: string): Promise<void> => {
   const store = await openStore({ directory, sealer: sealerOf('test'), warn: console.error });
-  const journal = new Journal<string, Outcome>(store, () => Date.now());
+  const journal = new Journal<string, Outcome>(store, 'node', () => Date.now());
   const note = (file: string, line: string): void => {
     appendFileSync(join(directory, file), `${line}\n`);
   };
@@ -43,7 +43,7 @@ const run = async (directory: string): Promise<void> => {
   };
 
   const running: Promise<void>[] = [];
-  for (const { entry, open } of await journal.resume('node', 3_600_000)) {
+  for (const { entry, open } of await journal.resume(3_600_000)) {
     const work = open.map((todo) => async (): Promise<void> => {
       const { index, recipient } = todo;
       if (todo.what === 'send') return send(entry, index, recipient);
@@ -66,7 +66,7 @@ const run = async (directory: string): Promise<void> => {
       (_, n) => `${String(job)}-${String(n)}`,
     );
     note('offered', String(job));
-    const entry = journal.accept('node', { message: { payload: job }, recipients });
+    const entry = journal.accept({ message: { payload: job }, recipients });
     const work = recipients.map((name, index) => () => send(entry, index, name));
     running.push(inFours(work));
     await journal.settle();

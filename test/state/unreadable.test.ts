@@ -145,9 +145,9 @@ describe('records that cannot be read', () => {
 
   describe('of a journal', () => {
     let now: number;
-    const journal = (store: Store): Journal<string, string> => new Journal(store, () => now);
+    const journal = (store: Store): Journal<string, string> => new Journal(store, 'node', () => now);
     const states = async (store: Store): Promise<string[]> =>
-      (await journal(store).resume('node', day)).flatMap(({ open: todos }) =>
+      (await journal(store).resume(day)).flatMap(({ open: todos }) =>
         todos.map(({ recipient, what }) => `${recipient} ${what}`),
       );
 
@@ -157,7 +157,7 @@ describe('records that cannot be read', () => {
 
     it('let nothing be sent a second time, though it was the last and the process is killed once more', async () => {
       const first = await open();
-      const entry = journal(first).accept('node', { message: {}, recipients: ['a', 'b', 'c'] });
+      const entry = journal(first).accept({ message: {}, recipients: ['a', 'b', 'c'] });
       await nextTurn();
       await entry.begin(0);
       await entry.outcome(0, 'sent');
@@ -173,7 +173,7 @@ describe('records that cannot be read', () => {
 
     it('keep what else is known of their message until they can be read again', async () => {
       const first = await open();
-      journal(first).accept('node', { message: {}, recipients: ['a', 'b'] });
+      journal(first).accept({ message: {}, recipients: ['a', 'b'] });
       await first.close();
       const [job = ''] = await keysIn('journal');
       const log = job.replace(/a$/, 'c00000000');
@@ -185,16 +185,35 @@ describe('records that cannot be read', () => {
       should(await keysIn('journal')).deepEqual([job, log]);
     });
 
+    it('keep the outcome of their message until they can be read again', async () => {
+      const first = await open();
+      const entry = journal(first).accept({ message: {}, recipients: ['a'] });
+      await entry.begin(0);
+      await entry.outcome(0, 'sent');
+      await first.close();
+      await inTable('journal', (table) => {
+        const [job = ''] = [...table.getKeys()];
+        const sealed = Buffer.from(table.get(job) ?? '');
+        sealed.write('elsewhere', 1, 8, 'latin1');
+        table.putSync(job, sealed);
+      });
+      const before = await keysIn('journal');
+      const store = await open();
+      should(await states(store)).be.empty();
+      await store.close();
+      should(await keysIn('journal')).deepEqual(before);
+    });
+
     it('go on after a start with another secret', async () => {
       const first = await open();
-      journal(first).accept('node', { message: {}, recipients: ['a'] });
+      journal(first).accept({ message: {}, recipients: ['a'] });
       await nextTurn();
       await first.close();
 
       const locked = await another();
       should(await states(locked)).be.empty();
       await forgetAbsent(locked, new Set(['node']), now);
-      const entry = journal(locked).accept('node', { message: {}, recipients: ['b'] });
+      const entry = journal(locked).accept({ message: {}, recipients: ['b'] });
       await entry.begin(0);
       await entry.outcome(0, 'sent');
       entry.told(0);
