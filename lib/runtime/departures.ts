@@ -32,7 +32,22 @@ export class Departures {
   private hold(job: Job, entry: JournalEntry<Kept>, index: number, outcome: Outcome): void {
     entry.outcome(index, { outcome, untold: true }).catch(this.wentWrong);
     atNextStart(this.tools.RED, () => {
-      if (!this.isClosing()) this.leave(job, entry, index, outcome);
+      if (!this.isClosing()) void this.leaveAnew(job, entry, index, outcome);
     });
+  }
+
+  /** First on record as perhaps told: whoever comes after a kill says that it is repeated. */
+  private async leaveAnew(
+    job: Job,
+    entry: JournalEntry<Kept>,
+    index: number,
+    outcome: Outcome,
+  ): Promise<void> {
+    try {
+      await entry.outcome(index, { outcome });
+    } catch (fault) {
+      this.wentWrong(fault);
+    }
+    if (!this.isClosing()) this.leave(job, entry, index, outcome);
   }
 }

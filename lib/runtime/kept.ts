@@ -14,11 +14,12 @@ export interface Item {
   readonly duplicateOf?: number;
 }
 
-/**
- * An outcome on record. One that came while the node was closing has certainly not been told; an item that had begun and
- * was certainly not carried out when the node closed is to be done again.
- */
-export type Kept = { readonly outcome: Outcome; readonly untold?: true } | { readonly again: true };
+/** An outcome on record. */
+export interface Kept {
+  readonly outcome: Outcome;
+  /** It came while the node was closing, and has certainly not been told. */
+  readonly untold?: true;
+}
 
 /** An order on record, with the environment it was given for. */
 export interface Filed<O> {
@@ -52,16 +53,12 @@ export const duplicatesIn = <T extends Item>(items: readonly T[]): ReadonlyMap<n
 };
 
 interface LeftOver<T> {
-  /** Not begun, or certainly not carried out. */
   readonly toDo: readonly T[];
   /** On record, and perhaps told before. */
   readonly toTell: readonly { readonly item: T; readonly outcome: Outcome }[];
-  /** Neither done nor known: to be put on record as this, and told. */
+  /** To be put on record as this, and told. */
   readonly toSettle: readonly { readonly item: T; readonly outcome: Outcome }[];
 }
-
-export const isOpen = <T>(todo: Todo<T, Kept>): boolean =>
-  todo.what === 'send' || (todo.what === 'tell' && 'again' in todo.outcome);
 
 const unknown = (): Outcome =>
   failure(refuse('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem);
@@ -70,22 +67,24 @@ const moved = (): Outcome => failure(refuse('cancelled', 'environment_changed').
 
 /** What a restart has to do for each item of one message; nothing new in an environment it was not meant for. */
 export const leftOver = <T extends Item>(open: readonly Todo<T, Kept>[], isHome: boolean): LeftOver<T> => {
-  const originals = open.filter((todo) => isOpen(todo) && todo.recipient.duplicateOf === undefined);
+  const originals = open.filter((todo) => todo.what === 'send' && todo.recipient.duplicateOf === undefined);
   const doing = new Set(originals.map(({ index }) => index));
   const toDo: T[] = [];
   const toTell: { item: T; outcome: Outcome }[] = [];
   const toSettle: { item: T; outcome: Outcome }[] = [];
   for (const todo of open) {
     const item = todo.recipient;
-    if (isOpen(todo) && !isHome) {
+    if (todo.what === 'send' && !isHome) {
       toSettle.push({ item, outcome: moved() });
-    } else if (isOpen(todo)) {
+    } else if (todo.what === 'send') {
       // A duplicate goes with its original; without one, nobody knows any more what became of it.
       if (item.duplicateOf === undefined || doing.has(item.duplicateOf)) toDo.push(item);
       else toSettle.push({ item, outcome: unknown() });
-    } else if (todo.what === 'tell' && 'outcome' in todo.outcome) {
+    } else if (todo.what === 'tell') {
       const { outcome, untold } = todo.outcome;
-      toTell.push({ item, outcome: untold ? outcome : { ...outcome, repeated: true } });
+      // On record as perhaps told from now on: whoever comes after a kill says that it is repeated.
+      if (untold) toSettle.push({ item, outcome });
+      else toTell.push({ item, outcome: { ...outcome, repeated: true } });
     } else {
       const stale = todo.what === 'stale' && failure(refuse('stale', 'stale').problem);
       toSettle.push({ item, outcome: stale || unknown() });

@@ -7,7 +7,7 @@ import type { Environment } from './environment';
 import { sharedBy, type Source } from './fields';
 import type { Tools } from './flow-node';
 import type { Job } from './job';
-import { isOpen, leftOver, openLedger, type Filed, type Item, type Kept, type Ledger } from './kept';
+import { leftOver, openLedger, type Filed, type Item, type Kept, type Ledger } from './kept';
 import { Landings } from './landings';
 import { refuse } from './messages';
 import { failure, problemOf, type Outcome } from './outcomes';
@@ -122,7 +122,7 @@ export class OnRecord<T extends Item, O extends Order> {
         this.landings.add(this.settle(work, item, outcome));
       }
     }
-    for (const { open } of this.left) cancelled += open.filter(isOpen).length;
+    for (const { open } of this.left) cancelled += open.filter(({ what }) => what === 'send').length;
     this.left = this.left.map((each) => this.cancelLeft(each));
     this.cancel.abort(byOrder);
     this.cancel = new AbortController();
@@ -142,7 +142,7 @@ export class OnRecord<T extends Item, O extends Order> {
   private cancelLeft(left: Resumed<T, Kept>): Resumed<T, Kept> {
     const { order } = left.context as Filed<O>;
     const open = left.open.map((todo) => {
-      if (!isOpen(todo) || todo.recipient.wrong) return todo;
+      if (todo.what !== 'send' || todo.recipient.wrong) return todo;
       const outcome = this.trade.dress(this.trade.cancelled(), order, todo.recipient);
       const kept: Kept = { outcome, untold: true };
       this.landings.add(left.entry.outcome(todo.index, kept));
@@ -213,7 +213,7 @@ export class OnRecord<T extends Item, O extends Order> {
       const why = problemOf(thrown);
       if (why.code !== 'cancelled') outcome = failure(why);
       else if (!this.isClosing || signal.reason === byOrder) outcome = this.trade.cancelled();
-      else return request.hasBegun ? work.entry.outcome(item.index, { again: true }) : undefined;
+      else return request.hasBegun ? work.entry.undo(item.index) : undefined;
     }
     await this.settle(work, item, outcome);
   }

@@ -173,7 +173,7 @@ export class EmbeddedDatabase {
   /** What cannot be written now is tried again with the next: nobody is there to be told of it by a throw. */
   private writeOld(): void {
     const tables = [...this.pending.values()];
-    const due = tables.flatMap((each) => [...each.old]);
+    const due = tables.flatMap((each) => each.old);
     try {
       if (due.length > 0) this.commit(due);
       for (const each of tables) each.age();
@@ -192,7 +192,7 @@ export class EmbeddedDatabase {
   private writeAllSoon(): void {
     if (!this.hasPending()) return;
     const tables = [...this.pending.values()];
-    this.commit(tables.flatMap((each) => [...each.old, ...each.young]));
+    this.commit(tables.flatMap((each) => each.all));
     for (const each of tables) each.clear();
   }
 

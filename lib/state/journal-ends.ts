@@ -3,7 +3,8 @@ import type { EndsRecord } from './journal-records';
 /** A record of ends, which goes with the last of its messages. */
 export interface Shared {
   readonly key: string;
-  holders: number;
+  /** The keys of those that are on record. */
+  readonly holders: Set<string>;
 }
 
 /** The ends that an earlier node left on record, by the key of the message. */
@@ -13,7 +14,7 @@ export class FoundEnds<O> {
   readonly #records: Shared[] = [];
 
   add(node: string, key: string, { ends }: EndsRecord<O>): void {
-    const record: Shared = { key, holders: 0 };
+    const record: Shared = { key, holders: new Set() };
     this.#records.push(record);
     for (const [id, outcome] of ends) {
       const message = `${node}/${id}`;
@@ -30,7 +31,7 @@ export class FoundEnds<O> {
   hold(message: string): readonly Shared[] {
     const shared = this.#sharedBy.get(message) ?? [];
     this.#sharedBy.delete(message);
-    for (const record of shared) record.holders += 1;
+    for (const record of shared) record.holders.add(message);
     return shared;
   }
 
@@ -41,6 +42,6 @@ export class FoundEnds<O> {
 
   /** The keys of records that no message needs any more. */
   get orphaned(): readonly string[] {
-    return this.#records.flatMap(({ key, holders }) => (holders === 0 ? [key] : []));
+    return this.#records.flatMap(({ key, holders }) => (holders.size === 0 ? [key] : []));
   }
 }

@@ -18,6 +18,8 @@ export interface RecipientsRecord<R> {
 /** What happened to a job's recipients in one turn of the event loop; keys end in `/c` and a number. */
 export interface LogRecord<O> {
   readonly begun?: readonly number[];
+  /** Begun, and certainly not carried out. */
+  readonly undone?: readonly number[];
   readonly outcomes?: readonly (readonly [index: number, outcome: O])[];
 }
 
@@ -34,8 +36,10 @@ export interface EndsRecord<O> {
   readonly ends: readonly (readonly [id: string, outcome: O])[];
 }
 
-export type JournalRecord<R, O> =
-  JobRecord<R> | RecipientsRecord<R> | LogRecord<O> | ToldRecord | EndsRecord<O>;
+/** A record of one message. */
+export type MessageRecord<R, O> = JobRecord<R> | RecipientsRecord<R> | LogRecord<O> | ToldRecord;
+
+export type JournalRecord<R, O> = MessageRecord<R, O> | EndsRecord<O>;
 
 export const recipientsPerRecord = 100;
 
@@ -48,7 +52,7 @@ export const logKey = (key: string, sequence: number): string => numbered(key, '
 /** What the keys of a job's logs begin with. */
 export const logsPrefix = (key: string): string => `${key}/c`;
 /** The id of a message, from the key of its records. */
-export const idIn = (key: string): string => key.slice(key.indexOf('/') + 1);
+export const idIn = (key: string): string => key.slice(key.lastIndexOf('/') + 1);
 export const endsKey = (node: string, id: string): string => `${node}/ends/${id}`;
 export const toldKey = (key: string, sequence: number): string => numbered(key, 'd', sequence);
 
@@ -78,9 +82,9 @@ interface Found<R, O> {
   readonly tolds: number;
 }
 
-/** What the records of one job, in key order, and its outcome in an {@link EndsRecord} come to. Undefined when its own record is gone. */
+/** What the records of one job, in key order, and its outcome in a record of ends come to. Undefined when its own record is gone. */
 export const replay = <R, O>(
-  records: readonly (readonly [key: string, record: JournalRecord<R, O>])[],
+  records: readonly (readonly [key: string, record: MessageRecord<R, O>])[],
   end: O | undefined,
   staleBefore: number,
   isLogLost: boolean,
@@ -88,7 +92,7 @@ export const replay = <R, O>(
   let job: JobRecord<R> | undefined;
   const recipients = new Map<number, R>();
   const begun = new Set<number>();
-  // A log is written after a restart, and so later than an end.
+  // Whoever has an end had no log until then.
   const outcomes = new Map<number, O>(end === undefined ? [] : [[0, end]]);
   const told = new Set<number>();
   let logs = 0;
@@ -105,10 +109,11 @@ export const replay = <R, O>(
     } else if ('told' in record) {
       tolds = Number(key.slice(-8)) + 1;
       for (const index of record.told) told.add(index);
-    } else if (!('ends' in record)) {
+    } else {
       logs = Number(key.slice(-8)) + 1;
       logsRead += 1;
       for (const index of record.begun ?? []) begun.add(index);
+      for (const index of record.undone ?? []) begun.delete(index);
       for (const [index, outcome] of record.outcomes ?? []) outcomes.set(index, outcome);
     }
   }

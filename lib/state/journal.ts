@@ -1,11 +1,12 @@
-import type { Draft } from '../draft';
 import { arrivalId } from './ids';
 import { FoundEnds, type Shared } from './journal-ends';
+import { Entry, type JournalEntry } from './journal-entry';
 import * as records from './journal-records';
-import type { JobRecord, JournalRecord, LogRecord, Todo } from './journal-records';
+import type { JournalRecord, MessageRecord, Todo } from './journal-records';
 import { liveMessages, storable } from './messages';
 import type { Store, Table, Write } from './store';
 
+export type { JournalEntry } from './journal-entry';
 export type { Todo } from './journal-records';
 
 /** One input message of a send node. */
@@ -14,16 +15,6 @@ export interface JournalJob<R> {
   readonly recipients: readonly R[];
   /** What the node needs besides, to go on after a restart. */
   readonly context?: unknown;
-}
-
-/** The steps of one job's recipients. Each promise resolves when the step is on disk. */
-export interface JournalEntry<O> {
-  /** Before the request leaves. */
-  begin(index: number): Promise<void>;
-  /** Before the outcome is told. */
-  outcome(index: number, outcome: O): Promise<void>;
-  /** It has left the node. */
-  told(index: number): void;
 }
 
 export interface Resumed<R, O> {
@@ -38,23 +29,7 @@ export interface Resumed<R, O> {
   readonly open: readonly Todo<R, O>[];
 }
 
-type Read<R, O> = readonly [key: string, record: JournalRecord<R, O>];
-
-interface Entry<R, O> extends JournalEntry<O> {
-  readonly key: string;
-  readonly count: number;
-  /** Its outcome goes to a record of ends: should that be lost, it is known to have begun and is not sent again. */
-  sharesEnd: boolean;
-  shared: readonly Shared[];
-  /** Set until the job's own record is on disk. */
-  unwritten: Draft<JobRecord<R>> | undefined;
-  open: number;
-  logs: number;
-  tolds: number;
-  begun: number[];
-  outcomes: (readonly [number, O])[];
-  toldIndexes: number[];
-}
+type Read<R, O> = readonly [key: string, record: MessageRecord<R, O>];
 
 const toldDelay = 50;
 
@@ -68,12 +43,14 @@ const toldDelay = 50;
 export class Journal<R, O> {
   private readonly table: Table<JournalRecord<R, O>>;
   private readonly changed = new Set<Entry<R, O>>();
-  private readonly told = new Set<Entry<R, O>>();
+  private readonly toBeMarked = new Set<Entry<R, O>>();
   private ends: (readonly [Entry<R, O>, O])[] = [];
   /** To be written with the next turn: recipients of long lists, and what could not be written before. */
   private waiting: Write<JournalRecord<R, O>>[] = [];
   private hasUnwritten = false;
   private turn: Promise<void> | undefined;
+  /** Ends when everything written ahead is on disk, or is to be tried again. */
+  private ahead = Promise.resolve();
   private toldTimer: NodeJS.Timeout | undefined;
 
   constructor(
@@ -89,8 +66,7 @@ export class Journal<R, O> {
    * begins in the same turn costs no write of its own.
    */
   accept(job: JournalJob<R>): JournalEntry<O> {
-    // What could not be written is tried again with this turn, and whoever relies on it is told then.
-    if (this.hasUnwritten) this.writeTurn().catch(() => undefined);
+    if (this.hasUnwritten) this.writeAhead();
     const at = this.now();
     const key = `${this.node}/${arrivalId(at)}`;
     const { copy: message, dropped } = storable(job.message);
@@ -98,16 +74,11 @@ export class Journal<R, O> {
     const { recipients, context } = job;
     const count = recipients.length;
     const size = records.recipientsPerRecord;
-    const entry = this.createEntry({ key, count, open: count, logs: 0, tolds: 0, shared: [] }, count === 1);
-    entry.unwritten = {
-      at,
-      message,
-      dropped,
-      count,
-      recipients: recipients.slice(0, size),
-      begun: [],
-      context,
-    };
+    const entry = new Entry<R, O>(
+      this,
+      { key, count, open: count, logs: 0, tolds: 0, shared: [] },
+      { at, message, dropped, count, recipients: recipients.slice(0, size), begun: [], context },
+    );
     for (let from = size; from < count; from += size) {
       const value = { from, recipients: recipients.slice(from, from + size) };
       this.waiting.push({ put: records.recipientsKey(key, from), value });
@@ -128,14 +99,14 @@ export class Journal<R, O> {
       // Of a job that cannot be read for want of its key, nothing is removed: it may be read again.
       if (!replayed && (await this.table.hasLost(records.jobKey(key)))) continue;
       if (!replayed || replayed.todos.length === 0) {
-        gone.push(...found.map(([each]) => each));
+        for (const [each] of found) gone.push(each);
         continue;
       }
       const { job, todos, logs, tolds } = replayed;
       const alive = liveMessages.get(key);
       const shared = ends.hold(key);
       resumed.push({
-        entry: this.createEntry({ key, count: job.count, open: todos.length, logs, tolds, shared }),
+        entry: new Entry<R, O>(this, { key, count: job.count, open: todos.length, logs, tolds, shared }),
         message: alive ?? job.message,
         dropped: job.dropped && !alive,
         context: job.context,
@@ -144,7 +115,7 @@ export class Journal<R, O> {
       });
     }
     for (const key of ends.unheld) if (await this.table.hasLost(records.jobKey(key))) ends.hold(key);
-    gone.push(...ends.orphaned);
+    for (const each of ends.orphaned) gone.push(each);
     if (gone.length > 0) void this.table.writeSoon(gone.map((remove) => ({ remove })));
     return resumed;
   }
@@ -152,92 +123,77 @@ export class Journal<R, O> {
   /** Writes what is still gathered; before the node closes. */
   async settle(): Promise<void> {
     try {
-      await this.writeTurn();
+      await this.writeAll();
     } finally {
       this.markTold();
     }
   }
 
+  /** For its entries. */
+  onDisk(entry: Entry<R, O>): Promise<void> {
+    this.changed.add(entry);
+    return this.endOfTurn();
+  }
+
+  /** For its entries. */
+  share(entry: Entry<R, O>, outcome: O): Promise<void> {
+    this.ends.push([entry, outcome]);
+    return this.endOfTurn();
+  }
+
+  /** For its entries. */
+  told(entry: Entry<R, O>): void {
+    if (entry.isOver) {
+      this.remove(entry);
+      return;
+    }
+    this.toBeMarked.add(entry);
+    this.toldTimer ??= setTimeout(() => {
+      this.markTold();
+    }, toldDelay).unref();
+  }
+
   private async read(): Promise<{ readonly jobs: Map<string, Read<R, O>[]>; readonly ends: FoundEnds<O> }> {
     const jobs = new Map<string, Read<R, O>[]>();
     const ends = new FoundEnds<O>();
-    for await (const each of this.table.entries(`${this.node}/`)) {
-      const [key, record] = each;
+    for await (const [key, record] of this.table.entries(`${this.node}/`)) {
+      if ('ends' in record) {
+        ends.add(this.node, key, record);
+        continue;
+      }
       const job = key.slice(0, key.lastIndexOf('/'));
       const found = jobs.get(job);
-      if ('ends' in record) ends.add(this.node, key, record);
-      else if (found) found.push(each);
-      else jobs.set(job, [each]);
+      if (found) found.push([key, record]);
+      else jobs.set(job, [[key, record]]);
     }
     return { jobs, ends };
   }
 
-  private createEntry(
-    given: Pick<Entry<R, O>, 'key' | 'count' | 'open' | 'logs' | 'tolds' | 'shared'>,
-    isNewAndSingle = false,
-  ): Entry<R, O> {
-    const entry: Entry<R, O> = {
-      ...given,
-      sharesEnd: false,
-      unwritten: undefined,
-      begun: [],
-      outcomes: [],
-      toldIndexes: [],
-      begin: (index) => {
-        entry.begun.push(index);
-        entry.sharesEnd = isNewAndSingle;
-        return this.onDisk(entry);
-      },
-      outcome: (index, outcome) => {
-        if (entry.sharesEnd) this.ends.push([entry, outcome]);
-        else entry.outcomes.push([index, outcome]);
-        return this.onDisk(entry);
-      },
-      told: (index) => {
-        entry.open -= 1;
-        if (entry.open === 0) {
-          this.remove(entry);
-          return;
-        }
-        entry.toldIndexes.push(index);
-        this.told.add(entry);
-        this.toldTimer ??= setTimeout(() => {
-          this.markTold();
-        }, toldDelay).unref();
-      },
-    };
-    return entry;
-  }
-
-  private onDisk(entry: Entry<R, O>): Promise<void> {
-    this.changed.add(entry);
+  private endOfTurn(): Promise<void> {
     this.turn ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
       this.turn = undefined;
-      return this.writeTurn();
+      return this.writeAll();
     });
     return this.turn;
   }
 
-  private async writeTurn(): Promise<void> {
+  /** Amid a turn. What could not be written is tried again at its end, and whoever relies on it is told then. */
+  private writeAhead(): void {
+    const written = this.write().catch(() => undefined);
+    this.ahead = this.ahead.then(() => written);
+  }
+
+  private async writeAll(): Promise<void> {
+    await this.ahead;
+    await this.write();
+  }
+
+  private async write(): Promise<void> {
     if (this.changed.size + this.ends.length + this.waiting.length === 0) return;
     const writes = this.waiting;
     this.waiting = [];
     if (this.ends.length > 0) writes.push(this.takeEnds());
-    for (const entry of this.changed) {
-      if (entry.unwritten) {
-        entry.unwritten.begun = entry.begun;
-        writes.push({ put: records.jobKey(entry.key), value: entry.unwritten });
-        entry.unwritten = undefined;
-        entry.begun = [];
-      }
-      const log: Draft<LogRecord<O>> = {};
-      if (entry.begun.length > 0) log.begun = entry.begun;
-      if (entry.outcomes.length > 0) log.outcomes = entry.outcomes;
-      if (log.begun ?? log.outcomes)
-        writes.push({ put: records.logKey(entry.key, entry.logs++), value: log });
-      entry.begun = [];
-      entry.outcomes = [];
-    }
+    for (const entry of this.changed) entry.takeSteps(writes);
     this.changed.clear();
     this.hasUnwritten = false;
     try {
@@ -251,8 +207,11 @@ export class Journal<R, O> {
   private takeEnds(): Write<JournalRecord<R, O>> {
     const { ends } = this;
     this.ends = [];
-    const shared: Shared = { key: records.endsKey(this.node, arrivalId(this.now())), holders: ends.length };
-    for (const [entry] of ends) entry.shared = [...entry.shared, shared];
+    const shared: Shared = { key: records.endsKey(this.node, arrivalId(this.now())), holders: new Set() };
+    for (const [entry] of ends) {
+      shared.holders.add(entry.key);
+      entry.shared = [...entry.shared, shared];
+    }
     const value = { ends: ends.map(([{ key }, outcome]) => [records.idIn(key), outcome] as const) };
     return { put: shared.key, value };
   }
@@ -260,24 +219,20 @@ export class Journal<R, O> {
   private markTold(): void {
     clearTimeout(this.toldTimer);
     this.toldTimer = undefined;
-    const writes: Write<JournalRecord<R, O>>[] = [];
-    for (const entry of this.told) {
-      const put = records.toldKey(entry.key, entry.tolds++);
-      writes.push({ put, value: { told: entry.toldIndexes } });
-      entry.toldIndexes = [];
-    }
-    this.told.clear();
+    const writes = [...this.toBeMarked].map((entry) => entry.takeTold());
+    this.toBeMarked.clear();
     if (writes.length > 0) void this.table.writeSoon(writes);
   }
 
   private remove(entry: Entry<R, O>): void {
     this.changed.delete(entry);
-    this.told.delete(entry);
+    if (this.ends.length > 0) this.ends = this.ends.filter(([each]) => each !== entry);
+    this.toBeMarked.delete(entry);
     liveMessages.forget(entry.key);
-    const gone = records.keysOf(entry.key, entry.count, entry.logs, entry.tolds);
+    const gone = entry.keys;
     for (const shared of entry.shared) {
-      shared.holders -= 1;
-      if (shared.holders === 0) gone.push(shared.key);
+      shared.holders.delete(entry.key);
+      if (shared.holders.size === 0) gone.push(shared.key);
     }
     if (this.waiting.length > 0) {
       const keys = new Set(gone);

@@ -39,6 +39,10 @@ export const liveJournal = <R, O>(nodeId: string): Pick<Journal<R, O>, 'accept' 
           live.begun.add(index);
           return job.recipients.length > 1 ? nextTurn() : onDisk;
         },
+        undo(index) {
+          live.begun.delete(index);
+          return onDisk;
+        },
         outcome(index, outcome) {
           live.outcomes.set(index, outcome);
           return job.recipients.length > 1 ? nextTurn() : onDisk;

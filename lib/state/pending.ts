@@ -9,13 +9,13 @@ export class Pending {
     return this.#young.size + this.#old.size;
   }
 
-  get young(): Iterable<Task> {
-    return this.#young.values();
+  get all(): readonly Task[] {
+    return [...this.#old.values(), ...this.#young.values()];
   }
 
   /** Those that have waited since the last but one. */
-  get old(): Iterable<Task> {
-    return this.#old.values();
+  get old(): readonly Task[] {
+    return [...this.#old.values()];
   }
 
   has(key: string): boolean {

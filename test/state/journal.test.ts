@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import 'should';
 import { forgetAbsent } from '../../lib/state/absent';
+import { liveJournal } from '../../lib/state/live-journal';
 import { Journal, type JournalEntry, type Resumed } from '../../lib/state/journal';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
+import { gate } from '../support/gate';
 import { runChild } from './child';
 
 const hour = 3_600_000;
@@ -59,6 +61,31 @@ describe('journal', () => {
     states(await resume()).should.eql(['a unknown', 'b stale']);
   });
 
+  for (const [kind, begin] of [
+    ['on disk', (): Pick<Journal<string, string>, 'accept' | 'resume' | 'settle'> => journal()],
+    ['in memory', () => liveJournal<string, string>('a node of its own')],
+  ] as const) {
+    it(`${kind}: sends what had begun and was not carried out, and nothing that has begun again`, async () => {
+      const before = begin();
+      const single = before.accept({ message: {}, recipients: ['a'] });
+      const list = before.accept({ message: {}, recipients: ['b', 'c'] });
+      await Promise.all([single.begin(0), list.begin(0), list.begin(1)]);
+      await Promise.all([single.undo(0), list.undo(0)]);
+      const left = await begin().resume(hour);
+      states(left).should.eql(['a send', 'b send', 'c unknown']);
+      await Promise.all(left.map(({ entry }) => entry.begin(0)));
+      states(await begin().resume(hour)).should.eql(['a unknown', 'b unknown', 'c unknown']);
+    });
+  }
+
+  it('calls stale what had begun, was not carried out and then waited too long', async () => {
+    const entry = journal().accept({ message: {}, recipients: ['a'] });
+    await entry.begin(0);
+    await entry.undo(0);
+    now += hour + 1;
+    states(await resume()).should.eql(['a stale']);
+  });
+
   it('takes one write for a message whose request leaves in the same turn', async () => {
     let writes = 0;
     const table = store.table('journal');
@@ -89,6 +116,30 @@ describe('journal', () => {
     (await keys()).length.should.equal(1);
     await first.settle();
     (await keys()).length.should.equal(2);
+  });
+
+  it('has an outcome on disk when it says so, though the store is slow and more messages come', async () => {
+    const table = store.table('journal');
+    const slow = gate();
+    let written = 0;
+    const write: typeof table.write = async (writes) => {
+      if (++written === 1) await slow.opened;
+      return table.write(writes);
+    };
+    const first = new Journal<string, string>(
+      { ...store, table: () => ({ ...table, write }) as never },
+      'node',
+      () => now,
+    );
+    const entry = first.accept({ message: {}, recipients: ['a'] });
+    let isOnDisk = false;
+    const kept = entry.outcome(0, 'sent').then(() => (isOnDisk = true));
+    for (const recipient of ['b', 'c']) first.accept({ message: {}, recipients: [recipient] });
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+    isOnDisk.should.be.false();
+    slow.open();
+    await kept;
+    states(await resume()).should.containEql('a tell');
   });
 
   for (const how of ['throws', 'rejects'] as const) {
@@ -209,6 +260,15 @@ describe('journal', () => {
       const [b] = await resume();
       b?.open.should.eql([{ index: 0, recipient: 'b', what: 'tell', outcome: 'sent' }]);
       b?.entry.told(0);
+      (await keys()).should.eql([]);
+    });
+
+    it('leaves nothing behind when it is told before its outcome is on disk', async () => {
+      const first = journal();
+      const [entry] = await begun(first, 'a');
+      const kept = entry?.outcome(0, 'sent');
+      entry?.told(0);
+      await kept;
       (await keys()).should.eql([]);
     });
 

@@ -100,6 +100,47 @@ describe('send text, on record', () => {
     });
   }
 
+  for (const journal of [true, false]) {
+    it(`sends after a deploy what the service had put off, ${journal ? 'with' : 'without'} the journal`, async () => {
+      const server = await startServer(({ index }) =>
+        index === 0 ? { status: 429, headers: { 'retry-after': '300' } } : { body: sent },
+      );
+      const paused = environment(server.url, { journal });
+      const before = await sendNode(paused);
+      before.send({ phone: phones(1)[0], text: 'Hi' });
+      while (before.statuses.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      await Flow.unload();
+
+      const after = await sendNode(environment(server.url, { journal }));
+      const [arrived] = await after.arrivals.next();
+      should(arrived).containEql({ port: 0 });
+      should(arrived?.msg).not.have.property('repeated');
+      should(server.received).have.length(2);
+    });
+  }
+
+  it('says after a kill that an outcome is repeated, also one that a deploy had kept from being told', async () => {
+    const service = await heldService();
+    const on = environment(service.server.url);
+    await deployedAmid(await sendNode(on), service, { phone: phones(2), text: 'Hi' });
+
+    const table: Store['table'] = (name) =>
+      Object.assign(Object.create(store.table(name)) as ReturnType<typeof store.table<never>>, {
+        writeSoon: () => Promise.resolve(),
+      });
+    const killedSoon = Object.assign(Object.create(store) as Store, { table });
+    const between = await sendNode({ ...on, store: () => Promise.resolve(killedSoon) });
+    const [first] = await between.arrivals.next();
+    should(first?.msg.parts).containEql({ index: 1 });
+    should(first?.msg).not.have.property('repeated');
+    await Flow.unload();
+
+    const after = await sendNode(on);
+    const told = inOrder(await after.arrivals.next());
+    should(told.map(({ msg }) => msg.repeated)).deepEqual([true]);
+    should(service.texted()).deepEqual(phones(2));
+  });
+
   it('sends nothing in another environment that the node is given', async () => {
     const service = await heldService();
     const before = await sendNode(environment(service.server.url));
