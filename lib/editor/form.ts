@@ -1,6 +1,7 @@
 import { hideOnlyAdvisor } from './advisor';
 import { addBadge } from './badge';
 import { controlOf } from './inputs';
+import { sayOf } from './locale';
 import { addPicker } from './picker';
 import { describe, showProblem } from './problems';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
@@ -33,11 +34,6 @@ const surroundings = (say: Say): Surroundings => ({
     }
   },
 });
-
-const sayOf =
-  (node: EditedNode): Say =>
-  (key, parts) =>
-    node._(key, parts);
 
 /** The editor asks nobody about credentials, and knows of them only while a change to them is not deployed. */
 const missingCredentials = (

@@ -1,6 +1,7 @@
 import type { Field, JsonField, RowsField, TicksField, TypedField, ValueType } from '../runtime/spec';
 import { addBox, hasBox } from './boxes';
 import { choice } from './choice';
+import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, Say, TypedInputType } from './red';
 import { asNumber, filledRows, isSource, savedOr, tickedAnd } from './values';
 
@@ -150,7 +151,7 @@ const rows = (field: RowsField, input: JQuery, node: EditedNode, say: Say): Cont
 /** Makes a field's controls from the rows that the build wrote, and fills them with what is saved. */
 export const controlOf = (field: Field, node: EditedNode, spec: EditorSpec, root: JQuery): Control => {
   const prefix = spec.category === 'config' ? 'node-config-input' : 'node-input';
-  const say: Say = (key, parts) => node._(key, parts);
+  const say = sayOf(node);
   const input = root.find(`#${prefix}-${field.name}`);
   const entry = root.find(`#${prefix}-${field.name}-entry`);
   switch (field.kind) {

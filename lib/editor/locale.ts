@@ -1,7 +1,20 @@
+import type { EditedNode, Say } from './red';
+
 const baseOf = (tag: string): string => tag.split('-')[0] ?? '';
 
+const environmentSays = (...said: Parameters<Say>): string | undefined =>
+  RED.nodes.getType('advisor-environment')?._(...said);
+
+/** A node's own words, else those of all dialogs, which only the environment has: what each has, each start reads. */
+export const sayOf =
+  (node: EditedNode): Say =>
+  (key, parts) => {
+    const own = node._(key, parts);
+    return own === key ? (environmentSays(key, parts) ?? key) : own;
+  };
+
 /** That of our own words: the editor may have none for a language of ours, and we none for one of its. */
-export const language = (): string => RED.nodes.getType('advisor-environment')?._('language') ?? '';
+export const language = (): string => environmentSays('language') ?? '';
 
 /** How to write numbers and dates: in the language of the words, of whose regions the browser knows the right one. */
 export const locale = (): string => {

@@ -15,9 +15,17 @@ const merge = (base, over) => {
 const read = (language, file) =>
   exists('locales', language, file) ? readJson('locales', language, file) : {};
 
-/** A node's own strings over those that all nodes share: what the editor loads. */
-export const stringsFor = (language, name) =>
+/** A node's own strings over those that all nodes share. */
+const ownStrings = (language, name) =>
   merge(read(language, 'common.json'), read(language, `${typeOf(name)}.json`));
+
+const withDialogs = (language, strings) => merge(read(language, 'dialogs.json'), strings);
+
+/** What the editor loads: what only our own code says in dialogs is loaded once, see lib/editor/locale.ts. */
+export const stringsFor = (language, name) => {
+  const strings = ownStrings(language, name);
+  return name === 'environment' ? withDialogs(language, strings) : strings;
+};
 
 /** What is read while running, see lib/runtime/catalogue.ts and simulator/words.ts. */
 export const runtimeFiles = [
@@ -63,19 +71,22 @@ export const missingStrings = (specs, errorTables) => {
       .filter((key) => !has(read(language, 'runtime.json'), key))
       .map((key) => `locales/${language}/runtime.json has no string ${key}.`),
     ...specs.flatMap(({ name, spec }) => {
-      const strings = merge(read(language, 'runtime.json'), stringsFor(language, name));
+      const onForms = ownStrings(language, name);
+      const anywhere = merge(read(language, 'runtime.json'), withDialogs(language, onForms));
       const needed = new Set([
-        ...stringsOf(spec),
         ...shared,
         ...keysIn(`nodes/${name}`),
         // What one language explains, the others explain too.
-        ...keysOf(stringsFor('en-US', name)),
+        ...keysOf(withDialogs('en-US', ownStrings('en-US', name))),
       ]);
+      const unlabelled = stringsOf(spec).filter((key) => !has(onForms, key));
+      const unsaid = [...needed].filter((key) => !has(anywhere, key) && !unlabelled.includes(key));
+      const missing = (key, also) =>
+        `locales/${language}/${spec.type}.json (or ${also}) has no string ${key}.`;
       const help = `locales/${language}/${spec.type}.md`;
       return [
-        ...[...needed]
-          .filter((key) => !has(strings, key))
-          .map((key) => `locales/${language}/${spec.type}.json (or common.json) has no string ${key}.`),
+        ...unlabelled.map((key) => missing(key, 'common.json')),
+        ...unsaid.map((key) => missing(key, 'common.json, dialogs.json')),
         ...(exists(help) && readText(help).trim() !== '' ? [] : [`${help} is missing: write the help text.`]),
       ];
     }),
