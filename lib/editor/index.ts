@@ -1,3 +1,4 @@
+import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, OwnEditor } from './red';
 import { chosenIn, isUnknown, noVariable } from './values';
 
@@ -15,10 +16,11 @@ const unknownIn = (node: EditedNode, spec: EditorSpec): string | undefined => {
 /** The name, else a sentence about what the node does. */
 export const label = (node: EditedNode, spec: EditorSpec, own: OwnEditor): string => {
   if (node.name) return node.name;
+  const say = sayOf(node);
   const choice = unknownIn(node, spec);
   if (choice !== undefined) {
-    const title = node._('title');
-    return ['', noVariable].includes(choice) ? title : node._('unknownLabel', { title, choice });
+    const title = say('title');
+    return ['', noVariable].includes(choice) ? title : say('unknownLabel', { title, choice });
   }
-  return own.label?.(node, (key, parts) => node._(key, parts)) ?? node._('title');
+  return own.label?.(node, say) ?? say('title');
 };

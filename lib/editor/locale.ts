@@ -5,7 +5,10 @@ const baseOf = (tag: string): string => tag.split('-')[0] ?? '';
 const environmentSays = (...said: Parameters<Say>): string | undefined =>
   RED.nodes.getType('advisor-environment')?._(...said);
 
-/** A node's own words, else those of all dialogs, which only the environment has: what each has, each start reads. */
+/**
+ * A node's own words, else those of all dialogs, which only the environment has: Node-RED reads the catalogue of every
+ * node at each start.
+ */
 export const sayOf =
   (node: EditedNode): Say =>
   (key, parts) => {

@@ -49,5 +49,6 @@ export class Departures {
       this.wentWrong(fault);
     }
     if (!this.isClosing()) this.leave(job, entry, index, outcome);
+    else entry.outcome(index, { outcome, untold: true }).catch(this.wentWrong);
   }
 }

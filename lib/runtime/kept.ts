@@ -17,7 +17,7 @@ export interface Item {
 /** An outcome on record. */
 export interface Kept {
   readonly outcome: Outcome;
-  /** It came while the node was closing, and has certainly not been told. */
+  /** It has certainly not been told: the node was closing, or the flows were stopping. */
   readonly untold?: true;
 }
 

@@ -92,7 +92,7 @@ export const replay = <R, O>(
   let job: JobRecord<R> | undefined;
   const recipients = new Map<number, R>();
   const begun = new Set<number>();
-  // Whoever has an end had no log until then.
+  // An end is older than any log of its message, so what those say comes after it.
   const outcomes = new Map<number, O>(end === undefined ? [] : [[0, end]]);
   const told = new Set<number>();
   let logs = 0;

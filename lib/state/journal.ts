@@ -114,6 +114,7 @@ export class Journal<R, O> {
         open: todos,
       });
     }
+    // The end of a job that cannot be read now stays with it.
     for (const key of ends.unheld) if (await this.table.hasLost(records.jobKey(key))) ends.hold(key);
     for (const each of ends.orphaned) gone.push(each);
     if (gone.length > 0) void this.table.writeSoon(gone.map((remove) => ({ remove })));

@@ -13,7 +13,7 @@ export class Pending {
     return [...this.#old.values(), ...this.#young.values()];
   }
 
-  /** Those that have waited since the last but one. */
+  /** Those that were there when it aged: due now. */
   get old(): readonly Task[] {
     return [...this.#old.values()];
   }
@@ -32,7 +32,7 @@ export class Pending {
     this.#old.delete(key);
   }
 
-  /** The old ones are written. */
+  /** The old ones are written; the young are old. */
   age(): void {
     this.#old = this.#young;
     this.#young = new Map();

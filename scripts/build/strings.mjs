@@ -79,12 +79,18 @@ export const missingStrings = (specs, errorTables) => {
         // What one language explains, the others explain too.
         ...keysOf(withDialogs('en-US', ownStrings('en-US', name))),
       ]);
+      // It would be said in the dialogs of all nodes.
+      const said = keysOf(read(language, 'dialogs.json'));
+      const overSaid = name === 'environment' ? said.filter((key) => has(onForms, key)) : [];
       const unlabelled = stringsOf(spec).filter((key) => !has(onForms, key));
       const unsaid = [...needed].filter((key) => !has(anywhere, key) && !unlabelled.includes(key));
       const missing = (key, also) =>
         `locales/${language}/${spec.type}.json (or ${also}) has no string ${key}.`;
       const help = `locales/${language}/${spec.type}.md`;
       return [
+        ...overSaid.map(
+          (key) => `locales/${language}/${spec.type}.json says ${key} anew: dialogs.json does.`,
+        ),
         ...unlabelled.map((key) => missing(key, 'common.json')),
         ...unsaid.map((key) => missing(key, 'common.json, dialogs.json')),
         ...(exists(help) && readText(help).trim() !== '' ? [] : [`${help} is missing: write the help text.`]),

@@ -88,6 +88,12 @@ describe('the build', function () {
     );
   });
 
+  it('stops for words of all dialogs that the environment would say otherwise', () => {
+    buildWith('locales/en-US/advisor-environment.json', (text) =>
+      text.replace('"phones": "Open', '"variable": "Who knows", "phones": "Open'),
+    ).should.match(/locales\/en-US\/advisor-environment\.json says badge\.variable anew/);
+  });
+
   it('stops for a string that code says', () => {
     buildWith('locales/en-US/advisor-request-consent.json', (text) =>
       text.replace('"askNumber"', '"askSomebody"'),

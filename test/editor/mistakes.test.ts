@@ -130,6 +130,10 @@ for (const version of [4, 5] as const) {
       await page.locator('#node-config-input-service-variable').fill('SERVICE');
       (await badge())?.should.match(/^\$\{SERVICE\} decides/);
       await closeEnvironment(page);
+      await openNode(page, 'send');
+      await page.locator('#node-input-environment').selectOption('open');
+      (await badge())?.should.equal('${SERVICE} decides whether real people are texted');
+      await closeNode(page, 'cancel');
       (await saved(page, 'open')).should.containEql({ service: '${SERVICE}' });
     });
 
