@@ -142,21 +142,23 @@ describe('journal', () => {
     states(await resume()).should.containEql('a tell');
   });
 
-  for (const how of ['throws', 'rejects'] as const) {
-    const faulty = (): { disk: { isFull: boolean }; journal: Journal<string, string> } => {
-      const disk = { isFull: false };
-      const table = store.table('journal');
-      const write: typeof table.write = (writes) => {
-        if (!disk.isFull) return table.write(writes);
-        if (how === 'throws') throw new Error('no space');
-        return Promise.reject(new Error('no space'));
-      };
-      const full: Store = { ...store, table: () => ({ ...table, write }) as never };
-      return { disk, journal: new Journal<string, string>(full, 'node', () => now) };
+  const faulty = (
+    how: 'throws' | 'rejects',
+  ): { disk: { isFull: boolean }; journal: Journal<string, string> } => {
+    const disk = { isFull: false };
+    const table = store.table('journal');
+    const write: typeof table.write = (writes) => {
+      if (!disk.isFull) return table.write(writes);
+      if (how === 'throws') throw new Error('no space');
+      return Promise.reject(new Error('no space'));
     };
+    const full: Store = { ...store, table: () => ({ ...table, write }) as never };
+    return { disk, journal: new Journal<string, string>(full, 'node', () => now) };
+  };
 
+  for (const how of ['throws', 'rejects'] as const) {
     it(`lets nothing begin that is not on disk, where a write ${how}`, async () => {
-      const { disk, journal: first } = faulty();
+      const { disk, journal: first } = faulty(how);
       const one = first.accept({ message: {}, recipients: ['a'] });
       const begun = one.begin(0);
       disk.isFull = true;
@@ -173,7 +175,7 @@ describe('journal', () => {
     });
 
     it(`writes at the end of the turn what could not be written amid it, where a write ${how}`, async () => {
-      const { disk, journal: first } = faulty();
+      const { disk, journal: first } = faulty(how);
       const one = first.accept({ message: {}, recipients: ['a', 'b'] });
       const begun = one.begin(0);
       disk.isFull = true;
@@ -185,7 +187,7 @@ describe('journal', () => {
     });
 
     it(`writes nothing any more of what was told meanwhile, where a write ${how}`, async () => {
-      const { disk, journal: first } = faulty();
+      const { disk, journal: first } = faulty(how);
       disk.isFull = true;
       const one = first.accept({ message: {}, recipients: ['a'] });
       await one.begin(0).should.be.rejected();
@@ -307,12 +309,7 @@ describe('journal', () => {
     });
 
     it('writes no outcome any more that was told while the disk was full', async () => {
-      const table = store.table('journal');
-      const disk = { isFull: false };
-      const write: typeof table.write = (writes) =>
-        disk.isFull ? Promise.reject(new Error('no space')) : table.write(writes);
-      const full: Store = { ...store, table: () => ({ ...table, write }) as never };
-      const first = new Journal<string, string>(full, 'node', () => now);
+      const { disk, journal: first } = faulty('rejects');
       const entries = await begun(first, 'a', 'b');
       disk.isFull = true;
       await Promise.allSettled(entries.map((entry) => entry.outcome(0, 'sent')));
