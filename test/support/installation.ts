@@ -96,7 +96,9 @@ const once = (path: string, fill: (folder: string) => void): string => {
   return path;
 };
 
-let built = process.env['ADVISOR_TEXTING_BUILT'] === '1';
+/** `npm test` builds once, before the first test: several files of tests then read dist/ at the same time. */
+export const builtBefore = process.env['ADVISOR_TEXTING_BUILT'] === '1';
+let built = builtBefore;
 
 export const ensureBuilt = (): void => {
   if (!built)

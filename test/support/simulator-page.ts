@@ -6,10 +6,12 @@ import type { Simulator, SimulatorOptions } from '../../simulator';
 import type { SimulatorState } from '../../simulator/page/shape';
 import { launchBrowser } from './browser';
 import type { OpenPage, TestBrowser } from './browser';
+import { builtBefore, root } from './installation';
 
 const buildSimulatorPage = async (): Promise<void> => {
+  if (builtBefore) return;
   const { buildPage } = await import('../../scripts/page.mjs');
-  await buildPage(join(__dirname, '..', '..', 'dist', 'simulator', 'page'));
+  await buildPage(join(root, 'dist', 'simulator', 'page'));
 };
 
 /** The simulator and a browser to look at its page with. */
