@@ -60,6 +60,10 @@ interface LeftOver<T> {
   readonly toSettle: readonly { readonly item: T; readonly outcome: Outcome }[];
 }
 
+/** Another version may have put on record what this one cannot tell. */
+const isKnown = ({ outcome }: { readonly outcome?: Partial<Outcome> }): boolean =>
+  outcome?.port !== undefined;
+
 const unknown = (): Outcome =>
   failure(refuse('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem);
 
@@ -80,7 +84,7 @@ export const leftOver = <T extends Item>(open: readonly Todo<T, Kept>[], isHome:
       // A duplicate goes with its original; without one, nobody knows any more what became of it.
       if (item.duplicateOf === undefined || doing.has(item.duplicateOf)) toDo.push(item);
       else toSettle.push({ item, outcome: unknown() });
-    } else if (todo.what === 'tell') {
+    } else if (todo.what === 'tell' && isKnown(todo.outcome)) {
       const { outcome, untold } = todo.outcome;
       // On record as perhaps told from now on: whoever comes after a kill says that it is repeated.
       if (untold) toSettle.push({ item, outcome });

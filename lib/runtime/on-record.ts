@@ -107,7 +107,9 @@ export class OnRecord<T extends Item, O extends Order> {
     const { ledger, environment } = this.open;
     const filed: Filed<O> = { order, environment: environment.id };
     const entry = ledger.accept({ message: msg, recipients: items, context: filed });
-    this.run(environment, this.add({ job, order, entry, items, total: items.length }));
+    const work = workOf<T, O>({ job, order, entry, items, total: items.length });
+    this.works.add(work);
+    this.run(environment, work);
   }
 
   /** Cancels what has not begun, on record, for the next node of this id may come at once; returns how many that were. */
@@ -149,12 +151,6 @@ export class OnRecord<T extends Item, O extends Order> {
       return { ...todo, what: 'tell' as const, outcome: kept };
     });
     return { ...left, open };
-  }
-
-  private add(given: Parameters<typeof workOf<T, O>>[0]): Work<T, O> {
-    const work = workOf(given);
-    this.works.add(work);
-    return work;
   }
 
   /** The client is there from the second message on; what must wait for it is on record by then. */
@@ -275,8 +271,12 @@ export class OnRecord<T extends Item, O extends Order> {
     this.left = [];
     if (this.isClosing) return;
     for (const each of left) {
-      const work = this.takeUp(environment, each);
-      this.run(environment, work);
+      try {
+        this.run(environment, this.takeUp(environment, each));
+      } catch (fault) {
+        // Another version may have left what this one does not know: that stays on record, and the rest goes on.
+        this.wentWrong(fault);
+      }
     }
   }
 
@@ -291,7 +291,8 @@ export class OnRecord<T extends Item, O extends Order> {
     if (dropped) this.tools.warnOfDropped();
 
     const { toDo, toTell, toSettle } = leftOver(open, environment === id);
-    const work = this.add({ job, order, entry, items: toDo, total: open.length });
+    const work = workOf<T, O>({ job, order, entry, items: toDo, total: open.length });
+    this.works.add(work);
     for (const { item, outcome } of toTell) this.tell(work, item, outcome);
     for (const { item, outcome } of toSettle) this.landings.add(this.settle(work, item, outcome));
     return work;

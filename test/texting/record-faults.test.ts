@@ -73,6 +73,70 @@ describe('send text, when something goes wrong', () => {
     should(reported).have.length(1);
   });
 
+  describe('after another version', () => {
+    type Job = Record<string, unknown>;
+    const change = async (store: Store, alter: (key: string, job: Job) => [key: string, value: Job]) => {
+      const table = store.table<Job>('journal');
+      for await (const [key, job] of table.entries()) {
+        if (!('message' in job)) continue;
+        const [put, value] = alter(key, job);
+        await table.write([{ put, value }]);
+        return key;
+      }
+      return '';
+    };
+    const twoPutOff = async (store: Store) => {
+      const server = await startServer(({ index }) =>
+        index === 0 ? { status: 429, headers: { 'retry-after': '300' } } : { body: sent },
+      );
+      const before = await sendNode(environment(server.url, store));
+      for (const phone of phones.slice(0, 2)) before.send({ phone, text: 'Hi' });
+      while (before.statuses.length === 0) await nextTurn();
+      await Flow.unload();
+      return server;
+    };
+
+    it('leaves on record a message that it cannot take up, says so, and goes on with the others', async () => {
+      const { store, left } = limitedStore('throws');
+      const server = await twoPutOff(store);
+      const strange = await change(store, (key, job) => [
+        key,
+        { ...job, context: { of: 'another version' } },
+      ]);
+
+      const after = await sendNode(environment(server.url, store));
+      const reported = noting();
+      const [arrived] = await after.arrivals.next();
+      should(arrived?.msg.phone).equal(phones[1]);
+      should(server.received).have.length(2);
+      should(reported).have.length(1);
+      await Flow.unload();
+      should(await left()).containEql(strange);
+    });
+
+    it('tells an outcome that it does not know as unknown', async () => {
+      const { store, left } = limitedStore('throws');
+      const server = await twoPutOff(store);
+      await change(store, (key) => [
+        key.replace(/a$/, 'c00000001'),
+        { outcomes: [[0, { of: 'another version' }]] },
+      ]);
+
+      const after = await sendNode(environment(server.url, store));
+      const arrived = await after.arrivals.next(2);
+      const byPhone = new Map(
+        arrived.map(({ port, msg }) => [msg.phone, port === 1 ? errorOf(msg).code : port]),
+      );
+      should([...byPhone].sort()).deepEqual([
+        [phones[0], 'outcome_unknown'],
+        [phones[1], 0],
+      ]);
+      should(server.received).have.length(2);
+      await Flow.unload();
+      should(await left()).be.empty();
+    });
+  });
+
   for (const how of ['throws', 'rejects'] as const) {
     describe(`on a full disk that ${how}`, () => {
       it('sends nothing that it could not put on record, tells why, and goes on when there is space', async () => {
