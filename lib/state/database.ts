@@ -142,10 +142,16 @@ export class EmbeddedDatabase {
     transact(() => {
       for (const task of tasks) task();
     }, synchronous);
-    if (this.flushTimer || this.closed) return;
-    this.flushTimer = setTimeout(() => {
+    this.armFlush();
+  }
+
+  private armFlush(): void {
+    if (this.closed) return;
+    this.flushTimer ??= setTimeout(() => {
       this.flushTimer = undefined;
-      if (!this.flushing) void this.sync();
+      // What was committed while one is under way may have come too late for it.
+      if (this.flushing) this.armFlush();
+      else void this.sync();
     }, flushDelay).unref();
   }
 

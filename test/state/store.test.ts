@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import 'should';
 import { createMemoryStore } from '../../lib/state/memory';
 import { EmbeddedDatabase } from '../../lib/state/database';
@@ -250,6 +251,32 @@ describe('store', () => {
     root.transactionSync = transact;
     await until(async () => (await table.get('a')) === undefined);
     await database.close();
+  });
+
+  it('flushes to the medium what was committed while a flush was under way', async () => {
+    mkdirSync(directory);
+    const root = openRoot<Buffer, string>(join(directory, 'state.mdb'), { encoding: 'binary' });
+    const flushes: (() => void)[] = [];
+    Object.assign(root, { sync: (done: () => void) => flushes.push(done) });
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      const table = new EmbeddedDatabase(root, sealerOf('test'), (text) => warnings.push(text)).table('t');
+      const quarter = (): number => {
+        mock.timers.tick(250);
+        return flushes.length;
+      };
+      await table.write([{ put: 'a', value: 1 }]);
+      quarter().should.equal(1);
+      await table.write([{ put: 'b', value: 2 }]);
+      quarter().should.equal(1);
+      flushes[0]?.();
+      quarter().should.equal(2);
+      flushes[1]?.();
+      quarter().should.equal(2);
+    } finally {
+      mock.timers.reset();
+      await root.close();
+    }
   });
 
   it('takes what comes after it was closed for lost, rather than ending the process', async () => {
