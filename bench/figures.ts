@@ -1,3 +1,18 @@
+import type { Version } from '../test/support/installation';
+import type { Cost } from './red';
+
+export const megabyte = 1_000_000;
+
+export const nameOf = (version: Version): string => `Node-RED ${version === 4 ? '4.1' : '5'}`;
+
+/** Per second of wall time, where each run did so many. */
+export const ratesOf = (costs: readonly Cost[], count: number): number[] =>
+  costs.map(({ wall }) => (count / wall) * 1000);
+
+/** Microseconds of CPU for each one. */
+export const microsOf = (costs: readonly Cost[], count: number): number[] =>
+  costs.map(({ cpu }) => (cpu / count) * 1000);
+
 /** A figure of several rounds. */
 export interface Figure {
   readonly median: number;
@@ -34,6 +49,7 @@ export const ratioOf = (over: readonly number[], under: readonly number[]): Figu
 export interface Goal {
   readonly atLeast?: number;
   readonly atMost?: number;
+  readonly below?: number;
   /** What must never happen may not happen in a single round either. */
   readonly everyRound?: true;
 }
@@ -55,7 +71,9 @@ export const isReached = ({ goal, ours, ratio }: Row): boolean | undefined => {
   const figure = goal.of === 'ours' ? ours : ratio;
   if (!figure) throw new Error('A goal for a ratio needs a ratio.');
   const { low, high } = goal.everyRound ? figure : { low: figure.median, high: figure.median };
-  return low >= (goal.atLeast ?? -Infinity) && high <= (goal.atMost ?? Infinity);
+  return (
+    low >= (goal.atLeast ?? -Infinity) && high <= (goal.atMost ?? Infinity) && high < (goal.below ?? Infinity)
+  );
 };
 
 /** Runs all sides once per round, in an order that changes, so that none always goes first. */

@@ -1,7 +1,16 @@
 import type { FlowNode } from '../test/support/node-red';
 
 /** What the driver's outputs are wired to. */
-export const outputs = { off: 1, on: 2, http: 3, contacts: 4, loop: 5, waits: 6, burst: 7 } as const;
+export const outputs = {
+  off: 1,
+  on: 2,
+  http: 3,
+  contacts: 4,
+  loop: 5,
+  waits: 6,
+  burst: 7,
+  scripted: 8,
+} as const;
 
 export const pageSize = 200;
 export const inFlight = 32;
@@ -100,18 +109,18 @@ return /consent/i.test(failures[0]) ? [null, null, msg] : [null, msg, null];`,
   ),
 ];
 
-/** The same for all contacts: page after page, each taken apart. */
-const loopFlow = (url: string): readonly FlowNode[] => [
+/** The same for all contacts: page after page, each taken apart by `items`. */
+const loopFlow = (url: string, name: string, items: readonly FlowNode[]): readonly FlowNode[] => [
   script(
-    'first-page',
+    `${name}-first`,
     `msg.page = 1;
 msg.url = '${url}/v1/core/contact/contacts?pageSize=${String(pageSize)}&page=1';
 return msg;`,
-    [['loop-http']],
+    [[`${name}-http`]],
   ),
-  httpRequest('loop-http', 'GET', '', ['page']),
+  httpRequest(`${name}-http`, 'GET', '', [`${name}-page`]),
   script(
-    'page',
+    `${name}-page`,
     `const { data, pageInfo } = msg.payload;
 if (msg.statusCode !== 200) return [null, null, msg];
 let next = null;
@@ -120,12 +129,12 @@ if (msg.page * pageInfo.pageSize < pageInfo.totalRecord) {
   next = { page, url: msg.url.replace(/&page=.*$/, '&page=' + page) };
 }
 return [{ payload: data }, next, null];`,
-    [['split'], ['loop-http'], ['failed']],
+    [[`${name}-items`], [`${name}-http`], ['failed']],
   ),
-  { ...placed, id: 'split', type: 'split', arraySplt: 1, arraySpltType: 'len', wires: [['end-loop']] },
+  ...items,
 ];
 
-export const benchFlows = (url: string, { quick = false } = {}): FlowNode[] => [
+export const benchFlows = (url: string): FlowNode[] => [
   { id: 'tab', type: 'tab', label: 'bench' },
   { ...placed, id: 'orders', type: 'test-port', name: 'orders', wires: [['driver']] },
   {
@@ -138,9 +147,10 @@ export const benchFlows = (url: string, { quick = false } = {}): FlowNode[] => [
       ['send-on'],
       ['http'],
       ['contacts'],
-      ['first-page'],
+      ['loop-first'],
       ['waits'],
       ['send-burst'],
+      ['scripted-first'],
     ],
   },
   { ...placed, id: 'results', type: 'test-port', name: 'results', wires: [[]] },
@@ -160,16 +170,23 @@ export const benchFlows = (url: string, { quick = false } = {}): FlowNode[] => [
     pageSize,
     wires: [['end-contacts'], ['failed']],
   },
-  ...loopFlow(url),
+  ...loopFlow(url, 'loop', [
+    { ...placed, id: 'loop-items', type: 'split', arraySplt: 1, arraySpltType: 'len', wires: [['end-loop']] },
+  ]),
+  ...loopFlow(url, 'scripted', [
+    script('scripted-items', 'for (const payload of msg.payload) node.send({ payload }, false);', [
+      ['end-scripted'],
+    ]),
+  ]),
   {
     ...placed,
     id: 'waits',
     type: 'advisor-check-consent',
     environment: 'environment-on',
     mode: 'wait',
-    ...(quick ? {} : unhurried),
+    ...unhurried,
     wires: [['failed'], ['failed'], ['end-waits']],
   },
-  ...['off', 'on', 'burst', 'http', 'contacts', 'loop', 'waits'].map(end),
+  ...['off', 'on', 'burst', 'http', 'contacts', 'loop', 'scripted', 'waits'].map(end),
   { ...placed, id: 'failed', type: 'bench-end', name: 'failed', wires: [[]] },
 ];

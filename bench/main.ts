@@ -29,12 +29,14 @@ const help = `Usage: npm run bench [-- [NAME…] [options]]
   --versions V    4, 5 or 5,4 (default)
   --profile DIR   writes CPU profiles of what runs in Node-RED
 
-Only what was measured whole is written down: both versions, scale 1 or more, and no profiles.`;
+Only what was measured whole is written down: both versions, scale 1, the usual rounds or more, no profiles.`;
+
+const usualRounds = 5;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    rounds: { type: 'string', default: '5' },
+    rounds: { type: 'string', default: String(usualRounds) },
     scale: { type: 'string', default: '1' },
     versions: { type: 'string', default: '5,4' },
     profile: { type: 'string' },
@@ -44,7 +46,11 @@ const { values, positionals } = parseArgs({
 
 const versions = values.versions.split(',').map((version) => Number(version) as Version);
 const isWhole =
-  Number(values.scale) >= 1 && versions.includes(4) && versions.includes(5) && values.profile === undefined;
+  Number(values.scale) === 1 &&
+  Number(values.rounds) >= usualRounds &&
+  versions.includes(4) &&
+  versions.includes(5) &&
+  values.profile === undefined;
 
 const resultsFile = join(__dirname, 'results.json');
 const document = join(root, 'docs', 'performance.md');
@@ -55,8 +61,7 @@ const nodeOf = (version: Version): string =>
 const commit = (): string => {
   const git = (...args: string[]): string =>
     execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
-  const isChanged =
-    git('status', '--porcelain', '--', 'lib', 'nodes', 'bench', ':!bench/results.json') !== '';
+  const isChanged = git('status', '--porcelain', '--', '.', ':!bench/results.json', ':!docs') !== '';
   return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? ' and changes' : ''}`;
 };
 
@@ -72,6 +77,7 @@ const machine = (): Machine => ({
 const measure = async (part: Part): Promise<Measured> => {
   const from = Date.now();
   const before = machine();
+  const sources = commit();
   const running: BenchRed[] = [];
   const service = await startService();
   const scale = Number(values.scale);
@@ -80,8 +86,8 @@ const measure = async (part: Part): Promise<Measured> => {
     rounds: (part.roundsFor ?? ((asked) => asked))(Number(values.rounds)),
     versions,
     scaled: (count) => Math.max(1, Math.round(count * scale)),
-    async start(version, options = {}) {
-      const node = await startBenchRed(version, service.url, { ...options, profile: values.profile });
+    async start(version) {
+      const node = await startBenchRed(version, service.url, values.profile);
       running.push(node);
       return node;
     },
@@ -92,7 +98,7 @@ const measure = async (part: Part): Promise<Measured> => {
       name: part.name,
       title: part.title,
       measuredAt: new Date(from).toISOString(),
-      commit: commit(),
+      commit: sources,
       machine: before,
       rounds: around.rounds,
       seconds: (Date.now() - from) / 1000,

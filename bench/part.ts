@@ -11,7 +11,7 @@ export interface Surroundings {
   /** A count, made smaller or larger as the command line asks. */
   readonly scaled: (count: number) => number;
   /** A Node-RED with the flows to be measured, ended when the part ends. */
-  readonly start: (version: Version, options?: { readonly quick?: boolean }) => Promise<BenchRed>;
+  readonly start: (version: Version) => Promise<BenchRed>;
 }
 
 export interface Part {

@@ -12,7 +12,7 @@ export interface Cost {
 
 export interface BenchRed {
   /** Has the driver in Node-RED carry out an order; what could not be measured rejects. */
-  order<T = Cost>(order: string, details?: Readonly<Record<string, unknown>>, within?: number): Promise<T>;
+  order<T = Cost>(order: string, details?: Readonly<Record<string, unknown>>): Promise<T>;
   readonly red: RealRed;
   restart(): Promise<void>;
   close(): Promise<void>;
@@ -23,24 +23,20 @@ interface Told {
   readonly fault?: string;
 }
 
-const minutes = 60_000;
+const within = 5 * 60_000;
 
 /** A real Node-RED with the packed package and the flows to be measured. */
-export const startBenchRed = async (
-  version: Version,
-  url: string,
-  { quick = false, profile }: { readonly quick?: boolean; readonly profile?: string | undefined } = {},
-): Promise<BenchRed> => {
+export const startBenchRed = async (version: Version, url: string, profile?: string): Promise<BenchRed> => {
   const userDir = freshUserDir();
   for (const file of ['bench-driver.js', 'bench-driver.html']) {
     cpSync(join(__dirname, 'nodes', file), join(userDir, 'nodes', file));
   }
   const red = await startRed({ version, userDir, env: { NODE_OPTIONS: '--expose-gc' } });
-  await red.deploy(benchFlows(url, { quick }));
+  await red.deploy(benchFlows(url));
   let asked = 0;
   return {
     red,
-    async order<T>(order: string, details: Readonly<Record<string, unknown>> = {}, within = 5 * minutes) {
+    async order<T>(order: string, details: Readonly<Record<string, unknown>> = {}) {
       asked += 1;
       const payload = { order, ...details, ...(profile !== undefined && { profile }) };
       const from = red.lines.length;

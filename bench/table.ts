@@ -33,20 +33,31 @@ const digits = (value: number): string => {
   return value.toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 };
 
+const times = '×';
+
+/** A count has no unit and no decimals. */
+const suffixOf = (unit: string): string => (unit === '' || unit === times ? unit : ` ${unit}`);
+
 const written = ({ median, low, high }: Figure, unit: string): string => {
-  const spread = low === high ? '' : ` (${digits(low)}–${digits(high)})`;
-  return `${digits(median)}${unit === '' ? '' : ` ${unit}`}${spread}`;
+  const shown = unit === '' ? (value: number) => value.toLocaleString('en-US') : digits;
+  const spread = low === high ? '' : ` (${shown(low)}–${shown(high)})`;
+  return `${shown(median)}${suffixOf(unit)}${spread}`;
 };
 
 const goalOf = ({ goal, unit }: Row): string => {
   if (!goal) return '';
-  const suffix = goal.of === 'ratio' ? '×' : unit === '' ? '' : ` ${unit}`;
-  const parts = [
-    ...(goal.atLeast === undefined ? [] : [`≥ ${String(goal.atLeast)}${suffix}`]),
-    ...(goal.atMost === undefined ? [] : [`≤ ${String(goal.atMost)}${suffix}`]),
-    ...(goal.everyRound ? ['in every round'] : []),
-  ];
-  return parts.join(', ');
+  const suffix = suffixOf(goal.of === 'ratio' ? times : unit);
+  const { atLeast, atMost, below, everyRound } = goal;
+  const bounds = [
+    ['≥', atLeast],
+    ['≤', atMost],
+    ['<', below],
+  ] as const;
+  const parts =
+    atLeast !== undefined && atLeast === atMost
+      ? [`exactly ${String(atLeast)}${suffix}`]
+      : bounds.flatMap(([sign, bound]) => (bound === undefined ? [] : [`${sign} ${String(bound)}${suffix}`]));
+  return [...parts, ...(everyRound ? ['in every round'] : [])].join(', ');
 };
 
 const reachedOf = (row: Row): string => {
@@ -58,7 +69,7 @@ const cellsOf = (row: Row): readonly string[] => [
   row.measurement,
   written(row.ours, row.unit),
   row.against ? `${row.against.what}: ${written(row.against.figure, row.unit)}` : '',
-  row.ratio ? `${written(row.ratio, '')}×`.replace(/ \((.*)\)×$/, '× ($1)') : '',
+  row.ratio ? written(row.ratio, times) : '',
   goalOf(row),
   reachedOf(row),
 ];

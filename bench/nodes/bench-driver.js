@@ -98,13 +98,13 @@ const inParallel = async (width, count, work) => {
 
 const orders = {
   /** So many texts, each a message of its own, so many in flight. */
-  async texts({ output, end, count, inFlight, from = 0, profile }, send) {
+  async texts({ output, end, count, inFlight, profile }, send) {
     return profiled(profile, () =>
       timed(async () => {
         let begun = 0;
         let left = count;
         const next = () => {
-          const phone = phoneOf(from + begun++);
+          const phone = phoneOf(begun++);
           send(output, { phone, text, payload: { phone, text } });
         };
         const all = arrivals(end, (msg) => {
@@ -119,8 +119,8 @@ const orders = {
   },
 
   /** So many texts in one message. */
-  async list({ output, end, count, from = 0, profile }, send) {
-    const phone = Array.from({ length: count }, (_, index) => phoneOf(from + index));
+  async list({ output, end, count, profile }, send) {
+    const phone = Array.from({ length: count }, (_, index) => phoneOf(index));
     return profiled(profile, () =>
       timed(async () => {
         let left = count;
@@ -135,10 +135,10 @@ const orders = {
   },
 
   /** The least that can send a text: a pool, JSON, nothing else. */
-  async bare({ url, token, count, inFlight, from = 0 }, _send, { pool }) {
+  async bare({ url, token, count, inFlight }, _send, { pool }) {
     const headers = { ...bearer(token), 'content-type': 'application/json' };
     const to = pool(url, inFlight);
-    return timed(() => inParallel(inFlight, count, (index) => bareText(to, headers, from + index)));
+    return timed(() => inParallel(inFlight, count, (index) => bareText(to, headers, index)));
   },
 
   /** One text at a time, with and without us in turn. */
@@ -214,11 +214,11 @@ const orders = {
   },
 
   /** Consent status through the client alone. */
-  async calls({ url, token, count, inFlight, from = 0 }, _send, { client }) {
+  async calls({ url, token, count, inFlight }, _send, { client }) {
     const service = client(url, token, inFlight);
     const options = { advisor: 'default', lane: 'polls', priority: 'poll' };
     const call = async (index) => {
-      const { data } = await service.call('getConsent', { query: { phone: phoneOf(from + index) } }, options);
+      const { data } = await service.call('getConsent', { query: { phone: phoneOf(index) } }, options);
       if (data.state !== 'pending') throw new Error('not a consent status');
     };
     return timed(() => inParallel(inFlight, count, call));
@@ -256,14 +256,22 @@ const orders = {
 
   flush: async ({ output }, send) => send(output, { flush: true }),
 
+  collect: collectGarbage,
+
+  /** What `timed` ends with, for whoever measures from outside. */
+  collectYoung: async () => globalThis.gc?.({ type: 'minor' }),
+
   async memory() {
     await collectGarbage();
     await collectGarbage();
     return { rss: process.memoryUsage.rss() };
   },
 
-  /** Milliseconds from the first node of the flow to a status that counts so many waits. */
-  ready: async ({ count }, _send, { waiting, since }) => (await waiting(count)) - since,
+  /** Milliseconds since the process began: when this node was made, and when a status counted so many waits. */
+  ready: async ({ count }, _send, { waiting, since }) => ({
+    made: since,
+    waiting: count === 0 ? since : await waiting(count),
+  }),
 };
 
 const toolsIn = (RED) => {

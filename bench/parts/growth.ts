@@ -1,35 +1,58 @@
-import { figureOf, ratioOf, type Row } from '../figures';
+import type { Version } from '../../test/support/installation';
+import { figureOf, microsOf, nameOf, ratesOf, ratioOf, type Row } from '../figures';
 import { outputs, pageSize } from '../flows';
 import type { Part, Surroundings } from '../part';
 import type { BenchRed, Cost } from '../red';
 import { beginWaits, pollAll } from './waits';
 
 /** The small sizes run so often that they too take a time that can be measured. */
-const leastOf = ({ scaled }: Surroundings): number => scaled(20_000);
+const timesOf = (size: number, { scaled }: Surroundings): number =>
+  Math.max(1, Math.ceil(scaled(20_000) / size));
 
-const perItem = async (size: number, least: number, run: () => Promise<Cost>): Promise<number> => {
-  const times = Math.max(1, Math.ceil(least / size));
-  let cpu = 0;
-  for (let time = 0; time < times; time++) cpu += (await run()).cpu;
-  return (cpu / (times * size)) * 1000;
+/** What one item costs, in milliseconds. */
+const perItem = (size: number, costs: readonly Cost[]): Cost => {
+  const each = (of: keyof Cost): number =>
+    costs.reduce((sum, cost) => sum + cost[of], 0) / (costs.length * size);
+  return { cpu: each('cpu'), wall: each('wall') };
 };
 
-const growthRow = (what: string, sizes: readonly number[], rounds: readonly (readonly number[])[]): Row => {
+const repeated = async (size: number, around: Surroundings, run: () => Promise<Cost>): Promise<Cost> => {
+  const costs: Cost[] = [];
+  for (let time = timesOf(size, around); time > 0; time--) costs.push(await run());
+  return perItem(size, costs);
+};
+
+/** Each size against the smallest; only the largest has a goal. */
+const growthRows = (
+  what: string,
+  sizes: readonly number[],
+  rounds: readonly (readonly Cost[])[],
+  hasRates = true,
+): readonly Row[] => {
+  const at = (place: number): readonly Cost[] => rounds.flatMap((round) => round[place] ?? []);
   const named = sizes.map((size) => size.toLocaleString('en-US'));
-  const smallest = rounds.map((round) => round[0] ?? Number.NaN);
-  const largest = rounds.map((round) => round.at(-1) ?? Number.NaN);
-  const between = sizes
-    .slice(1, -1)
-    .map((_, index) => figureOf(rounds.map((round) => round[index + 1] ?? Number.NaN)).median.toFixed(1));
-  const middle = between.length > 0 ? `, between them ${between.join(' and ')} µs` : '';
-  return {
-    measurement: `Node-RED 5, ${what}: CPU per item at ${named.at(-1) ?? ''}${middle}`,
-    unit: 'µs',
-    ours: figureOf(largest),
-    against: { what: `at ${named[0] ?? ''}`, figure: figureOf(smallest) },
-    ratio: ratioOf(largest, smallest),
-    goal: { of: 'ratio', atMost: 1.2 },
-  };
+  const smallest = `at ${named[0] ?? ''}`;
+  return sizes.slice(1).flatMap((_, before): Row[] => {
+    const place = before + 1;
+    const isLargest = place === sizes.length - 1;
+    const size = named[place] ?? '';
+    const cpu: Row = {
+      measurement: `${what}: CPU per item at ${size}`,
+      unit: 'µs',
+      ours: figureOf(microsOf(at(place), 1)),
+      against: { what: smallest, figure: figureOf(microsOf(at(0), 1)) },
+      ratio: ratioOf(microsOf(at(place), 1), microsOf(at(0), 1)),
+      ...(isLargest && { goal: { of: 'ratio', atMost: 1.2 } }),
+    };
+    const rate: Row = {
+      measurement: `${what}: items per second at ${size}`,
+      unit: '/s',
+      ours: figureOf(ratesOf(at(place), 1)),
+      against: { what: smallest, figure: figureOf(ratesOf(at(0), 1)) },
+      ratio: ratioOf(ratesOf(at(place), 1), ratesOf(at(0), 1)),
+    };
+    return hasRates ? [cpu, rate] : [cpu];
+  });
 };
 
 const measured = async <T>(
@@ -53,83 +76,83 @@ const inTurn = (sizes: readonly number[], round: number): readonly number[] => {
 };
 
 const waitSteps = ['waits begun', 'polls of waits', 'waits ended at once'] as const;
+/** That all have begun is seen in a status, which comes once a second: a rate would be one of seconds. */
+const begin = waitSteps.indexOf('waits begun');
 
-/** Begins waits, looks at them and ends them, as often as it takes; CPU per item of each of the three. */
-const throughWaits = async (
-  node: BenchRed,
-  around: Surroundings,
-  size: number,
-): Promise<readonly number[]> => {
-  const times = Math.max(1, Math.ceil(leastOf(around) / size));
-  const cpu = [0, 0, 0];
-  for (let time = 0; time < times; time++) {
+/** Begins waits, looks at them and ends them, as often as it takes; what an item costs in each of the three. */
+const throughWaits = async (node: BenchRed, around: Surroundings, size: number): Promise<readonly Cost[]> => {
+  const begun: Cost[] = [];
+  const polled: Cost[] = [];
+  const ended: Cost[] = [];
+  for (let time = timesOf(size, around); time > 0; time--) {
     // Messages of one size, whatever the number of waits: it is that which grows.
-    const begun = await beginWaits(node, around, size, around.scaled(1000));
-    const polled = await pollAll(node, around, size);
-    const ended = await node.order('reset', { output: outputs.waits, end: 'waits', count: size });
-    [begun, polled, ended].forEach((cost, step) => (cpu[step] = (cpu[step] ?? 0) + cost.cpu));
+    begun.push(await beginWaits(node, around, size, around.scaled(1000)));
+    polled.push(await pollAll(node, around, size));
+    ended.push(await node.order('reset', { output: outputs.waits, end: 'waits', count: size }));
   }
-  return cpu.map((used) => (used / (times * size)) * 1000);
+  return [begun, polled, ended].map((costs) => perItem(size, costs));
 };
 
-const waitsOf = async (around: Surroundings, sizes: readonly number[], rounds: number): Promise<Row[]> => {
+const waitsOf = async (
+  around: Surroundings,
+  version: Version,
+  sizes: readonly number[],
+): Promise<readonly Row[]> => {
   const nodes: BenchRed[] = [];
   for (const size of sizes) {
-    const node = await around.start(5);
+    const node = await around.start(version);
     nodes.push(node);
     await throughWaits(node, around, size);
   }
-  const found = await measured(rounds, sizes, (size, index) => {
+  const found = await measured(around.rounds, sizes, (size, index) => {
     const node = nodes[index];
     if (!node) throw new Error('There is no Node-RED of this size.');
     return throughWaits(node, around, size);
   });
-  return waitSteps.map((what, step) =>
-    growthRow(
-      what,
+  return waitSteps.flatMap((what, step) =>
+    growthRows(
+      `${nameOf(version)}, ${what}`,
       sizes,
-      found.map((round) => round.map((costs) => costs[step] ?? Number.NaN)),
+      found.map((round) => round.flatMap((costs) => costs[step] ?? [])),
+      step !== begin,
     ),
   );
 };
 
 export const growth: Part = {
   name: 'growth',
-  title: 'cost as work grows, in Node-RED 5',
+  title: 'cost as work grows',
   roundsFor: (asked) => Math.min(asked, 3),
   async run(around) {
-    const { rounds, service, scaled, start } = around;
-    const least = leastOf(around);
-    const node = await start(5);
+    const { rounds, service, scaled, start, versions } = around;
+    // How cost grows is a matter of our code: one version shows it.
+    const [version = 5] = versions;
+    const node = await start(version);
     const sends = [1000, 10_000, 100_000].map(scaled);
-    const list = (size: number): Promise<Cost> =>
+    const list = (size: number) => (): Promise<Cost> =>
       service.counting({ texts: size }, () =>
         node.order('list', { output: outputs.on, end: 'on', count: size }),
       );
-    await perItem(sends[1] ?? 1, least, () => list(sends[1] ?? 1));
-    const rows = [
-      growthRow(
-        'texts in one message, journal on',
-        sends,
-        await measured(rounds, sends, (size) => perItem(size, least, () => list(size))),
-      ),
-    ];
     const contacts = [1000, 10_000, 100_000, 1_000_000].map(scaled);
-    const stream = async (size: number): Promise<Cost> => {
+    const stream = (size: number) => async (): Promise<Cost> => {
       await service.setContacts(size);
       return service.counting({ pages: Math.ceil(size / pageSize) }, () =>
         node.order('items', { output: outputs.contacts, end: 'contacts', count: size }),
       );
     };
-    await perItem(contacts[1] ?? 1, least, () => stream(contacts[1] ?? 1));
-    rows.push(
-      growthRow(
-        'contacts streamed',
-        contacts,
-        await measured(rounds, contacts, (size) => perItem(size, least, () => stream(size))),
-      ),
-    );
-    rows.push(...(await waitsOf(around, sends, rounds)));
-    return rows;
+    const rowsOf = async (
+      what: string,
+      sizes: readonly number[],
+      run: (size: number) => () => Promise<Cost>,
+    ): Promise<readonly Row[]> => {
+      const cost = (size: number): Promise<Cost> => repeated(size, around, run(size));
+      await cost(sizes[1] ?? 1);
+      return growthRows(`${nameOf(version)}, ${what}`, sizes, await measured(rounds, sizes, cost));
+    };
+    return [
+      ...(await rowsOf('texts in one message, journal on', sends, list)),
+      ...(await rowsOf('contacts streamed', contacts, stream)),
+      ...(await waitsOf(around, version, sends)),
+    ];
   },
 };

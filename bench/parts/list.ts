@@ -1,4 +1,4 @@
-import { figureOf, interleaved, ratioOf, type Row } from '../figures';
+import { figureOf, interleaved, microsOf, nameOf, ratesOf, ratioOf, type Row } from '../figures';
 import { inFlight, outputs } from '../flows';
 import type { Part } from '../part';
 import type { Cost } from '../red';
@@ -13,8 +13,8 @@ export const list: Part = {
     const rows: Row[] = [];
     const count = scaled(10_000);
     const named = count.toLocaleString('en-US');
-    const rates = (costs: readonly Cost[]): number[] => costs.map(({ wall }) => (count / wall) * 1000);
-    const micros = (costs: readonly Cost[]): number[] => costs.map(({ cpu }) => (cpu / count) * 1000);
+    const rates = (costs: readonly Cost[]): number[] => ratesOf(costs, count);
+    const micros = (costs: readonly Cost[]): number[] => microsOf(costs, count);
     for (const version of versions) {
       const node = await start(version);
       for (const end of ['on', 'off'] as const) {
@@ -30,7 +30,7 @@ export const list: Part = {
           singles = [],
           many = [],
         } = await service.counting({ texts: 3 * count * rounds }, () => interleaved(rounds, sides));
-        const where = `Node-RED ${version === 4 ? '4.1' : '5'}, journal ${end}`;
+        const where = `${nameOf(version)}, journal ${end}`;
         const against = (what: string, messages: readonly Cost[], goal: Pick<Row, 'goal'>): Row[] => [
           {
             measurement: `${where}: ${named} recipients in one message, texts per second`,

@@ -1,5 +1,5 @@
 import type { Version } from '../../test/support/installation';
-import { figureOf, interleaved, ratioOf, type Row } from '../figures';
+import { figureOf, interleaved, microsOf, nameOf, ratesOf, ratioOf, type Row } from '../figures';
 import { firstToken, inFlight, outputs } from '../flows';
 import type { Part, Surroundings } from '../part';
 import type { Cost } from '../red';
@@ -18,9 +18,9 @@ const rowsOf = (
   sides: Readonly<Record<string, readonly Cost[]>>,
 ): readonly Row[] => {
   const { off = [], on = [], http = [], bare = [] } = sides;
-  const perSecond = (costs: readonly Cost[]): number[] => costs.map(({ wall }) => (count / wall) * 1000);
-  const micros = (costs: readonly Cost[]): number[] => costs.map(({ cpu }) => (cpu / count) * 1000);
-  const where = `Node-RED ${version === 4 ? '4.1' : '5'}`;
+  const perSecond = (costs: readonly Cost[]): number[] => ratesOf(costs, count);
+  const micros = (costs: readonly Cost[]): number[] => microsOf(costs, count);
+  const where = nameOf(version);
   const rows: Row[] = [];
   for (const [costs, name, atLeast] of [
     [off, 'journal off', goals[version].off],

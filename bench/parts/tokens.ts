@@ -1,4 +1,4 @@
-import { figureOf, type Row } from '../figures';
+import { figureOf, nameOf, type Row } from '../figures';
 import { burst, outputs } from '../flows';
 import type { Part } from '../part';
 
@@ -26,7 +26,7 @@ export const tokens: Part = {
         rejected.push(counts.rejected);
         lost.push(Math.abs(burst - counts.texts));
       }
-      const where = `Node-RED ${version === 4 ? '4.1' : '5'}`;
+      const where = nameOf(version);
       const named = burst.toLocaleString('en-US');
       rows.push(
         {

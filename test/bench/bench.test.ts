@@ -38,6 +38,9 @@ describe('figures of the bench', () => {
     should(isReached(row)).be.undefined();
     should(isReached({ ...row, goal: { of: 'ratio', atLeast: 3 } })).be.true();
     should(isReached({ ...row, goal: { of: 'ours', atMost: 1 } })).be.false();
+    should(isReached({ ...row, goal: { of: 'ours', atMost: 2 } })).be.true();
+    should(isReached({ ...row, goal: { of: 'ours', below: 2 } })).be.false();
+    should(isReached({ ...row, goal: { of: 'ours', below: 2.1 } })).be.true();
     const mixed = { ...row, ours: figureOf([0, 0, 1]) };
     should(isReached({ ...mixed, goal: { of: 'ours', atMost: 0 } })).be.true();
     should(isReached({ ...mixed, goal: { of: 'ours', atMost: 0, everyRound: true } })).be.false();
