@@ -1,3 +1,4 @@
+import type { Problem } from '../service/problems';
 import type { Book, Target, Wait } from './book';
 import type { Shelf } from './shelf';
 import type { StoredSubject } from './subjects';
@@ -7,6 +8,8 @@ export interface Survey {
   /** When the next look is due; undefined when nothing waits. */
   readonly next: number | undefined;
   readonly advisors: readonly string[];
+  /** Why the last look met no answer of the service. */
+  readonly outage: Problem | undefined;
 }
 
 /** A node that waits: what it looks at, where that is on record, and how it is told. */
@@ -29,6 +32,7 @@ export class Owner {
     private readonly book: Book,
     readonly shelf: Shelf,
     readonly telling: Telling,
+    readonly changed: () => void,
   ) {}
 
   get count(): number {
@@ -76,13 +80,13 @@ export class Owner {
   }
 
   /** Goes through all of them: for a status, not for every message. */
-  survey(nextOf: (target: Target) => number): Survey {
+  survey(nextOf: (target: Target) => number, outage: Problem | undefined): Survey {
     let next: number | undefined;
     for (const wait of this.book.waitsOf(this.number)) {
       const due = nextOf(this.book.targetOf(wait));
       if (next === undefined || due < next) next = due;
     }
-    return { next, advisors: [...this.advisors.keys()] };
+    return { next, advisors: [...this.advisors.keys()], outage };
   }
 
   private advisorOf(wait: Wait): string {

@@ -1,11 +1,12 @@
 import type { Clock } from '../service/clock';
+import type { Problem } from '../service/problems';
 import type { Client } from '../service/types';
 import type { Book, Target, Wait } from './book';
 import { Heap } from './heap';
 import { lastPoll, nextPoll, nextPollAgain } from './schedule';
 import { subjectIn, type Subject } from './subjects';
 import type { Timeline } from './timeline';
-import { statusOf, verdictOfFault, verdictOfStatus, type Verdict } from './verdict';
+import { outageIn, statusOf, verdictOfFault, verdictOfStatus, type Verdict } from './verdict';
 
 export interface PollingOptions {
   readonly book: Book;
@@ -15,6 +16,7 @@ export interface PollingOptions {
   readonly concurrency: number;
   /** `began` is when the look began: what expires by then has had its last look. */
   readonly looked: (target: Target, verdict: Verdict, began: number) => void;
+  readonly outageChanged: () => void;
 }
 
 /** Long enough to cost nothing, short enough that a clock set back is noticed soon. */
@@ -32,6 +34,8 @@ export class Polling {
   private wakeAt = 0;
   private observed: number;
   private isStopped = false;
+  /** Why the last look, whoever it was for, met no answer of the service. */
+  outage: Problem | undefined;
 
   constructor(private readonly options: PollingOptions) {
     this.observed = options.timeline.now();
@@ -162,11 +166,18 @@ export class Polling {
     this.inFlight -= 1;
     if (this.isStopped) return;
     if (verdict.kind === 'waiting' && verdict.seen) book.see(target, verdict.seen);
+    this.hear(outageIn(verdict));
     this.options.looked(target, verdict, began);
     this.reschedule(target, timeline.now());
     book.endLook(target);
     this.observe();
     this.pump();
+  }
+
+  private hear(outage: Problem | undefined): void {
+    const isNews = outage?.code !== this.outage?.code;
+    this.outage = outage;
+    if (isNews) this.options.outageChanged();
   }
 
   private async ask(advisor: string, subject: Subject): Promise<Verdict> {

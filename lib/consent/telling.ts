@@ -27,6 +27,9 @@ export interface Settled {
   readonly repeated: boolean;
 }
 
+/** Gives whether it arrived. */
+export type Tell = (settled: Settled) => Promise<boolean>;
+
 export type Ended = readonly [Wait, WaitOutcome];
 
 /** Of thousands that end at once, one commit each would take minutes, and all in one turn would hold up Node-RED. */
@@ -48,7 +51,7 @@ export class Telling {
     private readonly shelf: Shelf,
     private readonly node: string,
     /** Gives whether it has reached the next node, which a deploy or a shutdown may close first. */
-    private readonly tell: (settled: Settled) => Promise<boolean>,
+    private readonly tell: Tell,
     private readonly isClosed: () => boolean,
   ) {}
 

@@ -27,10 +27,10 @@ export const cancelled = (status = nothingKnown): WaitOutcome => ({
   status,
 });
 
-/** What a look at the consent status came to: the end of a wait, or `waiting` with what was seen, if anything. */
+/** What a look at the consent status came to: the end of a wait, or `waiting` with what was seen, or why nothing was. */
 export type Verdict =
   | Exclude<WaitOutcome, { reason: 'expired' | 'cancelled' }>
-  | { readonly kind: 'waiting'; readonly seen?: ConsentStatus };
+  | { readonly kind: 'waiting'; readonly seen?: ConsentStatus; readonly why?: Problem };
 
 export const statusOf = (data: {
   readonly memberId?: number | null | undefined;
@@ -54,9 +54,16 @@ export const verdictOfFault = (fault: unknown): Verdict => {
   const { problem } = fault;
   const status = problem.status ?? 0;
   if (problem.code === 'authorization_required' || status < 400 || status > 499 || passing.has(status)) {
-    return { kind: 'waiting' };
+    return { kind: 'waiting', why: problem };
   }
   if (status === 404)
     return { kind: 'not_accepted', reason: 'unknown_number', status: nothingKnown, problem };
   return { kind: 'failed', problem };
+};
+
+/** Why the service as a whole did not answer; a lost authorization or a limit on the rate is told elsewhere. */
+export const outageIn = (verdict: Verdict): Problem | undefined => {
+  const why = verdict.kind === 'waiting' ? verdict.why : undefined;
+  const isOutage = why?.code === 'network_error' || (why?.status ?? 0) >= 500;
+  return isOutage ? why : undefined;
 };

@@ -12,7 +12,7 @@ import { lastLookTries, Polling } from './polling';
 import { isSame, recommended, type Pace } from './schedule';
 import { Shelf, type Entry } from './shelf';
 import { asStored, subjectIn, type StoredSubject, type Subject } from './subjects';
-import { Telling, type Ended, type Settled } from './telling';
+import { Telling, type Ended, type Tell } from './telling';
 import { Timeline } from './timeline';
 import type { Warn } from './trouble';
 import { cancelled, nothingKnown, type ConsentStatus, type Verdict, type WaitOutcome } from './verdict';
@@ -61,15 +61,18 @@ export class Waits {
       looked: (target, verdict, began) => {
         this.looked(target, verdict, began);
       },
+      outageChanged: () => {
+        for (const { changed } of this.owners.values()) changed();
+      },
     });
   }
 
-  /** A node starts: its waits go on, and `tell` hears how each ends. */
-  attach(node: string, tell: (settled: Settled) => Promise<boolean>): NodeWaits {
+  /** A node starts: its waits go on, `tell` hears how each ends, and `changed` when an outage begins or ends. */
+  attach(node: string, tell: Tell, changed = (): void => undefined): NodeWaits {
     const { book, table } = this;
     const shelf = new Shelf(table, book, node, this.options.warn);
     const telling = new Telling(table, book, shelf, node, tell, () => owner.isClosed);
-    const owner: Owner = new Owner(node, this.attached++, book, shelf, telling);
+    const owner: Owner = new Owner(node, this.attached++, book, shelf, telling, changed);
     this.owners.set(owner.number, owner);
     owner.ready = this.working(owner, () => owner.bringing((isEnded) => this.load(owner, isEnded)));
     return {
@@ -92,7 +95,7 @@ export class Waits {
       get count() {
         return owner.count;
       },
-      survey: () => owner.survey((target) => this.polling.nextOf(target)),
+      survey: () => owner.survey((target) => this.polling.nextOf(target), this.polling.outage),
       detach: () => {
         this.begin(owner);
         owner.isClosed = true;

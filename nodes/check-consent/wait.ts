@@ -160,10 +160,11 @@ export class WaitHandler implements Handler {
     });
     await Promise.race([started, this.ended]);
     if (this.hasClosed()) return;
-    this.waits = consent.waits.attach(tools.node.id, (settled) => this.settled(settled));
-    this.unlisten = environment.onChange(() => {
+    const show = (): void => {
       this.showWaiting();
-    });
+    };
+    this.waits = consent.waits.attach(tools.node.id, (settled) => this.settled(settled), show);
+    this.unlisten = environment.onChange(show);
   }
 
   private async goOn(): Promise<void> {
@@ -226,7 +227,7 @@ export class WaitHandler implements Handler {
   private waitingLook(waits: NodeWaits): Look {
     const { words } = this.tools;
     const environment = this.tools.environment();
-    const { next, advisors } = waits.survey();
+    const { next, advisors, outage } = waits.survey();
     if (next === undefined) return look('grey', 'ring', words.say('status.noneWaiting'));
     this.refresh?.();
     this.refresh = environment.clock.after(Math.max(next - environment.clock.now(), 0) + redrawn, () => {
@@ -236,6 +237,8 @@ export class WaitHandler implements Handler {
       return look('red', 'ring', words.say('status.authorizeAgain'));
     }
     const count = words.number(waits.count);
+    const why = outage && words.find(`failed.${outage.code}`);
+    if (why !== undefined) return look('yellow', 'ring', words.say('status.waitingDespite', { count, why }));
     return look('blue', 'ring', words.say('status.waiting', { count, time: words.time(next) }));
   }
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import should from 'should';
 import type { Environment } from '../../lib/runtime/environment';
 import { MovableClock } from '../../lib/service/clock';
@@ -386,6 +387,20 @@ describe('consent nodes', () => {
       flow.send({ phone: [silent, never] });
       await moved(seconds(10));
       should(flow.statuses.at(-1)?.text).match(/^sim unsaved 2 waiting, next \d\d:\d\d$/);
+    });
+
+    it('shows an outage of the service while it waits, and when that is over', async () => {
+      const flow = await wait();
+      flow.send({ phone: silent });
+      await moved(seconds(5));
+      on.simulator.faults.add({ endpoint: 'getConsent', code: 'downstream_unavailable', rate: 1 });
+      await moved(seconds(60));
+      while (flow.statuses.length < 2) await nextTurn();
+      should(flow.statuses[1]).containEql({ fill: 'yellow', text: 'sim unsaved 1 waiting, service down' });
+      on.simulator.faults.clear();
+      await moved(seconds(60));
+      while (flow.statuses.length < 3) await nextTurn();
+      should(flow.statuses[2]?.text).match(/^sim unsaved 1 waiting, next \d\d:\d\d$/);
     });
 
     it('says so when it has no environment, and does not end Node-RED', async () => {
