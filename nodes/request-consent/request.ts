@@ -1,4 +1,4 @@
-import { ConsentLimit, type Reply } from '../../lib/consent/asked';
+import { ConsentLimit, type AskedResult, type Reply } from '../../lib/consent/asked';
 import { consentOf, type Consent } from '../../lib/consent/shared';
 import { statusOf } from '../../lib/consent/verdict';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
@@ -92,8 +92,12 @@ export const requestHandler = (tools: Tools): Handler => {
     work,
     cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
     said: {
-      first: (payload) =>
-        (payload as { requested: boolean }).requested ? 'status.asked' : 'status.askedBefore',
+      first: (payload) => {
+        const { requested, requestedAt } = payload as Pick<AskedResult, 'requested' | 'requestedAt'>;
+        if (requested) return 'status.asked';
+        // Who was never asked from here needs no request: the service says they have accepted.
+        return requestedAt === null ? 'status.acceptedBefore' : 'status.askedBefore';
+      },
     },
   });
 };

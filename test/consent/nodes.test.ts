@@ -99,6 +99,7 @@ describe('consent nodes', () => {
       const { port, msg } = only(await flow.ask({ phone: consented }));
       should(port).equal(0);
       should(msg.payload).containEql({ consentState: 'accepted', requested: false, requestedAt: null });
+      should(flow.statuses.at(-1)?.text).match(/^sim (unsaved )?already accepted$/);
     });
 
     it('fails over the limit, and on an account that is not set up, saying whom to contact', async () => {
