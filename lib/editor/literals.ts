@@ -3,6 +3,7 @@ import {
   epochOf,
   fitting,
   hasBrokenPlaceholder,
+  isJsonText,
   isLeftOut,
   isNothing,
   isRecord,
@@ -35,7 +36,7 @@ const numberProblem = (
 ): string | undefined => {
   const text = String(given).trim();
   const digits = text.match(/\p{Nd}/gu)?.length ?? 0;
-  if (digits === 0) return say('invalid.noPhone');
+  if (digits === 0 || isJsonText(text)) return say('invalid.noPhone');
   if (text.startsWith('+')) return e164.test(text) ? undefined : say('invalid.phone');
   if (environment(values['environment'])?.country === '') return say('invalid.phoneCountry');
   return digits < fewestDigits ? say('invalid.phone') : undefined;

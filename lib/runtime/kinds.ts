@@ -11,6 +11,9 @@ export const isNothing = (value: unknown): boolean => value === undefined || val
 /** The contract's pattern; here as well as in the schemas, because those load zod. */
 export const e164 = /^\+[1-9]\d{7,14}$/;
 
+/** A text that was meant as a list or an object; `[206] 555 0142` is a number all the same. */
+export const isJsonText = (text: string): boolean => /^(?:\{|\[.*(?:["'{,]|\]$))/s.test(text.trim());
+
 /** A field's name in double braces, in a text typed in. */
 export const placeholder = /\{\{\s*([^{}]+?)\s*\}\}/g;
 

@@ -26,7 +26,11 @@ export const messages = {
   advisor_unauthorized:
     'The advisor "{advisor}" has to authorize "{environment}": open the environment and authorize.',
   unexpected: 'This node met an unexpected fault ({reason}): please report it.',
-  phone_missing: 'There is no phone number: put one there.',
+  phone_missing: 'There is no phone number in {where}: put one there, or choose another place in the node.',
+  phone_entry:
+    'This entry of the list in {where} has no phone number: give a number, or an object that has it under the name phone.',
+  phone_json:
+    'What is in {where} is a text that looks like a list or an object: make an array of it, for example with a JSON node.',
   phone_kind:
     'A phone number must be a text such as +12025550123; a list may hold numbers, or objects with a phone.',
   phone_none: 'What was given is not a phone number: give one such as +12025550123.',
@@ -54,7 +58,8 @@ export const messages = {
   no_outcome:
     'The service named neither a success nor a failure: look in the texting app whether this was carried out.',
   consent_required: 'This person has not consented to texts: request consent, then send again.',
-  rejected: 'The service refused this recipient: its reason is in "detail".',
+  rejected:
+    'The service refused this recipient: read its reason in msg.error.detail (at a Catch node msg.error.cause.detail), then correct the number, or leave this person out and do not ask again.',
   cancelled: 'This was cancelled by msg.reset before it was sent: send it again if it is still wanted.',
   not_accepted:
     'This person has not accepted to be texted yet: wait for consent, or ask for it with a consent request.',

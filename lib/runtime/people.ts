@@ -29,7 +29,7 @@ export const peopleByPhone = (value: unknown, where: string, country: string): P
     const { phone, record } = each;
     const person: Draft<Person> = { index };
     if (phone !== undefined) person.phone = phone;
-    else person.wrong = notANumber(each.given, country).problem;
+    else person.wrong = notANumber(each.given, country, { where, list: found.list }).problem;
     if (phone === undefined && found.list) person.given = asGiven(each);
     if (record) person.recipient = record;
     return person;

@@ -1,6 +1,6 @@
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
 import type { ServiceError } from '../service/problems';
-import { e164 } from './kinds';
+import { e164, isJsonText, isNothing } from './kinds';
 import { invalid } from './messages';
 import { isRecord } from './red';
 
@@ -27,6 +27,8 @@ const national = (number: string, country: string): string | undefined => {
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : '';
   if (text.startsWith('+')) return e164.test(text) ? text : undefined;
+  // With a country, a number would be found in some of them and the rest of what they say be lost.
+  if (isJsonText(text)) return undefined;
   return text !== '' && country !== '' ? national(text, country) : undefined;
 };
 
@@ -55,13 +57,26 @@ export const recipientsOf = (
 export const asGiven = ({ given }: Recipient): string | number | null =>
   typeof given === 'string' || typeof given === 'number' ? given : null;
 
-/** What to tell the user about a value that is not a number we may text. */
-export const notANumber = (given: unknown, country: string): ServiceError => {
-  if (given === undefined || given === null || given === '') return invalid('phone_missing');
-  if (typeof given !== 'string' && typeof given !== 'number') return invalid('phone_kind');
-  if (!/\d/.test(String(given))) return invalid('phone_none');
-  if (String(given).trim().startsWith('+')) return invalid('phone_format');
+/** What to tell the user about a text that is not a number we may use. */
+export const wrongNumber = (text: string, country: string): ServiceError => {
+  if (!/\d/.test(text)) return invalid('phone_none');
+  if (text.trim().startsWith('+')) return invalid('phone_format');
   return country === '' ? invalid('phone_country') : invalid('phone_impossible', { country });
+};
+
+/** Where a value was found that is not a number we may text. */
+export interface Place {
+  readonly where: string;
+  /** It is an entry of a list. */
+  readonly list: boolean;
+}
+
+/** What to tell the user about a value that is not a number we may text. */
+export const notANumber = (given: unknown, country: string, { where, list }: Place): ServiceError => {
+  if (isNothing(given)) return invalid(list ? 'phone_entry' : 'phone_missing', { where });
+  if (typeof given !== 'string' && typeof given !== 'number') return invalid('phone_kind');
+  const text = String(given);
+  return isJsonText(text) ? invalid('phone_json', { where }) : wrongNumber(text, country);
 };
 
 /** What to tell the user about a value that is neither a number nor a list of them. */

@@ -76,7 +76,8 @@ export const prepareTexts = (
   const texts = found.recipients.map((recipient, index): Text => {
     const { phone, record } = recipient;
     if (phone === undefined) {
-      return wrongText(index, recipient, found.list, notANumber(recipient.given, country).problem);
+      const { problem } = notANumber(recipient.given, country, { where, list: found.list });
+      return wrongText(index, recipient, found.list, problem);
     }
     let text: string;
     try {

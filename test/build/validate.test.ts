@@ -306,6 +306,9 @@ describe('a form and the node behind it', () => {
     '+',
     'grace',
     '٢٠٢٥٥٥٠١١٣',
+    '["+12025550113"]',
+    '{"phone":"2025550113"}',
+    '[202] 555 0113',
   ];
   for (const [id, country] of [
     ['us', 'US'],

@@ -1,9 +1,22 @@
 import should from 'should';
 import { notANumber, phoneNumber } from '../../lib/runtime/recipients';
+import { alsoClose, closeAll } from '../service/support';
+import { Flow } from '../support/flow';
+import { startSimulated } from '../support/simulated';
+import { errorOf, numbers, only, sendNode } from './setup';
 
 describe('what is said of a phone number that is none', () => {
   const cases: [what: string, given: unknown, country: string, sentence: RegExp][] = [
-    ['nothing', '', '', /^There is no phone number/],
+    ['nothing', '', '', /^There is no phone number in msg\.phone/],
+    [
+      'a list that is a text',
+      '["+12025550113", "+12025550112"]',
+      '',
+      /^What is in msg\.phone is a text.+JSON/,
+    ],
+    ['the beginning of a list, with a country', '["+12025550113"', 'US', /^What is in msg\.phone is a text/],
+    ['an object that is a text', '{"phone":"2025550113"}', 'US', /^What is in msg\.phone is a text/],
+    ['a list of numbers that is a text', ' [2025550113] ', 'US', /^What is in msg\.phone is a text/],
     ['a name', 'grace', '', /^What was given is not a phone number: give one such as \+/],
     ['a name, with a country', 'grace', 'US', /^What was given is not a phone number/],
     ['a plus sign alone', '+', '', /^What was given is not a phone number/],
@@ -16,7 +29,43 @@ describe('what is said of a phone number that is none', () => {
   for (const [what, given, country, sentence] of cases) {
     it(`${what}: ${sentence.source}`, () => {
       should(phoneNumber(given, country)).be.undefined();
-      notANumber(given, country).message.should.match(sentence);
+      notANumber(given, country, { where: 'msg.phone', list: false }).message.should.match(sentence);
     });
   }
+
+  it('an entry of a list without one: where it is, and what its name must be', () => {
+    const { message } = notANumber(undefined, '', { where: 'msg.phone', list: true });
+    message.should.match(/^This entry of the list in msg\.phone has no phone number: .+ the name phone\.$/);
+  });
+
+  it('nothing of a number whose area code is in square brackets', () => {
+    should(phoneNumber('[202] 555-0113', 'US')).equal('+12025550113');
+  });
+});
+
+describe('send text node, recipients it cannot find', () => {
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+  });
+
+  it('says where it looked for a number, and under which name an object has to give it', async () => {
+    const { environment } = alsoClose(await startSimulated());
+    const flow = await sendNode(environment, { phone: 'people', phoneType: 'msg' });
+    const people = [{ number: numbers.consented }];
+    const { port, msg } = only(await flow.ask({ people, text: 'Hi' }));
+    should(port).equal(1);
+    should(errorOf(msg).code).equal('invalid_input');
+    should(errorOf(msg).message).match(/list in msg\.people has no phone number.+ under the name phone/);
+  });
+
+  it('sends to nobody from a text that was meant as a list, even where a number could be read', async () => {
+    const { environment, received } = alsoClose(await startSimulated({}, { settings: { country: 'US' } }));
+    const flow = await sendNode(environment);
+    const phone = `["${numbers.consented}"`;
+    const { port, msg } = only(await flow.ask({ phone, text: 'Hi' }));
+    should(port).equal(1);
+    should(errorOf(msg).message).match(/^What is in msg\.phone is a text .+ JSON node/);
+    should(received('sendMessage')).equal(0);
+  });
 });

@@ -100,6 +100,9 @@ describe('send text node', () => {
         const error = errorOf(msg);
         should(error).containEql({ code: 'rejected', retryable: false, attempts: 1 });
         should(error.detail).be.a.String().and.not.be.empty();
+        // It says where the reason is and what to do, and quotes nothing: it also goes into the log.
+        should(error.message).match(/msg\.error\.detail.+correct the number, or leave this person out/);
+        should(error.message).not.containEql(error.detail);
         should(error.source).deepEqual({ id: 'send', type: 'advisor-send-text', name: 'my send' });
       });
     }
