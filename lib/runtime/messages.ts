@@ -90,6 +90,12 @@ export const messages = {
   page_repeated:
     'The service gave the same records again when asked for page {page}: check the name it has for the page number, under "Query names" in the environment.',
   contact_kind: 'There is no contact in {where}: put an object with fields such as firstName there.',
+  contact_text:
+    'What is in {where} is a text, not a contact: make an object of it, for example with a JSON node.',
+  contact_unknown:
+    'None of the fields of a contact is filled in; what is there has other names ({fields}): use names such as firstName.',
+  contact_misspelt:
+    'None of the fields of a contact is filled in, and "{field}" is not one of them: write "{meant}" instead.',
   contact_empty: 'None of the fields of a contact is filled in: give at least one, such as firstName.',
   contact_id_in_list: 'This contact of the list has no contactId of its own: give each one the id it has.',
   field_text: 'The field "{field}" must be a text: correct it, or leave it out.',

@@ -1,10 +1,13 @@
 import { compile, type Source } from '../../lib/runtime/fields';
 import type { Tools } from '../../lib/runtime/flow-node';
+import { hideNumbers } from '../../lib/runtime/log';
 import { invalid } from '../../lib/runtime/messages';
+import { phoneNumber, wrongNumber } from '../../lib/runtime/recipients';
 import { fieldsGiven } from '../../lib/runtime/record';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import type { FieldRow } from '../../lib/runtime/spec';
 import type { ResponseOf } from '../../lib/service/endpoints';
+import type { ServiceError } from '../../lib/service/problems';
 import { contactFields } from './spec';
 
 export type ContactBody = ReturnType<typeof fieldsGiven<typeof contactFields>>;
@@ -30,22 +33,63 @@ const fromRows = ({ RED, node }: Tools, fields: unknown): ((msg: Message) => Pro
 export const contactReader = (tools: Tools, contact: Source, fields: unknown): ((msg: Message) => unknown) =>
   contact.type === 'fields' ? fromRows(tools, fields) : contact.read;
 
+const asRecord = (contact: unknown, where: string): Readonly<Record<string, unknown>> => {
+  if (isRecord(contact)) return contact;
+  const isText = typeof contact === 'string' && contact.trim() !== '';
+  throw invalid(isText ? 'contact_text' : 'contact_kind', { where });
+};
+
+/** `first_name` and `Firstname` are both meant as `firstName`. */
+const plain = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+
+const meantBy = new Map(Object.keys(contactFields).map((field) => [plain(field), field]));
+
+/** A contact may come with dozens of columns of a table: enough of them to see what they are. */
+const mostNames = 5;
+
+/** What to tell the user about an object that fills in none of the fields. */
+const nothingGiven = (contact: Readonly<Record<string, unknown>>): ServiceError => {
+  const others = Object.keys(contact).filter(
+    (name) => !Object.hasOwn(contactFields, name) && name !== 'contactId',
+  );
+  if (others.length === 0) return invalid('contact_empty');
+  const field = others.find((name) => meantBy.has(plain(name)));
+  if (field !== undefined)
+    return invalid('contact_misspelt', { field, meant: meantBy.get(plain(field)) ?? '' });
+  const names = others.slice(0, mostNames).join(', ');
+  return invalid('contact_unknown', {
+    fields: hideNumbers(others.length > mostNames ? `${names}, …` : names),
+  });
+};
+
+/** As the texting nodes read a number. Without a country it goes as it is, and the service judges it. */
+const withNumber = (body: ContactBody, country: string): ContactBody => {
+  if (country === '' || body.phone === undefined || body.phone === '') return body;
+  const phone = phoneNumber(body.phone, country);
+  if (phone === undefined) throw wrongNumber(body.phone, country);
+  return { ...body, phone };
+};
+
 /** The body of a create or update: only the fields given. */
-export const bodyOf = (contact: unknown, where: string): ContactBody => {
-  if (!isRecord(contact)) throw invalid('contact_kind', { where });
-  const body = fieldsGiven(contact, contactFields);
-  if (Object.keys(body).length === 0) throw invalid('contact_empty');
+export const bodyOf = (contact: unknown, where: string, country: string): ContactBody => {
+  const record = asRecord(contact, where);
+  const body = withNumber(fieldsGiven(record, contactFields), country);
+  if (Object.keys(body).length === 0) throw nothingGiven(record);
   return body;
 };
 
 /** What to change in a contact that is read first: there, null is a change as well. */
-export const changesOf = (contact: unknown, where: string): Readonly<Record<string, unknown>> => {
-  if (!isRecord(contact)) throw invalid('contact_kind', { where });
-  const isGiven = (field: string): boolean => Object.hasOwn(contact, field) && contact[field] !== undefined;
-  if (!Object.keys(contactFields).some(isGiven)) throw invalid('contact_empty');
+export const changesOf = (
+  contact: unknown,
+  where: string,
+  country: string,
+): Readonly<Record<string, unknown>> => {
+  const record = asRecord(contact, where);
+  const isGiven = (field: string): boolean => Object.hasOwn(record, field) && record[field] !== undefined;
+  if (!Object.keys(contactFields).some(isGiven)) throw nothingGiven(record);
   // What is of the wrong kind is refused before the contact is read.
-  fieldsGiven(contact, contactFields);
-  return contact;
+  const given = withNumber(fieldsGiven(record, contactFields), country);
+  return { ...record, ...given };
 };
 
 /**

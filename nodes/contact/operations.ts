@@ -25,7 +25,7 @@ const creating = (tools: Tools, config: Config): Run => {
       shared: sharedBy(contact),
       carries: (item) => ({ contact: item }),
       async work(item, _index, known) {
-        const body = bodyOf(item, contact.where);
+        const body = bodyOf(item, contact.where, task.caller.environment.settings.country);
         const result = await task.call('createContact', { body });
         known.contactId = result.id;
         return result;
@@ -68,12 +68,13 @@ const updating = (tools: Tools, config: Config): Run => {
 
 const updateOne = (task: Task, id: number, given: unknown, where: string, merge: boolean) => {
   const params = { contactId: id };
+  const { country } = task.caller.environment.settings;
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => oneAtATime(contactKey(task.caller, id), work);
   if (!merge) {
-    const body = bodyOf(given, where);
+    const body = bodyOf(given, where, country);
     return inTurn(() => task.call('updateContact', { params, body }));
   }
-  const changes = changesOf(given, where);
+  const changes = changesOf(given, where, country);
   return inTurn(async () => {
     const current = await task.call('getContact', { params });
     return task.call('updateContact', { params, body: merged(current, changes) });

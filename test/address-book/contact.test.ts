@@ -121,6 +121,70 @@ describe('contact node', () => {
       }
       should(on().received('createContact')).equal(0);
     });
+
+    it('says what is wrong with a contact that fills in nothing, and still warns', async () => {
+      const flow = await contactNode(on().environment, {});
+      const said = async (payload: unknown): Promise<string> =>
+        errorOf(first(await flow.ask({ payload }))).message;
+      should(await said({ firstname: 'A' })).match(/"firstname" is not one of them: write "firstName"/);
+      should(await said({ shoe: 1, 'Postal Code': '1' })).match(/"Postal Code" .+ write "postalCode"/);
+      should(flow.warnings.join(' ')).match(/firstname.+shoe.+Postal Code/s);
+      should(await said({ shoe: 1, '+12025550123': 2 })).match(/other names \(shoe, …0123\): use/);
+      should(await said({ a: 1, b: 1, c: 1, d: 1, e: 1, f: 1 })).match(/\(a, b, c, d, e, …\)/);
+      should(await said({ firstName: null })).match(/^None of the fields .+: give at least one/);
+      should(await said('{bad json')).match(/^What is in msg\.payload is a text, not a contact: .+JSON node/);
+      should(await said(' ')).match(/^There is no contact in msg\.payload/);
+    });
+  });
+
+  describe('the phone number, in an environment with a country', () => {
+    const phones = (requests: readonly { method: string; body: unknown }[]): unknown[] =>
+      requests.filter(({ body }) => body !== undefined).map(({ body }) => (body as { phone: unknown }).phone);
+    const inUS = { settings: { country: 'US' } };
+
+    it('is read as a texting node reads it, and stays as it was in msg.contact', async () => {
+      const { environment, requests } = await scripted(() => ({ body: { id: 7 } }), inUS);
+      const flow = await contactNode(environment, {});
+      for (const phone of ['(206) 555-0101', 2065550101, '+442079460123', '']) {
+        const { port, msg } = first(await flow.ask({ payload: { phone } }));
+        should(port).equal(0);
+        should(msg.contact).deepEqual({ phone });
+      }
+      should(phones(requests())).deepEqual(['+12065550101', '+12065550101', '+442079460123', '']);
+    });
+
+    for (const merge of [true, false]) {
+      it(`is read in an update, ${merge ? 'merged' : 'alone'}; what the contact had is left alone`, async () => {
+        const current = { contactId: ann, firstName: 'Ann', phone: '206 555 0199' };
+        const { environment, requests } = await scripted(
+          ({ method }) => ({ body: method === 'GET' ? current : { id: ann } }),
+          inUS,
+        );
+        const flow = await contactNode(environment, { operation: 'update', merge });
+        await flow.ask({ contactId: ann, payload: { phone: '206 555 0101' } });
+        await flow.ask({ contactId: ann, payload: { city: 'Reno' } });
+        should(phones(requests())).deepEqual(['+12065550101', merge ? '206 555 0199' : undefined]);
+      });
+    }
+
+    it('is refused without a request when the country has no such number', async () => {
+      const { environment, requests } = await scripted(() => ({ body: { id: 7 } }), inUS);
+      for (const operation of ['create', 'update']) {
+        const flow = await contactNode(environment, { operation });
+        const failed = first(await flow.ask({ contactId: ann, payload: { phone: '12' } }));
+        should(errorOf(failed).code).equal('invalid_input');
+        should(errorOf(failed).message).match(/not a possible one in US/);
+        await Flow.unload();
+      }
+      should(requests()).be.empty();
+    });
+
+    it('goes as it is without a country: the service judges it', async () => {
+      const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
+      const flow = await contactNode(environment, {});
+      await flow.ask({ payload: { phone: '(206) 555-0101' } });
+      should(phones(requests())).deepEqual(['(206) 555-0101']);
+    });
   });
 
   describe('update', () => {
