@@ -14,6 +14,7 @@ const contact = z.object({
   created: z.number(),
   modified: z.number(),
   groupIds: z.array(whole).readonly(),
+  bornToday: z.literal(true).optional(),
 });
 const group = z.object({
   groupId: whole,

@@ -1,5 +1,12 @@
 import type { sortFields } from '../../lib/service/schemas';
-import { firstContactId, seededContact, seededIndexOfPhone, type Contact, type ContactFields } from './seed';
+import {
+  birthdayOn,
+  firstContactId,
+  seededContact,
+  seededIndexOfPhone,
+  type Contact,
+  type ContactFields,
+} from './seed';
 import { SortedIds, type SortKey } from './sorted-ids';
 
 export type SortField = (typeof sortFields)[number];
@@ -21,6 +28,9 @@ export const fullNameOf = (contact: Contact): string =>
   [contact.fields.firstName, contact.fields.lastName]
     .filter((part) => part !== undefined && part !== '')
     .join(' ');
+
+/** The real day, not that of the simulator's clock: a flow that looks for birthdays knows no other. */
+const today = (): Date => new Date();
 
 /**
  * An advisor's contacts. Those of the seed are computed when asked for; only what was added, changed or deleted since
@@ -63,7 +73,7 @@ export class ContactBook {
   }
 
   get(contactId: number): Contact | undefined {
-    const contact = this.changed.get(contactId) ?? this.untouched(contactId);
+    const contact = this.held(contactId) ?? this.untouched(contactId);
     if (contact === undefined || contact.groupIds.every(this.groupExists)) return contact;
     return { ...contact, groupIds: contact.groupIds.filter(this.groupExists) };
   }
@@ -75,7 +85,7 @@ export class ContactBook {
         ? undefined
         : this.untouched(firstContactId + index);
     const [first] = this.owners.get(phone) ?? [];
-    const held = first === undefined ? undefined : this.changed.get(first);
+    const held = first === undefined ? undefined : this.held(first);
     if (untouched === undefined || held === undefined) return untouched ?? held;
     return untouched.contactId < held.contactId ? untouched : held;
   }
@@ -94,7 +104,9 @@ export class ContactBook {
     if (before === undefined) return undefined;
     for (const order of this.orders.values()) order.remove(contactId);
     this.letGo(contactId);
-    this.hold({ ...before, ...change(before), modified: this.now() });
+    const after = { ...before, ...change(before), modified: this.now() };
+    const sameBirthday = after.fields.birthDate === before.fields.birthDate;
+    this.hold({ ...after, bornToday: sameBirthday ? before.bornToday : undefined });
     for (const order of this.orders.values()) order.add(contactId);
     return before;
   }
@@ -173,7 +185,17 @@ export class ContactBook {
     const index = contactId - firstContactId;
     if (!Number.isInteger(index) || index < 0 || index >= this.seeded || this.deleted.has(contactId))
       return undefined;
-    return seededContact(index, this.now());
+    return seededContact(index, today);
+  }
+
+  private held(contactId: number): Contact | undefined {
+    const contact = this.changed.get(contactId);
+    if (contact?.bornToday === undefined) return contact;
+    const { birthDate = '' } = contact.fields;
+    return {
+      ...contact,
+      fields: { ...contact.fields, birthDate: birthdayOn(today(), birthDate.slice(0, 4)) },
+    };
   }
 
   private hold(contact: Contact): void {

@@ -10,6 +10,8 @@ export interface Contact {
   readonly created: number;
   readonly modified: number;
   readonly groupIds: readonly number[];
+  /** The birthday is today, whenever today is: nobody has given this contact another. */
+  readonly bornToday?: true | undefined;
 }
 
 export const firstContactId = 1001;
@@ -29,7 +31,7 @@ interface Friend {
   readonly phone: string;
   readonly city: string;
   readonly state: string;
-  /** Year, month and day; with the year alone it is this contact's birthday today, whenever today is. */
+  /** Year, month and day; a leap year alone makes it this contact's birthday today, the 29th of February included. */
   readonly born: string;
   readonly groupIds: readonly number[];
   readonly consented: boolean;
@@ -54,8 +56,8 @@ const friend = (
 });
 
 const friends: readonly Friend[] = [
-  friend(['Ann', 'Ito'], '+12065550101', ['Seattle', 'WA'], '1961', [101, 103], true),
-  friend(['Ben', 'Okafor'], '+12125550102', ['New York', 'NY'], '1974', [101], true),
+  friend(['Ann', 'Ito'], '+12065550101', ['Seattle', 'WA'], '1960', [101, 103], true),
+  friend(['Ben', 'Okafor'], '+12125550102', ['New York', 'NY'], '1976', [101], true),
   friend(['Carla', 'Reyes'], '+12135550103', ['Los Angeles', 'CA'], '1958-11-23', [101, 103], true),
   friend(['Dev', 'Patel'], '+12145550104', ['Dallas', 'TX'], '1983-02-09', [102], false),
   friend(['Elif', 'Kaya'], '+12155550105', ['Philadelphia', 'PA'], '1990-07-30', [102, 104], false),
@@ -121,32 +123,34 @@ export const seededGroupsOf = (index: number): readonly number[] => {
   return memberships[(mixed >>> 8) & 15] ?? [];
 };
 
-const friendFields = (known: Friend, today: Date): ContactFields => {
-  const monthAndDay = [today.getMonth() + 1, today.getDate()].map(twoDigits).join('-');
-  // The 29th of February exists in no ordinary year of birth.
-  const birthday = monthAndDay === '02-29' ? '02-28' : monthAndDay;
-  return {
-    firstName: known.firstName,
-    lastName: known.lastName,
-    emailAddress: `${known.firstName}.${known.lastName}@example.com`.toLowerCase(),
-    phone: known.phone,
-    birthDate: known.born.length === 4 ? `${known.born}-${birthday}` : known.born,
-    city: known.city,
-    state: known.state,
-  };
-};
+/** A birthday on this day of the year. */
+export const birthdayOn = (day: Date, yearOfBirth: string): string =>
+  [yearOfBirth, twoDigits(day.getMonth() + 1), twoDigits(day.getDate())].join('-');
+
+const isBornToday = (known: Friend): boolean => known.born.length === 4;
+
+const friendFields = (known: Friend, today: Date): ContactFields => ({
+  firstName: known.firstName,
+  lastName: known.lastName,
+  emailAddress: `${known.firstName}.${known.lastName}@example.com`.toLowerCase(),
+  phone: known.phone,
+  birthDate: isBornToday(known) ? birthdayOn(today, known.born) : known.born,
+  city: known.city,
+  state: known.state,
+});
 
 /** The contact an untouched account has at `index`: computed, not stored, so that a million of them cost nothing. */
-export const seededContact = (index: number, now: number): Contact => {
+export const seededContact = (index: number, today: () => Date): Contact => {
   const known = friends[index];
   const created = firstCreated + index * minute;
   return {
     contactId: firstContactId + index,
-    fields: known === undefined ? bulkContact(index - friends.length) : friendFields(known, new Date(now)),
+    fields: known === undefined ? bulkContact(index - friends.length) : friendFields(known, today()),
     source: known === undefined ? shuffled(index) % sources.length : sourceOf.crm,
     created,
     modified: created,
     groupIds: seededGroupsOf(index),
+    bornToday: known !== undefined && isBornToday(known) ? true : undefined,
   };
 };
 

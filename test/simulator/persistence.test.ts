@@ -62,6 +62,27 @@ describe("the simulator's data file", () => {
     });
   });
 
+  it('keeps a birthday that is today following the day in a contact that was changed, until it is given another', async () => {
+    const birthDate = '1980-05-06';
+    await during(async (_simulator, caller) => {
+      await caller.call('PUT', '/core/contact/contacts/1001/groups', { groupIds: [104] });
+      await caller.call('PUT', '/core/contact/contacts/1002', { firstName: 'Ben', birthDate });
+    });
+    // As if it had been saved on another day.
+    const saved = await readFile(file, 'utf8');
+    const [, today = ''] = /"birthDate":"1960-(\d\d-\d\d)"/.exec(saved) ?? [];
+    await writeFile(file, saved.replace(`1960-${today}`, `1960-${today === '01-02' ? '01-03' : '01-02'}`));
+    await during(async (_simulator, caller) => {
+      const ann = (await caller.call('GET', '/core/contact/contacts/1001')).body;
+      should(ann).containEql({ groupIds: [104] });
+      const [year, month, day] = String(ann['birthDate']).split('-').map(Number);
+      const now = new Date();
+      should([year, month, day]).eql([1960, now.getMonth() + 1, now.getDate()]);
+      const ben = (await caller.call('GET', '/core/contact/contacts/1002')).body;
+      should(ben).containEql({ birthDate });
+    });
+  });
+
   it('lets a setting of this start outweigh the remembered one', async () => {
     await during((simulator) => {
       simulator.change({ accessTokenLifetime: 60 });
