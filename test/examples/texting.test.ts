@@ -84,15 +84,15 @@ for (const version of [4, 5] as const) {
       ]);
     });
 
-    it('5: the reminder arrives in a minute, also after the clock was moved; a past date fails', async () => {
+    it('5: the reminder arrives in a minute, at once after the clock was moved; a past date fails', async () => {
       const flow = example(5);
-      for (const round of [1, 2]) {
-        await flow.press('Remind Ann');
-        should(payloadOf(await flow.one('scheduled'))).containEql({ scheduled: true, messageId: null });
-        should((await phones.texts(ann)).length).be.belowOrEqual(round);
-        await phones.advance(61);
-        should((await phones.texts(ann)).length).equal(round);
-      }
+      await flow.press('Remind Ann');
+      should(payloadOf(await flow.one('scheduled'))).containEql({ scheduled: true, messageId: null });
+      await phones.advance(61);
+      should((await phones.texts(ann)).length).equal(1);
+      await flow.press('Remind Ann');
+      should(payloadOf(await flow.one('scheduled'))).containEql({ scheduled: true, messageId: null });
+      should((await phones.texts(ann)).length).equal(2);
       await flow.press('Too late');
       should(errorOf(await flow.one('failed'))).containEql({ code: 'invalid_input' });
     });
