@@ -144,12 +144,17 @@ describe("the simulator's page", () => {
     }
   });
 
-  it('says why the clock does not go back, once it is ahead', async () => {
+  it('says why the clock does not go back, and how to be back in real time, once it is ahead', async () => {
     const question = on.page.getByText('Back to real time?');
     should(await question.isVisible()).be.false();
     await on.bench.simulator.advance(86_400);
     await question.click();
     await on.page.getByText('This clock only goes forward').waitFor();
+    const how = on.page.getByText('To be back in real time');
+    await how.waitFor();
+    const said = await how.innerText();
+    for (const word of ['advisor-texting/simulator.json', 'npm start -- --fresh', '--data'])
+      should(said).containEql(word);
   });
 
   it('takes the lead of the clock from the simulator, not from the machine of the browser', async () => {
