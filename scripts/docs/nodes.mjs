@@ -130,7 +130,7 @@ export const nodesPage = ({ specs, endpoints }) => {
     '- Each recipient (contact, group, result) of a message leaves on exactly one output, with the result in `msg.payload`. What the node does not own stays on the message.',
     '- The second output is always the failures: `msg.error` says what happened and what to do ([error codes](errors.md)). If nothing is wired to it, the error goes to a Catch node and the log instead.',
     '- A list in gives `msg.parts`, so that a Join node can collect the outcomes. They leave as they settle, not in the order of the list.',
-    '- An empty _Advisor_ means `msg.advisor`, else the only advisor who has authorized. With several and none named, the message fails: there is no guessing.',
+    '- An empty _Advisor_ means `msg.advisor`, else the only advisor who has authorized. With several and none named, the message fails: there is no guessing. On the simulator, where every key is authorized, `default` is meant.',
     '- A status that begins with `sim` means the simulator: nobody is really texted.',
     '',
     'A property `x` that can come from several sources is saved as `x` and `xType`; without `xType` its default source is meant.',
