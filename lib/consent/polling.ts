@@ -166,10 +166,10 @@ export class Polling {
     this.inFlight -= 1;
     if (this.isStopped) return;
     if (verdict.kind === 'waiting' && verdict.seen) book.see(target, verdict.seen);
-    this.hear(outageIn(verdict));
     this.options.looked(target, verdict, began);
     this.reschedule(target, timeline.now());
     book.endLook(target);
+    this.hear(outageIn(verdict));
     this.observe();
     this.pump();
   }
