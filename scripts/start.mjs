@@ -1,8 +1,10 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from './start/port.mjs';
+import { claim } from './start/running.mjs';
 import { layWorkspace } from './start/workspace.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -19,7 +21,12 @@ const fail = (message) => {
 };
 
 const flags = process.argv.slice(2);
+if (flags.includes('--help') || flags.includes('-h')) {
+  console.log(usage);
+  process.exit();
+}
 const unknown = flags.find((flag) => flag !== '--fresh');
+const isFresh = flags.includes('--fresh');
 if (unknown !== undefined) fail(`There is no option ${unknown}.\n\n${usage}`);
 if (!Number.isInteger(wanted) || wanted < 1 || wanted > 65535)
   fail(`PORT must be a port number.\n\n${usage}`);
@@ -30,21 +37,48 @@ const nodeBinary = () => {
   return existsSync(own) ? own : process.execPath;
 };
 
-const built = spawnSync(process.execPath, [join(root, 'scripts', 'build.mjs')], { stdio: 'inherit' });
-if (built.status !== 0) process.exit(1);
-if (flags.includes('--fresh') && existsSync(data)) {
+const addresses = (editor) => `    Editor   ${editor}
+    Phones   ${editor}advisor-texting/simulator/`;
+
+const giveWayTo = ({ pid, address }) => {
+  if (isFresh)
+    fail(
+      `--fresh has set nothing aside: this is running already, as process ${pid}${address ? ` at ${address}` : ''}. End that one first (Ctrl-C where it runs), then try again.`,
+    );
+  console.log(`
+  Already ${address ? 'running' : 'starting'}, as process ${pid}. Ctrl-C where it runs ends it.
+${address ? `\n${addresses(address)}\n` : ''}`);
+  process.exit();
+};
+
+const build = async () => {
+  const child = spawn(process.execPath, [join(root, 'scripts', 'build.mjs')], { stdio: 'inherit' });
+  const [code] = await once(child, 'exit');
+  if (code !== 0) process.exit(1);
+};
+
+const setAside = () => {
   const aside = `${data}-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`;
   renameSync(data, aside);
-  console.log(`What was there, your own flows among it, is kept in ${aside}.`);
-}
+  console.log(`What was there, your own flows among it, is kept in ${aside}.
+To go back to it, end this, rename .data to something else and that folder to .data, and run npm start.`);
+};
+
+const { other, note } = await claim(data);
+if (other) giveWayTo(other);
+await build();
+if (isFresh && existsSync(data)) setAside();
 const port = await freePort(wanted);
 const isNew = layWorkspace(root, data);
 if (port !== wanted) console.log(`Port ${wanted} is taken, so this is on ${port}.`);
 
 const address = `http://127.0.0.1:${port}/`;
+note(address);
 const child = spawn(
   nodeBinary(),
   [
+    '--import',
+    new URL('start/end-with-parent.mjs', import.meta.url).href,
     join(root, 'node_modules', 'node-red', 'red.js'),
     '--userDir',
     data,
@@ -53,7 +87,7 @@ const child = spawn(
     '--port',
     String(port),
   ],
-  { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, NODE_NO_WARNINGS: '1' } },
+  { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, NODE_NO_WARNINGS: '1' } },
 );
 
 child.stdout.setEncoding('utf8');
@@ -65,8 +99,7 @@ child.stdout.on('data', (text) => {
   console.log(`
   ${isNew ? 'Ready.' : 'Ready, as you left it (npm start -- --fresh begins anew and sets this aside).'}
 
-    Editor   ${address}
-    Phones   ${address}advisor-texting/simulator/
+${addresses(address)}
 
   Everything here runs on the simulator: nobody is really texted. Ctrl-C ends it.
 `);

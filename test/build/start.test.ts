@@ -1,5 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { once } from 'node:events';
+import {
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import should from 'should';
@@ -65,6 +76,13 @@ describe('npm start', function () {
       });
     });
 
+  /** For one that ends by itself. */
+  const outcome = async (...flags: string[]): Promise<{ code: unknown; said: string }> => {
+    const { child, said } = run(...flags);
+    const [code] = (await once(child, 'close')) as unknown[];
+    return { code, said: said() };
+  };
+
   /** As Ctrl-C does; gives how it ended. */
   const end = async (): Promise<number | null> => {
     const child = running;
@@ -75,10 +93,32 @@ describe('npm start', function () {
     return ended;
   };
 
+  /** As no signal handler can hear; Node-RED has its stderr open for as long as it runs. */
+  const killed = async (): Promise<void> => {
+    const child = running;
+    running = undefined;
+    child?.kill('SIGKILL');
+    try {
+      if (child) await once(child, 'close', { signal: AbortSignal.timeout(30_000) });
+    } finally {
+      child?.stdout?.destroy();
+      child?.stderr?.destroy();
+    }
+  };
+
   const address = (path: string): string => `http://127.0.0.1:${String(port)}/${path}`;
   const flows = async (): Promise<Node[]> => (await fetch(address('flows'))).json() as Promise<Node[]>;
   const labels = (nodes: readonly Node[]): unknown[] =>
     nodes.filter(({ type }) => type === 'tab').map(({ label }) => label);
+
+  const isServed = (): Promise<boolean> =>
+    fetch(address('')).then(
+      () => true,
+      () => false,
+    );
+  const note = (): string => join(folder, '.data-running.json');
+  const dataFolders = (): string[] => readdirSync(folder).filter((name) => name.startsWith('.data'));
+  const pidOf = (child?: ChildProcess): string => `process ${String(child?.pid)}`;
 
   it('opens the welcome, every example and the phones', async () => {
     const said = await start();
@@ -102,19 +142,84 @@ describe('npm start', function () {
     labels(await flows()).should.containEql(own.label);
   });
 
-  it('begins anew with --fresh, and keeps what was there', async () => {
+  it('begins anew with --fresh, keeps what was there, and says how to go back to it', async () => {
     const said = await start('--fresh');
     const aside = /kept in (.+)\.\n/.exec(said)?.[1] ?? 'nowhere';
     labels(await flows()).should.not.containEql(own.label);
     labels(JSON.parse(readFileSync(join(aside, 'flows.json'), 'utf8')) as Node[]).should.containEql(
       own.label,
     );
+    said.should.containEql('rename .data to something else and that folder to .data');
+    await end();
+    renameSync(join(folder, '.data'), join(folder, '.data-else'));
+    renameSync(aside, join(folder, '.data'));
+    await start();
+    labels(await flows()).should.containEql(own.label);
+  });
+
+  it('refuses --fresh while it runs, and sets nothing aside', async () => {
+    await start();
+    const before = dataFolders();
+    const { code, said } = await outcome('--fresh');
+    should(code).equal(1);
+    said.should.containEql('nothing aside').and.containEql(address('')).and.containEql(pidOf(running));
+    dataFolders().should.eql(before);
+    labels(await flows()).should.containEql('Welcome');
+  });
+
+  it('leaves it to the one that runs already, whatever the port, and says where that is', async () => {
+    await start();
+    const first = address('');
+    port = await freePort();
+    const { code, said } = await outcome();
+    should(code).equal(0);
+    said.should.containEql(first).and.containEql(pidOf(running)).and.not.containEql('Built');
+    (await isServed()).should.be.false();
+  });
+
+  it('takes the next port when something else has the wanted one', async () => {
+    const something = createServer().listen(port, '127.0.0.1');
+    await once(something, 'listening');
+    try {
+      const said = await start();
+      port = Number(/is taken, so this is on (\d+)/.exec(said)?.[1]);
+      labels(await flows()).should.containEql('Welcome');
+    } finally {
+      something.close();
+    }
+  });
+
+  it('takes Node-RED with it when it is killed, and then starts again', async () => {
+    await start();
+    await killed();
+    (await isServed()).should.be.false();
+    readFileSync(note(), 'utf8').should.containEql(address(''));
+    await start();
+    labels(await flows()).should.containEql('Welcome');
+  });
+
+  it('starts when the process id and the door of a killed one are those of other programs now', async () => {
+    const program = createServer((socket) => socket.end('220 mail')).listen(0, '127.0.0.1');
+    await once(program, 'listening');
+    const door = (program.address() as AddressInfo).port;
+    writeFileSync(note(), JSON.stringify({ pid: process.pid, door, address: address('') }));
+    try {
+      await start();
+    } finally {
+      program.close();
+    }
   });
 
   it('says which options there are to whoever gives another', async () => {
-    const { child, said } = run('--new');
-    const code = await new Promise((resolve) => child.once('close', resolve));
+    const { code, said } = await outcome('--new');
     should(code).equal(1);
-    said().should.match(/no option --new[\s\S]*--fresh/);
+    said.should.match(/no option --new[\s\S]*--fresh/);
   });
+
+  for (const flag of ['--help', '-h'])
+    it(`says which options there are, and no more, with ${flag}`, async () => {
+      const { code, said } = await outcome(flag);
+      should(code).equal(0);
+      said.should.match(/^npm start .*\n.*--fresh/).and.not.containEql('no option');
+    });
 });
