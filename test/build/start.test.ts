@@ -69,17 +69,19 @@ describe('npm start', function () {
       const { child, said } = run(...flags);
       running = child;
       child.stdout?.on('data', () => {
-        if (said().includes('Ctrl-C')) resolve(said());
+        if (said().includes('Ctrl-C ends it')) resolve(said());
       });
       child.once('exit', () => {
         reject(new Error(`It ended:\n${said()}`));
       });
     });
 
-  /** For one that ends by itself. */
+  /** For one that ends by itself; it is ended should it not. */
   const outcome = async (...flags: string[]): Promise<{ code: unknown; said: string }> => {
     const { child, said } = run(...flags);
+    const lastResort = setTimeout(() => child.kill(), 30_000);
     const [code] = (await once(child, 'close')) as unknown[];
+    clearTimeout(lastResort);
     return { code, said: said() };
   };
 
