@@ -36,22 +36,18 @@ const growthRows = (
     const place = before + 1;
     const isLargest = place === sizes.length - 1;
     const size = named[place] ?? '';
-    const cpu: Row = {
-      measurement: `${what}: CPU per item at ${size}`,
-      unit: 'µs',
-      ours: figureOf(microsOf(at(place), 1)),
-      against: { what: smallest, figure: figureOf(microsOf(at(0), 1)) },
-      ratio: ratioOf(microsOf(at(place), 1), microsOf(at(0), 1)),
-      ...(isLargest && { goal: { of: 'ratio', atMost: 1.2 } }),
-    };
-    const rate: Row = {
-      measurement: `${what}: items per second at ${size}`,
-      unit: '/s',
-      ours: figureOf(ratesOf(at(place), 1)),
-      against: { what: smallest, figure: figureOf(ratesOf(at(0), 1)) },
-      ratio: ratioOf(ratesOf(at(place), 1), ratesOf(at(0), 1)),
-    };
-    return hasRates ? [cpu, rate] : [cpu];
+    const row = (kind: string, unit: string, valuesOf: typeof microsOf): Row => ({
+      measurement: `${what}: ${kind} at ${size}`,
+      unit,
+      ours: figureOf(valuesOf(at(place), 1)),
+      against: { what: smallest, figure: figureOf(valuesOf(at(0), 1)) },
+      ratio: ratioOf(valuesOf(at(place), 1), valuesOf(at(0), 1)),
+    });
+    const cpu = row('CPU per item', 'µs', microsOf);
+    return [
+      isLargest ? { ...cpu, goal: { of: 'ratio', atMost: 1.2 } } : cpu,
+      ...(hasRates ? [row('items per second', '/s', ratesOf)] : []),
+    ];
   });
 };
 

@@ -27,7 +27,7 @@ export interface Settled {
   readonly repeated: boolean;
 }
 
-/** Gives whether it arrived. */
+/** Gives whether it has reached the next node, which a deploy or a shutdown may close first. */
 export type Tell = (settled: Settled) => Promise<boolean>;
 
 export type Ended = readonly [Wait, WaitOutcome];
@@ -50,7 +50,6 @@ export class Telling {
     private readonly book: Book,
     private readonly shelf: Shelf,
     private readonly node: string,
-    /** Gives whether it has reached the next node, which a deploy or a shutdown may close first. */
     private readonly tell: Tell,
     private readonly isClosed: () => boolean,
   ) {}
