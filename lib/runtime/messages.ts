@@ -56,7 +56,7 @@ export const messages = {
   date_past: 'The delivery date is in the past: choose a later one, or send now.',
   frequency_kind: 'The frequency must be a whole number: correct it, or leave it empty.',
   no_outcome:
-    'The service named neither a success nor a failure: look in the texting app whether this was carried out.',
+    'The service answered with success, but named neither a success nor a failure: this was probably carried out, so look in the texting app before you repeat it.',
   consent_required: 'This person has not consented to texts: request consent, then send again.',
   rejected:
     'The service refused this recipient: read its reason in msg.error.detail (at a Catch node msg.error.cause.detail), then correct the number, or leave this person out and do not ask again.',

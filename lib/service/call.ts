@@ -197,7 +197,7 @@ export class Call {
   }
 
   #mayBeDone(): boolean {
-    return this.#doubt === 'unknown' && this.#plan.kind !== 'read';
+    return this.#doubt !== 'none' && this.#plan.kind !== 'read';
   }
 
   /** Cancelled, unless an earlier attempt may have been carried out. */
