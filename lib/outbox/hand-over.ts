@@ -39,11 +39,11 @@ const concludeAll = (): void => {
  * counts as told a moment after it has arrived there.
  */
 export const handOver = {
-  /** Before the message leaves. */
-  offer(msg: object, told: () => void): string {
-    count += 1;
-    const id = String(count);
-    offers.set(id, { told, claims: 0 });
+  /** Before a message leaves; the messages of one outcome share an offer. */
+  offer(msg: object, told: () => void, shared?: string): string {
+    if (shared === undefined) count += 1;
+    const id = shared ?? String(count);
+    if (shared === undefined) offers.set(id, { told, claims: 0 });
     (msg as Marked)[mark] = id;
     return id;
   },

@@ -27,7 +27,9 @@ export interface NewJob<I extends Item, O> {
   /** Duplicates included. */
   readonly count: number;
   /** What the list held for each, by index. */
-  readonly entries?: readonly unknown[];
+  readonly entries?: readonly unknown[] | undefined;
+  /** Called when it goes on record: what is put on record in this call is so in the same commit. */
+  readonly onRecord?: (() => void) | undefined;
 }
 
 /** A hundred items of a job, and how far each has come. */
@@ -89,6 +91,9 @@ export class OpenJob<I extends Item, O, E> {
   private areCountsNew = false;
   private isRemoved = false;
   message: MessageRecord | undefined;
+  onRecord: (() => void) | undefined;
+  /** How many work with it at the moment. */
+  holders = 0;
   /** What the node keeps with a job in memory. */
   attachment: unknown;
 
@@ -108,7 +113,7 @@ export class OpenJob<I extends Item, O, E> {
     table: Table,
     at: Layout,
     arrival: Buffer,
-    { message, items, entries, order, count }: NewJob<I, O>,
+    { message, items, entries, order, count, onRecord }: NewJob<I, O>,
     about: Pick<JobRecord<I, O>, 'at' | 'space' | 'life'>,
   ): OpenJob<I, O, E> {
     const job = new OpenJob<I, O, E>(table, at, arrival, { ...about, order, count, told: {} });
@@ -122,6 +127,7 @@ export class OpenJob<I extends Item, O, E> {
       from = to;
     }
     job.isNew = true;
+    job.onRecord = onRecord;
     return job;
   }
 
@@ -160,7 +166,7 @@ export class OpenJob<I extends Item, O, E> {
 
   /** Nothing of it is in flight. */
   get isAtRest(): boolean {
-    if (this.isNew || this.dirty.size > 0) return false;
+    if (this.isNew || this.holders > 0 || this.dirty.size > 0) return false;
     for (const { ended } of this.pages.values()) if (ended.size > 0) return false;
     return true;
   }

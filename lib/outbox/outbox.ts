@@ -181,9 +181,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
       counts,
       isLast: job.left === 0,
       mark: (msg) => {
-        offer = handOver.offer(msg, () => {
-          this.told(job, page, item, kinds);
-        });
+        offer = handOver.offer(msg, () => this.told(job, page, item, kinds), offer);
       },
     });
     if (offer !== undefined && hasArrived) handOver.arrived(offer);
@@ -240,6 +238,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
         // Others have their turn between the parts of a long list.
         await new Promise((resolve) => setImmediate(resolve));
       }
+    job.onRecord?.();
     await this.recorder.changed(job);
   }
 }

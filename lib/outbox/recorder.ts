@@ -27,7 +27,8 @@ export class Recorder {
   changed(job: Recordable): Promise<void> {
     this.dirty.add(job);
     const { written } = (this.turn ??= this.newTurn());
-    if (this.dirty.size >= mostGathered) this.write();
+    // Not at once: what belongs into one commit with it may follow.
+    if (this.dirty.size === mostGathered) queueMicrotask(() => this.write());
     return written;
   }
 

@@ -119,16 +119,12 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   /** A wait has ended: on record together with `removals`, then told. Resolves when it is on record. */
   async end(item: Buffer, outcome: E, removals: readonly Operation[]): Promise<void> {
     const { arrival, index } = itemIn(item);
-    const job = await this.jobAt(arrival);
-    const page = await job?.page(this.store, pageOf(index));
-    const found = page?.items.find((each) => each.index === index);
-    if (!job || !page || !found || this.isClosing) {
-      if (!this.isClosing) await this.store.write(removals);
-      return;
-    }
-    const isReset = this.isReset(job.record, arrival, found);
-    const ended = isReset ? this.host.cancelled('reset', found, undefined) : outcome;
-    await this.endItem(job, page, found, ended, removals);
+    const isFound = await this.withItem(arrival, index, async (job, page, found) => {
+      const isReset = this.isReset(arrival, found);
+      const ended = isReset ? this.host.cancelled('reset', found, undefined) : outcome;
+      await this.endItem(job, page, found, ended, removals);
+    });
+    if (!isFound && !this.isClosing) await this.store.write(removals);
   }
 
   /** Cancels all, or those for these numbers. */
@@ -177,9 +173,21 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     return [{ table: this.table, remove: this.at.ended(job.arrival, item.index) }];
   }
 
-  /** Nothing of it is in flight any more. */
   protected override rest(job: OpenJob<I, O, E>): void {
     if (job.isAtRest) this.open.delete(job.name);
+  }
+
+  /** One object for each job while anybody works with it: two would write over each other's steps. */
+  private hold(job: OpenJob<I, O, E>): OpenJob<I, O, E> {
+    const held = this.open.get(job.name) ?? job;
+    this.open.set(held.name, held);
+    held.holders += 1;
+    return held;
+  }
+
+  private release(job: OpenJob<I, O, E>): void {
+    job.holders -= 1;
+    this.rest(job);
   }
 
   private async commitWaits(job: OpenJob<I, O, E>, waits: readonly W[]): Promise<void> {
@@ -220,7 +228,6 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
       return;
     }
     job.beside.push({ table: this.table, put: this.at.ended(job.arrival, item.index), value: 0 });
-    this.open.set(job.name, job);
     const onRecord = this.putEnd(job, page, item, outcome);
     this.addToCount(-1);
     await onRecord;
@@ -235,15 +242,12 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
       for (const { key } of found) {
         last = key;
         const { arrival, index } = endedIn(key);
-        const job = await this.jobAt(arrival);
-        const page = await job?.page(this.store, pageOf(index));
-        const item = page?.items.find((each) => each.index === index);
-        const ended = page?.ended.get(index);
-        if (!job || !page || !item || !ended) this.writeAside([{ table: this.table, remove: key }]);
-        else if (job.record.life !== this.life) {
-          this.open.set(job.name, job);
-          await this.tellAgain(job, page, item, ended);
-        }
+        const isFound = await this.withItem(arrival, index, async (job, page, item) => {
+          const ended = page.ended.get(index);
+          if (ended) await this.tellAgain(job, page, item, ended);
+          else this.writeAside([{ table: this.table, remove: key }]);
+        });
+        if (!isFound) this.writeAside([{ table: this.table, remove: key }]);
       }
     }
   }
@@ -252,7 +256,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     const { resets } = this;
     if (resets.length === 0) return;
     await Promise.allSettled(this.committing.values());
-    await this.sweep('reset', (record, arrival, item) => this.isReset(record, arrival, item));
+    await this.sweep('reset', (_record, arrival, item) => this.isReset(arrival, item));
     if (this.isClosing) return;
     const isDone = (reset: (typeof resets)[number]): boolean => resets.includes(reset);
     const removals = resets.map(([arrival]) => ({ table: this.table, remove: this.at.reset(arrival) }));
@@ -281,7 +285,8 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
       last = this.at.job(final.arrival);
       // A hundred at a time: they share commits, and memory stays as it is.
       const works: Promise<void>[] = [];
-      for (const job of jobs) {
+      for (const each of jobs) {
+        const job = this.hold(each);
         for (let number = 0; number < job.pageCount; number++) {
           const page = await job.page(this.store, number);
           for (const item of page.items) {
@@ -290,38 +295,55 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
           }
           if (works.length >= readAtOnce) await Promise.all(works.splice(0));
         }
+        const mine = Promise.all(works);
+        void mine.finally(() => {
+          this.release(job);
+        });
       }
       await Promise.all(works);
     }
   }
 
-  private async page(last: Buffer | undefined, limit: number): Promise<OpenJob<I, O, E>[]> {
-    const found = await this.store.page<JobRecord<I, O>>(this.table, { ...after(this.at.jobs, last), limit });
-    return found.map(({ key, value }) => {
-      const job = OpenJob.found<I, O, E>(this.table, this.at, arrivalIn(key), value);
-      return this.open.get(job.name) ?? job;
-    });
+  /** False when there is no such item. */
+  private async withItem(
+    arrival: Buffer,
+    index: number,
+    work: (job: OpenJob<I, O, E>, page: Page<I, E>, item: I) => Promise<void>,
+  ): Promise<boolean> {
+    const job = await this.jobAt(arrival);
+    if (!job) return false;
+    try {
+      const page = await job.page(this.store, pageOf(index));
+      const item = page.items.find((each) => each.index === index);
+      if (!item) return false;
+      if (!this.isClosing) await work(job, page, item);
+      return true;
+    } finally {
+      this.release(job);
+    }
   }
 
+  private async page(last: Buffer | undefined, limit: number): Promise<OpenJob<I, O, E>[]> {
+    const found = await this.store.page<JobRecord<I, O>>(this.table, { ...after(this.at.jobs, last), limit });
+    return found.map(({ key, value }) => OpenJob.found(this.table, this.at, arrivalIn(key), value));
+  }
+
+  /** Held; the caller releases it. */
   private async jobAt(arrival: Buffer): Promise<OpenJob<I, O, E> | undefined> {
     for (const [job, committed] of this.committing)
       if (job.arrival.equals(arrival)) await committed.catch(() => undefined);
     const key = this.at.job(arrival);
     const known = this.open.get(key.toString('latin1'));
-    if (known) return known;
+    if (known) return this.hold(known);
     const found = await this.store.get<JobRecord<I, O>>(this.table, key);
-    const meanwhile = this.open.get(key.toString('latin1'));
-    if (meanwhile || !found) return meanwhile;
-    const job = OpenJob.found<I, O, E>(this.table, this.at, arrival, found.value);
-    this.open.set(job.name, job);
-    return job;
+    return found && this.hold(OpenJob.found<I, O, E>(this.table, this.at, arrival, found.value));
   }
 
   private waitOf(job: OpenJob<I, O, E>, item: I): W {
     return this.host.waitOf(itemKey(this.options.node, job.arrival, item.index), item, job.record.order);
   }
 
-  private isReset(_record: JobRecord<I, O>, arrival: Buffer, item: I): boolean {
+  private isReset(arrival: Buffer, item: I): boolean {
     return this.resets.some(
       ([at, { phones }]) => Buffer.compare(arrival, at) < 0 && this.isFor(phones, item),
     );

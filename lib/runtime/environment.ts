@@ -1,6 +1,6 @@
 import type { Client } from '../service/types';
 import type { Clock } from '../service/clock';
-import type { Store } from '../state/store';
+import type { Store } from '../state/next/store';
 
 export interface EnvironmentSettings {
   /** Region for numbers not written with +; empty means E.164 only. */
@@ -25,8 +25,12 @@ export interface Environment {
   readonly settings: EnvironmentSettings;
   /** Throws ServiceError `not_configured` with what to fill in. One client per environment, whoever asks. */
   client(): Client | Promise<Client>;
-  /** The embedded store (in memory where it cannot be opened). One per runtime, whoever asks. */
+  /** This environment and the service it points to: whatever was accepted belongs there. Throws `not_configured`. */
+  readonly space: string;
+  /** Where waits and sends are kept (in memory where they cannot be kept on disk). One per runtime, whoever asks. */
   store(): Store | Promise<Store>;
+  /** Where sends are kept without `journal`: it outlives a deploy, and not the process. */
+  memory(): Store;
   /**
    * Keys of the advisors who authorized, also those who have to do so again: of two, one is never "the only one". In
    * `simulator` every key is authorized and this is `['default']`. Throws `not_configured` as `client` does.
