@@ -56,20 +56,20 @@ const words = {
     'Check the API key, then authorize again.',
   ],
   forbidden: [
-    'A permission is missing; `detail` names it.',
-    'Tick it in the environment and authorize again. If it cannot be asked for, have it provisioned.',
+    'A permission is missing; `detail` names it. Without a `detail` it was not the service that refused, but a gateway or firewall in front of it.',
+    'Tick the permission in the environment and authorize again; if it cannot be asked for, have it provisioned. Without a `detail`, check the API key and the service address first.',
   ],
   not_found: [
-    'There is no such contact or group; for a consent lookup: nobody in the address book has the number.',
-    'Check the id or the number.',
+    'There is no such contact or group; for a consent lookup: nobody in the address book has the number. Without a `detail` it was a gateway or firewall that answered.',
+    'Check the id or the number; without a `detail`, the service address and its prefixes.',
   ],
   conflict: [
     'The advisor’s account is not set up to collect consent.',
     'Contact the operator of the service.',
   ],
   version_mismatch: [
-    'The service has another version than the address says.',
-    'Check the service address, and whether a newer version of this package is out.',
+    'The service says that a version does not match. Its contract does not say which, or how it is compared.',
+    'Read `detail`, and ask the provider, with the `traceId`.',
   ],
   rate_limited: [
     'The service kept asking to slow down, for an hour in all. Before that, the nodes wait and go on by themselves.',
