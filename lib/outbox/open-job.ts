@@ -1,4 +1,4 @@
-import type { Operation, Store, Table } from '../state/next/store';
+import type { Operation, Store, Table } from '../state/store';
 import {
   pageOf,
   pageSize,
@@ -90,6 +90,7 @@ export class OpenJob<I extends Item, O, E> {
   isNew = false;
   private areCountsNew = false;
   private isRemoved = false;
+  private original: Input | undefined;
   message: MessageRecord | undefined;
   onRecord: (() => void) | undefined;
   /** How many work with it at the moment. */
@@ -126,6 +127,7 @@ export class OpenJob<I extends Item, O, E> {
       job.pages.set(number, new Page(number, items.slice(from, to)));
       from = to;
     }
+    job.original = { message, entries };
     job.isNew = true;
     job.onRecord = onRecord;
     return job;
@@ -158,7 +160,7 @@ export class OpenJob<I extends Item, O, E> {
 
   /** The message as it came, where it lives; and whether parts of it are gone. */
   get input(): Input & { readonly dropped: boolean } {
-    const live = liveMessages.get(this.name);
+    const live = this.original ?? liveMessages.get(this.name);
     if (live) return { ...live, dropped: false };
     const { message = {}, entries, dropped = false } = this.message ?? {};
     return { message, entries, dropped };
@@ -177,9 +179,14 @@ export class OpenJob<I extends Item, O, E> {
     this.nextPage = this.pageCount;
   }
 
+  /** All its pages are in memory, or have been. */
+  get isRead(): boolean {
+    return this.nextPage >= this.pageCount;
+  }
+
   /** The next item to be done; `load` when a page must be read for it. */
   next(): { readonly page: Page<I, E>; readonly item: I } | 'load' | undefined {
-    return this.toDo.shift() ?? (this.nextPage < this.pageCount ? 'load' : undefined);
+    return this.toDo.shift() ?? (this.isRead ? undefined : 'load');
   }
 
   /** Takes items out that have not begun. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../service/clock';
-import type { Operation, Store, Table } from '../state/next/store';
+import type { Operation, Store, Table } from '../state/store';
 import { handOver } from './hand-over';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
 import { recorderOf, type Recorder } from './recorder';
@@ -97,16 +97,18 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
   /** What has not begun stays on record; what is under way lands first, or is unknown to the next start. */
   async close(): Promise<void> {
     this.isClosing = true;
-    if (this.underWay > 0)
-      await new Promise<void>((resolve) => {
-        const forget = systemClock.after(closeLimit, resolve);
-        this.landed = () => {
-          forget();
-          resolve();
-        };
-      });
+    let forget = (): void => undefined;
+    const late = new Promise<void>((resolve) => {
+      forget = systemClock.after(closeLimit, resolve);
+    });
+    const landed = new Promise<void>((resolve) => {
+      this.landed = resolve;
+      if (this.underWay === 0) resolve();
+    });
+    await Promise.race([landed, late]);
     handOver.concludeAll();
-    await this.recorder.flush();
+    await Promise.race([this.recorder.flush(), late]);
+    forget();
   }
 
   /** A new job that is on record with the end of this turn of the event loop. Throws `QueueFull`. */

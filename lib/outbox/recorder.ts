@@ -1,4 +1,4 @@
-import type { Operation, Store } from '../state/next/store';
+import type { Operation, Store } from '../state/store';
 
 /** Something with steps to be put on record. */
 interface Recordable {

@@ -1,4 +1,4 @@
-import { endOf, key, type Operation, type Table } from '../state/next/store';
+import { endOf, key, type Operation, type Table } from '../state/store';
 import type { Input } from './storable-message';
 
 /** How an item ended, on record before it is told. */
@@ -53,6 +53,9 @@ export interface ResetRecord {
 }
 
 const arrivalLength = 12;
+
+/** What the keys of a node's records begin with. */
+export const recordKinds = ['job', 'message', 'items', 'steps', 'ended', 'reset', 'home', 'open'] as const;
 
 /** Where the records of one node lie. `arrival` is 12 bytes that sort by arrival. */
 export const layout = (node: string) => ({

@@ -1,4 +1,4 @@
-import type { Entry } from '../state/next/store';
+import type { Entry } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
 import { newArrival, Outbox, type Host, type OutboxOptions } from './outbox';
 import { after, arrivalIn, type JobRecord, type ResetRecord } from './records';
@@ -45,6 +45,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   /** There may be jobs after the cursor. */
   private hasBacklog = true;
   private isReading = false;
+  private loading = 0;
   private isStarted = false;
   private cancel = new AbortController();
   private resets: (readonly [arrival: Buffer, reset: ResetRecord])[] = [];
@@ -155,7 +156,10 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
         limit: mostAtHand,
       });
       if (this.isClosing) return;
-      if (found.length === 0 && first === undefined) this.endBacklog();
+      if (found.length === 0 && first === undefined) {
+        this.hasBacklog = this.committing.size > 0;
+        this.forgetResets();
+      }
       for (const entry of found) {
         this.cursor = entry.key;
         this.take(this.opened(entry));
@@ -171,10 +175,10 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     return OpenJob.found(this.table, this.at, arrivalIn(key), value);
   }
 
-  /** Everything that came before a reset has met it. */
-  private endBacklog(): void {
-    this.hasBacklog = this.committing.size > 0;
-    if (this.hasBacklog || this.resets.length === 0) return;
+  /** Once everything that came before a reset has met it. */
+  private forgetResets(): void {
+    if (this.resets.length === 0 || this.hasBacklog || this.loading > 0) return;
+    for (const job of this.open) if (!job.isRead) return;
     const done = this.resets;
     this.resets = [];
     this.writeAside(done.map(([arrival]) => ({ table: this.table, remove: this.at.reset(arrival) })));
@@ -182,7 +186,10 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   /** Reads the next page of a job: settles what needs no work, and queues the rest. */
   private async load(job: OpenJob<I, O, E>): Promise<void> {
-    const page = await job.load(this.store);
+    this.loading += 1;
+    const page = await job.load(this.store).finally(() => {
+      this.loading -= 1;
+    });
     if (this.isClosing) return;
     for (const item of page.items) {
       if (page.told.has(item.index)) continue;
@@ -192,6 +199,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
       else if (reason) this.track(this.settle(job, page, item, this.host.ended(reason, item)));
       else job.toDo.push({ page, item });
     }
+    this.forgetResets();
     this.queue.push(job);
     this.pump();
   }

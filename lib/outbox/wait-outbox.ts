@@ -1,4 +1,4 @@
-import type { Operation } from '../state/next/store';
+import type { Operation } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
 import { newArrival, Outbox, type Host, type OutboxOptions } from './outbox';
 import {
@@ -16,8 +16,8 @@ import {
 export interface WaitEntries<W> {
   begin(waits: readonly W[]): { readonly operations: readonly Operation[]; committed(): void };
   removals(wait: W): Promise<{ readonly operations: readonly Operation[]; readonly seen: unknown }>;
-  /** Polls it now; resolves when there is room for the next. */
-  flush(wait: W): Promise<void>;
+  /** Polls them now, as there is room. */
+  flush(waits: AsyncIterable<W>): Promise<void>;
   next(wait: W): number;
 }
 
@@ -138,14 +138,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
 
   /** Polls all now, or those for these numbers. */
   flush(phones?: readonly string[]): void {
-    const entries = this.wait.entries(this.options.space);
-    const isMeant = (_record: JobRecord<I, O>, _arrival: Buffer, item: I): boolean =>
-      this.isFor(phones, item);
-    this.track(
-      this.forEach(isMeant, async (job, _page, item) => {
-        await entries.flush(this.waitOf(job, item));
-      }),
-    );
+    this.track(this.wait.entries(this.options.space).flush(this.waitsFor(phones)));
   }
 
   /** When the next poll of the first waits is due; undefined when nothing waits. With more than are read, now. */
@@ -266,41 +259,58 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
 
   private async sweep(reason: 'reset' | 'moved', isMeant: Meant<I, O>): Promise<number> {
     let count = 0;
-    await this.forEach(isMeant, async (job, page, item) => {
-      const { operations, seen } = await this.wait.entries(job.record.space).removals(this.waitOf(job, item));
+    // A hundred at a time: they share commits.
+    const ending: Promise<void>[] = [];
+    for await (const { job, page, item } of this.waitingItems()) {
+      if (!isMeant(job.record, job.arrival, item)) continue;
       count += 1;
-      await this.endItem(job, page, item, this.host.cancelled(reason, item, seen), operations);
-    });
+      ending.push(this.cancel(reason, job, page, item));
+      if (ending.length >= readAtOnce) await Promise.all(ending.splice(0));
+    }
+    await Promise.all(ending);
     return count;
   }
 
-  private async forEach(
-    isMeant: Meant<I, O>,
-    work: (job: OpenJob<I, O, E>, page: Page<I, E>, item: I) => Promise<void>,
+  private async cancel(
+    reason: 'reset' | 'moved',
+    job: OpenJob<I, O, E>,
+    page: Page<I, E>,
+    item: I,
   ): Promise<void> {
+    this.hold(job);
+    try {
+      const entries = this.wait.entries(job.record.space);
+      const { operations, seen } = await entries.removals(this.waitOf(job, item));
+      await this.endItem(job, page, item, this.host.cancelled(reason, item, seen), operations);
+    } finally {
+      this.release(job);
+    }
+  }
+
+  private async *waitsFor(phones: readonly string[] | undefined): AsyncGenerator<W> {
+    for await (const { job, item } of this.waitingItems())
+      if (this.isFor(phones, item)) yield this.waitOf(job, item);
+  }
+
+  /** All items that wait, in the order of arrival; a hundred jobs in memory at a time. */
+  private async *waitingItems(): AsyncGenerator<{ job: OpenJob<I, O, E>; page: Page<I, E>; item: I }> {
     for (let last: Buffer | undefined; !this.isClosing;) {
       const jobs = await this.page(last, readAtOnce);
       const final = jobs.at(-1);
       if (!final) return;
       last = this.at.job(final.arrival);
-      // A hundred at a time: they share commits, and memory stays as it is.
-      const works: Promise<void>[] = [];
       for (const each of jobs) {
         const job = this.hold(each);
-        for (let number = 0; number < job.pageCount; number++) {
-          const page = await job.page(this.store, number);
-          for (const item of page.items) {
-            const isOpen = !page.ended.has(item.index) && !page.told.has(item.index);
-            if (isOpen && isMeant(job.record, job.arrival, item)) works.push(work(job, page, item));
+        try {
+          for (let number = 0; number < job.pageCount; number++) {
+            const page = await job.page(this.store, number);
+            for (const item of page.items)
+              if (!page.ended.has(item.index) && !page.told.has(item.index)) yield { job, page, item };
           }
-          if (works.length >= readAtOnce) await Promise.all(works.splice(0));
-        }
-        const mine = Promise.all(works);
-        void mine.finally(() => {
+        } finally {
           this.release(job);
-        });
+        }
       }
-      await Promise.all(works);
     }
   }
 

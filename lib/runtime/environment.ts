@@ -1,6 +1,6 @@
 import type { Client } from '../service/types';
 import type { Clock } from '../service/clock';
-import type { Store } from '../state/next/store';
+import type { Store } from '../state/store';
 
 export interface EnvironmentSettings {
   /** Region for numbers not written with +; empty means E.164 only. */

@@ -60,10 +60,19 @@ export interface Taken<T> {
   readonly source: Source;
 }
 
+/** What a full outbox says to the flow. */
+export const asProblem = (thrown: unknown): unknown =>
+  thrown instanceof QueueFull ? refuse('queue_full', 'queue_full') : thrown;
+
+const indexesOf = ({ index, duplicates = [] }: Item): readonly number[] => [
+  index,
+  ...duplicates.map((each) => each.index),
+];
+
 const codePrefix = 'code ';
 
 /** What an outcome counts as, in the sum of its list. */
-const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
+export const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
   const name = tools.exit.nameOf(outcome);
   return name === 'failed' && outcome.problem ? [name, codePrefix + outcome.problem.code] : [name];
 };
@@ -109,7 +118,7 @@ export const emitOutcome = <T extends Item, O extends Order>(
   const { RED, node, closed } = tools;
   const { order, count } = open.record;
   const { entries } = open.input;
-  const indexes = [item.index, ...(item.duplicates ?? []).map(({ index }) => index)];
+  const indexes = indexesOf(item);
   let job = jobOf(tools, open, life);
   let isFirst = true;
   return deliver(RED, node, outcome.port, closed, () => {
@@ -159,31 +168,35 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     return this.outbox?.progress ?? { done: 0, total: 0 };
   }
 
-  /** Takes the items of a message on. `fill` completes the order, and what it throws fails each item. */
+  /**
+   * Takes the items of a message on. `fill` completes the order, and what it throws fails each item; `begin` is for whoever
+   * does something else with them.
+   */
   take(
     msg: Message,
     job: Job,
-    { items, count, entries, list, source }: Taken<T>,
+    taken: Taken<T>,
     fill: (order: Draft<O>) => void,
-  ): void {
+    begin = (order: O): void | Promise<void> => {
+      this.accept(msg, job, order, taken);
+    },
+  ): void | Promise<void> {
     // Whatever else an order has is optional.
     const order = { advisor: '' } as Draft<O>;
-    if (list) {
-      const shared = sharedBy(source);
-      const id = job.asList(count, shared);
+    if (taken.list) {
+      const shared = sharedBy(taken.source);
+      const id = job.asList(taken.count, shared);
       order.list = shared === undefined ? { id } : { id, shared };
     }
+    const refuseAll = (thrown: unknown): void => {
+      this.refuseAll(job, order, taken, thrown);
+    };
     try {
       fill(order);
-      this.accept(msg, job, { order, items, count, entries });
+      return begin(order)?.catch(refuseAll);
     } catch (thrown) {
-      this.refuseAll(
-        job,
-        order,
-        items,
-        entries,
-        thrown instanceof QueueFull ? refuse('queue_full', 'queue_full') : thrown,
-      );
+      refuseAll(thrown);
+      return undefined;
     }
   }
 
@@ -275,30 +288,24 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     });
   }
 
-  private accept(
-    msg: Message,
-    job: Job,
-    { order, items, count, entries }: Omit<Taken<T>, 'list' | 'source'> & { order: O },
-  ): void {
+  private accept(msg: Message, job: Job, order: O, { items, count, entries }: Taken<T>): void {
     if (!this.outbox) throw refuse('not_configured', 'no_environment');
     const onRecord = job.takeHandOver();
-    this.outbox.accept({ message: msg, order, items, count, entries, onRecord }, job);
+    try {
+      this.outbox.accept({ message: msg, order, items, count, entries, onRecord }, job);
+    } catch (thrown) {
+      onRecord?.();
+      throw asProblem(thrown);
+    }
   }
 
-  private refuseAll(
-    job: Job,
-    order: O,
-    items: readonly T[],
-    entries: readonly unknown[] | undefined,
-    thrown: unknown,
-  ): void {
+  private refuseAll(job: Job, order: O, { items, entries }: Taken<T>, thrown: unknown): void {
     const why = failure(problemOf(thrown));
     for (const item of items)
-      for (const index of [item.index, ...(item.duplicates ?? []).map((each) => each.index)])
-        job.leave(
-          index,
-          this.trade.dress(item.wrong ? failure(item.wrong) : why, order, item, index, entries?.[index]),
-        );
+      for (const index of indexesOf(item)) {
+        const outcome = item.wrong ? failure(item.wrong) : why;
+        job.leave(index, this.trade.dress(outcome, order, item, index, entries?.[index]));
+      }
     this.trade.told(why);
   }
 }

@@ -4,7 +4,6 @@ import type { Outcome } from './outcomes';
 import { look, type Look } from './status';
 import type { Words } from './words';
 
-
 /** These last until somebody does something about them: what to do says more than since when. */
 const todo = new Map<string, string>([
   ['authorization_required', 'status.authorizeAgain'],

@@ -7,7 +7,7 @@ import type { Job } from './job';
 import { NodeOutbox, type Item, type Order, type Taken, type Turn } from './node-outbox';
 import { outcomeStatus, type Said } from './outcome-status';
 import type { Outcome } from './outcomes';
-import { asGiven, noRecipients, notANumber, recipientsOf } from './recipients';
+import { asGiven, noRecipients, notANumber, phonesOrdered, recipientsOf } from './recipients';
 import type { Message } from './red';
 
 /** Somebody a message is about, or why it cannot be told who. */
@@ -70,33 +70,55 @@ export class PeopleHandler implements Handler {
 
   control(msg: Message): boolean {
     if (!isOrder(msg, 'reset')) return false;
-    this.record.reset();
+    this.reset(this.phonesOf(msg));
     return true;
   }
 
-  input(msg: Message, job: Job): void | Promise<void> {
+  /** `begin` is for whoever does something else with them than `work`. */
+  input(
+    msg: Message,
+    job: Job,
+    begin?: (order: Order, people: People) => Promise<void>,
+  ): void | Promise<void> {
     const values = readAll([this.tools.advisorSource, this.options.source], msg);
-    if (values instanceof Promise)
-      return values.then((read) => {
-        this.take(msg, job, read);
-      });
-    this.take(msg, job, values);
-    return undefined;
+    return values instanceof Promise
+      ? values.then((read) => this.take(msg, job, read, begin))
+      : this.take(msg, job, values, begin);
   }
 
   isBusy(): boolean {
     return this.record.isBusy;
   }
 
+  /** Whom an order is for; undefined means all. */
+  phonesOf(msg: Message): readonly string[] | undefined {
+    return phonesOrdered(msg, this.record.environment?.settings.country ?? '');
+  }
+
+  reset(phones: readonly string[] | undefined): void {
+    this.record.reset(phones);
+  }
+
   close(): Promise<void> {
     return this.record.close();
   }
 
-  private take(msg: Message, job: Job, [advisor, who]: readonly unknown[]): void {
+  private take(
+    msg: Message,
+    job: Job,
+    [advisor, who]: readonly unknown[],
+    begin: ((order: Order, people: People) => Promise<void>) | undefined,
+  ): void | Promise<void> {
     const { read, source } = this.options;
     const people = read(who, this.record.environment);
-    this.record.take(msg, job, { ...people, source }, (order) => {
-      order.advisor = this.tools.advisor(this.tools.environment(), advisor, msg);
-    });
+    return this.record.take(
+      msg,
+      job,
+      { ...people, source },
+      (order) => {
+        order.advisor = this.tools.advisor(this.tools.environment(), advisor, msg);
+      },
+      begin && ((order) => begin(order, people)),
+    );
   }
 }

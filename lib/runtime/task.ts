@@ -5,7 +5,7 @@ import { callerFor, type Caller } from './caller';
 import { isOrder, type Handler, type Tools } from './flow-node';
 import type { Job } from './job';
 import { invalid, refuse } from './messages';
-import { closeLimit } from './landings';
+import { closeLimit } from '../outbox/outbox';
 import { failureLook } from './outcome-status';
 import { failure, problemOf, type Outcome } from './outcomes';
 import { eachOf } from './queue';

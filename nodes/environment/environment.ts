@@ -77,6 +77,16 @@ export class RunningEnvironment implements Environment {
     return this.#client;
   }
 
+  get space(): string {
+    if (this.service === 'simulator') return `${this.id}/simulator`;
+    const { address } = this.#complete();
+    return `${this.id}/${this.service}/${new URL(address.baseUrl).origin}`;
+  }
+
+  memory(): Store {
+    return this.#services.memory();
+  }
+
   store(): Promise<Store> {
     this.#store ??= this.#openStore();
     return this.#store;

@@ -7,6 +7,7 @@ import { refuse } from '../../lib/runtime/messages';
 import { NodeOutbox, type Order, type Turn } from '../../lib/runtime/node-outbox';
 import { outcomeStatus } from '../../lib/runtime/outcome-status';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
+import { phonesOrdered } from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
 import { outcomeOf } from './answer';
 import { byOriginal, prepareTexts, textOf, type Text } from './prepare';
@@ -62,7 +63,7 @@ export class Sender implements Handler {
 
   control(msg: Message): boolean {
     if (!isOrder(msg, 'reset')) return false;
-    this.record.reset();
+    this.record.reset(phonesOrdered(msg, this.record.environment?.settings.country ?? ''));
     return true;
   }
 
@@ -93,7 +94,7 @@ export class Sender implements Handler {
     const { list, texts } = again
       ? { list: false, texts: [textAgain(again)] }
       : prepareTexts(phones, this.phones.where, country, (recipient) => this.giveText(recipient, msg, text));
-    this.record.take(msg, job, { ...byOriginal(texts), list, source: this.phones }, (order) => {
+    void this.record.take(msg, job, { ...byOriginal(texts), list, source: this.phones }, (order) => {
       const environment = this.tools.environment();
       order.advisor = again?.advisor ?? this.tools.advisor(environment, advisor, msg);
       if (!this.isScheduled) return;
@@ -120,14 +121,14 @@ export class Sender implements Handler {
     return original ?? { port: 0, payload: { messageId: null, memberId: null, scheduled, attempts: 0 } };
   }
 
-  private async sendOne({ environment, client, order, item, signal, begin }: Turned): Promise<Outcome> {
+  private async sendOne({ environment, client, order, item, signal, begin, undo }: Turned): Promise<Outcome> {
     const { advisor, delivery } = order;
     const scheduled = delivery !== undefined;
     const { phone = '', text = '' } = item;
     const { data, attempts } = await client.call(
       'sendMessage',
       { body: delivery ? { phone, text, ...delivery } : { phone, text } },
-      { advisor, lane: this.tools.node.id, signal, begin },
+      { advisor, lane: this.tools.node.id, signal, begin, undo },
     );
     const isConsentMissing = (this.isConsentMissing ??= consentTest(environment.settings.consentPattern));
     return outcomeOf(data, { attempts, scheduled, isConsentMissing });

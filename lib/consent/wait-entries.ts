@@ -1,4 +1,4 @@
-import { endOf as rangeEnd, key, type Entry, type Operation, type Store } from '../../state/next/store';
+import { endOf as rangeEnd, key, type Entry, type Operation, type Store } from '../state/store';
 import type { ConsentStatus } from './consent-status';
 import { lastInterval, lastPollOf, placeOn, type Pace, type Place, type Timing } from './rings';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../service/clock';
-import { ServiceError } from '../../service/problems';
-import { endOf, key, type Condition, type Entry, type Store } from '../../state/next/store';
+import type { Clock } from '../service/clock';
+import { ServiceError } from '../service/problems';
+import { endOf, key, type Condition, type Entry, type Store } from '../state/store';
 import { after } from './wait-entries';
 
 export interface RequestAnswer {
@@ -38,6 +38,9 @@ export interface RequestRules {
   /** Requests without an acceptance; 0 means any number of them. */
   readonly limit: number;
 }
+
+/** Makes the request. It awaits `begin` before the request leaves, and `undo` when it was certainly not carried out. */
+export type Request = (begin: () => Promise<void>, undo: () => Promise<void>) => Promise<Reply>;
 
 export interface RequestHistoryOptions {
   readonly store: Store;
@@ -92,15 +95,10 @@ export class RequestHistory {
   }
 
   /**
-   * Asks, unless that was done within `every`. `request` is given what must be awaited before its request leaves: from
-   * then on the number counts as asked, unless it is certain that nothing came of it.
+   * Asks, unless that was done within `every`. From `begin` on the number counts as asked, unless it is certain that
+   * nothing came of it.
    */
-  async ask(
-    advisor: string,
-    phone: string,
-    rules: RequestRules,
-    request: (begin: () => Promise<void>) => Promise<Reply>,
-  ): Promise<RequestResult> {
+  async ask(advisor: string, phone: string, rules: RequestRules, request: Request): Promise<RequestResult> {
     const at = this.keyOf(advisor, phone);
     const name = at.toString('latin1');
     for (let other = this.asking.get(name); other; other = this.asking.get(name)) await other;
@@ -123,11 +121,7 @@ export class RequestHistory {
     });
   }
 
-  private async askAlone(
-    at: Buffer,
-    rules: RequestRules,
-    request: (begin: () => Promise<void>) => Promise<Reply>,
-  ): Promise<RequestResult> {
+  private async askAlone(at: Buffer, rules: RequestRules, request: Request): Promise<RequestResult> {
     for (;;) {
       const result = await this.askOnce(at, rules, request);
       if (result) return result;
@@ -138,7 +132,7 @@ export class RequestHistory {
   private async askOnce(
     at: Buffer,
     { every, limit }: RequestRules,
-    request: (begin: () => Promise<void>) => Promise<Reply>,
+    request: Request,
   ): Promise<RequestResult | undefined> {
     const { store, clock, wallTime = () => clock.now() } = this.options;
     const entry = await this.read(at);
@@ -178,8 +172,12 @@ export class RequestHistory {
         if (!known || !isOwn || (intent.isBegun && known.answer.consentState === 'accepted')) return known;
         return change(known);
       });
+    const undo = async (): Promise<void> => {
+      if (intent.isBegun) await finish(() => last);
+      intent.isBegun = false;
+    };
     try {
-      const { requested, ...answer } = await request(begin);
+      const { requested, ...answer } = await request(begin, undo);
       if (!requested) {
         await finish(() => last && { ...last, unanswered: 0, answer });
         return { ...answer, requested, requestedAt: last?.shownAt ?? null };

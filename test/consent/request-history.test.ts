@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import should from 'should';
-import { ConsentLimit, RequestHistory, type Reply } from '../../../lib/consent/next/request-history';
-import { MovableClock } from '../../../lib/service/clock';
-import { problem } from '../../../lib/service/problems';
-import { gate } from '../../support/gate';
+import { ConsentLimit, RequestHistory, type Reply } from '../../lib/consent/request-history';
+import { MovableClock } from '../../lib/service/clock';
+import { problem } from '../../lib/service/problems';
+import { gate } from '../support/gate';
 import { OrderedStore } from './ordered-store';
 import { ann, begin, bob, hours } from './world';
 

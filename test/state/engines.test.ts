@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openEmbedded } from '../../../lib/state/next/embedded';
-import { createMemoryStore } from '../../../lib/state/next/memory';
-import { sealerOf } from '../sealer';
+import { openEmbedded } from '../../lib/state/embedded';
+import { createMemoryStore } from '../../lib/state/memory';
+import { sealerOf } from './sealer';
 import { testEngine } from './engine-suite';
 
 testEngine('memory', async () => ({ open: async () => createMemoryStore(), dispose: async () => undefined }));

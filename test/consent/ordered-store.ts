@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Entry, Operation, Store, Table } from '../../../lib/state/next/store';
+import type { Entry, Operation, Store, Table } from '../../lib/state/store';
 
 interface Kept {
   readonly value: unknown;

@@ -1,13 +1,6 @@
 import fc from 'fast-check';
 import assert from 'node:assert/strict';
-import {
-  endOf,
-  key,
-  type Condition,
-  type Operation,
-  type Store,
-  type Table,
-} from '../../../lib/state/next/store';
+import { endOf, key, type Condition, type Operation, type Store, type Table } from '../../lib/state/store';
 
 export interface Engine {
   open(): Promise<Store>;

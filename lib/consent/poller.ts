@@ -1,5 +1,5 @@
-import type { Clock } from '../../service/clock';
-import { endOf as rangeEnd, key, type Entry, type Store } from '../../state/next/store';
+import type { Clock } from '../service/clock';
+import { endOf as rangeEnd, key, type Entry, type Store } from '../state/store';
 import { adjusted, endTick, tickOf } from './rings';
 import { after, type List } from './wait-entries';
 

@@ -1,9 +1,9 @@
-import type { WaitOutcome } from '../../../lib/consent/next/consent-status';
-import { recommended, type Pace } from '../../../lib/consent/next/rings';
-import { Waits, type Subject, type Wait } from '../../../lib/consent/next/waits';
-import { MovableClock } from '../../../lib/service/clock';
-import { ServiceError } from '../../../lib/service/problems';
-import type { Client } from '../../../lib/service/types';
+import type { WaitOutcome } from '../../lib/consent/consent-status';
+import { recommended, type Pace } from '../../lib/consent/rings';
+import { Waits, type Subject, type Wait } from '../../lib/consent/waits';
+import { MovableClock } from '../../lib/service/clock';
+import { ServiceError } from '../../lib/service/problems';
+import type { Client } from '../../lib/service/types';
 import { OrderedStore } from './ordered-store';
 
 export const begin = 1_750_000_000_000;
