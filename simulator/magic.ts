@@ -1,4 +1,4 @@
-import { serviceCodes, type ServiceCode } from '../lib/service/problems';
+import { problemCodes, type ProblemCode } from './codes';
 import type { Effect } from './effects';
 
 /** What a number does, whoever owns it. All are fictional (+1 xxx 555 01xx) and documented in docs/simulator.md. */
@@ -126,9 +126,9 @@ const network: readonly Magic[] = [
   }),
 ];
 
-const errors = (Object.keys(serviceCodes) as ServiceCode[]).flatMap((code, index): Magic[] => {
+const errors = (Object.keys(problemCodes) as ProblemCode[]).flatMap((code, index): Magic[] => {
   const words = code.replaceAll('_', ' ').replace(/\b\w/g, (letter) => letter.toUpperCase());
-  const answer = `${String(serviceCodes[code].status)} ${code}`;
+  const answer = `${String(problemCodes[code].status)} ${code}`;
   return [
     troubled(150 + index, `${words} Once`, `once: ${answer}, then fine`, { code }, true),
     troubled(170 + index, words, `always: ${answer}`, { code }),
