@@ -4,7 +4,7 @@ import type { Effect } from './effects';
 /** What a number does, whoever owns it. All are fictional (+1 xxx 555 01xx) and documented in docs/simulator.md. */
 export interface Magic {
   readonly phone: string;
-  /** The name of its contact, so that it explains itself in lists and on the phones page. */
+  /** The name of its contact, as lists and the phones page show it. */
   readonly name: string;
   readonly does: string;
   /** Consent as it stands before anybody asked. */
@@ -20,6 +20,19 @@ export interface Magic {
 
 const number = (line: number): string => `+1202555${String(line).padStart(4, '0')}`;
 
+/** Those who accept by themselves have names as people have: they are in the examples. */
+const accepting = [
+  'Bea Lang',
+  'Cem Aydin',
+  'Dana Brooks',
+  'Erin Cole',
+  'Finn Moss',
+  'Gita Rao',
+  'Hal Wood',
+  'Ivo Kral',
+  'Juno Park',
+];
+
 const times = (count: number): string => (count === 1 ? '1 check' : `${String(count)} checks`);
 
 const consenting: readonly Magic[] = [
@@ -29,11 +42,11 @@ const consenting: readonly Magic[] = [
     does: 'accepts at once: the answer to a consent request already says accepted',
     answers: { afterChecks: 0 },
   },
-  ...Array.from({ length: 9 }, (_, index): Magic => {
+  ...accepting.map((name, index): Magic => {
     const checks = index + 1;
     return {
       phone: number(100 + checks),
-      name: `Accepts After ${String(checks)}`,
+      name,
       does: `accepts a consent request by itself: ${times(checks)} of the consent status ${checks === 1 ? 'says' : 'say'} pending, then accepted`,
       answers: { afterChecks: checks },
     };
