@@ -132,7 +132,7 @@ for (const version of [4, 5] as const) {
 
     it('6: a date of birth of another format is shown by name, and the others are greeted all the same', async () => {
       const flow = example(6);
-      red.send('change contact', { contactId: 1002, payload: { birthDate: '11/16/1976' } });
+      await red.send('change contact', { contactId: 1002, payload: { birthDate: '11/16/1976' } });
       await red.messages('contact changed', 1);
       await flow.press('Whose birthday is it?');
       const shown = await flow.one('date not readable');
@@ -168,7 +168,7 @@ for (const version of [4, 5] as const) {
     it('2: who stays silent is asked again after a day, three times in all, and then it ends', async () => {
       const flow = example(2);
       const failures = (await red.messages('ex02tab00000000 something failed', 0)).length;
-      red.send('text Jonas', { phone: jonas, text: 'Jonas, your quarterly review is ready.' });
+      await red.send('text Jonas', { phone: jonas, text: 'Jonas, your quarterly review is ready.' });
       for (let day = 1; day <= 3; day++) {
         await phones.asked(jonas, day);
         await flow.status(/waiting/);
