@@ -2,7 +2,7 @@ import { handOver } from '../outbox/hand-over';
 import { systemClock } from '../service/clock';
 import { whoseAdvisor } from './advisor';
 import type { Environment } from './environment';
-import { plain, source, type Plain, type Source } from './fields';
+import { faultInSettings, plain, source, type Plain, type Source } from './fields';
 import { Job } from './job';
 import { refuse } from './messages';
 import { failureLook } from './outcome-status';
@@ -26,6 +26,9 @@ export interface Tools {
   environment(): Environment;
   /** By the clock of the environment, which a simulator's user may have moved; the times of all statuses are by it. */
   readonly now: () => number;
+  /** Throws `invalid_input` when a setting of this node has a value that it may not have: nothing is done then. */
+  checkSettings(): void;
+  /** Whose advisor a message is for. Checks the settings first. */
   advisor(environment: Environment, value: unknown, msg: Message): string;
   readonly advisorSource: Source;
   /** What is waiting or on record would not outlive the process: every status says so. */
@@ -111,6 +114,11 @@ export const flowNode = (
   const exit = createExit(RED, node, spec.outputs, words.problem);
   const advisorSource = source(RED, node, spec, config, 'advisor');
 
+  const fault = faultInSettings(spec, config);
+  const checkSettings = (): void => {
+    if (fault) throw fault;
+  };
+
   const now = (): number => (environment?.clock ?? systemClock).now();
   const handler = start({
     RED,
@@ -126,7 +134,11 @@ export const flowNode = (
       throw refuse('not_configured', 'no_environment');
     },
     now,
-    advisor: (from, value, msg) => whoseAdvisor(from, advisorSource, value, msg),
+    checkSettings,
+    advisor(from, value, msg) {
+      checkSettings();
+      return whoseAdvisor(from, advisorSource, value, msg);
+    },
     markUnsaved() {
       isUnsaved = true;
     },

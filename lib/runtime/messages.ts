@@ -16,6 +16,12 @@ export const messages = {
     'The field "{property}" of this node takes its value from a source that this version does not know ({source}): open the node and choose another.',
   property_unreadable:
     'The field "{property}" of this node could not be read ({reason}): open the node and correct it.',
+  setting_choice:
+    '"{property}" is set to "{value}", which this version does not know: open this node, or its environment, and choose again.',
+  setting_number: '"{property}" must be a number: open this node, or its environment, and correct it.',
+  setting_whole: '"{property}" must be a whole number: open this node, or its environment, and correct it.',
+  setting_min: '"{property}" must be {min} or more: open this node, or its environment, and correct it.',
+  setting_max: '"{property}" must be {max} or less: open this node, or its environment, and correct it.',
   no_environment: 'This node has no environment, or a disabled one: open it and choose an environment.',
   nobody_authorized:
     'Nobody has authorized "{environment}" yet: open the environment and authorize an advisor.',
@@ -23,6 +29,7 @@ export const messages = {
     'This environment serves several advisors: say which one in msg.advisor or in the node, for none is guessed.',
   advisor_empty:
     'The advisor is to come from {where}, and there is none there: put the key of an advisor there.',
+  advisor_value: 'What is in {where} is not the key of an advisor: put a text or a number there, or nothing.',
   advisor_unauthorized:
     'The advisor "{advisor}" has to authorize "{environment}": open the environment and authorize.',
   unexpected: 'This node met an unexpected fault ({reason}): please report it.',
@@ -86,9 +93,6 @@ export const messages = {
   id_missing: 'There is no id in {where}: put one there, or choose another place in the node.',
   id_kind: 'What is in {where} is not an id: give it a whole number, or a text of digits.',
   list_empty: 'The list in {where} is empty: give it at least one entry.',
-  operation_unknown: 'This node does not know the operation "{operation}": open it and choose another.',
-  page_range: 'The page must be a whole number of 1 or more: open the node and correct it.',
-  page_size_range: 'The page size must be a whole number from 1 to 200: open the node and correct it.',
   page_repeated:
     'The service gave the same records again when asked for page {page}: check the name it has for the page number, under "Query names" in the environment.',
   contact_kind: 'There is no contact in {where}: put an object with fields such as firstName there.',

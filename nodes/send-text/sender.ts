@@ -96,6 +96,7 @@ export class Sender implements Handler {
       : prepareTexts(phones, this.phones.where, country, (recipient) => this.giveText(recipient, msg, text));
     void this.record.take(msg, job, { ...byOriginal(texts), list, source: this.phones }, (order) => {
       const environment = this.tools.environment();
+      this.tools.checkSettings();
       order.advisor = again?.advisor ?? this.tools.advisor(environment, advisor, msg);
       if (!this.isScheduled) return;
       const { clock, settings } = environment;

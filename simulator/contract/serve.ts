@@ -1,19 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { endpoints, type EndpointName } from '../lib/service/endpoints';
-import { handlers } from './handlers';
-import type { Reply } from './handlers/handler';
-import { isProcessed, nameOf, type Effect } from './effects';
-import type { Faults } from './faults';
-import { readBody, tooLarge } from './http';
-import { perform, write, type Ready } from './injection';
-import { readInputs, wantsBody, type Inputs } from './inputs';
-import type { Ledger, LedgerEntry } from './ledger';
-import { magicOf } from './magic';
-import type { Tokens } from './oauth/tokens';
-import { injected, problemBody, Refusal } from './problem';
+import { handlers } from '../handlers';
+import type { Reply } from '../handlers/handler';
+import { isProcessed, nameOf, type Effect } from '../effects';
+import type { Faults } from '../faults';
+import { readBody, tooLarge } from '../http';
+import { perform, write, type Ready } from '../injection';
+import type { Ledger, LedgerEntry } from '../ledger';
+import { magicOf } from '../magic';
+import type { Tokens } from '../oauth/tokens';
+import { injected, problemBody, Refusal } from '../problem';
+import type { Account } from '../state/account';
+import type { State } from '../state/state';
+import { contract, type Asked, type OperationName } from './declaration';
+import { readInputs, wantsBody } from './inputs';
 import { allowedMethods, findRoute, type Route } from './routes';
-import type { Account } from './state/account';
-import type { State } from './state/state';
 
 /** The contract has a 413 and no figure for it. */
 export const bodyLimit = 256 * 1024;
@@ -26,9 +26,9 @@ export interface Surroundings {
   readonly apiKey: string;
 }
 
-/** The table cannot tell the compiler that the inputs of `name` were read by the schemas of `name`. */
-type AnyHandler = (inputs: Inputs, account: Account, state: State) => Reply<EndpointName>;
-const handlerOf = (name: EndpointName): AnyHandler => handlers[name] as AnyHandler;
+/** Which of them it is, and so what was asked of it, is known only as a request comes. */
+type AnyHandler = (asked: Asked, account: Account, state: State) => Reply;
+const handlerOf = (name: OperationName): AnyHandler => handlers[name];
 
 const json = 'application/json';
 
@@ -56,11 +56,11 @@ export const serveContract = async (
     const route = routeOf(entry.method, path);
     entry.endpoint = route.name;
     entry.advisor = advisorOf(around, request, route.name);
-    const inputs = readInputs(route, query, await bodyOf(request, route.name));
-    const phones = phonesIn(inputs);
+    const asked = readInputs(route, query, await bodyOf(request, route.name));
+    const phones = phonesIn(asked);
     if (phones.length > 0) entry.phone = phones.join(',');
-    if (route.name === 'sendMessage') entry.text = (inputs.body as { text: string }).text;
-    carryOut(around, response, route.name, inputs, phones, entry);
+    if (route.name === 'sendMessage') entry.text = (asked.body as { text: string }).text;
+    carryOut(around, response, route.name, asked, phones, entry);
   } catch (error) {
     if (request.destroyed && !request.complete) entry.outcome = 'client-gone';
     else refuse(response, error, path, entry);
@@ -71,15 +71,15 @@ export const serveContract = async (
 const carryOut = (
   around: Surroundings,
   response: ServerResponse,
-  name: EndpointName,
-  inputs: Inputs,
+  name: OperationName,
+  asked: Asked,
   phones: readonly string[],
   entry: LedgerEntry,
 ): void => {
   const { state, faults } = around;
   const account = state.account(entry.advisor ?? '');
   const run = (): Ready => {
-    const reply = handlerOf(name)(inputs, account, state);
+    const reply = handlerOf(name)(asked, account, state);
     entry.processed = true;
     entry.outcome = reply.outcome;
     if (reply.messageId !== undefined) entry.messageId = reply.messageId;
@@ -104,12 +104,16 @@ const carryOut = (
     state.clock,
     carriedOut,
     ({ code = 'internal_error', retryAfter }) =>
-      problem(injected(code, endpoints[name].scope, retryAfter), entry.path),
+      problem(injected(code, contract[name].scope, retryAfter), entry.path),
   );
 };
 
 /** The trouble a magic number stands for. */
-const magicEffect = (name: EndpointName, phones: readonly string[], account: Account): Effect | undefined => {
+const magicEffect = (
+  name: OperationName,
+  phones: readonly string[],
+  account: Account,
+): Effect | undefined => {
   for (const phone of phones) {
     const magic = magicOf(phone);
     if (magic?.effect === undefined) continue;
@@ -156,7 +160,7 @@ const routeOf = (method: string, path: string): Route => {
 const advisorOf = (
   { tokens, apiKey }: Surroundings,
   request: IncomingMessage,
-  name: EndpointName,
+  name: OperationName,
 ): string => {
   const { authorization, 'x-api-key': key } = request.headers;
   const token = authorization?.startsWith('Bearer ') === true ? authorization.slice(7) : undefined;
@@ -167,12 +171,12 @@ const advisorOf = (
     });
   }
   if (key !== apiKey) throw new Refusal('unauthorized', 'The x-api-key header is missing or wrong.');
-  const { scope } = endpoints[name];
+  const { scope } = contract[name];
   if (!access.scopes.has(scope)) throw new Refusal('forbidden', `The token lacks the scope ${scope}.`);
   return access.advisor;
 };
 
-const bodyOf = async (request: IncomingMessage, name: EndpointName): Promise<string> => {
+const bodyOf = async (request: IncomingMessage, name: OperationName): Promise<string> => {
   if (!wantsBody(name)) {
     request.resume();
     return '';
@@ -189,7 +193,7 @@ const bodyOf = async (request: IncomingMessage, name: EndpointName): Promise<str
 };
 
 /** The numbers a texting request names. */
-const phonesIn = ({ query, body }: Inputs): readonly string[] => {
+const phonesIn = ({ query, body }: Asked): readonly string[] => {
   const { phone, phoneNumbers } = (body ?? query) as { phone?: string; phoneNumbers?: string[] };
   return phoneNumbers ?? (phone === undefined ? [] : [phone]);
 };
