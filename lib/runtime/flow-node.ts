@@ -157,6 +157,10 @@ export const flowNode = (
 
   const unlisten = environment?.onChange(() => {
     status.clearIfAuthorized((advisor) => isAuthorized(environment, advisor));
+    if (environment.trouble !== undefined) {
+      status.show(() => look('red', 'ring', words.say('status.storeTrouble')));
+      return;
+    }
     const until = pausedUntil(environment);
     if (until <= environment.clock.now() || !handler.isBusy?.()) return;
     status.show(() => look('yellow', 'ring', words.say('status.paused', { time: words.time(until) })));

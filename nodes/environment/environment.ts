@@ -35,6 +35,7 @@ export class RunningEnvironment implements Environment {
   readonly #listeners = new Set<() => void>();
   readonly #held = new Set<Promise<void>>();
   readonly #endings: (() => Promise<unknown>)[] = [];
+  trouble: string | undefined;
   #read: Complete | undefined;
   #client: Client | Promise<Client> | undefined;
   #store: Promise<Store> | undefined;
@@ -146,7 +147,17 @@ export class RunningEnvironment implements Environment {
 
   async #openStore(): Promise<Store> {
     if (this.service === 'simulator') await this.#services.simulator.restored();
-    return this.#services.openStore();
+    const store = await this.#services.openStore();
+    const unlisten = store.onChange(() => {
+      this.trouble = store.trouble;
+      this.#changed();
+    });
+    this.trouble = store.trouble;
+    this.#endings.push(() => {
+      unlisten();
+      return Promise.resolve();
+    });
+    return store;
   }
 
   async #open(): Promise<Client> {

@@ -43,6 +43,10 @@ const words = {
     'It was waiting to be sent when Node-RED ended, and Node-RED came back later than _Go on within_ allows.',
     'Nothing was sent. Decide whether the text still makes sense, and send it again.',
   ],
+  queue_full: [
+    'The store (disk or database) takes nothing at the moment, and 32 MB already wait for it.',
+    'Nothing was sent. See the status and the log for what is wrong with the store, then send it again.',
+  ],
   not_configured: [
     'The environment is missing, or not filled in.',
     'Open the node or the environment: what is missing is marked.',
