@@ -10,7 +10,7 @@ import {
   type RawOperation,
 } from './database-file';
 import { createMemoryStore, type MemoryStore } from './memory';
-import { forget, lifeOf, showLife, type SignOfLife } from './owner';
+import { forget, lifeOf, livingOwner, showLife, type SignOfLife } from './owner';
 import { Sealing, versionOf, type Sealer } from './sealing';
 import {
   checkSize,
@@ -452,24 +452,37 @@ class Embedded implements Store {
   async #lookOnce(): Promise<void> {
     // Between two attempts to write the file is closed for a moment.
     if (this.#retry || this.#isClosed) return;
+    if (this.#owned !== undefined) {
+      this.#checkOwnership(this.#owned);
+      return;
+    }
+    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    const living = await livingOwner(this.#directory);
+    if (living !== undefined) {
+      this.#setTrouble(this.#ownedBy(living));
+      return;
+    }
     const file = (this.#file ??= this.#openFile());
     file.refresh();
-    const owner = file.meta('owner');
-    if (this.#owned !== undefined) {
-      if (owner?.version !== this.#owned) this.#lose();
-      else if (file.meta('claim')) this.#answerClaim();
-      return;
-    }
     const found = file.meta('format')?.value.version ?? format.version;
     if (found > format.version) throw new NewerFormat();
-    if (owner?.value.holder === undefined || (await this.#isGone(file, owner))) {
+    const owner = file.meta('owner');
+    if (owner?.value.holder === undefined || (await this.#isGone(file, owner)))
       await this.#takeOver(file, owner);
-      return;
-    }
-    this.#setTrouble(
-      `Another process (${owner.value.pid ?? 'unknown'}) works with the state in ${this.#directory}: nothing is sent ` +
-        'from here until it ends. Then this one takes over. If both are to work, give each Node-RED its own user directory.',
+    else this.#setTrouble(this.#ownedBy(owner.value.pid));
+  }
+
+  #ownedBy(pid: number | undefined): string {
+    return (
+      `Another process (${pid ?? 'unknown'}) works with the state in ${this.#directory}: nothing is sent from here ` +
+      'until it ends. Then this one takes over. If both are to work, give each Node-RED its own user directory.'
     );
+  }
+
+  #checkOwnership(owned: number): void {
+    this.#file?.refresh();
+    if (this.#file?.meta('owner')?.version !== owned) this.#lose();
+    else if (this.#file.meta('claim')) this.#answerClaim();
   }
 
   async #isGone(
@@ -498,13 +511,21 @@ class Embedded implements Store {
     file: DatabaseFile,
     before: { readonly value: Ownership; readonly version: number } | undefined,
   ): Promise<void> {
-    this.#life ??= await showLife(this.#directory);
+    this.#life = await showLife(this.#directory);
     const wall = this.#clock.now();
     const time = Math.max(wall, before?.value.time ?? 0, this.now());
     const commit = (before?.value.commit ?? 0) + 1;
     const epoch = time - this.#clock.monotonic();
-    const taken = await file.hand(before?.version, { ...this.#ownership(commit), time }, format);
-    if (!taken) return;
+    const taken = await file
+      .hand(before?.version, { ...this.#ownership(commit), time }, format)
+      .catch(async (fault: unknown) => {
+        await this.#hideLife();
+        throw fault;
+      });
+    if (!taken) {
+      await this.#hideLife();
+      return;
+    }
     this.#epoch = epoch;
     this.#owned = (before?.version ?? 0) + 1;
     this.#commit = commit;
@@ -523,6 +544,14 @@ class Embedded implements Store {
       `Another process has taken over the state in ${this.#directory}: nothing is sent from here until it ends. ` +
         'Give each Node-RED its own user directory.',
     );
+    void this.#hideLife();
+  }
+
+  /** Only an owner shows life, or those who wait would wait for each other. */
+  async #hideLife(): Promise<void> {
+    const life = this.#life;
+    this.#life = undefined;
+    await life?.close();
   }
 
   #wake(): void {
@@ -530,7 +559,6 @@ class Embedded implements Store {
   }
 
   #openFile(): DatabaseFile {
-    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
     return new DatabaseFile(this.#lmdb, join(this.#directory, fileName));
   }
 
@@ -568,7 +596,7 @@ class Embedded implements Store {
     for (const { reject } of [...unsure, ...this.#queue.splice(0), ...this.#waiting.splice(0)]) reject(fault);
     if (this.#file && this.#owned !== undefined) await this.#release(this.#file, this.#owned);
     await this.#file?.close();
-    await this.#life?.close();
+    await this.#hideLife();
   }
 
   async #release(file: DatabaseFile, owned: number): Promise<void> {
