@@ -1,3 +1,4 @@
+import type * as Lmdb from 'lmdb';
 import type { Database, RootDatabase } from 'lmdb';
 import { chmodSync } from 'node:fs';
 import type { Range, Table } from './store';
@@ -77,7 +78,7 @@ export class DatabaseFile {
   readonly #places: Readonly<Record<Place, Raw>>;
 
   constructor(
-    lmdb: typeof import('lmdb'),
+    lmdb: typeof Lmdb,
     readonly path: string,
   ) {
     // `permissionsMode` and `txnStartThreshold` are left out of lmdb's type declarations.

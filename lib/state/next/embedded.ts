@@ -1,3 +1,4 @@
+import type * as Lmdb from 'lmdb';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
@@ -75,7 +76,7 @@ const closed = (): Error => new Error('the store is closed');
 class Embedded implements Store {
   readonly durable = true;
   readonly #directory: string;
-  readonly #lmdb: typeof import('lmdb');
+  readonly #lmdb: typeof Lmdb;
   readonly #sealing: Sealing;
   readonly #warn: (text: string) => void;
   readonly #clock: { now(): number; monotonic(): number };
@@ -111,10 +112,7 @@ class Embedded implements Store {
   #movingAside = new Set<string>();
   #damaged = 0;
 
-  constructor(
-    lmdb: typeof import('lmdb'),
-    { directory, sealer, warn, clock = systemClock }: EmbeddedOptions,
-  ) {
+  constructor(lmdb: typeof Lmdb, { directory, sealer, warn, clock = systemClock }: EmbeddedOptions) {
     this.#lmdb = lmdb;
     this.#directory = directory;
     this.#sealing = new Sealing(sealer);
@@ -635,7 +633,7 @@ const openOnce = async (options: EmbeddedOptions): Promise<Store> => {
     inMemory.set(directory, store);
     return store;
   };
-  let lmdb: typeof import('lmdb');
+  let lmdb: typeof Lmdb;
   try {
     lmdb = await import('lmdb');
   } catch (fault) {
