@@ -22,6 +22,8 @@ export interface Ownership {
   /** Where to ask whether the holder lives. */
   readonly address?: string | undefined;
   readonly pid?: number;
+  /** The run of the system in which the holder lives. */
+  readonly boot?: string | undefined;
   /** The last commit, and the store's time at it. */
   readonly commit: number;
   readonly time: number;

@@ -11,7 +11,7 @@ import {
   type RawOperation,
 } from './database-file';
 import { createMemoryStore, type MemoryStore } from './memory';
-import { forget, lifeOf, livingOwner, showLife, type SignOfLife } from './owner';
+import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './owner';
 import { Sealing, versionOf, type Sealer } from './sealing';
 import {
   checkSize,
@@ -31,6 +31,8 @@ export interface EmbeddedOptions {
   readonly warn: (text: string) => void;
   /** Without `monotonic`, `now` never runs back. */
   readonly clock?: { now(): number; monotonic?(): number };
+  /** Names this run of the system. */
+  readonly boot?: string | undefined;
 }
 
 const fileName = 'store.mdb';
@@ -80,6 +82,7 @@ class Embedded implements Store {
   readonly #sealing: Sealing;
   readonly #warn: (text: string) => void;
   readonly #clock: { now(): number; monotonic(): number };
+  readonly #boot: string | undefined;
   readonly #holder = randomBytes(16).toString('hex');
   readonly #listeners = new Set<() => void>();
 
@@ -112,11 +115,15 @@ class Embedded implements Store {
   #movingAside = new Set<string>();
   #damaged = 0;
 
-  constructor(lmdb: typeof Lmdb, { directory, sealer, warn, clock = systemClock }: EmbeddedOptions) {
+  constructor(
+    lmdb: typeof Lmdb,
+    { directory, sealer, warn, clock = systemClock, boot = bootId() }: EmbeddedOptions,
+  ) {
     this.#lmdb = lmdb;
     this.#directory = directory;
     this.#sealing = new Sealing(sealer);
     this.#warn = warn;
+    this.#boot = boot;
     const { monotonic } = clock;
     this.#clock = {
       now: () => clock.now(),
@@ -379,6 +386,7 @@ class Embedded implements Store {
       holder: this.#holder,
       address: this.#life?.address,
       pid: process.pid,
+      boot: this.#boot,
       commit,
       time: this.now(),
     };
@@ -487,6 +495,7 @@ class Embedded implements Store {
     file: DatabaseFile,
     { value, version }: { readonly value: Ownership; readonly version: number },
   ): Promise<boolean> {
+    if (value.boot !== undefined && this.#boot !== undefined && value.boot !== this.#boot) return true;
     const life = await lifeOf(this.#directory, value.address);
     if (life !== 'unknown') {
       this.#claimed = undefined;

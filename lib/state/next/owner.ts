@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -121,4 +121,13 @@ export const livingOwner = async (directory: string): Promise<number | undefined
     if (pid !== undefined && (await lifeOf(directory, name)) === 'lives') return Number(pid);
   }
   return undefined;
+};
+
+/** Names this run of the system: no process outlives it. Undefined where the system has no such name. */
+export const bootId = (): string | undefined => {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return undefined;
+  }
 };

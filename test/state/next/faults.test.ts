@@ -201,6 +201,35 @@ describe('a store in trouble', function () {
     });
   });
 
+  describe('whose starts are broken off', () => {
+    it('loses nothing, at whatever moment that is', async () => {
+      const names = Array.from({ length: 300 }, (_, n) => n);
+      let store = await open();
+      await store.write(names.map((n) => ({ table: 'wait', put: key('kept', n), value: { n } })));
+      await store.close();
+      for (let n = 0; n < 12; n++) {
+        const broken = start([directory, 'broken', 'write']);
+        await broken.said((line) => line === 'begin');
+        await turn(n * 8);
+        broken.signal((['SIGKILL', 'SIGINT', 'SIGTERM'] as const)[n % 3] ?? 'SIGKILL');
+        await broken.ended;
+      }
+      store = await open();
+      assert.equal(store.trouble, undefined);
+      const page = await store.page<{ n: number }>('wait', {
+        from: key('kept'),
+        to: endOf(key('kept')),
+        limit: 1000,
+      });
+      assert.deepEqual(
+        page.map(({ value }) => value.n),
+        names,
+      );
+      await store.close();
+      assert.deepEqual(warnings, []);
+    });
+  });
+
   describe('with a clock that jumps', () => {
     it('has a time that never runs back, over restarts too, and is not carried away', async () => {
       let [wall, monotonic] = [1_000_000_000_000, 0];

@@ -4,9 +4,10 @@ import { sealerOf } from '../sealer';
 
 /**
  * A process with a store, for tests that kill it. Prints `owner` and `trouble …` as they come, and with `write` the number
- * of each record once it is on record; with `hold` it begins to write on SIGUSR2. Ends, cleanly, on SIGTERM.
+ * of each record once it is on record; with `hold` it begins to write on SIGUSR2, with `burst` it writes five at a time, 150 in all. Ends, cleanly, on SIGTERM.
  */
 const run = async (directory: string, name: string, work: string): Promise<void> => {
+  console.log('begin');
   const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn: () => undefined });
   const tell = (): void => console.log(store.trouble === undefined ? 'owner' : `trouble ${store.trouble}`);
   tell();
@@ -18,7 +19,7 @@ const run = async (directory: string, name: string, work: string): Promise<void>
   });
   const stay = setInterval(() => undefined, 1000);
   if (work === 'hold') await new Promise((resolve) => process.once('SIGUSR2', resolve));
-  for (let n = 0; !isStopping; n++) {
+  const write = async (n: number): Promise<void> => {
     const value = { n, text: 'x'.repeat((n * 37) % 3000) };
     const done = await store
       .write([
@@ -28,7 +29,11 @@ const run = async (directory: string, name: string, work: string): Promise<void>
       ])
       .catch(() => false);
     if (done) console.log(n);
-  }
+  };
+  const [together, most] = work === 'burst' ? [5, 150] : [1, Infinity];
+  for (let n = 0; n < most && !isStopping; n += together)
+    await Promise.all(Array.from({ length: together }, (_, more) => write(n + more)));
+  if (work === 'burst') await store.close();
   clearInterval(stay);
 };
 
