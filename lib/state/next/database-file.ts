@@ -29,6 +29,13 @@ export interface Ownership {
   readonly time: number;
 }
 
+/** Of everything in the file; one that is newer is left alone. */
+export const format = { version: 1 };
+
+export class NewerFormat extends Error {
+  override readonly message = 'it was written by a newer version of this package';
+}
+
 /** What is small and belongs to the file as a whole. */
 interface Meta {
   readonly format: { readonly version: number };
@@ -154,7 +161,7 @@ export class DatabaseFile {
   }
 
   /** Makes another the owner, if nobody did so since `before` was read. */
-  hand(before: number | undefined, owner: Ownership, format: Meta['format']): Promise<boolean> {
+  hand(before: number | undefined, owner: Ownership): Promise<boolean> {
     return this.#write(before, () => {
       void this.#meta.put(keyOf('format'), bytesOf(format), 1);
       void this.#meta.remove(claimKey);

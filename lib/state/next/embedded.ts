@@ -6,10 +6,13 @@ import {
   claimKey,
   CommitFailed,
   DatabaseFile,
+  format,
+  NewerFormat,
   type Ownership,
   type Place,
   type RawOperation,
 } from './database-file';
+import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
 import { createMemoryStore, type MemoryStore } from './memory';
 import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './owner';
 import { Sealing, versionOf, type Sealer } from './sealing';
@@ -36,12 +39,13 @@ export interface EmbeddedOptions {
 }
 
 const fileName = 'store.mdb';
-const format = { version: 1 };
 const largestCommit = 4 * 1024 * 1024;
 /** Milliseconds between two looks at who owns the file. */
 const lookEvery = 2000;
 /** An owner that shows no sign of life has this long to answer a claim. */
 const claimFor = 6000;
+/** A start that lived this long went well. */
+const calmAfter = 60_000;
 const shortestPause = 250;
 const longestPause = 5000;
 
@@ -64,11 +68,6 @@ interface Batch {
 
 const reasonOf = (fault: unknown): string => (fault instanceof Error ? fault.message : String(fault));
 
-/** A file may be newer than this code; then it is left alone. */
-class NewerFormat extends Error {
-  override readonly message = 'it was written by a newer version of this package';
-}
-
 /** Files of an earlier version that were mentioned. */
 const named = new Set<string>();
 
@@ -78,6 +77,7 @@ const closed = (): Error => new Error('the store is closed');
 class Embedded implements Store {
   readonly durable = true;
   readonly #directory: string;
+  readonly #path: string;
   readonly #lmdb: typeof Lmdb;
   readonly #sealing: Sealing;
   readonly #warn: (text: string) => void;
@@ -104,6 +104,8 @@ class Embedded implements Store {
 
   #trouble: string | undefined = 'The stored state is being opened.';
   #waiting: { resolve(): void; reject(fault: Error): void }[] = [];
+  #isDamaged = false;
+  #calm: NodeJS.Timeout | undefined;
   #isStarted = false;
   #isClosed = false;
   #look: NodeJS.Timeout | undefined;
@@ -121,6 +123,7 @@ class Embedded implements Store {
   ) {
     this.#lmdb = lmdb;
     this.#directory = directory;
+    this.#path = join(directory, fileName);
     this.#sealing = new Sealing(sealer);
     this.#warn = warn;
     this.#boot = boot;
@@ -162,31 +165,33 @@ class Embedded implements Store {
   // Reading
 
   async get<T>(table: Table, key: Buffer): Promise<Entry<T> | undefined> {
-    const file = await this.#ready();
-    const sealed = file.get(table, key);
+    const sealed = await this.#read((file) => file.get(table, key));
     return sealed && this.#open<T>(table, key, sealed);
   }
 
   async page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]> {
-    const file = await this.#ready();
-    return file.range(table, range).flatMap(({ key, value }) => this.#open<T>(table, key, value) ?? []);
+    const found = await this.#read((file) => file.range(table, range));
+    return found.flatMap(({ key, value }) => this.#open<T>(table, key, value) ?? []);
   }
 
   async count(table: Table, from: Buffer, to: Buffer): Promise<number> {
-    return (await this.#ready()).count(table, from, to);
+    return this.#read((file) => file.count(table, from, to));
   }
 
   async hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
-    const file = await this.#ready();
-    if (file.count('damaged', asideKey(table, from), asideKey(table, to)) > 0) return true;
-    for (let start = from; this.#sawLocked;) {
-      const page = file.range(table, { from: start, to, limit: 1000 });
+    const aside = await this.#read((file) =>
+      file.count('damaged', asideKey(table, from), asideKey(table, to)),
+    );
+    let start = from;
+    while (aside === 0 && this.#sawLocked) {
+      const range = { from: start, to, limit: 1000 };
+      const page = await this.#read((file) => file.range(table, range));
       if (page.some(({ value }) => this.#sealing.isLocked(value))) return true;
       const last = page.at(-1);
       if (!last) return false;
       start = Buffer.concat([last.key, Buffer.alloc(1)]);
     }
-    return false;
+    return aside > 0;
   }
 
   #open<T>(table: Table, key: Buffer, sealed: Buffer): Entry<T> | undefined {
@@ -231,11 +236,18 @@ class Embedded implements Store {
     });
   }
 
-  /** The open file, once this process owns it. */
-  async #ready(): Promise<DatabaseFile> {
+  /** Waits until this process owns the file. */
+  async #read<T>(use: (file: DatabaseFile) => T): Promise<T> {
     for (;;) {
       if (this.#isClosed) throw closed();
-      if (this.#file && this.#owned !== undefined) return this.#file;
+      if (this.#file && this.#owned !== undefined) {
+        try {
+          return use(this.#file);
+        } catch (fault) {
+          if (!isDamage(fault)) throw fault;
+          this.#giveUpDamaged(fault);
+        }
+      }
       await new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }));
     }
   }
@@ -313,6 +325,11 @@ class Embedded implements Store {
         return;
       }
     } catch (fault) {
+      if (isDamage(fault)) {
+        this.#putBack(batch);
+        this.#giveUpDamaged(fault);
+        return;
+      }
       if (!(fault instanceof CommitFailed)) throw fault;
       this.#unsure = batch;
       this.#fail(fault);
@@ -438,7 +455,8 @@ class Embedded implements Store {
 
   #lookLater(): void {
     if (this.#isClosed) return;
-    this.#look = setTimeout(() => void this.#lookNow(), lookEvery).unref();
+    // Those who gave way to each other must not do so for ever.
+    this.#look = setTimeout(() => void this.#lookNow(), lookEvery * (0.5 + Math.random() / 2)).unref();
   }
 
   async #lookNow(): Promise<void> {
@@ -462,20 +480,51 @@ class Embedded implements Store {
       this.#checkOwnership(this.#owned);
       return;
     }
+    await this.#dropFile();
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
     const living = await livingOwner(this.#directory);
     if (living !== undefined) {
       this.#setTrouble(this.#ownedBy(living));
       return;
     }
-    const file = (this.#file ??= this.#openFile());
-    file.refresh();
-    const found = file.meta('format')?.value.version ?? format.version;
-    if (found > format.version) throw new NewerFormat();
+    this.#life = await showLife(this.#directory);
+    try {
+      // Of two that show life at the same time at least one sees the other: never do both go on.
+      if ((await livingOwner(this.#directory, this.#life.address)) === undefined) await this.#tryToOwn();
+      if (this.#owned !== undefined) this.#begin();
+    } finally {
+      if (this.#owned === undefined) {
+        await this.#dropFile();
+        await this.#hideLife();
+      }
+    }
+  }
+
+  /** No other process whose life can be seen has the file open. */
+  async #tryToOwn(): Promise<void> {
+    const { isMostlyFree } = await prepareFile(this.#lmdb, this.#path, this.#warn, this.#isDamaged);
+    this.#isDamaged = false;
+    const file = (this.#file = this.#openFile());
     const owner = file.meta('owner');
-    if (owner?.value.holder === undefined || (await this.#isGone(file, owner)))
-      await this.#takeOver(file, owner);
-    else this.#setTrouble(this.#ownedBy(owner.value.pid));
+    if ((file.meta('format')?.value.version ?? 0) > format.version) throw new NewerFormat();
+    if (owner?.value.holder !== undefined && !(await this.#isGone(file, owner))) {
+      this.#setTrouble(this.#ownedBy(owner.value.pid));
+      return;
+    }
+    if (!(await this.#takeOver(file, owner)) || !isMostlyFree) return;
+    // Whoever still had the old file open has lost it by now.
+    this.#owned = undefined;
+    await this.#dropFile();
+    await compactFile(this.#lmdb, this.#path, this.#warn);
+    const compact = (this.#file = this.#openFile());
+    await this.#takeOver(compact, compact.meta('owner'));
+  }
+
+  async #dropFile(): Promise<void> {
+    await this.#committing;
+    const file = this.#file;
+    this.#file = undefined;
+    await file?.close();
   }
 
   #ownedBy(pid: number | undefined): string {
@@ -517,31 +566,38 @@ class Embedded implements Store {
   async #takeOver(
     file: DatabaseFile,
     before: { readonly value: Ownership; readonly version: number } | undefined,
-  ): Promise<void> {
-    this.#life = await showLife(this.#directory);
-    const wall = this.#clock.now();
-    const time = Math.max(wall, before?.value.time ?? 0, this.now());
+  ): Promise<boolean> {
+    const time = Math.max(this.#clock.now(), before?.value.time ?? 0, this.now());
     const commit = (before?.value.commit ?? 0) + 1;
     const epoch = time - this.#clock.monotonic();
-    const taken = await file
-      .hand(before?.version, { ...this.#ownership(commit), time }, format)
-      .catch(async (fault: unknown) => {
-        await this.#hideLife();
-        throw fault;
-      });
-    if (!taken) {
-      await this.#hideLife();
-      return;
-    }
+    if (!(await file.hand(before?.version, { ...this.#ownership(commit), time }))) return false;
     this.#epoch = epoch;
     this.#owned = (before?.version ?? 0) + 1;
     this.#commit = commit;
     this.#claimed = undefined;
     if (before?.value.address !== undefined) forget(this.#directory, before.value.address);
+    return true;
+  }
+
+  #begin(): void {
     this.#nameOldFile();
+    this.#calm = setTimeout(() => forgetStarts(this.#path), calmAfter).unref();
     this.#setTrouble(undefined);
     this.#wake();
     this.#schedule();
+  }
+
+  /** The engine says that the file is damaged: it is given up, and the next look carries over what can be read. */
+  #giveUpDamaged(fault: unknown): void {
+    if (this.#owned === undefined) return;
+    this.#isDamaged = true;
+    this.#owned = undefined;
+    this.#setTrouble(
+      `The state in ${this.#directory} is damaged (${reasonOf(fault)}): what can be read is carried over into a new file.`,
+    );
+    void this.#hideLife();
+    clearTimeout(this.#look);
+    this.#look = setTimeout(() => void this.#lookNow(), 0);
   }
 
   #lose(): void {
@@ -566,7 +622,7 @@ class Embedded implements Store {
   }
 
   #openFile(): DatabaseFile {
-    return new DatabaseFile(this.#lmdb, join(this.#directory, fileName));
+    return new DatabaseFile(this.#lmdb, this.#path);
   }
 
   #nameOldFile(): void {
@@ -598,17 +654,21 @@ class Embedded implements Store {
     }
     this.#isClosed = true;
     clearTimeout(this.#retry);
+    clearTimeout(this.#calm);
     const fault = closed();
     const unsure = this.#unsure?.entries.map(({ pending }) => pending) ?? [];
     for (const { reject } of [...unsure, ...this.#queue.splice(0), ...this.#waiting.splice(0)]) reject(fault);
-    if (this.#file && this.#owned !== undefined) await this.#release(this.#file, this.#owned);
+    if (this.#file && this.#owned !== undefined) {
+      await this.#release(this.#file, this.#owned);
+      forgetStarts(this.#path);
+    }
     await this.#file?.close();
     await this.#hideLife();
   }
 
   async #release(file: DatabaseFile, owned: number): Promise<void> {
     const given = { commit: this.#commit, time: this.now() };
-    await file.hand(owned, given, format).catch(() => false);
+    await file.hand(owned, given).catch(() => false);
   }
 }
 

@@ -115,10 +115,11 @@ const socketName = /^owner-(\d+)-[0-9a-f]+\.sock$/;
  * The process id of an owner that shows life in the directory. To ask this way touches no database: a process that was
  * stopped in the middle of a commit would hold up whoever opens its file.
  */
-export const livingOwner = async (directory: string): Promise<number | undefined> => {
+export const livingOwner = async (directory: string, except?: string): Promise<number | undefined> => {
   for (const name of readdirSync(directory)) {
     const pid = socketName.exec(name)?.[1];
-    if (pid !== undefined && (await lifeOf(directory, name)) === 'lives') return Number(pid);
+    if (pid !== undefined && name !== except && (await lifeOf(directory, name)) === 'lives')
+      return Number(pid);
   }
   return undefined;
 };

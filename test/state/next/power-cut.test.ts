@@ -54,7 +54,7 @@ describe('a power cut', function () {
     const { image, said } = imageAt(events, events.length, () => false);
     assert.ok(said.includes('149'), 'the traced process did its work');
     assert.ok(events.filter(({ kind }) => kind === 'synced').length > 30, 'each commit was synced');
-    assert.ok(image.length > 100_000);
+    assert.ok((image?.length ?? 0) > 100_000);
   });
 
   it('leaves all that was on record, and nothing by halves', async () => {
@@ -65,7 +65,7 @@ describe('a power cut', function () {
       const { image, said } = imageAt(events, cut, () => random() < share);
       const directory = join(base, `image-${n}`);
       mkdirSync(directory);
-      if (image.length > 0) writeFileSync(join(directory, 'store.mdb'), image);
+      if (image) writeFileSync(join(directory, 'store.mdb'), image);
       const where = `image ${n} of seed ${seed}, cut after ${cut} of ${events.length}`;
       const warnings: string[] = [];
       const store = await openEmbedded({
@@ -90,7 +90,7 @@ describe('a power cut', function () {
       // It also takes new records.
       assert.equal(await store.write([{ table: 'work', put: key('new'), value: 1 }]), true, where);
       await store.close();
-      if (acknowledged > 0) assert.deepEqual(warnings, [], where);
+      assert.deepEqual(warnings, [], where);
       rmSync(directory, { recursive: true });
     }
   });

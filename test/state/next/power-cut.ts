@@ -12,6 +12,8 @@ export type Event =
     }
   /** The write has returned. */
   | { readonly kind: 'written'; readonly id: number }
+  /** The file has its name from here on. */
+  | { readonly kind: 'named' }
   | { readonly kind: 'length'; readonly bytes: number }
   | { readonly kind: 'sync-begun'; readonly id: number }
   | { readonly kind: 'synced'; readonly id: number }
@@ -19,6 +21,9 @@ export type Event =
 
 const calls = [
   'openat',
+  'rename',
+  'renameat',
+  'renameat2',
   'close',
   'lseek',
   'write',
@@ -69,7 +74,12 @@ export const parse = (trace: string, path: string): readonly Event[] => {
   const synced = new Set<string>();
   const positions = new Map<string, number>();
   let nextId = 0;
-  const isOurs = (args: string): boolean => args.includes(`<${path}>`) || args.includes(`<${hexOf(path)}>`);
+  const isOurName = (name: string): boolean =>
+    name === path || (name.startsWith(`${path}.new-`) && !name.endsWith('-lock'));
+  const isOurs = (args: string): boolean => {
+    const name = /<([^>]*)>/.exec(args)?.[1] ?? '';
+    return isOurName(name.startsWith('\\x') ? bytesOf(name).toString() : name);
+  };
   const descriptorOf = (args: string): string => /^(\d+)/.exec(args)?.[1] ?? '';
 
   const begin = (call: string, args: string): number => {
@@ -89,6 +99,8 @@ export const parse = (trace: string, path: string): readonly Event[] => {
     } else if (call === 'lseek' && isOurs(args)) {
       const [, offset] = args.split(', ');
       positions.set(descriptorOf(args), Number(offset));
+    } else if (call.startsWith('rename') && stringsIn(args).at(-1)?.toString() === path) {
+      events.push({ kind: 'named' });
     } else if (call === 'ftruncate' && isOurs(args)) {
       events.push({ kind: 'length', bytes: Number(args.split(', ')[1]) });
     }
@@ -126,9 +138,6 @@ export const parse = (trace: string, path: string): readonly Event[] => {
   return events;
 };
 
-const hexOf = (text: string): string =>
-  [...Buffer.from(text)].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('');
-
 /** A disk writes these whole. */
 const sector = 512;
 
@@ -140,7 +149,8 @@ export const imageAt = (
   events: readonly Event[],
   cut: number,
   keeps: () => boolean,
-): { image: Buffer; said: string } => {
+): { image: Buffer | undefined; said: string } => {
+  let isNamed = false;
   let image: Buffer = Buffer.alloc(0);
   let pending: { at: number; bytes: Buffer; id: number; isSynced: boolean }[] = [];
   const issuedBefore = new Map<number, Set<number>>();
@@ -154,6 +164,7 @@ export const imageAt = (
   };
   for (const event of events.slice(0, cut)) {
     if (event.kind === 'write') pending.push(event);
+    else if (event.kind === 'named') isNamed = true;
     else if (event.kind === 'length')
       image = Buffer.concat([
         image.subarray(0, event.bytes),
@@ -176,5 +187,5 @@ export const imageAt = (
       if (keeps()) apply({ at: at + from, bytes: bytes.subarray(from, to) });
       from = to;
     }
-  return { image, said };
+  return { image: isNamed ? image : undefined, said };
 };
