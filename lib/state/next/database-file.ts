@@ -65,6 +65,12 @@ export class CommitFailed extends Error {
 const codeOf = (fault: unknown): string | number | undefined =>
   (fault as { readonly code?: string | number } | undefined)?.code;
 
+/** As lmdb says it itself, where it does. */
+export class DamagedFile extends Error {
+  readonly code = -30796;
+  override readonly message = 'a page that is damaged';
+}
+
 /** The reason comes in a promise of its own, which nobody may leave uncaught. */
 const settled = async (written: Promise<boolean>): Promise<boolean> => {
   try {
@@ -141,7 +147,20 @@ export class DatabaseFile {
     const options = reverse
       ? { reverse, start: to, end: startOf(from), exclusiveStart: true, inclusiveEnd: true, limit }
       : { start: startOf(from), end: to, limit };
-    return Array.from(this.#places[place].getRange(options));
+    const found = Array.from(this.#places[place].getRange(options));
+    if (found.length < limit) this.#checkEnd(place, found.at(-1)?.key, reverse ? from : to, reverse);
+    return found;
+  }
+
+  /** A page that is damaged may end a range early, and lmdb says nothing: from the other side it ends elsewhere. */
+  #checkEnd(place: Place, last: Buffer | undefined, bound: Buffer, reverse: boolean): void {
+    if (!last) return;
+    const [other] = this.#places[place].getKeys(
+      reverse
+        ? { start: startOf(bound), limit: 1 }
+        : { reverse: true, start: bound, exclusiveStart: true, limit: 1 },
+    );
+    if (!other?.equals(last)) throw new DamagedFile();
   }
 
   count(place: Place, from: Buffer, to: Buffer): number {

@@ -17,8 +17,11 @@ import { basename, dirname, join } from 'node:path';
 import { DatabaseFile, format, NewerFormat, type Ownership, type RawOperation } from './database-file';
 import { NotReadable, PageReader, type Tree } from './page-reader';
 
-/** Corrupted, page not found, invalid: what lmdb says of a file that is damaged. */
-const damageCodes: ReadonlySet<unknown> = new Set([-30796, -30797, -30793]);
+/**
+ * What lmdb says on meeting a page that is damaged: corrupted, page not found, invalid; and where it has taken such a page
+ * for a good one, that its stack is too small, the transaction bad, a value too large, or that there is a problem.
+ */
+const damageCodes: ReadonlySet<unknown> = new Set([-30796, -30797, -30793, -30787, -30782, -30781, -30779]);
 
 /** Whether the engine itself says that the file is damaged. Anything else is unknown, and the file stays. */
 export const isDamage = (fault: unknown): boolean => {
@@ -153,7 +156,10 @@ const reading = `
     const root = require(lmdb).open(file, { encoding: 'binary', keyEncoding: 'binary', readOnly: true, maxDbs: 8 });
     for (const name of [...root.getKeys()].map(String)) {
       const table = root.openDB(name.replace(/\\0+$/, ''), { encoding: 'binary', keyEncoding: 'binary' });
-      if (table) for (const { value } of table.getRange()) if (value.length < 0) throw new Error();
+      let count = 0;
+      if (table) for (const { value } of table.getRange()) if (value.length >= 0) count += 1;
+      // A range may end early at a page that is damaged.
+      if (table && count !== table.getStats().entryCount) process.exit(3);
     }
     process.exitCode = 0;
   } catch (fault) {

@@ -4,7 +4,7 @@ import { sealerOf } from '../sealer';
 
 /**
  * A process with a store, for tests that kill it. Prints `owner` and `trouble …` as they come, and with `write` the number
- * of each record once it is on record; with `hold` it begins to write on SIGUSR2, with `burst` it writes five at a time, 150 in all. Ends, cleanly, on SIGTERM.
+ * of each record once it is on record; with `hold` it begins to write on SIGUSR2, with `burst` it writes five at a time, 150 in all, and with `read` it counts what there is. Ends, cleanly, on SIGTERM.
  */
 const run = async (directory: string, name: string, work: string): Promise<void> => {
   console.log('begin');
@@ -19,6 +19,13 @@ const run = async (directory: string, name: string, work: string): Promise<void>
   });
   const stay = setInterval(() => undefined, 1000);
   if (work === 'hold') await new Promise((resolve) => process.once('SIGUSR2', resolve));
+  if (work === 'read') {
+    for (const table of ['wait', 'work'] as const) {
+      const range = { from: Buffer.alloc(0), to: Buffer.alloc(100, 0xff), limit: 1e6 };
+      console.log(`${table} ${(await store.page(table, range)).length}`);
+    }
+    process.kill(process.pid, name === 'dies' ? 'SIGKILL' : 'SIGTERM');
+  }
   const write = async (n: number): Promise<void> => {
     const value = { n, text: 'x'.repeat((n * 37) % 3000) };
     const done = await store
@@ -31,7 +38,7 @@ const run = async (directory: string, name: string, work: string): Promise<void>
     if (done) console.log(n);
   };
   const [together, most] = work === 'burst' ? [5, 150] : [1, Infinity];
-  for (let n = 0; n < most && !isStopping; n += together)
+  for (let n = 0; n < most && !isStopping && work !== 'read'; n += together)
     await Promise.all(Array.from({ length: together }, (_, more) => write(n + more)));
   if (work === 'burst') await store.close();
   clearInterval(stay);
