@@ -100,6 +100,24 @@ export default tseslint.config(
     },
   },
   {
+    files: ['simulator/**/*.ts'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              regex: 'lib/service/(?!clock$)',
+              allowTypeImports: true,
+              message:
+                "The simulator has its own reading of the contract (simulator/contract): with the client's, a mistake would be on both sides.",
+            },
+          ],
+        },
+      ],
+    },
+  },
+  {
     files: ['simulator/cli.ts', 'bench/**/*.ts'],
     rules: { 'no-console': 'off' },
   },

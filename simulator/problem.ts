@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { serviceCodes, type ServiceCode } from '../lib/service/problems';
+import { problemCodes, type ProblemCode } from './codes';
 import type { Headers } from './http';
 
 /** A request the service does not carry out, in the words of the contract. */
@@ -9,31 +9,16 @@ export class Refusal extends Error {
   readonly details: unknown;
 
   constructor(
-    readonly code: ServiceCode,
+    readonly code: ProblemCode,
     readonly detail: string,
     more: { readonly status?: number; readonly headers?: Headers; readonly details?: unknown } = {},
   ) {
     super(detail);
-    this.status = more.status ?? serviceCodes[code].status;
+    this.status = more.status ?? problemCodes[code].status;
     this.headers = more.headers ?? {};
     this.details = more.details;
   }
 }
-
-const titles: Readonly<Record<ServiceCode, string>> = {
-  invalid_request: 'Invalid request',
-  unauthorized: 'Unauthorized',
-  forbidden: 'Forbidden',
-  not_found: 'Not found',
-  conflict: 'Conflict',
-  version_mismatch: 'Version mismatch',
-  rate_limited: 'Too many requests',
-  payload_too_large: 'Payload too large',
-  unsupported_media_type: 'Unsupported media type',
-  downstream_timeout: 'Downstream timeout',
-  downstream_unavailable: 'Downstream unavailable',
-  internal_error: 'Internal error',
-};
 
 const run = randomBytes(10).toString('hex');
 let count = 0;
@@ -43,19 +28,19 @@ const nextTraceId = (): string => run + (count++).toString(16).padStart(12, '0')
 export const problemBody = (refusal: Refusal, instance: string): string =>
   JSON.stringify({
     type: `urn:advisor-texting:problem:${refusal.code}`,
-    title: titles[refusal.code],
+    title: problemCodes[refusal.code].title,
     status: refusal.status,
     detail: refusal.detail,
     instance,
     code: refusal.code,
     traceId: nextTraceId(),
-    retryable: serviceCodes[refusal.code].retryable,
+    retryable: problemCodes[refusal.code].retryable,
     ...(refusal.details === undefined ? {} : { details: refusal.details }),
   });
 
 /** The refusal of a fault or a magic number. */
 export const injected = (
-  code: ServiceCode,
+  code: ProblemCode,
   scope: string,
   retryAfter: number | string | undefined,
 ): Refusal => {

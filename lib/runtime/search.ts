@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { invalid, refuse } from './messages';
+import { refuse } from './messages';
 import { pageCountOf, pagesOf, totalOf, type Fetch, type Page } from './paging';
 import { Seen } from './seen';
 import type { Tools } from './flow-node';
@@ -27,11 +27,6 @@ export const searchSettings = ({ plain }: Tools): SearchSettings => ({
   all: plain.flag('all'),
   emit: plain.text('emit') === 'item' ? 'item' : 'page',
 });
-
-const checkPaging = ({ page, pageSize }: SearchSettings): void => {
-  if (!Number.isInteger(page) || page < 1) throw invalid('page_range');
-  if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > 200) throw invalid('page_size_range');
-};
 
 /** Takes out what an earlier page had: a record moved there while we were reading. */
 const newIn = <T>({ data }: Page<T>, seen: Seen, { idOf }: Search<T>): readonly T[] => {
@@ -125,7 +120,6 @@ export const runSearch = async <T>(
   search: Search<T>,
   settings: SearchSettings,
 ): Promise<void> => {
-  checkPaging(settings);
   if (!settings.all) {
     await onePage(task, search, settings);
     return;

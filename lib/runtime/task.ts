@@ -4,8 +4,8 @@ import type { Problem } from '../service/problems';
 import { callerFor, type Caller } from './caller';
 import { isOrder, type Handler, type Tools } from './flow-node';
 import type { Job } from './job';
-import { invalid, refuse } from './messages';
-import { closeLimit } from './landings';
+import { closeLimit } from '../outbox/outbox';
+import { refuse } from './messages';
 import { failureLook } from './outcome-status';
 import { failure, problemOf, type Outcome } from './outcomes';
 import { eachOf } from './queue';
@@ -186,6 +186,10 @@ export const operationHandler = <C>(
 ): Handler => {
   const operation = tools.plain.text('operation');
   const start = Object.hasOwn(operations, operation) ? operations[operation] : undefined;
-  const unknown: Run = () => Promise.reject(invalid('operation_unknown', { operation }));
+  const unknown: Run = () =>
+    Promise.resolve().then(() => {
+      tools.checkSettings();
+      throw new Error(`there is no operation ${operation}`);
+    });
   return taskHandler(tools, start?.(tools, config) ?? unknown);
 };

@@ -1,5 +1,5 @@
 import { isRetryable, ServiceError } from './problems';
-import type { Code, Problem } from './problems';
+import type { Code, ErrorOrigin, Problem } from './problems';
 
 /**
  * Every sentence of lib/service, by key. A ServiceError carries its key and values beside the English sentence, so that
@@ -10,17 +10,30 @@ export const messages = {
   invalid_request_plain: 'The service refused the request: check the values that were sent.',
   unauthorized:
     'The service refused the access token even after it was renewed: check the API key of this environment, then authorize again.',
+  unauthorized_bare:
+    'A gateway or firewall, not the service, refused the access token even after it was renewed (HTTP 401): check the API key and the service address of this environment, then authorize again.',
   forbidden: 'The authorization does not cover this: authorize again with {scope} ticked.',
+  forbidden_bare:
+    'A gateway or firewall, not the service, refused this (HTTP 403): check the API key and the service address of this environment first; if both are right, authorize again with {scope} ticked.',
   not_found: 'The service has nothing under this id: check that it exists on the account of this advisor.',
   not_found_phone:
     'No contact of this advisor has this phone number: check the number, or send it a consent request first.',
+  not_found_bare:
+    'A gateway or firewall, not the service, answered that nothing is there (HTTP 404): check the service address of this environment, and its prefixes.',
   conflict:
     "The advisor's account is not set up to collect consent: contact the operator of the service to have it set up.",
   conflict_other:
     'The service says this conflicts with the state of the account: contact the operator of the service.',
-  version_mismatch: 'The service expects another version of its interface: update this package.',
+  version_mismatch:
+    'The service says that a version does not match, and its contract does not say which: read the detail, and contact the operator of the service with the trace id.',
   rate_limited:
     'The service kept asking to slow down: send less at a time, or set the requests per second of the environment.',
+  rate_limited_bare:
+    'A gateway or firewall, not the service, kept asking to slow down (HTTP 429): send less at a time, or set the requests per second of the environment.',
+  payload_too_large_bare:
+    'A gateway or firewall, not the service, refused the request as too large (HTTP 413): send less in one request.',
+  refused_bare:
+    'A gateway or firewall, not the service, refused the request (HTTP {status}): check the service address and the API key of this environment, and contact the operator of the service if both are right.',
   payload_too_large: 'The service refused the request as too large: send less in one request.',
   unsupported_media_type:
     'The service refused the format of the request: check the service address, and update this package.',
@@ -32,13 +45,20 @@ export const messages = {
   unreached:
     'The service could not be reached ({reason}): check the network and the service address, then try again.',
   read_failed: 'The service gave no usable answer ({reason}): try again later.',
+  read_failed_bare:
+    'A gateway or firewall answered in place of the service ({reason}): try again later, and check the service address if it goes on.',
   token_unreached:
     'The authorization service gave no usable answer ({reason}): check the network and the token address, then try again.',
   outcome_unknown:
     'No whole answer came ({reason}), so this may or may not have been carried out: check before you repeat it.',
+  outcome_unknown_bare:
+    'A gateway or firewall answered in place of the service ({reason}), so this may or may not have been carried out: check before you repeat it.',
   invalid_response:
     'The service gave an answer that does not fit its contract ({reason}): check the service address, and contact its operator if that is right.',
-  redirect: 'The service redirects elsewhere, which is not followed: correct the service address.',
+  unreadable_success:
+    'The service answered with success, but its answer cannot be read ({reason}): this was probably carried out, so check before you repeat it.',
+  redirect:
+    'A gateway or firewall, not the service, redirects elsewhere, which is not followed: correct the service address.',
   answer_too_large: 'The answer of the service was over 5 MB and was refused: ask for a smaller page.',
   invalid_input: 'Nothing was sent because a value is not valid: correct {field} ({issue}).',
   abandoned: 'This was cancelled before it was carried out: send it again if it is still wanted.',
@@ -75,14 +95,18 @@ export const speaking =
     key: keyof T & string,
     values: MessageValues = {},
     more: Partial<Problem> = {},
+    origin?: ErrorOrigin,
   ): ServiceError =>
-    new ServiceError({
-      message: fill(table[key] ?? key, said(values)),
-      code,
-      retryable: isRetryable(code),
-      attempts: 0,
-      ...more,
-      wording: { key, values },
-    });
+    new ServiceError(
+      {
+        message: fill(table[key] ?? key, said(values)),
+        code,
+        retryable: isRetryable(code),
+        attempts: 0,
+        ...more,
+        wording: { key, values },
+      },
+      origin,
+    );
 
 export const failure = speaking(messages);

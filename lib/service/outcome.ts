@@ -15,6 +15,7 @@ interface Told {
   readonly key: MessageKey;
   readonly values?: MessageValues;
   readonly more: Partial<Problem>;
+  readonly hasProblemBody?: boolean;
 }
 
 /** An attempt, judged: what happened, and what to say should it end there. */
@@ -97,11 +98,36 @@ const sentence = (plan: Plan, code: Code, detail: string): Pick<Told, 'key' | 'v
   }
 };
 
+/** A gateway knows neither scopes nor contacts: the API key and the address come before anything else. */
+const bareSentence = (plan: Plan, code: ServiceCode, status: number): Pick<Told, 'key' | 'values'> => {
+  switch (code) {
+    case 'forbidden':
+      return { key: 'forbidden_bare', values: { scope: plan.scope } };
+    case 'unauthorized':
+      return { key: 'unauthorized_bare' };
+    case 'not_found':
+      return { key: 'not_found_bare' };
+    case 'rate_limited':
+      return { key: 'rate_limited_bare' };
+    case 'payload_too_large':
+      return { key: 'payload_too_large_bare' };
+    default:
+      return { key: 'refused_bare', values: { status } };
+  }
+};
+
 const tell = (plan: Plan, code: Code, status: number, more: Partial<Problem>): Told => ({
   code,
   ...sentence(plan, code, more.detail ?? ''),
   more: { status, ...more },
+  hasProblemBody: true,
 });
+
+/** What a gateway or a firewall said in place of the service. */
+const tellBare = (plan: Plan, status: number): Told => {
+  const code = codeOfStatus(status);
+  return { code, ...bareSentence(plan, code, status), more: { status } };
+};
 
 const texts = ['title', 'detail', 'traceId', 'instance', 'type'] as const;
 
@@ -145,16 +171,19 @@ const assessSuccess = (
   text: string | undefined,
 ): Assessment => {
   if (plan.kind === 'delete') return { happened: done, data: parseShallow(text ?? ''), reason: '' };
-  if (text === undefined) return unfit(status, 'answer_too_large', reasons.tooLarge);
+  // Whoever reads "check the address" of a text that went out sends it again.
+  const unread = (reason: string, key: MessageKey = 'invalid_response'): Assessment =>
+    unfit(status, plan.kind === 'once' ? 'unreadable_success' : key, reason);
+  if (text === undefined) return unread(reasons.tooLarge, 'answer_too_large');
   if (text === '' && plan.kind === 'replace') return { happened: done, data: { id }, reason: '' };
   const value = parse(text);
   if (plan.looksRight(value)) return { happened: done, data: value, reason: '' };
   const body = shallow(value, text);
-  if (body === undefined) return unfit(status, 'invalid_response', text === '' ? 'empty' : 'not JSON');
+  if (body === undefined) return unread(text === '' ? 'empty' : 'not JSON');
   const checked = plan.response.safeParse(body);
   if (checked.success) return { happened: done, data: checked.data, reason: '' };
   const field = checked.error.issues[0]?.path.map(String).join('.') ?? '';
-  return unfit(status, 'invalid_response', field === '' ? 'another shape' : `in ${field}`);
+  return unread(field === '' ? 'another shape' : `in ${field}`);
 };
 
 const happenedAt = (status: number, body: unknown, retryAfter: number | undefined): Happened => {
@@ -206,7 +235,7 @@ export const assess = (
   if (isPartOfProblem(body)) {
     return { happened, told: tell(plan, body.code, status, problemFields(body)), reason, status };
   }
-  return { happened, told: tell(plan, codeOfStatus(status), status, {}), reason, status };
+  return { happened, told: tellBare(plan, status), reason, status };
 };
 
 /** The error a call ends with. */
@@ -215,13 +244,19 @@ export const endAs = (
   { happened, told, reason, status }: Assessment,
   attempts: number,
 ): ServiceError => {
-  if (as === 'answered' && told) return failure(told.code, told.key, told.values, { ...told.more, attempts });
+  if (as === 'answered' && told)
+    return failure(
+      told.code,
+      told.key,
+      told.values,
+      { ...told.more, attempts },
+      {
+        hasProblemBody: told.hasProblemBody === true,
+      },
+    );
   const more = { attempts, ...(status !== undefined && { status }) };
-  if (as === 'outcome_unknown') return failure(as, as, { reason }, more);
-  return failure(
-    'network_error',
-    happened.what === 'unreached' ? 'unreached' : 'read_failed',
-    { reason },
-    more,
-  );
+  const isGateway = happened.what === 'gateway';
+  if (as === 'outcome_unknown') return failure(as, isGateway ? 'outcome_unknown_bare' : as, { reason }, more);
+  const failed = isGateway ? 'read_failed_bare' : 'read_failed';
+  return failure('network_error', happened.what === 'unreached' ? 'unreached' : failed, { reason }, more);
 };

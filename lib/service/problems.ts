@@ -29,6 +29,7 @@ export const ownCodes = [
   'cancelled',
   'stale',
   'not_configured',
+  'queue_full',
 ] as const;
 
 export type OwnCode = (typeof ownCodes)[number];
@@ -62,17 +63,26 @@ export interface Problem extends ProblemFields {
   wording?: Wording;
 }
 
+export interface ErrorOrigin {
+  readonly cause?: unknown;
+  readonly hasProblemBody?: boolean;
+}
+
 /** The one error of this package: a stable code, a sentence that says what to do, and what the service said. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
   readonly code: Code;
 
+  /** Whether the service itself said this, in a problem body; without one it was a gateway, a firewall, or us. */
+  readonly hasProblemBody: boolean;
+
   constructor(
     readonly problem: Problem,
-    options?: { cause?: unknown },
+    { hasProblemBody = false, ...options }: ErrorOrigin = {},
   ) {
     super(problem.message, options);
     this.code = problem.code;
+    this.hasProblemBody = hasProblemBody;
   }
 }
 

@@ -24,6 +24,8 @@ export interface Services {
   readonly authorizations: Authorizations;
   readonly simulator: SharedSimulator;
   readonly openStore: () => Promise<Store>;
+  /** What outlives a deploy, and not the process. */
+  readonly memory: () => Store;
 }
 
 /** Loaded at the first request: the transport brings axios and undici with it. */
@@ -82,11 +84,12 @@ const start = (RED: Red): Services => {
     tokens: new Tokens({ book, clock, post, lease: leaseOf(userDir) }),
     authorizations: new Authorizations({ vault, book, clock, post }),
     simulator: new SharedSimulator(userDir),
+    memory: () => (memory ??= lazy.memoryStore().createMemoryStore()),
     async openStore() {
-      if (!userDir) return (memory ??= lazy.memoryStore().createMemoryStore());
-      const { openStore } = lazy.store();
+      if (!userDir) return this.memory();
+      const { openEmbedded } = lazy.store();
       await vault.ready();
-      return openStore({
+      return openEmbedded({
         directory: join(userDir, 'advisor-texting'),
         sealer: vault,
         warn: (message) => {

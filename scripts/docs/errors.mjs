@@ -20,16 +20,16 @@ const words = {
     'Open the environment and press _Authorize_, or send the advisor a link. Then send the message again.',
   ],
   network_error: [
-    'The service was not reached, or a read kept failing. Nothing was sent.',
+    'The service was not reached by any attempt, or a read kept failing. Nothing was sent.',
     'Safe to send again. _Test connection_ in the environment tells an address from a network problem.',
   ],
   outcome_unknown: [
-    'The connection broke, or Node-RED was killed, after the request had gone out: it may have been carried out or not.',
+    'The connection broke, a gateway answered in place of the service, or Node-RED was killed, after the request had gone out: it may have been carried out or not. Also when an earlier attempt failed on the side of the service and the next did not reach it.',
     'Look first (the archive, the address book, the phone). Sending again may text somebody twice.',
   ],
   invalid_response: [
-    'The service answered something that is not in its contract.',
-    'Check the service address; then tell the provider, with the `traceId` if there is one.',
+    'The service answered something that is not in its contract. A text, consent request or create that was answered with success was probably carried out; `message` then says so.',
+    'Where it was probably carried out, look before you repeat it. Else check the service address; then tell the provider.',
   ],
   consent_limit: [
     'This number has been asked as often as the node allows and has not answered.',
@@ -42,6 +42,10 @@ const words = {
   stale: [
     'It was waiting to be sent when Node-RED ended, and Node-RED came back later than _Go on within_ allows.',
     'Nothing was sent. Decide whether the text still makes sense, and send it again.',
+  ],
+  queue_full: [
+    'The store (disk or database) takes nothing at the moment, and 32 MB already wait for it.',
+    'Nothing was sent. See the status and the log for what is wrong with the store, then send it again.',
   ],
   not_configured: [
     'The environment is missing, or not filled in.',
@@ -56,20 +60,20 @@ const words = {
     'Check the API key, then authorize again.',
   ],
   forbidden: [
-    'A permission is missing; `detail` names it.',
-    'Tick it in the environment and authorize again. If it cannot be asked for, have it provisioned.',
+    'A permission is missing; `detail` names it. Without a `detail` it was not the service that refused, but a gateway or firewall in front of it.',
+    'Tick the permission in the environment and authorize again; if it cannot be asked for, have it provisioned. Without a `detail`, check the API key and the service address first.',
   ],
   not_found: [
-    'There is no such contact or group; for a consent lookup: nobody in the address book has the number.',
-    'Check the id or the number.',
+    'There is no such contact or group; for a consent lookup: nobody in the address book has the number. Without a `detail` it was a gateway or firewall that answered.',
+    'Check the id or the number; without a `detail`, the service address and its prefixes.',
   ],
   conflict: [
     'The advisor’s account is not set up to collect consent.',
     'Contact the operator of the service.',
   ],
   version_mismatch: [
-    'The service has another version than the address says.',
-    'Check the service address, and whether a newer version of this package is out.',
+    'The service says that a version does not match. Its contract does not say which, or how it is compared.',
+    'Read `detail`, and ask the provider, with the `traceId`.',
   ],
   rate_limited: [
     'The service kept asking to slow down, for an hour in all. Before that, the nodes wait and go on by themselves.',

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
-import { E164 } from '../../lib/service/schemas';
+import { E164 } from '../contract/declaration';
 import { faultSchema } from '../faults';
 import { answer, answerJson, parsedBody, readBody, tooLarge } from '../http';
 import { magicNumbers } from '../magic';

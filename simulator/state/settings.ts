@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { endpoints } from '../../lib/service/endpoints';
+import { allScopes } from '../contract/declaration';
 import { rule } from '../rule';
 
 /** In the list of redirect URIs: any http address on this machine, whatever its port and path. */
@@ -14,12 +14,6 @@ const redirectUri = z.string().refine((uri) => {
   const { protocol, hostname } = new URL(uri);
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
 }, rule('control.redirectUri'));
-
-export const allScopes: readonly string[] = [
-  ...new Set(Object.values(endpoints).map(({ scope }) => scope)),
-  'openid',
-  'offline_access',
-];
 
 const seconds = z.number().positive();
 

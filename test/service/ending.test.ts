@@ -1,4 +1,5 @@
 import should from 'should';
+import type { Problem } from '../../lib/service/problems';
 import {
   codeOf,
   closeAll,
@@ -79,18 +80,24 @@ describe('a call', () => {
       should(attempts).equal(1);
     });
 
-    it('while it waits to be repeated stops waiting', async () => {
-      const server = await startServer(() => problemReply('downstream_unavailable'));
-      const cancel = new AbortController();
+    it('while it waits to be repeated stops waiting, and says whether it may have been carried out', async () => {
+      const server = await startServer(() => problemReply('downstream_timeout'));
       const clock = frozenClock();
-      const call = clientOf(server.url, { clock }).call('sendMessage', text, {
-        ...advisor,
-        signal: cancel.signal,
-      });
-      const ended = problemOf(call);
-      await clock.move(0);
-      cancel.abort();
-      should(await ended).containEql({ code: 'cancelled', attempts: 1 });
+      const client = clientOf(server.url, { clock });
+      const cancelled = async (name: 'send' | 'read'): Promise<Problem> => {
+        const cancel = new AbortController();
+        const options = { ...advisor, signal: cancel.signal };
+        const call =
+          name === 'send'
+            ? client.call('sendMessage', text, options)
+            : client.call('searchContacts', { query: {} }, options);
+        const ended = problemOf(call);
+        await clock.move(0);
+        cancel.abort();
+        return ended;
+      };
+      should(await cancelled('send')).containEql({ code: 'outcome_unknown', attempts: 1 });
+      should(await cancelled('read')).containEql({ code: 'cancelled', attempts: 1 });
     });
   });
 
@@ -137,7 +144,7 @@ describe('a call', () => {
       const read = codeOf(client.call('getContact', { params: { contactId: 1 } }, advisor));
       await clock.move(0);
       await client.close();
-      should(await send).equal('cancelled');
+      should(await send).equal('outcome_unknown');
       should(await read).equal('cancelled');
     });
   });

@@ -93,6 +93,27 @@ describe('what an answer means', () => {
     }
   });
 
+  describe('a success that cannot be read', () => {
+    const unreadable = ['<html>', '{"successes":', '7', '{"id":-1,"successes":[],"failures":[{}]}'];
+    for (const name of ['sendMessage', 'requestConsent', 'createContact', 'createGroup'] as const) {
+      it(`says of ${name} that it was probably carried out`, () => {
+        for (const body of unreadable) {
+          const problem = failed(name, answered(200, body));
+          should(problem.code).equal('invalid_response');
+          should(problem.message)
+            .match(/probably carried out/)
+            .and.not.match(/address/);
+        }
+        const tooLarge = { ...answered(200), text: undefined } as Result;
+        should(failed(name, tooLarge).message).match(/probably carried out/);
+      });
+    }
+
+    it('says of a read to check the address', () => {
+      should(failed('getContact', answered(200, '<html>')).message).match(/check the service address/);
+    });
+  });
+
   describe('a problem body', () => {
     for (const code of Object.keys(serviceCodes) as ServiceCode[]) {
       it(`${code} keeps its code, its fields and the service's word on retrying`, () => {
@@ -132,11 +153,11 @@ describe('what an answer means', () => {
     it('that names a scope says which to tick', () => {
       const { body } = problemReply('forbidden', { detail: 'Requires scope core.contacts.write.' });
       should(failed('getContact', answered(403, body)).message).match(/with core\.contacts\.write ticked/);
-      should(failed('getContact', answered(403)).message).match(/with core\.contacts\.read ticked/);
     });
 
     it('says whom to contact when consent cannot be collected', () => {
-      should(failed('requestConsent', answered(409)).message).match(/contact the operator/);
+      const { body } = problemReply('conflict');
+      should(failed('requestConsent', answered(409, body)).message).match(/contact the operator/);
     });
 
     it('that echoes a secret loses it', () => {
@@ -177,6 +198,44 @@ describe('what an answer means', () => {
         });
       }
     }
+
+    it('says that a gateway or firewall gave it, whatever the status', () => {
+      for (const status of [302, 400, 401, 403, 404, 409, 413, 415, 418, 429]) {
+        should(failed('sendMessage', answered(status, '<html>')).message).match(
+          /gateway or firewall, not the/,
+        );
+      }
+      for (const as of ['outcome_unknown', 'network_error'] as const) {
+        const { message } = endAs(as, judge('sendMessage', answered(502)), 1).problem;
+        should(message).match(/gateway or firewall answered/);
+      }
+    });
+
+    it('403 names the API key and the address before the permission', () => {
+      should(failed('getContact', answered(403)).message).match(
+        /API key and the service address.* core\.contacts\.read/,
+      );
+    });
+
+    it('404 names the address, also for a number', () => {
+      should(failed('getConsent', answered(404, '<html>')).message).match(/check the service address/);
+    });
+
+    it('is told apart from the word of the service', () => {
+      const error = (name: EndpointName, result: Result): boolean =>
+        endAs('answered', judge(name, result), 1).hasProblemBody;
+      for (const code of Object.keys(serviceCodes) as ServiceCode[]) {
+        const { status = 0, body } = problemReply(code);
+        should(error('getConsent', answered(status, body))).be.true();
+      }
+      should(error('getConsent', answered(404, { code: 'not_found' }))).be.true();
+      for (const body of ['', '<html>', '{"message":"no"}', '{"code":"x"}', 'null']) {
+        for (const status of [307, 400, 401, 403, 404, 429, 503]) {
+          should(error('getConsent', answered(status, body))).be.false();
+        }
+      }
+      should(error('getConsent', answered(200, '{}'))).be.false();
+    });
 
     it('4xx still tells the code of the contract that it names, and what else it says', () => {
       const body = { code: 'version_mismatch', detail: 'Version 2 is expected', traceId: null };

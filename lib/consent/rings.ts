@@ -1,0 +1,176 @@
+/** How often a wait is polled, and for how long; whole milliseconds. */
+export interface Pace {
+  readonly pollEvery: number;
+  readonly pollFor: number;
+  readonly thenEvery: number;
+  readonly giveUpAfter: number;
+}
+
+/** As the service recommends: every 30 seconds for 5 minutes, then every 5 minutes, for a day. */
+export const recommended: Pace = {
+  pollEvery: 30_000,
+  pollFor: 300_000,
+  thenEvery: 300_000,
+  giveUpAfter: 86_400_000,
+};
+
+/** Under this, polls would only chase each other. */
+const shortest = 50;
+/** What a key holds. */
+const latestTime = 2 ** 48 - 1;
+
+/** A pace from settings in seconds, fractions included; what is not a number there is as recommended. */
+export const paceOf = (seconds: Readonly<Record<keyof Pace, number>>): Pace => {
+  const ms = (name: keyof Pace, least: number): number =>
+    Number.isFinite(seconds[name])
+      ? Math.min(Math.max(Math.round(seconds[name] * 1000), least), latestTime)
+      : recommended[name];
+  return {
+    pollEvery: ms('pollEvery', shortest),
+    pollFor: ms('pollFor', 0),
+    thenEvery: ms('thenEvery', shortest),
+    giveUpAfter: ms('giveUpAfter', shortest),
+  };
+};
+
+/** Where a wait lies: on the ring of `pollEvery`, on that of `thenEvery`, or in the list by end time. */
+export type Place = 'first' | 'then' | 'end';
+
+/** What is known of a wait here; `share` (0 to 1) is its number's part of the allowed lateness. */
+export interface Timing {
+  readonly start: number;
+  readonly pace: Pace;
+  readonly share: number;
+}
+
+/** A poll may come up to a tenth of its interval late, and never early. */
+const allowed = 10;
+
+/** A ring is read at most this often. */
+export const tickOf = (interval: number): number => Math.min(Math.max(interval / 20, 50), 1000);
+
+/** Waits that begin together do not poll together. A tick is left of the allowed lateness, for the reading. */
+export const spreadOf = (interval: number, share: number, tick = tickOf(interval)): number =>
+  Math.floor(Math.max(interval / allowed - tick, 0) * share);
+
+/** On the ring of `interval`, a wait is due whenever the time modulo the interval is this. */
+export const placeOn = (interval: number, { start, share }: Timing): number =>
+  (start + spreadOf(interval, share)) % interval;
+
+/** The offset from the start of the poll that moves a wait to the ring of `thenEvery`. */
+const quickEnd = ({ pollEvery, pollFor }: Pace): number => Math.ceil(pollFor / pollEvery) * pollEvery;
+
+/** The turns of whose ring, by its interval, a wait ends with. */
+export const lastInterval = (pace: Pace): number =>
+  quickEnd(pace) < pace.giveUpAfter ? pace.thenEvery : pace.pollEvery;
+
+/** How long after the last poll but one the last one comes. */
+const lastStep = (pace: Pace): number => {
+  const { giveUpAfter } = pace;
+  const quick = quickEnd(pace);
+  const interval = lastInterval(pace);
+  const before = (Math.ceil(giveUpAfter / interval) - 1) * interval;
+  return giveUpAfter - (quick < giveUpAfter ? Math.max(before, quick) : before);
+};
+
+/** The list by end time is read more often than any ring: what lies there is next to nothing. */
+export const endTick = 50;
+
+export const endOf = ({ start, pace }: Timing): number => start + pace.giveUpAfter;
+
+/** When the poll comes that decides. */
+export const lastPollOf = (timing: Timing): number =>
+  Math.min(endOf(timing) + spreadOf(lastStep(timing.pace), timing.share, endTick), latestTime);
+
+/** When the first poll comes. */
+export const firstPollOf = ({ start, pace, share }: Timing): number =>
+  start + spreadOf(pace.pollEvery, share);
+
+/** The first poll later than `now`: what is shown, for nothing is scheduled by it. */
+export const nextPoll = (timing: Timing, now: number): number => {
+  const { start, pace, share } = timing;
+  const after = (interval: number, least: number): number => {
+    const spread = spreadOf(interval, share);
+    const turn = Math.max(Math.floor((now - start - spread) / interval) + 1, Math.ceil(least / interval));
+    return turn * interval;
+  };
+  const quick = after(pace.pollEvery, 0);
+  const isQuick = quick <= quickEnd(pace) || pace.pollEvery === pace.thenEvery;
+  const interval = isQuick ? pace.pollEvery : pace.thenEvery;
+  const offset = isQuick ? quick : after(interval, quickEnd(pace) + 1);
+  if (offset >= pace.giveUpAfter) return Math.max(lastPollOf(timing), now);
+  return start + offset + spreadOf(interval, share);
+};
+
+/**
+ * A cursor says that everything due before it was taken. More than a turn behind, whole turns are added: each wait still
+ * comes once a turn, however long that takes, and none is passed over. Ahead of now, the clock was set back.
+ */
+export const adjusted = (cursor: number, now: number, interval: number): number => {
+  if (cursor > now) return now;
+  const behind = now - cursor;
+  return behind > interval ? cursor + Math.floor(behind / interval) * interval : cursor;
+};
+
+export interface Visit extends Timing {
+  readonly at: Place;
+  /** When the cursor came by, by its own reckoning. */
+  readonly due: number;
+  readonly now: number;
+  /** When the next older wait for the same number began; undefined when there is none. */
+  readonly olderStart: number | undefined;
+  readonly isYoungest: boolean;
+}
+
+export interface Decision {
+  readonly isPolled: boolean;
+  /** Its end has passed: this poll decides. */
+  readonly isLast: boolean;
+  /** Where it lies from now on. */
+  readonly to: Place;
+}
+
+const destination = ({ at, pace }: Visit, offset: number): Place => {
+  const { pollEvery, pollFor, thenEvery, giveUpAfter } = pace;
+  const isSlow = at === 'then' || (offset >= pollFor && thenEvery !== pollEvery);
+  const interval = isSlow ? thenEvery : pollEvery;
+  const next = (Math.floor(offset / interval) + 1) * interval;
+  if (next >= giveUpAfter) return 'end';
+  return isSlow ? 'then' : 'first';
+};
+
+/**
+ * Waits for one number share polls. The youngest governs, and the poll at the start is left to an older one if there is
+ * one: to join triggers none. Where waits keep joining, each would give way to the next: so the first that began in an
+ * interval keeps its second poll.
+ */
+const isItsTurn = ({ at, start, pace, olderStart, isYoungest }: Visit, offset: number): boolean => {
+  const { pollEvery, thenEvery } = pace;
+  if (at === 'then') {
+    // The poll that moved it here was this one.
+    const quick = quickEnd(pace);
+    if (offset <= quick && offset > quick - thenEvery) return false;
+  } else {
+    if (offset === 0) return olderStart === undefined;
+    if (offset === pollEvery && olderStart !== undefined) {
+      const isFirstInInterval = Math.floor(olderStart / pollEvery) < Math.floor(start / pollEvery);
+      if (isFirstInInterval) return true;
+    }
+  }
+  return isYoungest;
+};
+
+/** What to do with a wait that the cursor has come to. */
+export const decide = (visit: Visit): Decision => {
+  const { at, due, now, start, pace, share } = visit;
+  const isLast = now >= endOf(visit);
+  if (at === 'end') return { isPolled: isLast, isLast, to: 'end' };
+  const interval = at === 'first' ? pace.pollEvery : pace.thenEvery;
+  // Below zero only after the clock was set back: polls go on as if it were young.
+  const offset = due - start - spreadOf(interval, share);
+  return {
+    isPolled: isLast || isItsTurn(visit, offset),
+    isLast,
+    to: offset < 0 ? at : destination(visit, offset),
+  };
+};

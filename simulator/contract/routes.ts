@@ -1,0 +1,33 @@
+import { contract, operationNames, type OperationName } from './declaration';
+
+export interface Route {
+  readonly name: OperationName;
+  /** As the path has it. */
+  readonly id: string | undefined;
+}
+
+const fixed = new Map<string, Route>();
+const patterns: { readonly method: string; readonly pattern: RegExp; readonly name: OperationName }[] = [];
+
+for (const name of operationNames) {
+  const { method, path } = contract[name];
+  if (path.includes('{')) {
+    patterns.push({ method, name, pattern: new RegExp(`^${path.replace(/\{\w+\}/g, '([^/]+)')}$`) });
+  } else {
+    fixed.set(`${method} ${path}`, { name, id: undefined });
+  }
+}
+
+/** The endpoint of the contract that answers this, or undefined. `path` is relative to the base address. */
+export const findRoute = (method: string, path: string): Route | undefined => {
+  const exact = fixed.get(`${method} ${path}`);
+  if (exact !== undefined) return exact;
+  for (const { method: wanted, pattern, name } of patterns) {
+    const match = wanted === method ? pattern.exec(path) : null;
+    if (match !== null) return { name, id: match[1] };
+  }
+  return undefined;
+};
+
+export const allowedMethods = (path: string): string[] =>
+  ['GET', 'POST', 'PUT', 'DELETE'].filter((method) => findRoute(method, path) !== undefined);
