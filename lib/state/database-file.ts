@@ -1,3 +1,4 @@
+import type * as Lmdb from 'lmdb';
 import type { Database, RootDatabase } from 'lmdb';
 import { chmodSync } from 'node:fs';
 import type { Range, Table } from './store';
@@ -21,9 +22,18 @@ export interface Ownership {
   /** Where to ask whether the holder lives. */
   readonly address?: string | undefined;
   readonly pid?: number;
+  /** The run of the system in which the holder lives. */
+  readonly boot?: string | undefined;
   /** The last commit, and the store's time at it. */
   readonly commit: number;
   readonly time: number;
+}
+
+/** Of everything in the file; one that is newer is left alone. */
+export const format = { version: 1 };
+
+export class NewerFormat extends Error {
+  override readonly message = 'it was written by a newer version of this package';
 }
 
 /** What is small and belongs to the file as a whole. */
@@ -55,6 +65,12 @@ export class CommitFailed extends Error {
 const codeOf = (fault: unknown): string | number | undefined =>
   (fault as { readonly code?: string | number } | undefined)?.code;
 
+/** As lmdb says it itself, where it does. */
+export class DamagedFile extends Error {
+  readonly code = -30796;
+  override readonly message = 'a page that is damaged';
+}
+
 /** The reason comes in a promise of its own, which nobody may leave uncaught. */
 const settled = async (written: Promise<boolean>): Promise<boolean> => {
   try {
@@ -77,7 +93,7 @@ export class DatabaseFile {
   readonly #places: Readonly<Record<Place, Raw>>;
 
   constructor(
-    lmdb: typeof import('lmdb'),
+    lmdb: typeof Lmdb,
     readonly path: string,
   ) {
     // `permissionsMode` and `txnStartThreshold` are left out of lmdb's type declarations.
@@ -131,7 +147,20 @@ export class DatabaseFile {
     const options = reverse
       ? { reverse, start: to, end: startOf(from), exclusiveStart: true, inclusiveEnd: true, limit }
       : { start: startOf(from), end: to, limit };
-    return Array.from(this.#places[place].getRange(options));
+    const found = Array.from(this.#places[place].getRange(options));
+    if (found.length < limit) this.#checkEnd(place, found.at(-1)?.key, reverse ? from : to, reverse);
+    return found;
+  }
+
+  /** A page that is damaged may end a range early, and lmdb says nothing: from the other side it ends elsewhere. */
+  #checkEnd(place: Place, last: Buffer | undefined, bound: Buffer, reverse: boolean): void {
+    if (!last) return;
+    const [other] = this.#places[place].getKeys(
+      reverse
+        ? { start: startOf(bound), limit: 1 }
+        : { reverse: true, start: bound, exclusiveStart: true, limit: 1 },
+    );
+    if (!other?.equals(last)) throw new DamagedFile();
   }
 
   count(place: Place, from: Buffer, to: Buffer): number {
@@ -151,7 +180,7 @@ export class DatabaseFile {
   }
 
   /** Makes another the owner, if nobody did so since `before` was read. */
-  hand(before: number | undefined, owner: Ownership, format: Meta['format']): Promise<boolean> {
+  hand(before: number | undefined, owner: Ownership): Promise<boolean> {
     return this.#write(before, () => {
       void this.#meta.put(keyOf('format'), bytesOf(format), 1);
       void this.#meta.remove(claimKey);

@@ -1,3 +1,4 @@
+import type * as Lmdb from 'lmdb';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
@@ -5,12 +6,15 @@ import {
   claimKey,
   CommitFailed,
   DatabaseFile,
+  format,
+  NewerFormat,
   type Ownership,
   type Place,
   type RawOperation,
 } from './database-file';
+import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
 import { createMemoryStore, type MemoryStore } from './memory';
-import { forget, lifeOf, showLife, type SignOfLife } from './owner';
+import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './owner';
 import { Sealing, versionOf, type Sealer } from './sealing';
 import {
   checkSize,
@@ -30,15 +34,18 @@ export interface EmbeddedOptions {
   readonly warn: (text: string) => void;
   /** Without `monotonic`, `now` never runs back. */
   readonly clock?: { now(): number; monotonic?(): number };
+  /** Names this run of the system. */
+  readonly boot?: string | undefined;
 }
 
 const fileName = 'store.mdb';
-const format = { version: 1 };
 const largestCommit = 4 * 1024 * 1024;
 /** Milliseconds between two looks at who owns the file. */
 const lookEvery = 2000;
 /** An owner that shows no sign of life has this long to answer a claim. */
 const claimFor = 6000;
+/** A start that lived this long went well. */
+const calmAfter = 60_000;
 const shortestPause = 250;
 const longestPause = 5000;
 
@@ -61,11 +68,6 @@ interface Batch {
 
 const reasonOf = (fault: unknown): string => (fault instanceof Error ? fault.message : String(fault));
 
-/** A file may be newer than this code; then it is left alone. */
-class NewerFormat extends Error {
-  override readonly message = 'it was written by a newer version of this package';
-}
-
 /** Files of an earlier version that were mentioned. */
 const named = new Set<string>();
 
@@ -75,10 +77,12 @@ const closed = (): Error => new Error('the store is closed');
 class Embedded implements Store {
   readonly durable = true;
   readonly #directory: string;
-  readonly #lmdb: typeof import('lmdb');
+  readonly #path: string;
+  readonly #lmdb: typeof Lmdb;
   readonly #sealing: Sealing;
   readonly #warn: (text: string) => void;
   readonly #clock: { now(): number; monotonic(): number };
+  readonly #boot: string | undefined;
   readonly #holder = randomBytes(16).toString('hex');
   readonly #listeners = new Set<() => void>();
 
@@ -100,6 +104,8 @@ class Embedded implements Store {
 
   #trouble: string | undefined = 'The stored state is being opened.';
   #waiting: { resolve(): void; reject(fault: Error): void }[] = [];
+  #isDamaged = false;
+  #calm: NodeJS.Timeout | undefined;
   #isStarted = false;
   #isClosed = false;
   #look: NodeJS.Timeout | undefined;
@@ -112,13 +118,15 @@ class Embedded implements Store {
   #damaged = 0;
 
   constructor(
-    lmdb: typeof import('lmdb'),
-    { directory, sealer, warn, clock = systemClock }: EmbeddedOptions,
+    lmdb: typeof Lmdb,
+    { directory, sealer, warn, clock = systemClock, boot = bootId() }: EmbeddedOptions,
   ) {
     this.#lmdb = lmdb;
     this.#directory = directory;
+    this.#path = join(directory, fileName);
     this.#sealing = new Sealing(sealer);
     this.#warn = warn;
+    this.#boot = boot;
     const { monotonic } = clock;
     this.#clock = {
       now: () => clock.now(),
@@ -157,31 +165,33 @@ class Embedded implements Store {
   // Reading
 
   async get<T>(table: Table, key: Buffer): Promise<Entry<T> | undefined> {
-    const file = await this.#ready();
-    const sealed = file.get(table, key);
+    const sealed = await this.#read((file) => file.get(table, key));
     return sealed && this.#open<T>(table, key, sealed);
   }
 
   async page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]> {
-    const file = await this.#ready();
-    return file.range(table, range).flatMap(({ key, value }) => this.#open<T>(table, key, value) ?? []);
+    const found = await this.#read((file) => file.range(table, range));
+    return found.flatMap(({ key, value }) => this.#open<T>(table, key, value) ?? []);
   }
 
   async count(table: Table, from: Buffer, to: Buffer): Promise<number> {
-    return (await this.#ready()).count(table, from, to);
+    return this.#read((file) => file.count(table, from, to));
   }
 
   async hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
-    const file = await this.#ready();
-    if (file.count('damaged', asideKey(table, from), asideKey(table, to)) > 0) return true;
-    for (let start = from; this.#sawLocked;) {
-      const page = file.range(table, { from: start, to, limit: 1000 });
+    const aside = await this.#read((file) =>
+      file.count('damaged', asideKey(table, from), asideKey(table, to)),
+    );
+    let start = from;
+    while (aside === 0 && this.#sawLocked) {
+      const range = { from: start, to, limit: 1000 };
+      const page = await this.#read((file) => file.range(table, range));
       if (page.some(({ value }) => this.#sealing.isLocked(value))) return true;
       const last = page.at(-1);
       if (!last) return false;
       start = Buffer.concat([last.key, Buffer.alloc(1)]);
     }
-    return false;
+    return aside > 0;
   }
 
   #open<T>(table: Table, key: Buffer, sealed: Buffer): Entry<T> | undefined {
@@ -226,11 +236,18 @@ class Embedded implements Store {
     });
   }
 
-  /** The open file, once this process owns it. */
-  async #ready(): Promise<DatabaseFile> {
+  /** Waits until this process owns the file. */
+  async #read<T>(use: (file: DatabaseFile) => T): Promise<T> {
     for (;;) {
       if (this.#isClosed) throw closed();
-      if (this.#file && this.#owned !== undefined) return this.#file;
+      if (this.#file && this.#owned !== undefined) {
+        try {
+          return use(this.#file);
+        } catch (fault) {
+          if (!isDamage(fault)) throw fault;
+          this.#giveUpDamaged(fault);
+        }
+      }
       await new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }));
     }
   }
@@ -308,6 +325,11 @@ class Embedded implements Store {
         return;
       }
     } catch (fault) {
+      if (isDamage(fault)) {
+        this.#putBack(batch);
+        this.#giveUpDamaged(fault);
+        return;
+      }
       if (!(fault instanceof CommitFailed)) throw fault;
       this.#unsure = batch;
       this.#fail(fault);
@@ -381,6 +403,7 @@ class Embedded implements Store {
       holder: this.#holder,
       address: this.#life?.address,
       pid: process.pid,
+      boot: this.#boot,
       commit,
       time: this.now(),
     };
@@ -432,7 +455,8 @@ class Embedded implements Store {
 
   #lookLater(): void {
     if (this.#isClosed) return;
-    this.#look = setTimeout(() => void this.#lookNow(), lookEvery).unref();
+    // Those who gave way to each other must not do so for ever.
+    this.#look = setTimeout(() => void this.#lookNow(), lookEvery * (0.5 + Math.random() / 2)).unref();
   }
 
   async #lookNow(): Promise<void> {
@@ -452,30 +476,75 @@ class Embedded implements Store {
   async #lookOnce(): Promise<void> {
     // Between two attempts to write the file is closed for a moment.
     if (this.#retry || this.#isClosed) return;
-    const file = (this.#file ??= this.#openFile());
-    file.refresh();
-    const owner = file.meta('owner');
     if (this.#owned !== undefined) {
-      if (owner?.version !== this.#owned) this.#lose();
-      else if (file.meta('claim')) this.#answerClaim();
+      this.#checkOwnership(this.#owned);
       return;
     }
-    const found = file.meta('format')?.value.version ?? format.version;
-    if (found > format.version) throw new NewerFormat();
-    if (owner?.value.holder === undefined || (await this.#isGone(file, owner))) {
-      await this.#takeOver(file, owner);
+    await this.#dropFile();
+    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    const living = await livingOwner(this.#directory);
+    if (living !== undefined) {
+      this.#setTrouble(this.#ownedBy(living));
       return;
     }
-    this.#setTrouble(
-      `Another process (${owner.value.pid ?? 'unknown'}) works with the state in ${this.#directory}: nothing is sent ` +
-        'from here until it ends. Then this one takes over. If both are to work, give each Node-RED its own user directory.',
+    this.#life = await showLife(this.#directory);
+    try {
+      // Of two that show life at the same time at least one sees the other: never do both go on.
+      if ((await livingOwner(this.#directory, this.#life.address)) === undefined) await this.#tryToOwn();
+      if (this.#owned !== undefined) this.#begin();
+    } finally {
+      if (this.#owned === undefined) {
+        await this.#dropFile();
+        await this.#hideLife();
+      }
+    }
+  }
+
+  /** No other process whose life can be seen has the file open. */
+  async #tryToOwn(): Promise<void> {
+    const { isMostlyFree } = await prepareFile(this.#lmdb, this.#path, this.#warn, this.#isDamaged);
+    this.#isDamaged = false;
+    const file = (this.#file = this.#openFile());
+    const owner = file.meta('owner');
+    if ((file.meta('format')?.value.version ?? 0) > format.version) throw new NewerFormat();
+    if (owner?.value.holder !== undefined && !(await this.#isGone(file, owner))) {
+      this.#setTrouble(this.#ownedBy(owner.value.pid));
+      return;
+    }
+    if (!(await this.#takeOver(file, owner)) || !isMostlyFree) return;
+    // Whoever still had the old file open has lost it by now.
+    this.#owned = undefined;
+    await this.#dropFile();
+    await compactFile(this.#lmdb, this.#path, this.#warn);
+    const compact = (this.#file = this.#openFile());
+    await this.#takeOver(compact, compact.meta('owner'));
+  }
+
+  async #dropFile(): Promise<void> {
+    await this.#committing;
+    const file = this.#file;
+    this.#file = undefined;
+    await file?.close();
+  }
+
+  #ownedBy(pid: number | undefined): string {
+    return (
+      `Another process (${pid ?? 'unknown'}) works with the state in ${this.#directory}: nothing is sent from here ` +
+      'until it ends. Then this one takes over. If both are to work, give each Node-RED its own user directory.'
     );
+  }
+
+  #checkOwnership(owned: number): void {
+    this.#file?.refresh();
+    if (this.#file?.meta('owner')?.version !== owned) this.#lose();
+    else if (this.#file.meta('claim')) this.#answerClaim();
   }
 
   async #isGone(
     file: DatabaseFile,
     { value, version }: { readonly value: Ownership; readonly version: number },
   ): Promise<boolean> {
+    if (value.boot !== undefined && this.#boot !== undefined && value.boot !== this.#boot) return true;
     const life = await lifeOf(this.#directory, value.address);
     if (life !== 'unknown') {
       this.#claimed = undefined;
@@ -497,23 +566,38 @@ class Embedded implements Store {
   async #takeOver(
     file: DatabaseFile,
     before: { readonly value: Ownership; readonly version: number } | undefined,
-  ): Promise<void> {
-    this.#life ??= await showLife(this.#directory);
-    const wall = this.#clock.now();
-    const time = Math.max(wall, before?.value.time ?? 0, this.now());
+  ): Promise<boolean> {
+    const time = Math.max(this.#clock.now(), before?.value.time ?? 0, this.now());
     const commit = (before?.value.commit ?? 0) + 1;
     const epoch = time - this.#clock.monotonic();
-    const taken = await file.hand(before?.version, { ...this.#ownership(commit), time }, format);
-    if (!taken) return;
+    if (!(await file.hand(before?.version, { ...this.#ownership(commit), time }))) return false;
     this.#epoch = epoch;
     this.#owned = (before?.version ?? 0) + 1;
     this.#commit = commit;
     this.#claimed = undefined;
     if (before?.value.address !== undefined) forget(this.#directory, before.value.address);
+    return true;
+  }
+
+  #begin(): void {
     this.#nameOldFile();
+    this.#calm = setTimeout(() => forgetStarts(this.#path), calmAfter).unref();
     this.#setTrouble(undefined);
     this.#wake();
     this.#schedule();
+  }
+
+  /** The engine says that the file is damaged: it is given up, and the next look carries over what can be read. */
+  #giveUpDamaged(fault: unknown): void {
+    if (this.#owned === undefined) return;
+    this.#isDamaged = true;
+    this.#owned = undefined;
+    this.#setTrouble(
+      `The state in ${this.#directory} is damaged (${reasonOf(fault)}): what can be read is carried over into a new file.`,
+    );
+    void this.#hideLife();
+    clearTimeout(this.#look);
+    this.#look = setTimeout(() => void this.#lookNow(), 0);
   }
 
   #lose(): void {
@@ -523,6 +607,14 @@ class Embedded implements Store {
       `Another process has taken over the state in ${this.#directory}: nothing is sent from here until it ends. ` +
         'Give each Node-RED its own user directory.',
     );
+    void this.#hideLife();
+  }
+
+  /** Only an owner shows life, or those who wait would wait for each other. */
+  async #hideLife(): Promise<void> {
+    const life = this.#life;
+    this.#life = undefined;
+    await life?.close();
   }
 
   #wake(): void {
@@ -530,8 +622,7 @@ class Embedded implements Store {
   }
 
   #openFile(): DatabaseFile {
-    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
-    return new DatabaseFile(this.#lmdb, join(this.#directory, fileName));
+    return new DatabaseFile(this.#lmdb, this.#path);
   }
 
   #nameOldFile(): void {
@@ -563,17 +654,21 @@ class Embedded implements Store {
     }
     this.#isClosed = true;
     clearTimeout(this.#retry);
+    clearTimeout(this.#calm);
     const fault = closed();
     const unsure = this.#unsure?.entries.map(({ pending }) => pending) ?? [];
     for (const { reject } of [...unsure, ...this.#queue.splice(0), ...this.#waiting.splice(0)]) reject(fault);
-    if (this.#file && this.#owned !== undefined) await this.#release(this.#file, this.#owned);
+    if (this.#file && this.#owned !== undefined) {
+      await this.#release(this.#file, this.#owned);
+      forgetStarts(this.#path);
+    }
     await this.#file?.close();
-    await this.#life?.close();
+    await this.#hideLife();
   }
 
   async #release(file: DatabaseFile, owned: number): Promise<void> {
     const given = { commit: this.#commit, time: this.now() };
-    await file.hand(owned, given, format).catch(() => false);
+    await file.hand(owned, given).catch(() => false);
   }
 }
 
@@ -607,7 +702,7 @@ const openOnce = async (options: EmbeddedOptions): Promise<Store> => {
     inMemory.set(directory, store);
     return store;
   };
-  let lmdb: typeof import('lmdb');
+  let lmdb: typeof Lmdb;
   try {
     lmdb = await import('lmdb');
   } catch (fault) {

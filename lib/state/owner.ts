@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, rmSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -47,7 +47,7 @@ const listen = (address: string): Promise<Server | undefined> =>
 
 /** In the directory itself, which all that share it can see; some mounted file systems hold no sockets. */
 const candidates = (): readonly string[] => {
-  const name = `owner-${randomBytes(8).toString('hex')}`;
+  const name = `owner-${process.pid}-${randomBytes(8).toString('hex')}`;
   if (process.platform === 'win32') return [`\\\\.\\pipe\\advisor-texting-${name}`];
   return [`${name}.sock`, join(tmpdir(), `advisor-texting-${name}.sock`)];
 };
@@ -107,4 +107,28 @@ export const lifeOf = (directory: string, address: string | undefined): Promise<
         );
       }),
   ).catch(() => 'unknown');
+};
+
+const socketName = /^owner-(\d+)-[0-9a-f]+\.sock$/;
+
+/**
+ * The process id of an owner that shows life in the directory. To ask this way touches no database: a process that was
+ * stopped in the middle of a commit would hold up whoever opens its file.
+ */
+export const livingOwner = async (directory: string, except?: string): Promise<number | undefined> => {
+  for (const name of readdirSync(directory)) {
+    const pid = socketName.exec(name)?.[1];
+    if (pid !== undefined && name !== except && (await lifeOf(directory, name)) === 'lives')
+      return Number(pid);
+  }
+  return undefined;
+};
+
+/** Names this run of the system: no process outlives it. Undefined where the system has no such name. */
+export const bootId = (): string | undefined => {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return undefined;
+  }
 };

@@ -34,7 +34,8 @@ const survivesJson = (value: unknown): boolean => {
     if (typeof item === 'number') return Number.isFinite(item) && !Object.is(item, -0);
     if (typeof item !== 'object') return false;
     if (Array.isArray(item)) {
-      for (let at = 0; at < item.length; at++) if (!check(item[at], depth + 1)) return false;
+      // A hole in an array is undefined here, which JSON does not keep.
+      for (const inner of item) if (!check(inner, depth + 1)) return false;
       return true;
     }
     if (Object.getPrototypeOf(item) !== Object.prototype || 'toJSON' in item) return false;
