@@ -113,7 +113,6 @@ export default tseslint.config(
         { allow: ['^(axios|zod|undici|lmdb|libphonenumber-js)'] },
       ],
       eqeqeq: ['error', 'always', { null: 'ignore' }],
-      'max-lines': ['error', { max: 300, skipBlankLines: false, skipComments: false }],
       'no-console': 'error',
     },
   },
@@ -174,7 +173,6 @@ export default tseslint.config(
       '@typescript-eslint/await-thenable': 'off',
       // Processes that tests start tell them things by printing.
       'no-console': 'off',
-      'max-lines': ['error', { max: 500 }],
     },
   },
   {

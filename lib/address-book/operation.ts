@@ -42,7 +42,7 @@ export interface ItemTurn<D> {
   /** What it learns on the way goes here. */
   readonly known: Known;
   /** Finds something out once for all items of a message. */
-  once<T>(find: () => Promise<T>): Promise<T>;
+  readonly once: <T>(find: () => Promise<T>) => Promise<T>;
 }
 
 /** An operation on single records: each has its own outcome. */

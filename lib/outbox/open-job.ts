@@ -286,11 +286,11 @@ export class OpenJob<I extends Item, O, E> {
   private addNew(operations: Operation[]): void {
     const { table, at, arrival } = this;
     const [page] = this.pages.values();
-    if (this.record.count === 1 && page && this.message) {
-      const [item] = page.items;
+    const [item] = page?.items ?? [];
+    if (this.record.count === 1 && page && item && this.message) {
       // A record that says begun needs no steps beside it.
       const begun = page.begun.has(0) && page.ended.size === 0 && { begun: true as const };
-      const single = { ...this.message, item: item as I, ...begun };
+      const single = { ...this.message, item, ...begun };
       this.record = { ...this.record, single };
       if (begun) this.dirty.delete(page);
     } else if (!this.isLong) for (const part of this.longParts()) operations.push(...part);

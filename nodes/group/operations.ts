@@ -79,7 +79,7 @@ const deleting = (tools: Tools): ItemOperation => {
 interface Change {
   /** Message fields that every outcome carries. */
   readonly known: Known;
-  make(caller: Caller, contactId: number): Promise<unknown>;
+  readonly make: (caller: Caller, contactId: number) => Promise<unknown>;
 }
 
 /** Changes the groups of each contact of the message. What the change is gets found out once for all of them. */
