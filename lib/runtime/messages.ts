@@ -118,6 +118,8 @@ export const messages = {
   search_long: 'The search text has {length} characters: shorten it to {longest} at most.',
   environment_undeployed: 'This environment is not deployed: deploy it, then try again.',
   secrets_again: 'The addresses have changed: enter the secrets again, or deploy first.',
+  variables_withheld:
+    'The form refers to {variables}, which is not deployed there, and only who may deploy can try a variable before: deploy first, or ask somebody who may.',
   names_json: 'The query names of the environment are not valid JSON: correct them.',
   variables_unset: '"{name}" is not ready: set {variables} in the environment of Node-RED.',
   settings_missing: '"{name}" is not ready: open the environment and fill in {settings}.',

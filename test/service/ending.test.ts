@@ -101,6 +101,44 @@ describe('a call', () => {
     });
   });
 
+  describe('whose token is long in coming', () => {
+    const never = new Promise<string>(() => undefined);
+
+    it('stops waiting for it when it is cancelled, or the client closed', async () => {
+      const server = await startServer(() => ({ body: sent }));
+      const client = clientOf(server.url, { token: () => never });
+      const cancel = new AbortController();
+      const cancelled = codeOf(client.call('sendMessage', text, { ...advisor, signal: cancel.signal }));
+      const closed = codeOf(client.call('sendMessage', text, advisor));
+      cancel.abort();
+      should(await cancelled).equal('cancelled');
+      await client.close();
+      should(await closed).equal('cancelled');
+      should(server.received).be.empty();
+    });
+
+    it('keeps nobody else from the turn, also when the token ended in the queue', async () => {
+      let release = (): void => undefined;
+      const server = await startServer(async ({ index }) => {
+        if (index === 0) await new Promise<void>((resolve) => (release = resolve));
+        return { body: sent };
+      });
+      let hasEnded = false;
+      const token = (who: string): string | Promise<string> => (who === 'slow' && hasEnded ? never : 'token');
+      const client = clientOf(server.url, { maxConcurrent: 1, token });
+      const first = client.call('sendMessage', text, advisor);
+      while (server.received.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      const slow = codeOf(client.call('sendMessage', text, { advisor: 'slow' }));
+      const other = client.call('sendMessage', text, advisor);
+      hasEnded = true;
+      release();
+      await Promise.all([first, other]);
+      await client.close();
+      should(await slow).equal('cancelled');
+      should(server.received).have.length(2);
+    });
+  });
+
   describe('when the client is closed', () => {
     it('finishes if it was under way, is cancelled if not', async () => {
       let answer: (() => void) | undefined;
