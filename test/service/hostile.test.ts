@@ -43,7 +43,10 @@ describe('a hostile or broken server', () => {
     const server = await startServer((_request, response) => {
       const chunk = 'x'.repeat(256 * 1024);
       const more = (): void => {
-        while (!response.destroyed && response.write(chunk)) written += chunk.length;
+        while (!response.destroyed) {
+          written += chunk.length;
+          if (!response.write(chunk)) break;
+        }
       };
       response.on('drain', more);
       response.on('error', () => undefined);
