@@ -180,7 +180,7 @@ export const authorize = async (
   person = 'Alice',
 ): Promise<void> => {
   const back = await decide(await authorizations.begin(connection, advisor), person);
-  const finished = await authorizations.finish(back.searchParams);
+  const finished = await authorizations.finish(back.searchParams, { browser: '' });
   if (!finished.ok) throw new Error(`Not authorized: ${finished.why}`);
 };
 
