@@ -176,7 +176,6 @@ export class TokenEndpoints {
     for (;;) {
       await this.#turn(access, connection, signal);
       const { failures } = access;
-      const release = this.#options.clock.hold?.();
       try {
         const value = await attempt();
         access.recovered();
@@ -186,7 +185,6 @@ export class TokenEndpoints {
         if (access.failures === failures) this.#judge(access, fault, connection);
       } finally {
         access.running--;
-        release?.();
         for (const wake of [...access.waiting]) wake();
       }
     }
@@ -260,12 +258,15 @@ export class TokenEndpoints {
     const { clock, post } = this.#options;
     const { tokenUrl, clientId, clientSecret } = connection;
     const all = { ...fields, client_id: clientId, client_secret: clientSecret };
+    const release = clock.hold?.();
     try {
       return read(await post(tokenUrl, all, { timeout: timeLimit }), clock.now());
     } catch (fault) {
       if (fault instanceof Trouble) throw fault;
       if (fault instanceof ServiceError && fault.code === 'not_configured') throw fault;
       throw new Trouble({ what: 'unreached' }, tryLater('unreachable'));
+    } finally {
+      release?.();
     }
   }
 

@@ -136,7 +136,13 @@ export const startProcess = (userDir: string, options: ProcessOptions = {}): Pro
     vault,
     book,
     posted,
-    tokens: new Tokens({ book, clock, endpoints, lease: options.lease ?? fileLease(userDir) }),
+    tokens: new Tokens({
+      book,
+      clock,
+      endpoints,
+      lease: options.lease ?? fileLease(userDir),
+      warn: (message) => warnings.push(message),
+    }),
     authorizations: new Authorizations({ vault, book, clock, endpoints }),
   };
 };

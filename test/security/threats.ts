@@ -22,7 +22,10 @@ export const threats: Readonly<Record<number, Threat>> = {
         'takes a callback once',
         'takes only one of two that come at the same time',
         'never uses a state or verifier twice',
+        'is finished there and nowhere else, and a try elsewhere spoils nothing',
       ],
+      'auth/real-routes.test.ts': ['binds an authorization to the browser that began it'],
+      'editor/environment.test.ts': ['lets nobody but this browser finish what was begun in it'],
     },
   },
   2: {
@@ -78,6 +81,7 @@ export const threats: Readonly<Record<number, Threat>> = {
         'asks once for 1,000 callers at the end of a token',
         'has the rotated refresh token on disk before the new access token is used',
         'reads the store once more when the service answers 400',
+        'goes on with it, says so, and stores it once there is room',
       ],
       'auth/processes.test.ts': [
         'renew once between them, and all go on',
