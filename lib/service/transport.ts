@@ -1,3 +1,5 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import axios from 'axios';
 import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios';
 import { Pool } from 'undici';
@@ -24,6 +26,20 @@ export interface Transport {
   /** Cuts whatever is left. */
   destroy(): Promise<void>;
 }
+
+/** package.json is two folders up, three once compiled. */
+const versionOf = (folder: string): string => {
+  const path = ['../..', '../../..'].map((up) => join(folder, up, 'package.json')).find(existsSync);
+  return path === undefined ? '' : (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
+};
+
+/** Who we are, for firewalls and for whoever reads the service's log (RFC 9110, 10.1.5), and what we can read. */
+const introduction = [
+  'user-agent',
+  `advisor-texting-node-red/${versionOf(__dirname)}`,
+  'accept',
+  'application/json, application/problem+json',
+] as const;
 
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
@@ -68,6 +84,7 @@ export const createTransport = ({ origin, timeout, connections }: TransportOptio
 
   return {
     async send(outgoing, signal) {
+      outgoing.headers.push(...introduction);
       const exchange = new Exchange(outgoing);
       const forget =
         signal &&
@@ -108,7 +125,7 @@ export const postForm = async (
       {
         method: 'POST',
         path: url.pathname + url.search,
-        headers: ['content-type', 'application/x-www-form-urlencoded', 'accept', 'application/json'],
+        headers: ['content-type', 'application/x-www-form-urlencoded'],
         body: new URLSearchParams(fields).toString(),
       },
       options.signal,
