@@ -1,9 +1,10 @@
 import type { Clock } from '../service/clock';
+import type { Id } from '../service/endpoints';
 import { ServiceError } from '../service/problems';
 import type { Store, Table } from '../state/store';
 
 export interface AskedAnswer {
-  readonly memberId: number | null;
+  readonly memberId: Id | null;
   readonly consentState: string | null;
 }
 
@@ -93,7 +94,7 @@ export class Asked {
   }
 
   /** An acceptance was seen: its number has answered. */
-  async accepted(advisor: string, phone: string, memberId: number | null): Promise<void> {
+  async accepted(advisor: string, phone: string, memberId: Id | null): Promise<void> {
     const key = this.keyOf(advisor, phone);
     const known = await this.table.get(key);
     if (!known || (known.unanswered === 0 && known.answer.consentState === 'accepted')) return;

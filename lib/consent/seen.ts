@@ -22,7 +22,7 @@ export class SeenColumn {
 
   set(row: number, { memberId, state, lastChanged }: ConsentStatus): void {
     this.states.set(row, this.known.numberOf(state));
-    this.members.set(row, memberId ?? NaN);
+    this.members.set(row, typeof memberId === 'number' ? memberId : NaN);
     this.changes.set(row, lastChanged ?? NaN);
   }
 

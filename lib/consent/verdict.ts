@@ -1,8 +1,9 @@
+import type { Id } from '../service/endpoints';
 import { ServiceError, type Problem } from '../service/problems';
 
 /** What is known of a number's consent; null where nothing is. */
 export interface ConsentStatus {
-  readonly memberId: number | null;
+  readonly memberId: Id | null;
   readonly state: string | null;
   readonly lastChanged: number | null;
 }
@@ -33,7 +34,7 @@ export type Verdict =
   | { readonly kind: 'waiting'; readonly seen?: ConsentStatus; readonly why?: Problem };
 
 export const statusOf = (data: {
-  readonly memberId?: number | null | undefined;
+  readonly memberId?: Id | null | undefined;
   readonly state: string;
   readonly lastChanged?: number | null | undefined;
 }): ConsentStatus => ({

@@ -89,7 +89,8 @@ export const messages = {
   cancelled_by_close:
     'The node was stopped by a deploy or a shutdown before this was carried out: send it again if it is still wanted.',
   id_missing: 'There is no id in {where}: put one there, or choose another place in the node.',
-  id_kind: 'What is in {where} is not an id: give it a whole number, or a text of digits.',
+  id_kind:
+    'What is in {where} is not an id: give it a whole number, or a text of digits, or an id as the service gave it.',
   list_empty: 'The list in {where} is empty: give it at least one entry.',
   page_repeated:
     'The service gave the same records again when asked for page {page}: check the name it has for the page number, under "Query names" in the environment.',

@@ -1,5 +1,5 @@
 import { systemClock } from '../service/clock';
-import type { EndpointName, RequestOf, ResponseOf } from '../service/endpoints';
+import type { EndpointName, Id, RequestOf, ResponseOf } from '../service/endpoints';
 import type { Problem } from '../service/problems';
 import { callerFor, type Caller } from './caller';
 import { isOrder, type Handler, type Tools } from './flow-node';
@@ -123,7 +123,7 @@ export class Task {
 }
 
 /** Whatever reads and then writes a contact does so under this key, in all nodes. */
-export const contactKey = ({ environment, advisor }: Caller, contactId: number): string =>
+export const contactKey = ({ environment, advisor }: Caller, contactId: Id): string =>
   JSON.stringify([environment.id, advisor, contactId]);
 
 const showFailure = ({ status, words, now }: Tools, why: Problem): void => {

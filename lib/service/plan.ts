@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { endpoints } from './endpoints';
-import type { EndpointName } from './endpoints';
+import type { EndpointName, Id } from './endpoints';
 import { failure } from './messages';
 import type { Kind } from './retry';
 import { quickLook, type Fit } from './shape';
@@ -10,7 +10,7 @@ export interface Wire {
   readonly path: string;
   readonly body: string | null;
   /** The id in its path, if it has one. */
-  readonly id: number | undefined;
+  readonly id: Id | undefined;
 }
 
 /** An endpoint, prepared once per client so that a call only fills it in. */
@@ -28,7 +28,7 @@ export interface Plan {
 
 /** The shape all of RequestOf share. */
 export interface Request {
-  readonly params?: Readonly<Record<string, number>>;
+  readonly params?: Readonly<Record<string, Id>>;
   readonly query?: unknown;
   readonly body?: unknown;
 }
@@ -43,16 +43,26 @@ const check = (schema: z.ZodType, part: string, value: unknown): unknown => {
   });
 };
 
-const pathId = (params: Request['params'], name: string): number => {
+/** `.` and `..` are steps in a path, and a lone surrogate cannot be encoded. */
+const isPathText = (id: string): boolean => !/^\.{0,2}$/.test(id) && !/\p{Cc}|\p{Cs}/u.test(id);
+
+const pathId = (params: Request['params'], name: string): Id => {
   const id = params?.[name];
-  if (id === undefined || !Number.isSafeInteger(id) || id < 0) {
+  const isUsable = typeof id === 'string' ? isPathText(id) : Number.isSafeInteger(id) && Number(id) >= 0;
+  if (id === undefined || !isUsable) {
     throw failure('invalid_input', 'invalid_input', {
       field: name,
-      issue: 'must be a whole number, 0 or more',
+      issue: 'must be a whole number, 0 or more, or an id as the service gave it',
     });
   }
   return id;
 };
+
+/** Ids in a body are integers in the contract: those that are strings here only because of their length go as such. */
+const withLongIntegers = (body: string): string =>
+  body.replace(/"(\d{16,})"/g, (quoted, digits: string) =>
+    Number.isSafeInteger(Number(digits)) ? quoted : digits,
+  );
 
 const queryString = (query: object, names: ReadonlyMap<string, string>): string => {
   let written = '';
@@ -75,6 +85,9 @@ export const planEndpoint = (
   const [, before = path, parameter, after = ''] = /^(.*)\{(\w+)\}(.*)$/.exec(path) ?? [];
   const kind = method === 'GET' ? 'read' : repeat === 'safe' ? 'replace' : repeat;
 
+  const write = (value: unknown): string =>
+    name === 'setContactGroups' ? withLongIntegers(JSON.stringify(value)) : JSON.stringify(value);
+
   return {
     name,
     method,
@@ -84,13 +97,13 @@ export const planEndpoint = (
     looksRight: quickLook(response),
     wire(request) {
       const id = parameter === undefined ? undefined : pathId(request.params, parameter);
-      const filled = basePath + before + (id === undefined ? '' : String(id)) + after;
+      const filled = basePath + before + (id === undefined ? '' : encodeURIComponent(id)) + after;
       return {
         id,
         path: query
           ? filled + queryString(check(query, 'query', request.query ?? {}) as object, names)
           : filled,
-        body: body ? JSON.stringify(check(body, 'body', request.body)) : null,
+        body: body ? write(check(body, 'body', request.body)) : null,
       };
     },
   };

@@ -1,13 +1,13 @@
 import { sharedBy } from '../../lib/runtime/fields';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { idFrom, oneOrList, wholeId } from '../../lib/runtime/ids';
+import { anyId, idFrom, oneOrList } from '../../lib/runtime/ids';
 import { invalid } from '../../lib/runtime/messages';
 import { oneAtATime } from '../../lib/runtime/queue';
 import { unknownFields } from '../../lib/runtime/record';
 import { isRecord } from '../../lib/runtime/red';
 import { runSearch, searchSettings } from '../../lib/runtime/search';
 import { contactKey, type Run, type Task } from '../../lib/runtime/task';
-import type { RequestOf } from '../../lib/service/endpoints';
+import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { bodyOf, changesOf, contactReader, merged } from './input';
 import { contactFields } from './spec';
 
@@ -27,7 +27,7 @@ const creating = (tools: Tools, config: Config): Run => {
       async work(item, _index, known) {
         const body = bodyOf(item, contact.where, task.caller.environment.settings.country);
         const result = await task.call('createContact', { body });
-        known.contactId = result.id;
+        if (result.id != null) known.contactId = result.id;
         return result;
       },
     });
@@ -35,10 +35,10 @@ const creating = (tools: Tools, config: Config): Run => {
 };
 
 /** In a list each contact says which one it is: one id for all would write them over each other. */
-const idToUpdate = (item: unknown, ids: unknown, index: number, list: boolean, where: string): number => {
-  const own = isRecord(item) ? wholeId(item.contactId) : undefined;
-  if (!list) return own !== undefined && wholeId(ids) === undefined ? own : idFrom(ids, where);
-  const id = own ?? (Array.isArray(ids) ? wholeId(ids[index]) : undefined);
+const idToUpdate = (item: unknown, ids: unknown, index: number, list: boolean, where: string): Id => {
+  const own = isRecord(item) ? anyId(item.contactId) : undefined;
+  if (!list) return own !== undefined && anyId(ids) === undefined ? own : idFrom(ids, where);
+  const id = own ?? (Array.isArray(ids) ? anyId(ids[index]) : undefined);
   if (id === undefined) throw invalid('contact_id_in_list');
   return id;
 };
@@ -66,7 +66,7 @@ const updating = (tools: Tools, config: Config): Run => {
   };
 };
 
-const updateOne = (task: Task, id: number, given: unknown, where: string, merge: boolean) => {
+const updateOne = (task: Task, id: Id, given: unknown, where: string, merge: boolean) => {
   const params = { contactId: id };
   const { country } = task.caller.environment.settings;
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => oneAtATime(contactKey(task.caller, id), work);
@@ -82,7 +82,7 @@ const updateOne = (task: Task, id: number, given: unknown, where: string, merge:
 };
 
 /** For operations that need nothing but the id. */
-const byId = (tools: Tools, operate: (task: Task, id: number) => Promise<unknown>): Run => {
+const byId = (tools: Tools, operate: (task: Task, id: Id) => Promise<unknown>): Run => {
   const contactId = tools.source('contactId');
   return async (task) => {
     const given = oneOrList(await contactId.read(task.msg), contactId.where);

@@ -7,7 +7,7 @@ import { fieldsGiven, unknownFields } from '../../lib/runtime/record';
 import { isRecord } from '../../lib/runtime/red';
 import { runSearch, searchSettings } from '../../lib/runtime/search';
 import { contactKey, type Known, type Run, type Task } from '../../lib/runtime/task';
-import type { RequestOf } from '../../lib/service/endpoints';
+import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { forgetNames, groupFrom } from './names';
 import { groupFields } from './spec';
 
@@ -34,7 +34,7 @@ const creating = (tools: Tools): Run => {
         const body = groupBody(item, group.where);
         try {
           const result = await task.call('createGroup', { body });
-          known.groupId = result.id;
+          if (result.id != null) known.groupId = result.id;
           return result;
         } finally {
           forgetNames(task.caller);
@@ -46,7 +46,7 @@ const creating = (tools: Tools): Run => {
 
 const deleting = (tools: Tools): Run => {
   const groupId = tools.source('groupId');
-  const idToDelete = (value: unknown): number => {
+  const idToDelete = (value: unknown): Id => {
     const isName = typeof value === 'string' && value.trim() !== '' && wholeId(value) === undefined;
     if (isName) throw invalid('group_delete_id', { where: groupId.where });
     return idFrom(value, groupId.where);
@@ -74,7 +74,7 @@ const deleting = (tools: Tools): Run => {
 interface Change {
   /** Message fields that every outcome carries. */
   readonly known: Known;
-  make(task: Task, contactId: number): Promise<unknown>;
+  make(task: Task, contactId: Id): Promise<unknown>;
 }
 
 /** Changes the groups of each contact of the message. What the change is gets found out once for all of them. */
@@ -102,8 +102,8 @@ const changing = (tools: Tools, prepare: (task: Task) => Promise<Change>): Run =
 
 /** Reads the groups of a contact and writes them back with the change, unless there is none to make. */
 const changeGroups =
-  (change: (groupIds: readonly number[]) => readonly number[]) =>
-  async (task: Task, contactId: number): Promise<unknown> => {
+  (change: (groupIds: readonly Id[]) => readonly Id[]) =>
+  async (task: Task, contactId: Id): Promise<unknown> => {
     const params = { contactId };
     const { groupIds } = await task.call('getContact', { params });
     const before = groupIds ?? [];
@@ -112,10 +112,7 @@ const changeGroups =
     return task.call('setContactGroups', { params, body: { groupIds: [...after] } });
   };
 
-const withGroup = (
-  tools: Tools,
-  change: (groupIds: readonly number[], groupId: number) => readonly number[],
-): Run => {
+const withGroup = (tools: Tools, change: (groupIds: readonly Id[], groupId: Id) => readonly Id[]): Run => {
   const group = tools.source('groupId');
   return changing(tools, async (task) => {
     const groupId = await groupFrom(task.caller, await group.read(task.msg), group.where);
@@ -123,11 +120,19 @@ const withGroup = (
   });
 };
 
+/** A service that writes its ids as strings gives `"12"` for what a message calls 12. */
+const isSame = (one: Id, other: Id): boolean => String(one) === String(other);
+
 const adding = (tools: Tools): Run =>
-  withGroup(tools, (groupIds, groupId) => (groupIds.includes(groupId) ? groupIds : [...groupIds, groupId]));
+  withGroup(tools, (groupIds, groupId) => {
+    if (groupIds.some((id) => isSame(id, groupId))) return groupIds;
+    // A long integer is a string here only because a number would round it.
+    const areStrings = groupIds.some((id) => typeof id === 'string' && !/^\d{16,}$/.test(id));
+    return [...groupIds, areStrings ? String(groupId) : groupId];
+  });
 
 const removing = (tools: Tools): Run =>
-  withGroup(tools, (groupIds, groupId) => groupIds.filter((id) => id !== groupId));
+  withGroup(tools, (groupIds, groupId) => groupIds.filter((id) => !isSame(id, groupId)));
 
 const setting = (tools: Tools): Run => {
   const groups = tools.source('groupIds');
@@ -136,7 +141,7 @@ const setting = (tools: Tools): Run => {
     const value = await groups.read(task.msg);
     const none = isSelectAllGroup && (value === undefined || value === null || value === '');
     const given: readonly unknown[] = Array.isArray(value) ? value : none ? [] : [value];
-    const groupIds: number[] = [];
+    const groupIds: Id[] = [];
     for (const one of given) groupIds.push(await groupFrom(task.caller, one, groups.where));
     const body = { groupIds: [...new Set(groupIds)], ...(isSelectAllGroup && { isSelectAllGroup }) };
     return {
