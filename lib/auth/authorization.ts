@@ -5,7 +5,7 @@ import { ServiceError } from '../service/problems';
 import type { Connection } from './connection';
 import { stateOf, type GrantBook, type GrantState } from './grant-book';
 import { newGrant, renewed, type TokenAnswer } from './grants';
-import type { TokenEndpoints, TokenResult } from './token-endpoint';
+import { onTheWire, type TokenEndpoints, type TokenResult } from './token-endpoint';
 import type { Vault } from './vault';
 
 const stateLifetime = 10 * 60 * 1000;
@@ -115,7 +115,7 @@ export class Authorizations {
       code_challenge: await generateChallenge(verifier),
       code_challenge_method: 'S256',
       state,
-      scope: connection.scopes.join(' '),
+      scope: onTheWire(connection.scopes, connection),
     });
     this.#pending.set(state, { connection, advisor, verifier, expiresAt, link, url });
     return url;

@@ -126,6 +126,12 @@ export const messages = {
   setting_insecure:
     '"{name}" is not ready: "{setting}" must begin with https://, unless it is on this machine.',
   setting_fragment: '"{name}" is not ready: "{setting}" must have no part after #.',
+  setting_prefix:
+    '"{name}" is not ready: "{setting}" must be one word without slashes, dots or spaces; leave it empty for the usual one.',
+  setting_proxy:
+    '"{name}" is not ready: "{setting}" is not the address of an HTTP proxy, such as http://proxy.example:3128.',
+  setting_proxy_password:
+    '"{name}" is not ready: "{setting}" holds a user or a password: name environment variables in their place, and set those where Node-RED runs.',
   setting_pattern:
     '"{setting}" is not a valid regular expression: open the environment and correct it, or leave it empty.',
   service_unknown: '"{name}" is not ready: "{setting}" must be simulator, sandbox or production.',

@@ -44,15 +44,13 @@ const codeOfStatus = (status: number): ServiceCode => {
   return found ?? 'invalid_request';
 };
 
-const scopeName = /\b(?:core|text)(?:\.[a-z]+)+\b|\boffline_access\b|\bopenid\b/;
-
 const sentence = (plan: Plan, code: Code, detail: string): Pick<Told, 'key' | 'values'> => {
   if (!isServiceCode(code)) return { key: 'other_code', values: { code } };
   switch (code) {
     case 'invalid_request':
       return detail === '' ? { key: 'invalid_request_plain' } : { key: code, values: { detail } };
     case 'forbidden':
-      return { key: code, values: { scope: scopeName.exec(detail)?.[0] ?? plan.scope } };
+      return { key: code, values: { scope: plan.scopeNames.exec(detail)?.[0] ?? plan.scope } };
     case 'not_found':
       return { key: plan.name === 'getConsent' ? 'not_found_phone' : code };
     case 'conflict':

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { endpoints } from './endpoints';
 import type { EndpointName, Id } from './endpoints';
 import { failure } from './messages';
+import { scopeNames, usualPrefixes, wirePath, wireScope, type Prefixes } from './prefixes';
 import type { Kind } from './retry';
 import { quickLook, type Fit } from './shape';
 
@@ -18,7 +19,10 @@ export interface Plan {
   readonly name: EndpointName;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly kind: Kind;
+  /** As the service calls it. */
   readonly scope: string;
+  /** Finds a scope in what the service says. */
+  readonly scopeNames: RegExp;
   readonly response: z.ZodType;
   /** Whether an answer is plainly as `response` would have it; when in doubt, false. */
   readonly looksRight: Fit;
@@ -64,22 +68,49 @@ const withLongIntegers = (body: string): string =>
     Number.isSafeInteger(Number(digits)) ? quoted : digits,
   );
 
-const queryString = (query: object, names: ReadonlyMap<string, string>): string => {
+/** What a setting calls each search, to rename a query parameter for that one alone: `contacts.page`. */
+const searches: Readonly<Partial<Record<EndpointName, string>>> = {
+  searchContacts: 'contacts',
+  searchGroups: 'groups',
+  searchContent: 'content',
+};
+
+const queryString = (query: object, onTheWire: (name: string) => string): string => {
   let written = '';
   for (const [name, value] of Object.entries(query) as [string, string | number | undefined][]) {
     if (value === undefined) continue;
-    const onTheWire = encodeURIComponent(names.get(name) ?? name);
-    written += `${written === '' ? '?' : '&'}${onTheWire}=${encodeURIComponent(value)}`;
+    written += `${written === '' ? '?' : '&'}${onTheWire(name)}=${encodeURIComponent(value)}`;
   }
   return written;
 };
 
+/** Query names of an endpoint, ready for an address and worked out once. */
+const namesOnTheWire = (search: string | undefined, names: ReadonlyMap<string, string>) => {
+  const known = new Map<string, string>();
+  return (name: string): string => {
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    const own = search === undefined ? undefined : names.get(`${search}.${name}`);
+    const written = encodeURIComponent(own ?? names.get(name) ?? name);
+    known.set(name, written);
+    return written;
+  };
+};
+
+/** How this service differs from the contract's own words. */
+export interface Dialect {
+  readonly names: ReadonlyMap<string, string>;
+  readonly prefixes: Prefixes;
+}
+
 export const planEndpoint = (
   name: EndpointName,
   basePath: string,
-  names: ReadonlyMap<string, string>,
+  { names, prefixes }: Dialect = { names: new Map(), prefixes: usualPrefixes },
 ): Plan => {
-  const { method, path, repeat, scope, response, ...parts } = endpoints[name];
+  const { method, repeat, response, ...parts } = endpoints[name];
+  const path = wirePath(parts.path, prefixes);
+  const onTheWire = namesOnTheWire(searches[name], names);
   const query = 'query' in parts ? parts.query : undefined;
   const body = 'body' in parts ? parts.body : undefined;
   const [, before = path, parameter, after = ''] = /^(.*)\{(\w+)\}(.*)$/.exec(path) ?? [];
@@ -92,7 +123,8 @@ export const planEndpoint = (
     name,
     method,
     kind,
-    scope,
+    scope: wireScope(parts.scope, prefixes),
+    scopeNames: scopeNames(prefixes),
     response,
     looksRight: quickLook(response),
     wire(request) {
@@ -101,7 +133,7 @@ export const planEndpoint = (
       return {
         id,
         path: query
-          ? filled + queryString(check(query, 'query', request.query ?? {}) as object, names)
+          ? filled + queryString(check(query, 'query', request.query ?? {}) as object, onTheWire)
           : filled,
         body: body ? write(check(body, 'body', request.body)) : null,
       };

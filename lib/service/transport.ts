@@ -7,6 +7,7 @@ import { onAbort } from './cancel';
 import { Exchange, reasons } from './exchange';
 import type { Outgoing, Result } from './exchange';
 import { failure } from './messages';
+import { isLoopback, proxyFor, tunnelThrough } from './proxy';
 
 /** Below the idle limits of servers (5 s and more): a POST on a connection they just closed is an unknown outcome. */
 const idleLimit = 4000;
@@ -18,6 +19,8 @@ export interface TransportOptions {
   /** Milliseconds for the whole of a request, the last byte of its answer included. */
   readonly timeout: number;
   readonly connections: number;
+  /** An HTTP proxy on the way there; empty means what the variables of the process say. */
+  readonly proxy?: string | undefined;
 }
 
 export interface Transport {
@@ -41,8 +44,6 @@ const introduction = [
   'application/json, application/problem+json',
 ] as const;
 
-const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
-
 /** The address, if a secret may go there: HTTPS, or this machine. Throws `not_configured`. */
 export const trustedUrl = (address: string, setting: string): URL => {
   let url: URL;
@@ -51,7 +52,7 @@ export const trustedUrl = (address: string, setting: string): URL => {
   } catch {
     throw failure('not_configured', 'address_invalid', { setting });
   }
-  const trusted = url.protocol === 'https:' || (url.protocol === 'http:' && loopback.test(url.hostname));
+  const trusted = url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url));
   if (!trusted) throw failure('not_configured', 'address_insecure', { setting });
   return url;
 };
@@ -59,13 +60,15 @@ export const trustedUrl = (address: string, setting: string): URL => {
 /** Axios insists on a headers object for each answer; the one header that matters is in the result. */
 const noHeaders = new axios.AxiosHeaders();
 
-export const createTransport = ({ origin, timeout, connections }: TransportOptions): Transport => {
+export const createTransport = ({ origin, timeout, connections, proxy }: TransportOptions): Transport => {
+  const connectWithin = Math.min(timeout, connectLimit);
+  const way = proxyFor(new URL(origin), proxy);
   const pool = new Pool(origin, {
     connections,
     pipelining: 1,
     keepAliveTimeout: idleLimit,
     keepAliveMaxTimeout: idleLimit,
-    connect: { timeout: Math.min(timeout, connectLimit) },
+    connect: way === undefined ? { timeout: connectWithin } : tunnelThrough(way, connectWithin),
     // undici's limits start anew with every byte; the exchange has one for the whole.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -115,11 +118,16 @@ export interface FormAnswer {
 export const postForm = async (
   address: string,
   fields: Readonly<Record<string, string>>,
-  options: { readonly timeout: number; readonly signal?: AbortSignal },
+  options: {
+    readonly timeout: number;
+    readonly signal?: AbortSignal;
+    readonly proxy?: string | undefined;
+  },
 ): Promise<FormAnswer> => {
   const url = trustedUrl(address, 'tokenUrl');
   if (options.signal?.aborted === true) throw failure('cancelled', 'abandoned');
-  const transport = createTransport({ origin: url.origin, timeout: options.timeout, connections: 1 });
+  const { timeout, proxy } = options;
+  const transport = createTransport({ origin: url.origin, timeout, connections: 1, proxy });
   try {
     const result = await transport.send(
       {

@@ -12,7 +12,7 @@ import { endpoints } from '../../lib/service/endpoints';
 import type { EndpointName } from '../../lib/service/endpoints';
 import { problemReply, sent } from './support';
 
-const plan = (name: EndpointName): Plan => planEndpoint(name, '/v1', new Map());
+const plan = (name: EndpointName): Plan => planEndpoint(name, '/v1');
 const answered = (status: number, body: unknown = ''): Result => ({
   state: 'answered',
   status,
