@@ -97,6 +97,35 @@ for (const version of [4, 5] as const) {
       await closeEnvironment(page, 'cancel');
     });
 
+    it('shows permissions as the service calls them, and refuses what cannot be a prefix or a proxy', async () => {
+      await openEnvironment(page, 'simulated');
+      await field('service').selectOption('sandbox');
+      const form = environmentForm(page);
+      const codes = (): Promise<string[]> => form.locator('.advisor-ticks code').allTextContents();
+      (await codes()).should.containDeep(['text.messaging.write', 'core.contacts.read', 'openid']);
+      await form.locator('.advisor-advanced summary').click();
+      await field('corePrefix').fill('acme-crm');
+      await field('textPrefix').fill('acme-sms');
+      (await codes()).should.eql([
+        'openid',
+        'acme-sms.messaging.write',
+        'acme-sms.messaging.read',
+        'acme-crm.contacts.read',
+        'acme-crm.contacts.write',
+        'acme-crm.content.read',
+        'offline_access',
+      ]);
+      await field('corePrefix').fill('a/b');
+      await form.getByText('Write one word without slashes').waitFor();
+      await field('corePrefix').fill('');
+      (await codes()).should.containDeep(['core.contacts.read']);
+      await field('proxy').fill('http://ann:secret@proxy.example:3128');
+      await form.getByText('Everybody who sees the flow would see').waitFor();
+      await field('proxy').fill('http://${USER}:${PASSWORD}@proxy.example:3128');
+      await form.getByText('Everybody who sees the flow would see').waitFor({ state: 'hidden' });
+      await closeEnvironment(page, 'cancel');
+    });
+
     it('authorizes before the first deploy, from what the form holds', async () => {
       await openNode(page, 'send');
       await page
