@@ -34,8 +34,9 @@ const storingLimit = 5000;
 const pauseAhead = 30_000;
 
 /** Whether a grant was issued to this application, here. If not it goes nowhere, and somebody must authorize again. */
-export const fits = ({ tokenUrl, clientId }: Grant, connection: Connection): boolean =>
+export const fits = ({ tokenUrl, clientId, service }: Grant, connection: Connection): boolean =>
   clientId === connection.clientId &&
+  (service === undefined || service === connection.service) &&
   (tokenUrl === connection.tokenUrl || new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin);
 
 const leaseName = (name: string): string =>

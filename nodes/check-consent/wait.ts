@@ -161,6 +161,7 @@ export class Waiting implements WaitHost<Person, WaitOrder, Outcome, Wait> {
     this.consent = consent;
     this.outbox = outbox;
     this.unlisten.push(
+      environment.addPending(() => outbox.count),
       environment.onChange(() => {
         this.draw();
       }),
