@@ -184,9 +184,17 @@ export class TokenEndpoints {
     throw new Trouble({ what: 'refused', status: 400 }, clientRefused);
   }
 
-  /** Attempts until one gives a value. Rejects with ServiceError when it is given up, or the signal aborts. */
-  async run<T>(connection: Connection, attempt: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  /**
+   * Attempts until one gives a value. Rejects with ServiceError when it is given up, or the signal aborts. A person, who
+   * may just have mended what was wrong, gets one attempt whatever is remembered.
+   */
+  async run<T>(
+    connection: Connection,
+    attempt: () => Promise<T>,
+    { signal, isPerson = false }: { readonly signal?: AbortSignal; readonly isPerson?: boolean } = {},
+  ): Promise<T> {
     const access = this.#accessOf(connection);
+    if (isPerson && access.remembered) access.pause(this.#options.clock.now(), 0);
     for (;;) {
       await this.#turn(access, connection, signal);
       const { failures } = access;

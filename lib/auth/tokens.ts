@@ -101,7 +101,7 @@ export class Tokens {
     // The lease is for one attempt: between attempts may lie an hour.
     const attempt = (): Promise<string> =>
       lease(leaseName(name), () => this.#attempt(name, connection, advisor, rejected));
-    return this.#flights.join(name, connection, (signal) => endpoints.run(connection, attempt, signal));
+    return this.#flights.join(name, connection, (signal) => endpoints.run(connection, attempt, { signal }));
   }
 
   async #attempt(name: string, connection: Connection, advisor: string, rejected?: string): Promise<string> {
