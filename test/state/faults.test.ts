@@ -130,7 +130,7 @@ describe('a store in trouble', function () {
       await store.write([{ table: 'work', put: key('a'), value: 1 }]);
       await store.close();
       await raw((table) => {
-        void table('meta', true).putSync(Buffer.from('format'), Buffer.from('{"version":2}'), 1);
+        table('meta', true).putSync(Buffer.from('format'), Buffer.from('{"version":2}'), 1);
       });
       store = await open();
       assert.equal(store.durable, false);
