@@ -8,7 +8,9 @@ import { sealerOf } from './sealer';
  */
 const run = async (directory: string, name: string, work: string): Promise<void> => {
   console.log('begin');
-  const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn: () => undefined });
+  const warn = (text: string): void => console.log(`warning ${text}`);
+  const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn });
+  if (!store.durable) console.log('in memory');
   const tell = (): void => console.log(store.trouble === undefined ? 'owner' : `trouble ${store.trouble}`);
   tell();
   store.onChange(tell);
