@@ -7,18 +7,29 @@ export class Refusal extends Error {
   readonly status: number;
   readonly headers: Headers;
   readonly details: unknown;
+  /** Said by a gateway in front of the service, which has no problem body. */
+  readonly isBare: boolean;
 
   constructor(
     readonly code: ProblemCode,
     readonly detail: string,
-    more: { readonly status?: number; readonly headers?: Headers; readonly details?: unknown } = {},
+    more: {
+      readonly status?: number;
+      readonly headers?: Headers;
+      readonly details?: unknown;
+      readonly isBare?: boolean;
+    } = {},
   ) {
     super(detail);
     this.status = more.status ?? problemCodes[code].status;
     this.headers = more.headers ?? {};
     this.details = more.details;
+    this.isBare = more.isBare ?? false;
   }
 }
+
+/** What a gateway or a firewall in front of the service does not let through. */
+export const turnedAway = (detail: string): Refusal => new Refusal('forbidden', detail, { isBare: true });
 
 const run = randomBytes(10).toString('hex');
 let count = 0;
@@ -38,6 +49,9 @@ export const problemBody = (refusal: Refusal, instance: string): string =>
     ...(refusal.details === undefined ? {} : { details: refusal.details }),
   });
 
+/** Seconds. */
+export const defaultRetryAfter = 1;
+
 /** The refusal of a fault or a magic number. */
 export const injected = (
   code: ProblemCode,
@@ -49,5 +63,5 @@ export const injected = (
       ? `The token lacks the scope ${scope}.`
       : `The simulator was told to answer ${code}.`;
   if (code !== 'rate_limited') return new Refusal(code, detail);
-  return new Refusal(code, detail, { headers: { 'retry-after': retryAfter ?? 1 } });
+  return new Refusal(code, detail, { headers: { 'retry-after': retryAfter ?? defaultRetryAfter } });
 };

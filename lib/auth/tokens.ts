@@ -1,19 +1,34 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../service/clock';
+import { backoff } from '../service/retry';
 import { ClientTokens } from './client-tokens';
 import type { Connection } from './connection';
 import { Flights } from './flights';
-import type { GrantBook } from './grant-book';
+import type { Entry, GrantBook } from './grant-book';
 import { isNearEnd, renewed, usableToken, type Grant } from './grants';
 import type { Lease } from './lease';
-import * as endpoint from './token-endpoint';
+import { authorizeAgain, notAuthorized, tryLater, type TokenEndpoints } from './token-endpoint';
 
 export interface TokensOptions {
   readonly book: GrantBook;
-  readonly clock: Pick<Clock, 'now'>;
-  readonly post: endpoint.PostForm;
+  readonly clock: Clock;
+  readonly endpoints: TokenEndpoints;
   readonly lease: Lease;
+  readonly warn: (message: string) => void;
 }
+
+/** A renewed authorization that is not on disk yet. */
+interface Unstored {
+  readonly name: string;
+  readonly connection: Connection;
+  readonly advisor: string;
+  readonly entry: Entry;
+  /** The refresh tokens it came from: what is stored is older than this as long as it is one of them. */
+  readonly replaces: readonly (string | null)[];
+}
+
+/** Milliseconds. After that a renewed token is used though it is not on disk: the one before it is dead by now. */
+const storingLimit = 5000;
 
 /** After an attempt ahead of time, how long the token at hand serves before the next. */
 const pauseAhead = 30_000;
@@ -32,23 +47,37 @@ export class Tokens {
   readonly #options: TokensOptions;
   readonly #flights = new Flights();
   readonly #nextAhead = new Map<string, number>();
+  readonly #unstored = new Map<string, Unstored>();
 
   constructor(options: TokensOptions) {
     this.#options = options;
-    this.client = new ClientTokens(options.clock, options.post);
+    this.client = new ClientTokens(options.clock, options.endpoints, this.#flights);
   }
 
   /** As `ClientOptions.token`: a plain string when one is at hand. */
   token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
     if (connection.grant === 'client_credentials') return this.client.token(connection, advisor, rejected);
-    const { book, clock } = this.#options;
-    const grant = book.get(connection, advisor)?.grant;
-    if (!grant) throw endpoint.notAuthorized(connection, advisor);
-    if (grant.refused || !fits(grant, connection)) throw endpoint.authorizeAgain(connection, advisor);
+    const { clock } = this.#options;
+    const grant = this.#entry(connection, advisor)?.grant;
+    if (!grant) throw notAuthorized(connection, advisor);
+    if (grant.refused || !fits(grant, connection)) throw authorizeAgain(connection, advisor);
     const usable = usableToken(grant, clock, rejected);
     if (usable === undefined) return this.#renew(connection, advisor, rejected);
     if (grant.refreshToken !== null && isNearEnd(grant, clock.now())) this.#renewAhead(connection, advisor);
     return usable;
+  }
+
+  /** For somebody who is looking: rejects after so many milliseconds, while the request goes on. */
+  async tokenWithin(ms: number, connection: Connection, advisor: string, rejected?: string): Promise<string> {
+    const token = this.token(connection, advisor, rejected);
+    if (typeof token === 'string') return token;
+    let forget = (): void => undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      forget = this.#options.clock.after(ms, () => {
+        reject(tryLater('timeout')(connection));
+      });
+    });
+    return Promise.race([token, late]).finally(forget);
   }
 
   #renewAhead(connection: Connection, advisor: string): void {
@@ -60,21 +89,29 @@ export class Tokens {
     void this.#renew(connection, advisor).catch(() => undefined);
   }
 
-  #renew(connection: Connection, advisor: string, rejected?: string): Promise<string> {
-    const name = this.#options.book.name(connection, advisor);
-    return this.#flights.join(name, () =>
-      this.#options.lease(leaseName(name), () => this.#renewNow(name, connection, advisor, rejected)),
-    );
+  /** An environment has closed: nothing is asked for on its behalf any more. */
+  leave(connection: Connection): void {
+    this.#flights.leave(connection);
   }
 
-  async #renewNow(name: string, connection: Connection, advisor: string, rejected?: string): Promise<string> {
-    const { book, clock, post } = this.#options;
+  #renew(connection: Connection, advisor: string, rejected?: string): Promise<string> {
+    const { book, endpoints, lease } = this.#options;
+    const name = book.name(connection, advisor);
+    // The lease is for one attempt: between attempts may lie an hour.
+    const attempt = (): Promise<string> =>
+      lease(leaseName(name), () => this.#attempt(name, connection, advisor, rejected));
+    return this.#flights.join(name, connection, (signal) => endpoints.run(connection, attempt, signal));
+  }
+
+  async #attempt(name: string, connection: Connection, advisor: string, rejected?: string): Promise<string> {
+    const { book, clock, endpoints } = this.#options;
     let tried: string | undefined;
     for (;;) {
       // Another process may have renewed it, or somebody disconnected it, in the meantime.
-      await book.reread();
-      const entry = book.get(connection, advisor);
-      if (!entry) throw endpoint.notAuthorized(connection, advisor);
+      const release = clock.hold?.();
+      await book.reread().finally(release);
+      const entry = this.#entry(connection, advisor);
+      if (!entry) throw notAuthorized(connection, advisor);
       const { grant } = entry;
       const usable = usableToken(grant, clock, rejected);
       if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;
@@ -82,20 +119,78 @@ export class Tokens {
         // What cannot be renewed goes once more though it was rejected: the API key may be what is wrong.
         const last = grant.refreshToken === null ? usableToken(grant, clock) : usable;
         if (last !== undefined) return last;
-        if (grant.refreshToken === tried)
-          await book.put(name, { ...entry, grant: { ...grant, refused: true } });
-        throw endpoint.authorizeAgain(connection, advisor);
+        if (grant.refreshToken === tried) {
+          const refused = { ...entry, grant: { ...grant, refused: true } };
+          await this.#store({ name, connection, advisor, entry: refused, replaces: [tried] });
+        }
+        throw authorizeAgain(connection, advisor);
       }
-      const result = await endpoint.refresh(post, connection, grant.refreshToken);
-      if (result.outcome === 'client') throw endpoint.clientRefused(connection);
-      if (result.outcome === 'later') throw endpoint.tryLater(connection, result.why);
+      const result = await endpoints.refresh(connection, grant.refreshToken);
       tried = grant.refreshToken;
       if (result.outcome === 'refused') continue;
-      const latest = book.get(connection, advisor);
+      const latest = this.#entry(connection, advisor);
       // Somebody authorized anew or disconnected while this was under way: that counts, not what was renewed.
       if (latest?.grant.refreshToken !== tried) continue;
-      await book.put(name, { ...latest, grant: renewed(grant, result.answer, clock.now()) });
+      const fresh = { ...latest, grant: renewed(grant, result.answer, clock.now()) };
+      await this.#store({ name, connection, advisor, entry: fresh, replaces: [tried] });
       return result.answer.accessToken;
     }
+  }
+
+  /** The newest there is: as stored, unless what was renewed since could not be. */
+  #entry(connection: Connection, advisor: string): Entry | undefined {
+    const { book } = this.#options;
+    const stored = book.get(connection, advisor);
+    if (this.#unstored.size === 0) return stored;
+    const name = book.name(connection, advisor);
+    const unstored = this.#unstored.get(name);
+    if (!unstored) return stored;
+    if (stored && unstored.replaces.includes(stored.grant.refreshToken)) return unstored.entry;
+    // Somebody disconnected or authorized anew: that counts.
+    this.#unstored.delete(name);
+    return stored;
+  }
+
+  /**
+   * Resolves when it is on disk, or after a while: a renewed token is never lost while the process lives, whatever
+   * becomes of the disk, and storing it is tried until it is done.
+   */
+  async #store(given: Unstored): Promise<void> {
+    const { clock, warn } = this.#options;
+    const before = this.#unstored.get(given.name)?.replaces ?? [];
+    const unstored = { ...given, replaces: [...before, ...given.replaces] };
+    this.#unstored.set(given.name, unstored);
+    const course = { isLate: false };
+    const storing = this.#keepStoring(unstored).then((isStored) => {
+      if (isStored && course.isLate) warn('A renewed authorization that could not be stored is stored now.');
+    });
+    let forget = (): void => undefined;
+    const late = new Promise<void>((resolve) => {
+      forget = clock.after(storingLimit, () => {
+        course.isLate = true;
+        warn(
+          'A renewed authorization cannot be stored. It is in use, and would be lost if Node-RED stopped now: the advisor would have to authorize again. Storing it is tried until it is done. Check that the disk has room and can be written to.',
+        );
+        resolve();
+      });
+    });
+    await Promise.race([storing, late]);
+    forget();
+  }
+
+  /** False when something newer took its place. */
+  async #keepStoring(unstored: Unstored): Promise<boolean> {
+    const { book, clock } = this.#options;
+    const { name, connection, advisor, entry } = unstored;
+    for (let round = 0; this.#entry(connection, advisor) === entry; round++) {
+      try {
+        await book.put(name, entry);
+        if (this.#unstored.get(name) === unstored) this.#unstored.delete(name);
+        return true;
+      } catch {
+        await new Promise<void>((resolve) => clock.after(backoff(round, 1), resolve));
+      }
+    }
+    return false;
   }
 }

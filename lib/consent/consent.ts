@@ -34,7 +34,7 @@ export class Consent {
     readonly store: Store,
     readonly clock: Clock,
   ) {
-    this.waits = this.entriesIn(environment.space);
+    this.waits = this.waitsIn(environment.space);
     this.history = new RequestHistory({
       store,
       space: key(environment.space),
@@ -55,7 +55,20 @@ export class Consent {
 
   /** Waits at a service that the environment pointed to before are found, and never polled. */
   entriesIn(space: string): Waits {
-    if (this.waits && space === this.environment.space) return this.waits;
+    return space === this.environment.space ? this.waits : this.waitsIn(space);
+  }
+
+  /** The waits of a node are polled from now on; returns what ends that. */
+  attach(node: string, waiter: Waiter): () => Promise<void> {
+    if (this.waiters.size === 0) this.waits.start();
+    this.waiters.set(node, waiter);
+    return async () => {
+      this.waiters.delete(node);
+      if (this.waiters.size === 0) await this.waits.stop();
+    };
+  }
+
+  private waitsIn(space: string): Waits {
     return new Waits({
       store: this.store,
       space: key(space),
@@ -70,16 +83,6 @@ export class Consent {
         for (const waiter of this.waiters.values()) waiter.changed();
       },
     });
-  }
-
-  /** The waits of a node are polled from now on; returns what ends that. */
-  attach(node: string, waiter: Waiter): () => Promise<void> {
-    if (this.waiters.size === 0) this.waits.start();
-    this.waiters.set(node, waiter);
-    return async () => {
-      this.waiters.delete(node);
-      if (this.waiters.size === 0) await this.waits.stop();
-    };
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Operation, Store, Table } from '../state/store';
 import {
+  after,
   pageOf,
   pageSize,
   removalsOf,
@@ -212,10 +213,15 @@ export class OpenJob<I extends Item, O, E> {
     ]);
     const [steps, items, message] = await reading;
     this.message ??= message?.value ?? { message: {} };
+    const page = new Page<I, E>(number, this.itemsOf(number, items?.value), steps?.value);
+    // Where the steps were lost, nobody knows what had begun.
+    const isUnsure = !steps && (await this.hasLostSteps(store, number));
+    for (const { index } of page.items) {
+      const isOpen = !page.ended.has(index) && !page.told.has(index);
+      if (isOpen && (isUnsure || record.single?.begun)) page.begun.add(index);
+    }
     const meanwhile = this.pages.get(number);
     if (meanwhile) return meanwhile;
-    const page = new Page<I, E>(number, this.itemsOf(number, items?.value), steps?.value);
-    if (record.single?.begun && !page.ended.has(0) && !page.told.has(0)) page.begun.add(0);
     this.pages.set(number, page);
     return page;
   }
@@ -280,16 +286,21 @@ export class OpenJob<I extends Item, O, E> {
   private addNew(operations: Operation[]): void {
     const { table, at, arrival } = this;
     const [page] = this.pages.values();
-    if (this.record.count === 1 && page && this.message) {
-      const [item] = page.items;
+    const [item] = page?.items ?? [];
+    if (this.record.count === 1 && page && item && this.message) {
       // A record that says begun needs no steps beside it.
       const begun = page.begun.has(0) && page.ended.size === 0 && { begun: true as const };
-      const single = { ...this.message, item: item as I, ...begun };
+      const single = { ...this.message, item, ...begun };
       this.record = { ...this.record, single };
       if (begun) this.dirty.delete(page);
     } else if (!this.isLong) for (const part of this.longParts()) operations.push(...part);
     operations.push({ table, put: at.job(arrival), value: this.record });
     this.isNew = false;
+  }
+
+  private hasLostSteps(store: Store, number: number): Promise<boolean> {
+    const from = this.at.steps(this.arrival, number);
+    return store.hasLost(this.table, from, after(from, from).from);
   }
 
   /** A page that cannot be read any more leaves only the places of its items. */

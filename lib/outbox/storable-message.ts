@@ -63,7 +63,7 @@ class Copier {
     return this.fields(value as Fields);
   }
 
-  private drop(): undefined {
+  private drop(): unknown {
     this.dropped = true;
     return undefined;
   }

@@ -90,9 +90,10 @@ export const deliver = async (
   closed: AbortSignal,
   send: () => void,
 ): Promise<boolean> => {
-  for (let mustWait = areFlowsStopping(RED); !closed.aborted; mustWait = true) {
+  const isClosed = (): boolean => closed.aborted;
+  for (let mustWait = areFlowsStopping(RED); !isClosed(); mustWait = true) {
     if (mustWait) await nextStart(RED, closed);
-    if (closed.aborted) break;
+    if (isClosed()) break;
     const arriving = arrival(RED, node, port);
     send();
     if (await arriving) return true;

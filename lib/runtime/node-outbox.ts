@@ -35,6 +35,8 @@ export interface Turn<T, O> extends OutboxTurn {
   readonly item: T;
   /** What the list held for it. */
   readonly entry: unknown;
+  /** The same object for all items of a message. */
+  readonly job: object;
 }
 
 /** What a node does: from an item to its outcome. */
@@ -217,7 +219,15 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     const client = environment.client();
     const begin = (ready: Client): Promise<Outcome> => {
       const entry = open.input.entries?.[item.index];
-      return this.trade.work({ ...turn, environment, client: ready, order: open.record.order, item, entry });
+      return this.trade.work({
+        ...turn,
+        environment,
+        client: ready,
+        order: open.record.order,
+        item,
+        entry,
+        job: open,
+      });
     };
     return client instanceof Promise ? client.then(begin) : begin(client);
   }

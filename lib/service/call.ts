@@ -49,6 +49,7 @@ export class Call {
   #hasBegun = false;
   #rejected: string | undefined;
   #token = '';
+  #hasWaited = false;
 
   constructor(shared: Shared, plan: Plan, wire: Wire, options: CallOptions) {
     this.#shared = shared;
@@ -83,7 +84,15 @@ export class Call {
       if (!(await entered)) throw this.#stopped();
     }
     try {
-      if (entered !== true) await this.#fetchToken();
+      if (entered !== true) {
+        const newer = this.#fetchToken();
+        if (newer) {
+          // One that is long in coming must not keep others from their turn: this one comes back, and goes first.
+          newer.catch(() => undefined);
+          this.#hasWaited = true;
+          return 0;
+        }
+      }
       await this.#begin();
       this.#attempts++;
       const release = clock.hold?.();
@@ -163,11 +172,31 @@ export class Call {
     try {
       const token = this.#shared.token(this.#options.advisor, this.#rejected);
       if (typeof token === 'string') accept(token);
-      else return token.then(accept).catch((error: unknown) => this.#tokenless(error));
+      else
+        return this.#unlessStopped(token)
+          .then(accept)
+          .catch((error: unknown) => this.#tokenless(error));
       return undefined;
     } catch (error) {
       return this.#tokenless(error);
     }
+  }
+
+  /** A token may be long in coming: the token endpoint may ask for patience, too. */
+  #unlessStopped(token: Promise<string>): Promise<string> {
+    const { closing } = this.#shared;
+    const { signal } = this.#options;
+    if (this.#isStopped()) return Promise.reject(this.#stopped());
+    return new Promise((resolve, reject) => {
+      const stop = (): void => {
+        reject(this.#stopped());
+      };
+      const forgets = [onAbort(closing, stop)];
+      if (signal) forgets.push(onAbort(signal, stop));
+      token.then(resolve, reject).finally(() => {
+        for (const forget of forgets) forget();
+      });
+    });
   }
 
   #tokenless(error: unknown): never {
@@ -179,14 +208,13 @@ export class Call {
   #outgoing() {
     const { path, body } = this.#wire;
     const headers = ['authorization', `Bearer ${this.#token}`, 'x-api-key', this.#shared.apiKey];
-    headers.push('accept', 'application/json');
     if (body !== null) headers.push('content-type', 'application/json');
     return { method: this.#plan.method, path, headers, body };
   }
 
   #place(): Place {
     const { advisor, lane = advisor, priority = 'normal', signal } = this.#options;
-    return { lane, priority, front: this.#attempts > 0, signal };
+    return { lane, priority, front: this.#attempts > 0 || this.#hasWaited, signal };
   }
 
   #course(): Course {

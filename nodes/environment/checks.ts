@@ -80,10 +80,10 @@ const tryRead = async (
 };
 
 /** Whether anything answers there, told without handing over a token or a key. */
-const tryReach = async (baseUrl: string, { say, language }: Words): Promise<Check> => {
+const tryReach = async (baseUrl: string, proxy: string, { say, language }: Words): Promise<Check> => {
   const { createTransport, trustedUrl } = lazy.transport();
   const { origin, pathname } = trustedUrl(baseUrl, 'baseUrl');
-  const transport = createTransport({ origin, timeout: patience, connections: 1 });
+  const transport = createTransport({ origin, timeout: patience, connections: 1, proxy });
   try {
     const result = await transport.send({ method: 'GET', path: pathname, headers: [], body: null });
     return result.state === 'answered'
@@ -154,12 +154,13 @@ export const runChecks = async (
   const address = serviceAddressOf(values);
   const { createClient } = lazy.client();
   // Somebody is looking at the dialog: an honest answer now is better than a patient one.
+  const settings = requestSettingsOf(values);
   const client = createClient({
-    ...requestSettingsOf(values),
+    ...settings,
     ...address,
     retries: 0,
     timeout: patience,
-    token: (who, rejected) => tokens.token(connection, who, rejected),
+    token: (who, rejected) => tokens.tokenWithin(patience, connection, who, rejected),
   });
   const isByCode = connection.grant === 'authorization_code';
   const grant = (): Grant | undefined =>
@@ -169,10 +170,10 @@ export const runChecks = async (
     !isByCode || originOf(address.baseUrl) === (deployedAt ?? originOf(grant()?.baseUrl));
   const undeployed = words.say('refused.notDeployed');
   try {
-    const reach = tryReach(address.baseUrl, words);
+    const reach = tryReach(address.baseUrl, settings.proxy, words);
     const others = withToken(
       words,
-      async () => tokens.token(connection, advisor),
+      () => tokens.tokenWithin(patience, connection, advisor),
       async () =>
         mayGo()
           ? tryReads({ client, words, asked: connection.scopes, granted: () => grant()?.scopes }, advisor)

@@ -131,6 +131,7 @@ export class RunningEnvironment implements Environment {
   }
 
   async close(): Promise<void> {
+    if (this.#read) this.#services.tokens.leave(this.#read.connection);
     const client = await Promise.resolve(this.#client).catch(() => undefined);
     await client?.close();
     await Promise.all(this.#held);

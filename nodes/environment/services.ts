@@ -5,7 +5,7 @@ import { keyFile } from '../../lib/auth/key-file';
 import { fileLease, noLease, type Lease } from '../../lib/auth/lease';
 import { readSecrets } from '../../lib/auth/secrets';
 import { memoryShelf, settingsShelf, type RuntimeSettings } from '../../lib/auth/shelf';
-import type { PostForm } from '../../lib/auth/token-endpoint';
+import { TokenEndpoints, type PostForm } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { lazy } from '../../lib/runtime/lazy';
@@ -76,13 +76,22 @@ const start = (RED: Red): Services => {
   const vault = vaultOf(settings, isAvailable(RED), log);
   const book = new GrantBook(vault);
   const clock = systemClock;
+  const endpoints = new TokenEndpoints({ clock, post });
   let memory: Store | undefined;
   return {
     log,
     vault,
     book,
-    tokens: new Tokens({ book, clock, post, lease: leaseOf(userDir) }),
-    authorizations: new Authorizations({ vault, book, clock, post }),
+    tokens: new Tokens({
+      book,
+      clock,
+      endpoints,
+      lease: leaseOf(userDir),
+      warn: (message) => {
+        log.warn(message);
+      },
+    }),
+    authorizations: new Authorizations({ vault, book, clock, endpoints }),
     simulator: new SharedSimulator(userDir),
     memory: () => (memory ??= lazy.memoryStore().createMemoryStore()),
     async openStore() {

@@ -1,4 +1,6 @@
+import type { Habits } from '../profiles';
 import { contract, operationNames, type OperationName } from './declaration';
+import { pathsInContract } from './wire';
 
 export interface Route {
   readonly name: OperationName;
@@ -18,8 +20,7 @@ for (const name of operationNames) {
   }
 }
 
-/** The endpoint of the contract that answers this, or undefined. `path` is relative to the base address. */
-export const findRoute = (method: string, path: string): Route | undefined => {
+const routeIn = (method: string, path: string): Route | undefined => {
   const exact = fixed.get(`${method} ${path}`);
   if (exact !== undefined) return exact;
   for (const { method: wanted, pattern, name } of patterns) {
@@ -29,5 +30,14 @@ export const findRoute = (method: string, path: string): Route | undefined => {
   return undefined;
 };
 
-export const allowedMethods = (path: string): string[] =>
-  ['GET', 'POST', 'PUT', 'DELETE'].filter((method) => findRoute(method, path) !== undefined);
+/** The endpoint that answers this, or undefined. `path` is as on the wire, relative to the base address. */
+export const findRoute = (method: string, path: string, habits: Habits): Route | undefined => {
+  for (const inContract of pathsInContract(path, habits)) {
+    const route = routeIn(method, inContract);
+    if (route !== undefined) return route;
+  }
+  return undefined;
+};
+
+export const allowedMethods = (path: string, habits: Habits): string[] =>
+  ['GET', 'POST', 'PUT', 'DELETE'].filter((method) => findRoute(method, path, habits) !== undefined);

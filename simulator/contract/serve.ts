@@ -3,17 +3,19 @@ import { handlers } from '../handlers';
 import type { Reply } from '../handlers/handler';
 import { isProcessed, nameOf, type Effect } from '../effects';
 import type { Faults } from '../faults';
-import { readBody, tooLarge } from '../http';
-import { perform, write, type Ready } from '../injection';
+import { readBody, saysWhoItIs, tooLarge } from '../http';
+import { inHabits, perform, write, type Ready } from '../injection';
 import type { Ledger, LedgerEntry } from '../ledger';
 import { magicOf } from '../magic';
 import type { Tokens } from '../oauth/tokens';
-import { injected, problemBody, Refusal } from '../problem';
+import { injected, problemBody, Refusal, turnedAway } from '../problem';
+import type { Habits } from '../profiles';
 import type { Account } from '../state/account';
 import type { State } from '../state/state';
 import { contract, type Asked, type OperationName } from './declaration';
 import { readInputs, wantsBody } from './inputs';
 import { allowedMethods, findRoute, type Route } from './routes';
+import { answerOnWire, scopeOnWire } from './wire';
 
 /** The contract has a 413 and no figure for it. */
 export const bodyLimit = 256 * 1024;
@@ -53,10 +55,12 @@ export const serveContract = async (
     processed: false,
   };
   try {
-    const route = routeOf(entry.method, path);
+    const { habits } = state.settings;
+    checkGateway(around, request);
+    const route = routeOf(entry.method, path, habits);
     entry.endpoint = route.name;
     entry.advisor = advisorOf(around, request, route.name);
-    const asked = readInputs(route, query, await bodyOf(request, route.name));
+    const asked = readInputs(route, query, await bodyOf(request, route.name), habits);
     const phones = phonesIn(asked);
     if (phones.length > 0) entry.phone = phones.join(',');
     if (route.name === 'sendMessage') entry.text = (asked.body as { text: string }).text;
@@ -77,6 +81,7 @@ const carryOut = (
   entry: LedgerEntry,
 ): void => {
   const { state, faults } = around;
+  const { habits } = state.settings;
   const account = state.account(entry.advisor ?? '');
   const run = (): Ready => {
     const reply = handlerOf(name)(asked, account, state);
@@ -86,15 +91,16 @@ const carryOut = (
     state.changed();
     return reply.body === undefined
       ? { status: 204, type: json, body: '' }
-      : { status: 200, type: json, body: JSON.stringify(reply.body) };
+      : { status: 200, type: json, body: answerOnWire(name, reply.body, reply.reasons ?? [], habits) };
   };
-  const effect = magicEffect(name, phones, account) ?? faults.meet(name, phones);
-  if (effect === undefined) {
+  const met = magicEffect(name, phones, account) ?? faults.meet(name, phones);
+  if (met === undefined) {
     const ready = run();
     entry.status = ready.status;
     write(response, ready);
     return;
   }
+  const effect = inHabits(met, state);
   const carriedOut = isProcessed(effect) ? run() : undefined;
   // What a cut request did is worth more in the ledger than that it was cut, which its status tells.
   if (carriedOut === undefined) entry.outcome = nameOf(effect);
@@ -104,7 +110,7 @@ const carryOut = (
     state.clock,
     carriedOut,
     ({ code = 'internal_error', retryAfter }) =>
-      problem(injected(code, contract[name].scope, retryAfter), entry.path),
+      problem(injected(code, scopeOnWire(contract[name].scope, habits), retryAfter), entry.path),
   );
 };
 
@@ -129,7 +135,7 @@ const magicEffect = (
 const problem = (refusal: Refusal, instance: string): Ready => ({
   status: refusal.status,
   type: 'application/problem+json',
-  body: problemBody(refusal, instance),
+  body: refusal.isBare ? '' : problemBody(refusal, instance),
   headers: refusal.headers,
 });
 
@@ -145,10 +151,10 @@ const refuse = (response: ServerResponse, error: unknown, path: string, entry: L
   write(response, problem(refusal, path));
 };
 
-const routeOf = (method: string, path: string): Route => {
-  const route = findRoute(method, path);
+const routeOf = (method: string, path: string, habits: Habits): Route => {
+  const route = findRoute(method, path, habits);
   if (route !== undefined) return route;
-  const allowed = allowedMethods(path);
+  const allowed = allowedMethods(path, habits);
   if (allowed.length === 0) throw new Refusal('not_found', 'The service has no such path.');
   throw new Refusal('invalid_request', `This path takes ${allowed.join(' or ')}, not ${method}.`, {
     status: 405,
@@ -156,9 +162,16 @@ const routeOf = (method: string, path: string): Route => {
   });
 };
 
+/** A gateway in front, where there is one, knows the keys and nothing of tokens. */
+const checkGateway = ({ state, apiKey }: Surroundings, request: IncomingMessage): void => {
+  const { habits } = state.settings;
+  if (!saysWhoItIs(request, habits)) throw turnedAway('A User-Agent is required.');
+  if (habits.badKey === 'bare' && request.headers['x-api-key'] !== apiKey) throw turnedAway('Unknown key.');
+};
+
 /** Both credentials and the scope, or no further. */
 const advisorOf = (
-  { tokens, apiKey }: Surroundings,
+  { state, tokens, apiKey }: Surroundings,
   request: IncomingMessage,
   name: OperationName,
 ): string => {
@@ -171,7 +184,7 @@ const advisorOf = (
     });
   }
   if (key !== apiKey) throw new Refusal('unauthorized', 'The x-api-key header is missing or wrong.');
-  const { scope } = contract[name];
+  const scope = scopeOnWire(contract[name].scope, state.settings.habits);
   if (!access.scopes.has(scope)) throw new Refusal('forbidden', `The token lacks the scope ${scope}.`);
   return access.advisor;
 };

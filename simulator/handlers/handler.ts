@@ -1,4 +1,5 @@
 import type { Asked, OperationName } from '../contract/declaration';
+import type { Reason } from '../contract/wire';
 import type { Account } from '../state/account';
 import type { State } from '../state/state';
 
@@ -8,6 +9,8 @@ export interface Reply {
   /** What the ledger calls it. */
   readonly outcome: string;
   readonly messageId?: number | null;
+  /** Why recipients of a send were not texted, for a service that has `failureDetails`. */
+  readonly reasons?: readonly Reason[];
 }
 
 /** Carries out one endpoint for one advisor; throws a Refusal where the contract has an error. */

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isProcessed, nameOf } from '../effects';
 import type { Faults } from '../faults';
 import { isForeignOrigin } from '../guard';
-import { answer, readBody, tooLarge } from '../http';
-import { perform, write, type Ready } from '../injection';
+import { answer, readBody, saysWhoItIs, tooLarge } from '../http';
+import { inHabits, perform, write, type Ready } from '../injection';
 import type { Ledger, LedgerEntry } from '../ledger';
 import { injected, problemBody } from '../problem';
 import type { State } from '../state/state';
@@ -63,13 +63,18 @@ export const serveAuthorize = async (
   } else if (judged.kind === 'redirect') {
     redirect(response, judged.to);
   } else if (request.method === 'GET') {
-    show(response, 200, authorizePage(client.clientId, judged, state.identities()), judged.redirectUri);
+    show(
+      response,
+      200,
+      authorizePage(client.clientId, judged, state.identities(), state.settings.habits),
+      judged.redirectUri,
+    );
   } else if (request.method !== 'POST' || isForeignOrigin(request)) {
     show(response, 400, refusalPage('Open this address in a browser and decide there.'));
   } else {
     const form = readParameters((await formBody(request)) ?? '');
     const values = 'values' in form ? form.values : {};
-    const { redirectUri, challenge, scopes } = judged;
+    const { redirectUri, challenge, scopes, nonce } = judged;
     const advisor = values['advisor'] ?? '';
     if (values['decision'] !== 'approve' || advisor === '') {
       const description = 'The advisor denied access.';
@@ -77,7 +82,7 @@ export const serveAuthorize = async (
       redirect(response, redirectWith(redirectUri, parameters));
       return;
     }
-    const code = codes.issue({ redirectUri, challenge, scopes, advisor });
+    const code = codes.issue({ redirectUri, challenge, scopes, nonce, advisor });
     redirect(response, redirectWith(redirectUri, { code, state: judged.state }));
   }
 };
@@ -122,11 +127,22 @@ export const serveToken = async (
     state.changed();
     return readyFor(exchanged);
   };
+  const issuer = `http://${request.headers.host ?? ''}`;
   const form = request.method === 'POST' ? await formBody(request) : undefined;
-  const effect = faults.meet('token', []);
+  if (!saysWhoItIs(request, state.settings.habits)) {
+    write(response, { status: 403, type: '', body: '' });
+    ledger.add({ ...entry, status: 403, outcome: 'forbidden' });
+    return;
+  }
+  const met = faults.meet('token', []);
+  const effect = met === undefined ? undefined : inHabits(met, state);
   const carriedOut =
     effect === undefined || isProcessed(effect)
-      ? settle(form === undefined ? notAForm : await exchange({ ...oauth, settings: state.settings }, form))
+      ? settle(
+          form === undefined
+            ? notAForm
+            : await exchange({ ...oauth, settings: state.settings, issuer }, form),
+        )
       : undefined;
   if (effect === undefined) {
     if (carriedOut !== undefined) write(response, carriedOut);

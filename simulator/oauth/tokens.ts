@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../lib/service/clock';
 import { identityOf } from '../state/identities';
+import { scopeOnWire } from '../contract/wire';
 import type { Settings } from '../state/settings';
 import { sign, verified } from './jwt';
 
@@ -37,6 +38,13 @@ export interface TokenAnswer {
   readonly id_token?: string;
 }
 
+/** For whom an id token is, by whom, and the value by which a client knows its own request again. */
+export interface IdentityOf {
+  readonly iss: string;
+  readonly aud: string;
+  readonly nonce?: string | undefined;
+}
+
 const claimsSchema = z.object({
   advisor: z.string(),
   scope: z.string(),
@@ -64,8 +72,9 @@ export class Tokens {
     private readonly settings: () => Settings,
   ) {}
 
-  /** For use without the OAuth flow; the same token again while it has half its life left. */
-  accessToken(advisor: string, scopes: readonly string[] = this.settings().scopes): string {
+  /** For use without the OAuth flow, scopes in the contract's words; the same token again while it has half its life left. */
+  accessToken(advisor: string, inContract: readonly string[] = this.settings().scopes): string {
+    const scopes = inContract.map((scope) => scopeOnWire(scope, this.settings().habits));
     const name = JSON.stringify([advisor, scopes]);
     const known = this.direct.get(name);
     if (known !== undefined && this.clock.now() < known.renewAt) return known.token;
@@ -96,7 +105,8 @@ export class Tokens {
     return family;
   }
 
-  answer(family: Family): TokenAnswer {
+  /** The id token is signed with the client's secret, as OpenID Connect Core 10.1 has it for HS256. */
+  answer(family: Family, identity: IdentityOf, clientSecret: string): TokenAnswer {
     const { advisor, scopes, refreshToken } = family;
     return {
       access_token: this.issue(advisor, scopes, family.id),
@@ -104,7 +114,9 @@ export class Tokens {
       expires_in: this.settings().accessTokenLifetime,
       scope: scopes.join(' '),
       ...(refreshToken === null ? {} : { refresh_token: refreshToken }),
-      ...(scopes.includes('openid') ? { id_token: sign(this.identityClaims(advisor), this.key) } : {}),
+      ...(scopes.includes('openid')
+        ? { id_token: sign({ ...this.identityClaims(advisor), ...identity }, clientSecret) }
+        : {}),
     };
   }
 

@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs';
 import should from 'should';
 import { postForm } from '../../lib/service/transport';
-import { codeOf, closeAll, startServer } from './support';
+import { clientOf, codeOf, closeAll, sent, startServer, text } from './support';
 
 const limits = { timeout: 10_000 };
 
@@ -14,12 +15,19 @@ describe('posting a form', () => {
       { grant_type: 'x', code: 'a b&c=+' },
       limits,
     );
-    should(answer).eql({ status: 400, text: '{"error":"invalid_grant"}' });
+    should(answer).containEql({ status: 400, text: '{"error":"invalid_grant"}' });
     const [request] = server.received;
     should(request?.method).equal('POST');
     should(request?.url).equal('/oauth/token?tenant=a');
     should(request?.headers['content-type']).equal('application/x-www-form-urlencoded');
     should(Object.fromEntries(new URLSearchParams(request?.body))).eql({ grant_type: 'x', code: 'a b&c=+' });
+  });
+
+  it('tells how long the answer asks to wait', async () => {
+    for (const status of [429, 503]) {
+      const server = await startServer(() => ({ status, headers: { 'retry-after': '7' } }));
+      should(await postForm(server.url, {}, limits)).containEql({ status, retryAfter: '7' });
+    }
   });
 
   it('follows no redirect', async () => {
@@ -41,5 +49,23 @@ describe('posting a form', () => {
     cancel.abort();
     should(await call).equal('cancelled');
     should(await codeOf(postForm(server.url, {}, { ...limits, signal: cancel.signal }))).equal('cancelled');
+  });
+});
+
+describe('every request', () => {
+  afterEach(closeAll);
+
+  it('says who it is from and that it reads problem bodies', async () => {
+    const server = await startServer(() => ({ body: sent }));
+    await clientOf(server.url).call('sendMessage', text, { advisor: 'ann' });
+    await postForm(server.url, {}, limits);
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+    should(server.received).have.length(2);
+    for (const { headers } of server.received) {
+      should(headers).containEql({
+        'user-agent': `advisor-texting-node-red/${version}`,
+        accept: 'application/json, application/problem+json',
+      });
+    }
   });
 });

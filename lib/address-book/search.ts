@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { refuse } from './messages';
+import { refuse } from '../runtime/messages';
 import { pageCountOf, pagesOf, totalOf, type Fetch, type Page } from './paging';
 import { Seen } from './seen';
-import type { Tools } from './flow-node';
-import type { Task } from './task';
+import type { Tools } from '../runtime/flow-node';
+import type { Stream } from './operation';
 
 /** How a search pages and what it emits, as the user set it. */
 export interface SearchSettings {
@@ -50,9 +50,9 @@ const checkProgress = (page: Page<unknown>, fresh: readonly unknown[], asked: nu
   }
 };
 
-const onePage = async <T>(task: Task, search: Search<T>, settings: SearchSettings): Promise<void> => {
-  const { job } = task;
-  const page = await search.fetch(settings.page, task.givenUp);
+const onePage = async <T>(stream: Stream, search: Search<T>, settings: SearchSettings): Promise<void> => {
+  const { job } = stream;
+  const page = await search.fetch(settings.page, stream.givenUp);
   if (settings.emit === 'page') {
     job.leave(0, { port: 0, payload: page });
   } else {
@@ -62,12 +62,12 @@ const onePage = async <T>(task: Task, search: Search<T>, settings: SearchSetting
     });
     if (page.data.length === 0) job.end();
   }
-  task.show('green', 'dot', 'found', page.data.length);
+  stream.show('green', 'dot', 'found', page.data.length);
 };
 
 /** Emits what a page brought; gives how many messages that made. */
 const emitPage = <T>(
-  task: Task,
+  stream: Stream,
   search: Search<T>,
   emit: SearchSettings['emit'],
   page: Page<T>,
@@ -76,18 +76,18 @@ const emitPage = <T>(
 ): number => {
   if (emit === 'page') {
     const payload = fresh === page.data ? page : { ...page, data: fresh };
-    task.job.leave(from, { port: 0, payload });
+    stream.job.leave(from, { port: 0, payload });
     return 1;
   }
   let index = from;
   for (const item of fresh) {
-    task.job.leave(index++, { port: 0, payload: item, set: search.set?.(item) ?? {} });
+    stream.job.leave(index++, { port: 0, payload: item, set: search.set?.(item) ?? {} });
   }
   return fresh.length;
 };
 
-const allPages = async <T>(task: Task, search: Search<T>, settings: SearchSettings): Promise<void> => {
-  const { job, stopped } = task;
+const allPages = async <T>(stream: Stream, search: Search<T>, settings: SearchSettings): Promise<void> => {
+  const { job, stopped } = stream;
   const { emit, pageSize } = settings;
   const seen = new Seen();
   let pages = 0;
@@ -106,30 +106,30 @@ const allPages = async <T>(task: Task, search: Search<T>, settings: SearchSettin
     }
     records += fresh.length;
     const isAfterTheEnd = pages > 1 && page.data.length === 0 && (count === undefined || emitted >= count);
-    if (!isAfterTheEnd) emitted += emitPage(task, search, emit, page, fresh, emitted);
-    task.progress(records, totalOf(page));
+    if (!isAfterTheEnd) emitted += emitPage(stream, search, emit, page, fresh, emitted);
+    stream.progress(records, totalOf(page));
     // Gives the nodes behind this one their turn before the next page.
     await nextTurn();
   }
-  if (!stopped.aborted) task.show('green', 'dot', 'found', records);
+  if (!stopped.aborted) stream.show('green', 'dot', 'found', records);
 };
 
 /** A search, one page of it or all: the same in all three searching nodes. */
 export const runSearch = async <T>(
-  task: Task,
+  stream: Stream,
   search: Search<T>,
   settings: SearchSettings,
 ): Promise<void> => {
   if (!settings.all) {
-    await onePage(task, search, settings);
+    await onePage(stream, search, settings);
     return;
   }
   try {
-    await allPages(task, search, settings);
+    await allPages(stream, search, settings);
   } catch (thrown) {
-    if (!task.stopped.aborted) throw thrown;
+    if (!stream.stopped.aborted) throw thrown;
   }
-  if (task.closing) return;
-  if (task.stopped.aborted) task.show('grey', 'ring', 'stopped');
-  task.job.end();
+  if (stream.closing) return;
+  if (stream.stopped.aborted) stream.show('grey', 'ring', 'stopped');
+  stream.job.end();
 };

@@ -1,7 +1,7 @@
-import { type FieldKinds, fitting, isLeftOut } from './kinds';
-import { hideNumbers } from './log';
-import { invalid } from './messages';
-import type { Tools } from './flow-node';
+import { type FieldKinds, fitting, isLeftOut } from '../runtime/kinds';
+import { hideNumbers } from '../runtime/log';
+import { invalid } from '../runtime/messages';
+import type { Tools } from '../runtime/flow-node';
 
 /** Only the fields given, as the service wants them. */
 export const fieldsGiven = <K extends FieldKinds>(
