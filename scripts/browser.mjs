@@ -1,6 +1,6 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { ensureProgram } from './packages.mjs';
 
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
@@ -37,21 +37,6 @@ export const findChromium = (env = process.env, exists = existsSync) => {
   return [...usualPlaces(env), ...onPath].find((path) => exists(path));
 };
 
-const canInstall = () => process.getuid?.() === 0 && existsSync('/usr/bin/apt-get');
-
-const install = () => {
-  const run = (...args) =>
-    execFileSync('apt-get', args, {
-      stdio: ['ignore', 'inherit', 'inherit'],
-      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-    });
-  process.stdout.write(
-    'Chromium is needed for the browser tests and is not here: installing it with apt-get.\n',
-  );
-  run('update');
-  run('install', '--yes', '--no-install-recommends', 'chromium', 'fonts-liberation');
-};
-
 const howToGetIt = [
   'The browser tests need Chromium or Chrome, and none was found on this machine.',
   '  Debian:   sudo apt-get update && sudo apt-get install chromium',
@@ -63,16 +48,11 @@ const howToGetIt = [
 ].join('\n');
 
 /** The path of a Chromium to drive; installs one where that takes no questions, else says what is missing. */
-export const ensureChromium = () => {
-  const found = findChromium();
-  if (found !== undefined) return found;
-  if (!canInstall()) throw new Error(howToGetIt);
-  try {
-    install();
-  } catch (error) {
-    throw new Error(`apt-get could not install Chromium.\n${howToGetIt}`, { cause: error });
-  }
-  const installed = findChromium();
-  if (installed === undefined) throw new Error(howToGetIt);
-  return installed;
-};
+export const ensureChromium = () =>
+  ensureProgram({
+    name: 'Chromium',
+    purpose: 'the browser tests',
+    find: () => findChromium(),
+    packages: ['chromium', 'fonts-liberation'],
+    howToGetIt,
+  });

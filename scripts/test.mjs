@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { ensureChromium } from './browser.mjs';
 import { at } from './build/folders.mjs';
+import { ensureStrace } from './strace.mjs';
 
 const require = createRequire(import.meta.url);
 /** `npm test -- test/auth/vault.test.ts` runs these alone, with all the checks around them. */
@@ -89,6 +90,7 @@ const main = async () => {
   console.log(built.report);
   if (!built.ok) return;
   ensureChromium();
+  ensureStrace();
   // Mocha speaks as it goes; the checks beside it speak when it is done.
   const [report] = await Promise.all([checks(), tests()]);
   console.log(report);

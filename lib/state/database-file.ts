@@ -1,7 +1,10 @@
-import type * as Lmdb from 'lmdb';
 import type { Database, RootDatabase } from 'lmdb';
 import { chmodSync } from 'node:fs';
 import type { Range, Table } from './store';
+
+/** Loaded when first needed. */
+export const loadLmdb = () => import('lmdb');
+export type Lmdb = Awaited<ReturnType<typeof loadLmdb>>;
 
 type Raw = Database<Buffer, Buffer>;
 
@@ -93,7 +96,7 @@ export class DatabaseFile {
   readonly #places: Readonly<Record<Place, Raw>>;
 
   constructor(
-    lmdb: typeof Lmdb,
+    lmdb: Lmdb,
     readonly path: string,
   ) {
     // `permissionsMode` and `txnStartThreshold` are left out of lmdb's type declarations.
@@ -148,17 +151,18 @@ export class DatabaseFile {
       ? { reverse, start: to, end: startOf(from), exclusiveStart: true, inclusiveEnd: true, limit }
       : { start: startOf(from), end: to, limit };
     const found = Array.from(this.#places[place].getRange(options));
-    if (found.length < limit) this.#checkEnd(place, found.at(-1)?.key, reverse ? from : to, reverse);
+    if (found.length < limit) this.#checkEnd(place, { from, to, reverse }, found.at(-1)?.key);
     return found;
   }
 
   /** A page that is damaged may end a range early, and lmdb says nothing: from the other side it ends elsewhere. */
-  #checkEnd(place: Place, last: Buffer | undefined, bound: Buffer, reverse: boolean): void {
+  #checkEnd(place: Place, { from, to, reverse }: Omit<Range, 'limit'>, last: Buffer | undefined): void {
     if (!last) return;
+    const start = startOf(from);
     const [other] = this.#places[place].getKeys(
       reverse
-        ? { start: startOf(bound), limit: 1 }
-        : { reverse: true, start: bound, exclusiveStart: true, limit: 1 },
+        ? { start, end: to, limit: 1 }
+        : { reverse: true, start: to, end: start, exclusiveStart: true, inclusiveEnd: true, limit: 1 },
     );
     if (!other?.equals(last)) throw new DamagedFile();
   }

@@ -12,9 +12,15 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import type * as Lmdb from 'lmdb';
 import { basename, dirname, join } from 'node:path';
-import { DatabaseFile, format, NewerFormat, type Ownership, type RawOperation } from './database-file';
+import {
+  DatabaseFile,
+  format,
+  NewerFormat,
+  type Lmdb,
+  type Ownership,
+  type RawOperation,
+} from './database-file';
 import { NotReadable, PageReader, type Tree } from './page-reader';
 
 /**
@@ -70,7 +76,7 @@ interface Rebuilt {
 }
 
 /** Reads record by record, without lmdb, and writes a new file with what there is. */
-const rebuild = async (lmdb: typeof Lmdb, path: string, made: string): Promise<Rebuilt> => {
+const rebuild = async (lmdb: Lmdb, path: string, made: string): Promise<Rebuilt> => {
   let reader: PageReader | undefined;
   try {
     reader = new PageReader(path);
@@ -221,7 +227,7 @@ export const forgetStarts = (path: string): void => {
  * `isDamaged`: the engine has said so.
  */
 export const prepareFile = async (
-  lmdb: typeof Lmdb,
+  lmdb: Lmdb,
   path: string,
   warn: (text: string) => void,
   isDamaged = false,
@@ -243,18 +249,18 @@ export const prepareFile = async (
 };
 
 /** To be called while this process owns the file and has it closed. */
-export const compactFile = (lmdb: typeof Lmdb, path: string, warn: (text: string) => void): Promise<void> =>
+export const compactFile = (lmdb: Lmdb, path: string, warn: (text: string) => void): Promise<void> =>
   replaceFile(lmdb, path, warn, false);
 
 const replaceFile = async (
-  lmdb: typeof Lmdb,
+  lmdb: Lmdb,
   path: string,
   warn: (text: string) => void,
   isDamaged: boolean,
 ): Promise<void> => {
   const made = fileBeside(path);
   const { kept, lost } = await rebuild(lmdb, path, made);
-  if (isDamaged || lost > 0) {
+  if (lost > 0) {
     const date = new Date().toISOString().replaceAll(/[:.]/g, '-');
     const aside = join(dirname(path), `store-damaged-${date}.mdb`);
     renameSync(path, aside);
@@ -262,7 +268,7 @@ const replaceFile = async (
       `The stored state was damaged. ${kept} record(s) could be read and were carried over, ${lost} could not; the damaged ` +
         `file was set aside as ${aside}. Texts and waits among those that were lost have to be sent in again.`,
     );
-  }
+  } else if (isDamaged) warn('The stored state was damaged and has been written anew. Nothing was lost.');
   putInPlace(made, path);
   forgetStarts(path);
 };

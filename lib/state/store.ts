@@ -26,7 +26,7 @@ export interface Store {
    * All or nothing; resolves when it would survive a power cut. False when a condition did not hold: then nothing was
    * written. What is written in one turn of the event loop is one commit, and writes take effect in the order they came.
    * While nothing can be written (disk full, another owner, server away), it waits. Rejects only when the store closes
-   * before, or when a record is too large.
+   * before, when another process takes it over, or when a record is too large.
    */
   write(operations: readonly Operation[], conditions?: readonly Condition[]): Promise<boolean>;
   /** Waits for what was handed to `write`, as far as that can be written, and gives the store up. */

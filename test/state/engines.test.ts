@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,8 +11,7 @@ testEngine('memory', async () => ({ open: async () => createMemoryStore(), dispo
 
 testEngine('embedded', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'advisor-store-'));
-  const open = () =>
-    openEmbedded({ directory, sealer: sealerOf('test'), warn: (text) => console.error(text) });
+  const open = () => openEmbedded({ directory, sealer: sealerOf('test'), warn: (text) => assert.fail(text) });
   return {
     open,
     reopen: async (store) => {

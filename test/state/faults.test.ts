@@ -130,7 +130,7 @@ describe('a store in trouble', function () {
       await store.write([{ table: 'work', put: key('a'), value: 1 }]);
       await store.close();
       await raw((table) => {
-        void table('meta', true).putSync(Buffer.from('format'), Buffer.from('{"version":2}'), 1);
+        table('meta', true).putSync(Buffer.from('format'), Buffer.from('{"version":2}'), 1);
       });
       store = await open();
       assert.equal(store.durable, false);
@@ -198,6 +198,40 @@ describe('a store in trouble', function () {
       assert.equal(await read, undefined, 'it waited until the store was there');
       await store.close();
       assert.ok(existsSync(join(blocked, 'store.mdb')));
+    });
+  });
+
+  describe('without its engine', () => {
+    it('works in memory, and says why', async () => {
+      // Where its native code is looked for.
+      const child = start([directory, 'a', 'burst'], { env: { LMDB_PREBUILD: directory } });
+      await child.said((line) => line === 'in memory');
+      await child.said(isNumber);
+      assert.match(child.lines.find((line) => line.startsWith('warning')) ?? '', /lmdb cannot be loaded/);
+      assert.equal(existsSync(join(directory, 'store.mdb')), false);
+    });
+  });
+
+  describe('with readers', () => {
+    it('uses the room that was freed, whoever reads meanwhile', async () => {
+      const store = await open();
+      const write = (n: number): Promise<boolean> =>
+        store.write(
+          Array.from({ length: 20 }, (_, m) => ({
+            table: 'work',
+            put: key('a', m),
+            value: { n, text: 'x'.repeat(500) },
+          })),
+        );
+      await write(0);
+      const pages: Promise<unknown>[] = [];
+      for (let n = 0; n < 400; n++) {
+        pages.push(store.page('work', { ...everything, limit: 10 }));
+        await write(n);
+      }
+      await Promise.all(pages);
+      assert.ok(statSync(join(directory, 'store.mdb')).size < 1_000_000);
+      await store.close();
     });
   });
 

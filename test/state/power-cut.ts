@@ -86,9 +86,9 @@ export const parse = (trace: string, path: string): readonly Event[] => {
     const id = nextId++;
     if (call === 'fdatasync' || call === 'fsync' || call === 'msync') {
       if (isOurs(args) || call === 'msync') events.push({ kind: 'sync-begun', id });
-    } else if (call === 'write' && /^1</.test(args)) {
+    } else if (call === 'write' && args.startsWith('1<')) {
       events.push({ kind: 'said', text: Buffer.concat(stringsIn(args)).toString() });
-    } else if (/write/.test(call) && isOurs(args)) {
+    } else if (call.includes('write') && isOurs(args)) {
       const descriptor = descriptorOf(args);
       const bytes = Buffer.concat(stringsIn(args));
       const at = call.startsWith('p')
@@ -115,7 +115,7 @@ export const parse = (trace: string, path: string): readonly Event[] => {
       else synced.delete(descriptor);
     } else if (call === 'fdatasync' || call === 'fsync' || call === 'msync') {
       if (result.trim().startsWith('0')) events.push({ kind: 'synced', id });
-    } else if (/write/.test(call) && isOurs(args)) events.push({ kind: 'written', id });
+    } else if (call.includes('write') && isOurs(args)) events.push({ kind: 'written', id });
   };
 
   for (const line of trace.split('\n')) {

@@ -8,13 +8,15 @@ import { sealerOf } from './sealer';
  */
 const run = async (directory: string, name: string, work: string): Promise<void> => {
   console.log('begin');
-  const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn: () => undefined });
+  const warn = (text: string): void => console.log(`warning ${text}`);
+  const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn });
+  if (!store.durable) console.log('in memory');
   const tell = (): void => console.log(store.trouble === undefined ? 'owner' : `trouble ${store.trouble}`);
   tell();
   store.onChange(tell);
-  let isStopping = false;
+  const stop = { isAsked: false };
   process.once('SIGTERM', () => {
-    isStopping = true;
+    stop.isAsked = true;
     void store.close().then(() => process.exit(0));
   });
   const stay = setInterval(() => undefined, 1000);
@@ -38,7 +40,7 @@ const run = async (directory: string, name: string, work: string): Promise<void>
     if (done) console.log(n);
   };
   const [together, most] = work === 'burst' ? [5, 150] : [1, Infinity];
-  for (let n = 0; n < most && !isStopping && work !== 'read'; n += together)
+  for (let n = 0; n < most && !stop.isAsked && work !== 'read'; n += together)
     await Promise.all(Array.from({ length: together }, (_, more) => write(n + more)));
   if (work === 'burst') await store.close();
   clearInterval(stay);

@@ -1,0 +1,34 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+
+/** Whether packages of Debian can be installed here without a question. */
+const canInstall = () => process.getuid?.() === 0 && existsSync('/usr/bin/apt-get');
+
+const install = (packages) => {
+  const run = (...args) =>
+    execFileSync('apt-get', args, {
+      stdio: ['ignore', 'inherit', 'inherit'],
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    });
+  run('update');
+  run('install', '--yes', '--no-install-recommends', ...packages);
+};
+
+/**
+ * What `find` finds; where it finds nothing, the packages are installed where that takes no questions, else the error
+ * says how to get them.
+ */
+export const ensureProgram = ({ name, purpose, find, packages, howToGetIt }) => {
+  const found = find();
+  if (found !== undefined) return found;
+  if (!canInstall()) throw new Error(howToGetIt);
+  process.stdout.write(`${name} is needed for ${purpose} and is not here: installing it with apt-get.\n`);
+  try {
+    install(packages);
+  } catch (error) {
+    throw new Error(`apt-get could not install ${name}.\n${howToGetIt}`, { cause: error });
+  }
+  const installed = find();
+  if (installed === undefined) throw new Error(howToGetIt);
+  return installed;
+};
