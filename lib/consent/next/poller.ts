@@ -47,8 +47,12 @@ interface Cursor {
   readonly barriers: Set<{ readonly due: number }>;
   /** When unanswered last looks are repeated. */
   repeatAt: number;
-  /** Whether something due was not taken yet. */
-  isBehind: boolean;
+  /** Whether it was read up to now. */
+  isCaughtUp: boolean;
+  /** Visits that have not ended. */
+  visits: number;
+  /** When what is to be taken next was due; undefined when nothing is. */
+  waiting: number | undefined;
   /** When the cursor last came to the beginning of its ring, and how much longer than the interval that turn took. */
   turnedAt: number;
   overrun: number;
@@ -102,9 +106,7 @@ export class Poller {
   get lateBy(): number {
     let late = 0;
     const now = this.options.clock.now();
-    for (const { isBehind, time, overrun } of this.cursors.values()) {
-      if (isBehind) late = Math.max(late, now - time, overrun);
-    }
+    for (const cursor of this.cursors.values()) late = Math.max(late, this.lateness(cursor, now));
     return late;
   }
 
@@ -160,7 +162,9 @@ export class Poller {
       readAt: -Infinity,
       barriers: new Set(),
       repeatAt: Infinity,
-      isBehind: false,
+      isCaughtUp: true,
+      visits: 0,
+      waiting: undefined,
       turnedAt: now,
       overrun: 0,
     };
@@ -174,7 +178,7 @@ export class Poller {
     while (!this.isStopped) {
       try {
         if (!isKnown) {
-          for (const list of await this.options.occupied()) this.expect(list, -Infinity);
+          for (const list of await this.options.occupied()) this.expect(list, 0);
           isKnown = true;
         }
         if (!(await this.round())) await this.sleep(this.sleepNeeded());
@@ -193,8 +197,7 @@ export class Poller {
     for (const [name, cursor] of this.cursors) {
       if (this.isStopped) break;
       if (await this.serve(cursor)) hasWorked = true;
-      const isEmpty = cursor.next === Infinity && cursor.repeatAt === Infinity && cursor.barriers.size === 0;
-      if (isEmpty) this.cursors.delete(name);
+      if (this.isIdle(cursor)) this.cursors.delete(name);
     }
     const isLate = this.isLate();
     if (isLate !== this.wasLate) {
@@ -204,12 +207,21 @@ export class Poller {
     return hasWorked;
   }
 
+  /** Nothing lies there, nor is anything about to. */
+  private isIdle({ next, repeatAt, barriers, visits }: Cursor): boolean {
+    return next === Infinity && repeatAt === Infinity && barriers.size === 0 && visits === 0;
+  }
+
   private isLate(): boolean {
     const now = this.options.clock.now();
     return [...this.cursors.values()].some(
-      ({ isBehind, time, list, overrun }) =>
-        isBehind && Math.max(now - time, overrun) > Math.max(list.interval / 10, 1000),
+      (cursor) => this.lateness(cursor, now) > Math.max(cursor.list.interval / 10, 1000),
     );
+  }
+
+  /** Where a turn takes longer than its interval, every poll is late by as much. */
+  private lateness({ waiting, overrun }: Cursor, now: number): number {
+    return waiting === undefined ? 0 : Math.max(now - waiting, overrun);
   }
 
   private dueAt({ next, readAt, tick, repeatAt }: Cursor): number {
@@ -227,14 +239,11 @@ export class Poller {
     const { clock } = this.options;
     const now = clock.now();
     this.observe(now);
+    if (cursor.time > now) this.setBack(cursor, now);
     const { list } = cursor;
-    if (list.kind === 'ring') {
-      const time = adjusted(cursor.time, now, list.interval);
-      if (time < cursor.time) cursor.rest = undefined;
-      cursor.time = time;
-    }
+    if (list.kind === 'ring') cursor.time = adjusted(cursor.time, now, list.interval);
     if (this.dueAt(cursor) > now) return false;
-    if (cursor.repeatAt <= now && !cursor.isBehind) {
+    if (cursor.repeatAt <= now && cursor.isCaughtUp) {
       cursor.repeatAt = Infinity;
       cursor.time = 0;
       cursor.rest = undefined;
@@ -245,6 +254,15 @@ export class Poller {
     cursor.readAt = now;
     await this.lookAhead(cursor);
     return false;
+  }
+
+  /** The clock was. */
+  private setBack(cursor: Cursor, now: number): void {
+    cursor.time = now;
+    cursor.rest = undefined;
+    cursor.next = -Infinity;
+    cursor.readAt = -Infinity;
+    if (cursor.repeatAt < Infinity) cursor.repeatAt = now + cursor.list.interval;
   }
 
   private async take(cursor: Cursor, limit: number): Promise<boolean> {
@@ -259,10 +277,11 @@ export class Poller {
       limit: this.pageSize,
     };
     const page = await store.page(table, range);
-    cursor.isBehind = page.length === this.pageSize || cursor.time + span < limit;
     const from = cursor.time;
+    cursor.isCaughtUp = page.length < this.pageSize && from + span === limit;
     for (const { key: entry } of page) {
       const at = from + entry.readUIntBE(prefix.length, timeLength) - place;
+      cursor.waiting = at;
       await this.free();
       if (this.isStopped) return false;
       void this.occupy(() => this.options.visit({ list, key: entry, prefix, at }), cursor);
@@ -278,7 +297,9 @@ export class Poller {
       cursor.rest = undefined;
       if (isRing && place + span === list.interval) this.noteTurn(cursor);
     }
-    if (cursor.isBehind) return true;
+    if (!cursor.isCaughtUp) return true;
+    cursor.waiting = undefined;
+    cursor.overrun = 0;
     cursor.readAt = this.options.clock.now();
     await this.lookAhead(cursor);
     return page.length > 0;
@@ -332,6 +353,7 @@ export class Poller {
   /** Runs a visit in the place that is free. */
   private async occupy(visit: Task, cursor?: Cursor): Promise<void> {
     this.running += 1;
+    if (cursor) cursor.visits += 1;
     let isUnanswered = true;
     try {
       isUnanswered = (await visit()) === true;
@@ -339,6 +361,7 @@ export class Poller {
       // A fault of the store: the wait comes again.
     }
     this.running -= 1;
+    if (cursor) cursor.visits -= 1;
     this.slotFreed?.();
     if (!isUnanswered || cursor?.list.kind !== 'end' || this.isStopped) return;
     cursor.repeatAt = Math.min(cursor.repeatAt, this.options.clock.now() + cursor.list.interval);
@@ -395,6 +418,7 @@ export class Poller {
   /** Whoever did not look at the time for so long was asleep. */
   private observe(now: number): void {
     if (now - this.observed > 5 * longestSleep) this.awakeSince = now;
+    this.awakeSince = Math.min(this.awakeSince, now);
     this.observed = now;
   }
 }

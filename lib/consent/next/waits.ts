@@ -45,6 +45,8 @@ interface Polled {
   readonly began: number;
 }
 
+type Course = Omit<Decision, 'isPolled'>;
+
 /** Waits that are ended together: one commit. */
 const batch = 100;
 const table = 'wait';
@@ -55,8 +57,9 @@ const nameOf = (bytes: Buffer): string => bytes.toString('latin1');
 export class Waits {
   private readonly entries: WaitEntries;
   private readonly poller: Poller;
-  /** By group: one poll at a time. */
-  private readonly polls = new Map<string, Promise<Polled>>();
+  /** By group, what is polled, until what was found is on record: one at a time. */
+  private readonly polls = new Map<string, Promise<{ began: number; isUnanswered: boolean }>>();
+  private readonly requests = new Set<Promise<Polled>>();
   /** Items whose end is being written. */
   private readonly ending = new Set<string>();
   private stopping = new AbortController();
@@ -87,7 +90,7 @@ export class Waits {
   async stop(): Promise<void> {
     this.poller.stop();
     this.stopping.abort();
-    await Promise.all(this.polls.values());
+    await Promise.all(this.requests);
   }
 
   /** How late polls are, in milliseconds. */
@@ -203,24 +206,31 @@ export class Waits {
     await this.pollFor(found, { isLast, to: found.at });
   }
 
-  private async pollFor(found: Found, { isLast, to }: Omit<Decision, 'isPolled'>): Promise<boolean> {
+  /** Gives whether the last look is to be repeated. */
+  private async pollFor(found: Found, course: Course): Promise<boolean> {
     const { wait, group } = found;
     const name = nameOf(group);
     for (let other = this.polls.get(name); other; other = this.polls.get(name)) {
-      if (!isLast) {
-        await this.change(found, to);
+      if (!course.isLast) {
+        await this.steady(this.change(found, course.to));
         return false;
       }
+      const { began, isUnanswered } = await other;
       // One that began before the end does not decide.
-      const polled = await other;
-      if (polled.began >= endOf(this.entries.timingOf(found)))
-        return this.steady(this.apply(found, to, polled));
+      if (began >= wait.start + wait.pace.giveUpAfter) return isUnanswered;
     }
-    const poll = this.poll(wait);
-    this.polls.set(name, poll);
-    const polled = await poll;
-    this.polls.delete(name);
-    return this.steady(this.apply(found, to, polled));
+    const polling = this.pollOnce(found, course).finally(() => this.polls.delete(name));
+    this.polls.set(name, polling);
+    return (await polling).isUnanswered;
+  }
+
+  private async pollOnce(found: Found, course: Course): Promise<{ began: number; isUnanswered: boolean }> {
+    const request = this.poll(found.wait);
+    this.requests.add(request);
+    const polled = await request;
+    this.requests.delete(request);
+    const isUnanswered = await this.steady(this.apply(found, course, polled));
+    return { began: polled.began, isUnanswered };
   }
 
   private async poll({ advisor, subject }: Wait): Promise<Polled> {
@@ -228,21 +238,16 @@ export class Waits {
     const began = clock.now();
     try {
       const { signal } = this.stopping;
-      const answer = await (
-        await client()
-      ).call(
-        'getConsent',
-        { query: subject as { phone: string } },
-        { advisor, lane: 'polls', priority: 'poll', signal },
-      );
+      const service = await client();
+      const options = { advisor, lane: 'polls', priority: 'poll', signal } as const;
+      const answer = await service.call('getConsent', { query: subject as { phone: string } }, options);
       return { began, look: lookOf(statusOf(answer.data)) };
     } catch (fault) {
       return { began, look: lookAfterFault(fault) };
     }
   }
 
-  /** Gives whether the last look is to be repeated. */
-  private async apply(found: Found, to: Place, polled: Polled): Promise<boolean> {
+  private async apply(found: Found, { isLast, to }: Course, polled: Polled): Promise<boolean> {
     const { wait, group } = found;
     const { look } = polled;
     if (this.stopping.signal.aborted) return false;
@@ -251,25 +256,24 @@ export class Waits {
       await this.accepted(wait.advisor, wait.subject, look.status);
       return false;
     }
-    const outcomeFor = (each: Found): WaitOutcome | undefined =>
-      this.outcomeOf(each, polled, each.seen ?? nothingKnown);
-    if (look.kind === 'unknown_number' || look.kind === 'refused') await this.endAll([group], outcomeFor);
-    const isExpired = look.kind === 'pending' || look.kind === 'unanswered';
-    const outcome = outcomeFor(found);
-    if (outcome) {
-      if (isExpired)
-        await this.end(found, this.outcomeOf(found, polled, await this.seenOf(found)) ?? outcome);
-      return false;
-    }
+    const seen = look.kind === 'unanswered' && isLast ? await this.seenOf(found) : nothingKnown;
+    const outcomeFor = (each: Found): WaitOutcome | undefined => this.outcomeOf(each, polled, seen);
+    const isWord = look.kind === 'unknown_number' || look.kind === 'refused';
+    if (isWord || isLast) await this.endAll([group], outcomeFor);
+    if (outcomeFor(found)) return false;
     await this.change(found, to, look.kind === 'pending' ? look.status : undefined);
     return look.kind === 'unanswered';
   }
 
-  private outcomeOf(found: Found, { look, began }: Polled, seen: ConsentStatus): WaitOutcome | undefined {
-    const end = endOf(this.entries.timingOf(found));
+  private outcomeOf(
+    { wait: { start, pace }, seen }: Found,
+    { look, began }: Polled,
+    seenOfOthers: ConsentStatus,
+  ): WaitOutcome | undefined {
+    const end = start + pace.giveUpAfter;
     // Right after a start or a sleep the network may still be away.
     const overdue = began < end ? began - end : began - Math.max(end, this.poller.awakeSince);
-    return outcomeAfter(look, { age: began - found.wait.start, overdue, seen });
+    return outcomeAfter(look, { age: began - start, overdue, seen: seen ?? seenOfOthers });
   }
 
   private hear(outage: Problem | undefined): void {
