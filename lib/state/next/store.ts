@@ -20,6 +20,8 @@ export interface Store {
   page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]>;
   /** How many keys there are from `from` up to `to`, exclusive; reads keys alone. */
   count(table: Table, from: Buffer, to: Buffer): Promise<number>;
+  /** Whether a record of this range could not be read, now or in an earlier process, as after damage. */
+  hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean>;
   /**
    * All or nothing; resolves when it would survive a power cut. False when a condition did not hold: then nothing was
    * written. What is written in one turn of the event loop is one commit, and writes take effect in the order they came.
@@ -33,6 +35,7 @@ export interface Store {
 
 /** In one table, texts that come and go would bloat the waits that lie still for a day. */
 export type Table = 'wait' | 'work';
+export const tables = ['wait', 'work'] as const satisfies readonly Table[];
 
 /** Changes with every put of a record. Compared, never calculated with. */
 export type Version = number | string;
@@ -61,6 +64,27 @@ export interface Condition {
   readonly key: Buffer;
   readonly version?: Version;
 }
+
+/** Every engine holds a key of this length. */
+const longestKey = 1024;
+const largestWrite = 64 * 1024 * 1024;
+
+export class TooLarge extends Error {}
+
+/** Throws where a write is wrong in itself. */
+export const checkWrite = (operations: readonly Operation[], conditions: readonly Condition[]): void => {
+  const check = (key: Buffer): void => {
+    if (key.length === 0) throw new Error('a record without a key');
+    if (key.length > longestKey) throw new TooLarge(`a key of ${key.length} bytes, at most ${longestKey}`);
+  };
+  for (const operation of operations) check('put' in operation ? operation.put : operation.remove);
+  for (const { key } of conditions) check(key);
+};
+
+export const checkSize = (bytes: number): void => {
+  if (bytes > largestWrite)
+    throw new TooLarge(`a write of ${bytes} bytes, at most ${largestWrite}: make the message smaller`);
+};
 
 const ofText = (part: string): Buffer => {
   if (part.includes('\0')) throw new Error('a key with a zero byte');
