@@ -3,25 +3,22 @@ import should from 'should';
 import { ConsentLimit, RequestHistory, type Reply } from '../../../lib/consent/next/request-history';
 import { MovableClock } from '../../../lib/service/clock';
 import { problem } from '../../../lib/service/problems';
+import { createMemoryStore } from '../../../lib/state/next/memory';
+import { endOf, key, type Store } from '../../../lib/state/next/store';
 import { gate } from '../../support/gate';
-import { OrderedStore } from './ordered-store';
-import { ann, begin, bob, hours } from './world';
+import { ann, begin, bob, hours, observed, recordsIn, type ObservedStore } from './world';
 
 const daily = { every: hours(24), limit: 3 };
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** The same records, seen by another process: nothing in memory is shared. */
-const elsewhere = (store: OrderedStore): OrderedStore => {
-  const other = new OrderedStore(store.now);
-  Object.assign(other, { tables: store.tables, write: store.write.bind(store) });
-  return other;
-};
+const elsewhere = (store: Store): Store => ({ ...store });
 
 describe('the history of consent requests', () => {
   let clock: MovableClock;
-  let store: OrderedStore;
+  let store: ObservedStore;
   let sent: number;
-  const history = (space = 'space/', of = store): RequestHistory =>
+  const history = (space = 'space/', of: Store = store): RequestHistory =>
     new RequestHistory({ store: of, clock, space: Buffer.from(space), wallTime: () => clock.now() + 5 });
   const pending: Reply = { memberId: 7, consentState: 'pending', requested: true };
   const request = async (leave: () => Promise<void>): Promise<Reply> => {
@@ -33,11 +30,10 @@ describe('the history of consent requests', () => {
     await leave();
     throw problem(code, 'no');
   };
-  const records = (): readonly string[] => store.tables.wait.keys;
 
   beforeEach(() => {
     clock = new MovableClock(() => begin);
-    store = new OrderedStore(() => clock.now());
+    store = observed(createMemoryStore({ clock }));
     sent = 0;
   });
 
@@ -108,7 +104,7 @@ describe('the history of consent requests', () => {
   it('does not count what was certainly not carried out', async () => {
     await should(history().ask('default', ann, daily, failing('conflict'))).be.rejected();
     await should(history().ask('default', ann, daily, failing('network_error'))).be.rejected();
-    should(records()).have.length(0);
+    should(await recordsIn(store)).equal(0);
     should((await history().ask('default', ann, daily, request)).requested).be.true();
     await clock.move(hours(25));
     await should(history().ask('default', ann, daily, failing('network_error'))).be.rejected();
@@ -143,17 +139,19 @@ describe('the history of consent requests', () => {
       return accepted;
     });
     should(result).deepEqual({ ...accepted, requestedAt: null });
-    should(records()).have.length(0);
+    should(await recordsIn(store)).equal(0);
     should((await history().ask('default', ann, daily, request)).requested).be.true();
   });
 
   it('forgets after 30 days, and has no number readable in its keys', async () => {
     await history().ask('default', ann, { every: hours(24 * 365), limit: 0 }, request);
-    should(records().join()).not.match(/2025550101/);
+    const prefix = key(Buffer.from('space/'), 'asked');
+    const [entry] = await store.page('wait', { from: prefix, to: endOf(prefix), limit: 1 });
+    should(entry?.key.toString('latin1')).not.match(/2025550101/);
     await clock.move(hours(24 * 30));
     await history().ask('default', bob, daily, request);
     await turn();
-    should(records()).have.length(1);
+    should(await recordsIn(store)).equal(1);
     should((await history().ask('default', ann, daily, request)).requested).be.true();
   });
 
@@ -174,7 +172,7 @@ describe('the history of consent requests', () => {
     });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-        const first = new OrderedStore(() => clock.now());
+        const first = createMemoryStore({ clock });
         const stores = [first, elsewhere(first), elsewhere(first)];
         const rules = { every: hours(10), limit: 0 };
         /** When each request that may have reached the person left. */

@@ -4,7 +4,8 @@ import { Waits, type Subject, type Wait } from '../../../lib/consent/next/waits'
 import { MovableClock } from '../../../lib/service/clock';
 import { ServiceError } from '../../../lib/service/problems';
 import type { Client } from '../../../lib/service/types';
-import { OrderedStore } from './ordered-store';
+import { createMemoryStore } from '../../../lib/state/next/memory';
+import type { Store } from '../../../lib/state/next/store';
 
 export const begin = 1_750_000_000_000;
 export const ann = '+12025550101';
@@ -18,6 +19,31 @@ export const refusal = (code: string, status?: number, hasProblemBody = status !
   throw new ServiceError({ ...problem, ...(status !== undefined && { status }) }, { hasProblemBody });
 };
 
+/** A store that counts the writes that took effect, and makes all wait for `gate`. */
+export interface ObservedStore extends Store {
+  writes: number;
+  gate: Promise<void>;
+}
+
+export const observed = (store: Store): ObservedStore => {
+  const self: ObservedStore = {
+    ...store,
+    writes: 0,
+    gate: Promise.resolve(),
+    write: async (operations, conditions) => {
+      await self.gate;
+      const isWritten = await store.write(operations, conditions);
+      if (isWritten) self.writes += 1;
+      return isWritten;
+    },
+  };
+  return self;
+};
+
+/** How many records of waits and requests there are. */
+export const recordsIn = (store: Store): Promise<number> =>
+  store.count('wait', Buffer.of(0), Buffer.of(0xff));
+
 export interface Told {
   readonly n: number;
   readonly at: number;
@@ -27,7 +53,7 @@ export interface Told {
 
 /** Waits with an outbox that only notes what ends; `restart` is a process that was killed and came back. */
 export class World {
-  readonly store: OrderedStore;
+  readonly store: ObservedStore;
   readonly clock = new MovableClock(() => begin);
   readonly polls: { at: number; advisor: string; of: string }[] = [];
   readonly told: Told[] = [];
@@ -46,7 +72,7 @@ export class World {
   shift = 0;
 
   constructor(readonly concurrency = 16) {
-    this.store = new OrderedStore(() => this.now());
+    this.store = observed(createMemoryStore({ clock: { now: () => this.now() } }));
     this.waits = this.create();
     this.waits.start();
   }
@@ -100,9 +126,9 @@ export class World {
     return this.told.map(({ n, end }) => [n, end]);
   }
 
-  /** Records of waits, rings, lists and members that are left. */
-  get left(): number {
-    return this.store.tables.wait.keys.length;
+  /** Whatever is left of waits. */
+  left(): Promise<number> {
+    return recordsIn(this.store);
   }
 
   private create(): Waits {
