@@ -378,6 +378,7 @@ export class Poller {
   }
 
   private sleepNeeded(): number {
+    if (this.extras.size > 0) return 0;
     let until = Infinity;
     for (const cursor of this.cursors.values()) {
       // Whoever lifts the barrier wakes it.
