@@ -315,6 +315,20 @@ describe('waits on rings', () => {
     world.waits.lateBy.should.equal(0);
   });
 
+  it('are polled no slower by a slow disk, up to a limit', async () => {
+    const world = new World(4);
+    await world.accept(...range(1200).map((n) => world.wait(numberOf(n))));
+    const { opened, open } = gate();
+    world.store.gate = opened;
+    const moving = world.clock.move(seconds(4));
+    while (world.polls.length < 1000) await turn();
+    for (let n = 0; n < 20; n++) await turn();
+    world.polls.length.should.be.within(1000, 1010);
+    open();
+    await moving;
+    world.polls.length.should.equal(1200);
+  });
+
   it('of one ring leave others their turns', async () => {
     const world = new World(1);
     const slow = paceOf({ pollEvery: 60, pollFor: 60, thenEvery: 60, giveUpAfter: 86_400 });

@@ -112,8 +112,8 @@ export class World {
     await this.store.write(operations);
   }
 
-  async restart(): Promise<void> {
-    await this.waits.stop();
+  restart(): void {
+    this.waits.stop();
     this.waits = this.create();
     this.waits.start();
   }
