@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { SimulatorOptions } from './index';
+import { habitChoices, habitNames, profileNames, type Habits, type ProfileName } from './profiles';
 import { settingsChange, type SettingsChange } from './state/settings';
 
 export const defaultPort = 4010;
@@ -13,6 +14,10 @@ the contract under /v1, OAuth under /oauth, a page of phones at /, and a control
   --host H               address to listen on (default 127.0.0.1, this machine only)
   --seed contacts=N      contacts in a fresh address book
   --data FILE            keep the state in FILE over restarts
+  --profile NAME         which service to be: ${profileNames.join(' or ')} (default usual). "foreign" keeps
+                         to the contract too, and does otherwise wherever that leaves room
+  --habit NAME=VALUE     one habit alone, such as ids=strings; may be given several times
+                         (docs/simulator.md has the list)
   --redirect-uri URI     register a redirect URI; may be given several times
                          ("loopback" registers every http address on this machine)
   --rotate               give a new refresh token with each refresh, and end the old one
@@ -32,6 +37,8 @@ const flags = {
   host: { type: 'string' },
   seed: { type: 'string', multiple: true },
   data: { type: 'string' },
+  profile: { type: 'string' },
+  habit: { type: 'string', multiple: true },
   'redirect-uri': { type: 'string', multiple: true },
   rotate: { type: 'boolean' },
   'token-lifetime': { type: 'string' },
@@ -62,6 +69,42 @@ const contactsIn = (seeds: readonly string[]): number | undefined => {
   return contacts;
 };
 
+const profileIn = (name: string): ProfileName => {
+  const found = profileNames.find((one) => one === name);
+  if (found === undefined) {
+    throw new UsageError(`There is no profile "${name}". Profiles: ${profileNames.join(', ')}.`);
+  }
+  return found;
+};
+
+const valueOf = (habit: keyof Habits, text: string): unknown => {
+  if (habit === 'contactDelay') return wholeNumber('--habit contactDelay', text);
+  if (habit !== 'names') return text;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new UsageError(`--habit names takes JSON such as {"page":"p","groups.page":"n"}, not "${text}".`);
+  }
+};
+
+const habitsIn = (given: readonly string[]): Partial<Habits> => {
+  const habits: Partial<Record<keyof Habits, unknown>> = {};
+  for (const one of given) {
+    const [, name, text] = /^([^=]*)=(.*)$/s.exec(one) ?? [];
+    const habit = habitNames.find((known) => known === name);
+    if (habit === undefined || text === undefined) {
+      throw new UsageError(`--habit takes NAME=VALUE, not "${one}". Names: ${habitNames.join(', ')}.`);
+    }
+    const choices: readonly string[] =
+      habit in habitChoices ? habitChoices[habit as keyof typeof habitChoices] : [text];
+    if (!choices.includes(text)) {
+      throw new UsageError(`--habit ${habit} takes ${choices.join(' or ')}, not "${text}".`);
+    }
+    habits[habit] = valueOf(habit, text);
+  }
+  return habits as Partial<Habits>;
+};
+
 const read = (args: readonly string[]) => {
   try {
     return parseArgs({ args: [...args], options: flags, allowPositionals: true });
@@ -90,6 +133,8 @@ export const readCommandLine = (args: readonly string[]): SimulatorOptions | 'he
   const options: Mutable<SimulatorOptions> = {
     port: values.port === undefined ? defaultPort : wholeNumber('--port', values.port, 65_535),
     settings: settingsIn({
+      ...(values.profile === undefined ? {} : { profile: profileIn(values.profile) }),
+      ...(values.habit === undefined ? {} : { habits: habitsIn(values.habit) }),
       ...(values.rotate === true ? { rotateRefreshTokens: true } : {}),
       ...(values['redirect-uri'] === undefined ? {} : { redirectUris: values['redirect-uri'] }),
       ...(values['token-lifetime'] === undefined

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { help, readCommandLine, UsageError } from './cli-options';
-import { startSimulator, type Simulator, type SimulatorOptions } from './index';
+import { startSimulator, type Settings, type Simulator, type SimulatorOptions } from './index';
+import { environmentFor, profileOf } from './profiles';
 
 const say = (text: string): void => {
   process.stdout.write(`${text}\n`);
@@ -22,6 +23,18 @@ const whyNot = (error: unknown, { port, host }: SimulatorOptions): string => {
   return `The simulator cannot start: ${error instanceof Error ? error.message : String(error)}`;
 };
 
+/** What a client has to know about a service that is not the usual one. */
+const foreignness = ({ habits }: Settings): string => {
+  const profile = profileOf(habits);
+  if (profile === 'usual') return '';
+  const { corePrefix, textPrefix, names, deliveryDateUnit } = environmentFor(habits);
+  return `
+  profile        ${profile ?? 'a mixture of habits'}. Set in the environment:
+                 path prefixes ${corePrefix}, ${textPrefix}; delivery date in ${deliveryDateUnit}
+                 query names ${JSON.stringify(names)}
+`;
+};
+
 const introduce = ({ url, baseUrl, authUrl, tokenUrl, credentials, settings }: Simulator): void => {
   say(`The simulator is running. Nobody is really texted.
 
@@ -35,7 +48,7 @@ const introduce = ({ url, baseUrl, authUrl, tokenUrl, credentials, settings }: S
   client secret  ${credentials.clientSecret}
   API key        ${credentials.apiKey}
   redirect URIs  ${settings.redirectUris.join('\n                 ')}
-
+${foreignness(settings)}
 Ctrl-C ends it.`);
 };
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { serviceCodes, type ServiceCode } from '../lib/service/problems';
+import { problemCodes, type ProblemCode } from './codes';
 
 /** What can go wrong besides an honest problem body. Each is something a network, a gateway or a bug really does. */
 export const effectKinds = [
@@ -14,7 +14,7 @@ export const effectKinds = [
 ] as const;
 export type EffectKind = (typeof effectKinds)[number];
 
-const codes = Object.keys(serviceCodes) as [ServiceCode, ...ServiceCode[]];
+const codes = Object.keys(problemCodes) as [ProblemCode, ...ProblemCode[]];
 
 export const effectFields = {
   /** A problem body with this code and its status. */

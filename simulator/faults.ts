@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { endpoints, type EndpointName } from '../lib/service/endpoints';
+import { operationNames, type OperationName } from './contract/declaration';
 import { effectFields, type Effect } from './effects';
 import { rule } from './rule';
 
-export type FaultTarget = EndpointName | 'token';
+export type FaultTarget = OperationName | 'token';
 
-const targets: readonly FaultTarget[] = ['token', ...(Object.keys(endpoints) as EndpointName[])];
+const targets: readonly FaultTarget[] = ['token', ...operationNames];
 
 /** A fault to inject: what happens, to which requests, and how often. */
 export const faultSchema = z

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Habits } from './profiles';
 
 export const tooLarge = Symbol('too large');
 
@@ -36,6 +37,10 @@ export const readBody = (request: IncomingMessage, limit: number): Promise<Buffe
       if (!request.complete) reject(new Error('the client went away'));
     });
   });
+
+/** Whether a firewall of these habits lets the request through. */
+export const saysWhoItIs = (request: IncomingMessage, { userAgent }: Habits): boolean =>
+  userAgent === 'optional' || (request.headers['user-agent'] ?? '').trim() !== '';
 
 export type Headers = Readonly<Record<string, string | number>>;
 

@@ -7,6 +7,7 @@ import type { Faults } from './faults';
 import type { Ledger } from './ledger';
 import { Keeper, restore } from './persistence';
 import { basePath, createSimulatorServer, guarded, listen, servePageAndControl, type Served } from './server';
+import type { ProfileName } from './profiles';
 import { Simulation, type Credentials } from './simulation';
 import { defaultContacts } from './state/seed';
 import { isLoopbackHost, type Settings, type SettingsChange } from './state/settings';
@@ -15,6 +16,7 @@ export type { Fault, FaultInput } from './faults';
 export type { LedgerEntry } from './ledger';
 export { magicNumbers, type Magic } from './magic';
 export type { Credentials } from './simulation';
+export { environmentFor, profiles, type Habits, type ProfileName } from './profiles';
 export type { Settings, SettingsChange } from './state/settings';
 export type { StateView } from './control/view';
 
@@ -29,6 +31,8 @@ export interface SimulatorOptions {
   readonly data?: string;
   /** By default one that runs, and can be moved forward. */
   readonly clock?: MovableClock;
+  /** Which service to be; `usual` unless told. Shorthand for the setting of that name. */
+  readonly profile?: ProfileName;
   readonly settings?: SettingsChange;
   readonly credentials?: Partial<Credentials>;
   /** Of the random source behind faults that strike at a rate. */
@@ -85,9 +89,13 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
   const { host = defaultHost, warn = (message) => process.emitWarning(message) } = options;
   const credentials = { ...defaultCredentials, ...options.credentials };
   const clock = options.clock ?? new MovableClock(() => Date.now());
+  const settings: SettingsChange = {
+    ...(options.profile === undefined ? {} : { profile: options.profile }),
+    ...options.settings,
+  };
   const simulation = new Simulation(clock, {
     contacts: options.contacts ?? defaultContacts,
-    settings: options.settings ?? {},
+    settings,
     credentials,
     randomSeed: options.randomSeed ?? 1,
     ledgerLimit: options.ledgerLimit ?? 100_000,
@@ -95,7 +103,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
   const { state } = simulation;
   const keeper = options.data === undefined ? undefined : await keep(simulation, resolve(options.data), warn);
   // A setting named for this start outweighs the one remembered from the last.
-  if (options.settings !== undefined) state.change(options.settings);
+  if (Object.keys(settings).length > 0) state.change(settings);
   const events = new Events();
   state.onChange(() => {
     events.changed();
@@ -120,7 +128,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
       return state.settings;
     },
     change: (settings) => {
-      state.change(settings);
+      if (Object.keys(settings).length > 0) state.change(settings);
     },
     state: (advisor) => stateView(simulation, advisor),
     accept: (phone, advisor) => {

@@ -1,7 +1,17 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../lib/service/clock';
+import { retryAfterOnWire } from './contract/wire';
 import { defaultDelay, type Effect } from './effects';
 import { answer, type Headers } from './http';
+import { defaultRetryAfter } from './problem';
+import type { State } from './state/state';
+
+/** The effect with its Retry-After as this service writes it. */
+export const inHabits = (effect: Effect, { clock, settings }: State): Effect => {
+  if (effect.code !== 'rate_limited' && effect.retryAfter === undefined) return effect;
+  const { retryAfter = defaultRetryAfter } = effect;
+  return { ...effect, retryAfter: retryAfterOnWire(retryAfter, clock.now(), settings.habits) };
+};
 
 /** An answer that has not been written yet. */
 export interface Ready {

@@ -1,10 +1,10 @@
-import { serviceCodes, type ServiceCode } from '../lib/service/problems';
+import { problemCodes, type ProblemCode } from './codes';
 import type { Effect } from './effects';
 
 /** What a number does, whoever owns it. All are fictional (+1 xxx 555 01xx) and documented in docs/simulator.md. */
 export interface Magic {
   readonly phone: string;
-  /** The name of its contact, so that it explains itself in lists and on the phones page. */
+  /** The name of its contact, as lists and the phones page show it. */
   readonly name: string;
   readonly does: string;
   /** Consent as it stands before anybody asked. */
@@ -20,6 +20,19 @@ export interface Magic {
 
 const number = (line: number): string => `+1202555${String(line).padStart(4, '0')}`;
 
+/** Those who accept by themselves have names as people have: they are in the examples. */
+const accepting = [
+  'Bea Lang',
+  'Cem Aydin',
+  'Dana Brooks',
+  'Erin Cole',
+  'Finn Moss',
+  'Gita Rao',
+  'Hal Wood',
+  'Ivo Kral',
+  'Juno Park',
+];
+
 const times = (count: number): string => (count === 1 ? '1 check' : `${String(count)} checks`);
 
 const consenting: readonly Magic[] = [
@@ -29,11 +42,11 @@ const consenting: readonly Magic[] = [
     does: 'accepts at once: the answer to a consent request already says accepted',
     answers: { afterChecks: 0 },
   },
-  ...Array.from({ length: 9 }, (_, index): Magic => {
+  ...accepting.map((name, index): Magic => {
     const checks = index + 1;
     return {
       phone: number(100 + checks),
-      name: `Accepts After ${String(checks)}`,
+      name,
       does: `accepts a consent request by itself: ${times(checks)} of the consent status ${checks === 1 ? 'says' : 'say'} pending, then accepted`,
       answers: { afterChecks: checks },
     };
@@ -126,9 +139,9 @@ const network: readonly Magic[] = [
   }),
 ];
 
-const errors = (Object.keys(serviceCodes) as ServiceCode[]).flatMap((code, index): Magic[] => {
+const errors = (Object.keys(problemCodes) as ProblemCode[]).flatMap((code, index): Magic[] => {
   const words = code.replaceAll('_', ' ').replace(/\b\w/g, (letter) => letter.toUpperCase());
-  const answer = `${String(serviceCodes[code].status)} ${code}`;
+  const answer = `${String(problemCodes[code].status)} ${code}`;
   return [
     troubled(150 + index, `${words} Once`, `once: ${answer}, then fine`, { code }, true),
     troubled(170 + index, words, `always: ${answer}`, { code }),

@@ -2,14 +2,14 @@ import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
-import { contactInput } from '../lib/service/schemas';
+import { contactFields } from './contract/declaration';
 import type { Simulation } from './simulation';
 import { settingsSchema } from './state/settings';
 
 const whole = z.int();
 const contact = z.object({
   contactId: whole,
-  fields: contactInput,
+  fields: contactFields,
   source: whole,
   created: z.number(),
   modified: z.number(),

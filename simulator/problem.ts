@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { serviceCodes, type ServiceCode } from '../lib/service/problems';
+import { problemCodes, type ProblemCode } from './codes';
 import type { Headers } from './http';
 
 /** A request the service does not carry out, in the words of the contract. */
@@ -7,33 +7,29 @@ export class Refusal extends Error {
   readonly status: number;
   readonly headers: Headers;
   readonly details: unknown;
+  /** Said by a gateway in front of the service, which has no problem body. */
+  readonly isBare: boolean;
 
   constructor(
-    readonly code: ServiceCode,
+    readonly code: ProblemCode,
     readonly detail: string,
-    more: { readonly status?: number; readonly headers?: Headers; readonly details?: unknown } = {},
+    more: {
+      readonly status?: number;
+      readonly headers?: Headers;
+      readonly details?: unknown;
+      readonly isBare?: boolean;
+    } = {},
   ) {
     super(detail);
-    this.status = more.status ?? serviceCodes[code].status;
+    this.status = more.status ?? problemCodes[code].status;
     this.headers = more.headers ?? {};
     this.details = more.details;
+    this.isBare = more.isBare ?? false;
   }
 }
 
-const titles: Readonly<Record<ServiceCode, string>> = {
-  invalid_request: 'Invalid request',
-  unauthorized: 'Unauthorized',
-  forbidden: 'Forbidden',
-  not_found: 'Not found',
-  conflict: 'Conflict',
-  version_mismatch: 'Version mismatch',
-  rate_limited: 'Too many requests',
-  payload_too_large: 'Payload too large',
-  unsupported_media_type: 'Unsupported media type',
-  downstream_timeout: 'Downstream timeout',
-  downstream_unavailable: 'Downstream unavailable',
-  internal_error: 'Internal error',
-};
+/** What a gateway or a firewall in front of the service does not let through. */
+export const turnedAway = (detail: string): Refusal => new Refusal('forbidden', detail, { isBare: true });
 
 const run = randomBytes(10).toString('hex');
 let count = 0;
@@ -43,19 +39,22 @@ const nextTraceId = (): string => run + (count++).toString(16).padStart(12, '0')
 export const problemBody = (refusal: Refusal, instance: string): string =>
   JSON.stringify({
     type: `urn:advisor-texting:problem:${refusal.code}`,
-    title: titles[refusal.code],
+    title: problemCodes[refusal.code].title,
     status: refusal.status,
     detail: refusal.detail,
     instance,
     code: refusal.code,
     traceId: nextTraceId(),
-    retryable: serviceCodes[refusal.code].retryable,
+    retryable: problemCodes[refusal.code].retryable,
     ...(refusal.details === undefined ? {} : { details: refusal.details }),
   });
 
+/** Seconds. */
+export const defaultRetryAfter = 1;
+
 /** The refusal of a fault or a magic number. */
 export const injected = (
-  code: ServiceCode,
+  code: ProblemCode,
   scope: string,
   retryAfter: number | string | undefined,
 ): Refusal => {
@@ -64,5 +63,5 @@ export const injected = (
       ? `The token lacks the scope ${scope}.`
       : `The simulator was told to answer ${code}.`;
   if (code !== 'rate_limited') return new Refusal(code, detail);
-  return new Refusal(code, detail, { headers: { 'retry-after': retryAfter ?? 1 } });
+  return new Refusal(code, detail, { headers: { 'retry-after': retryAfter ?? defaultRetryAfter } });
 };

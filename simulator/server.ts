@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { serveContract } from './contract';
+import { serveContract } from './contract/serve';
 import type { Events } from './control/events';
 import { serveControl } from './control/serve';
 import { isForeignHost, isForeignOrigin } from './guard';

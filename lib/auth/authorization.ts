@@ -1,14 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { generateChallenge } from 'pkce-challenge';
 import type { Clock } from '../service/clock';
+import { ServiceError } from '../service/problems';
 import type { Connection } from './connection';
 import { stateOf, type GrantBook, type GrantState } from './grant-book';
-import { newGrant, renewed } from './grants';
-import { exchangeCode, type PostForm } from './token-endpoint';
+import { newGrant, renewed, type TokenAnswer } from './grants';
+import type { TokenEndpoints, TokenResult } from './token-endpoint';
 import type { Vault } from './vault';
 
 const stateLifetime = 10 * 60 * 1000;
 const linkLifetime = 24 * 60 * 60 * 1000;
+/** Milliseconds that somebody waits in front of the page. */
+const patience = 20_000;
 /** Previews fetch links, and each visit starts anew: the oldest visits of a link are dropped beyond this. */
 const visitsPerLink = 20;
 
@@ -37,8 +40,8 @@ export type Finished =
 export interface AuthorizationsOptions {
   readonly vault: Vault;
   readonly book: GrantBook;
-  readonly clock: Pick<Clock, 'now'>;
-  readonly post: PostForm;
+  readonly clock: Clock;
+  readonly endpoints: TokenEndpoints;
 }
 
 const linkName = (token: string): string => `link:${createHash('sha256').update(token).digest('base64url')}`;
@@ -118,20 +121,40 @@ export class Authorizations {
   }
 
   async #exchange({ connection, advisor, verifier, link }: Pending, code: string): Promise<Finished> {
-    const { book, clock, post, vault } = this.#options;
+    const { book, clock, vault } = this.#options;
     if (this.#isSpent(link)) return { ok: false, why: 'spentLink' };
-    const result = await exchangeCode(post, connection, code, verifier);
-    if (result.outcome !== 'issued') return { ok: false, why: result.outcome };
+    const result = await this.#ask(connection, code, verifier);
+    if (typeof result === 'string') return { ok: false, why: result };
     // Another visit of the same link may have come first.
     if (this.#isSpent(link)) return { ok: false, why: 'spentLink' };
     const now = clock.now();
     const spent = link === undefined ? undefined : vault.remove(linkName(link));
-    const entry = await book.authorized(
-      connection,
-      renewed(newGrant(connection, advisor), result.answer, now),
-    );
+    const entry = await book.authorized(connection, renewed(newGrant(connection, advisor), result, now));
     await spent;
     return { ok: true, environment: connection.environment, advisor, state: stateOf(entry, now) };
+  }
+
+  /** Somebody is looking at the page: a service that is in trouble for long is told at once. */
+  async #ask(
+    connection: Connection,
+    code: string,
+    verifier: string,
+  ): Promise<TokenAnswer | 'refused' | 'client' | 'later'> {
+    const { clock, endpoints } = this.#options;
+    const controller = new AbortController();
+    const forget = clock.after(patience, () => {
+      controller.abort();
+    });
+    try {
+      const attempt = (): Promise<TokenResult> => endpoints.exchangeCode(connection, code, verifier);
+      const result = await endpoints.run(connection, attempt, controller.signal);
+      return result.outcome === 'issued' ? result.answer : 'refused';
+    } catch (fault) {
+      if (fault instanceof ServiceError && fault.code === 'not_configured') throw fault;
+      return fault instanceof ServiceError && fault.code === 'authorization_required' ? 'client' : 'later';
+    } finally {
+      forget();
+    }
   }
 
   /** A link's secret part, for an advisor who has no login here. Kept as a hash. */

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { defaultAdvisor, type Connection } from './connection';
-import { Flights } from './flights';
+import { type Flights } from './flights';
 import { isNearEnd, newGrant, renewed, usableToken, type Grant } from './grants';
-import * as endpoint from './token-endpoint';
+import { clientScopes, notAuthorized, type TokenEndpoints } from './token-endpoint';
 
 const names = new WeakMap<Connection, string>();
 
@@ -17,13 +17,14 @@ const nameOf = (connection: Connection): string => {
 /** Tokens of the client credentials grant: had anew at any time, so never kept on disk. */
 export class ClientTokens {
   readonly #clock: Pick<Clock, 'now'>;
-  readonly #post: endpoint.PostForm;
+  readonly #endpoints: TokenEndpoints;
+  readonly #flights: Flights;
   readonly #grants = new Map<string, Grant>();
-  readonly #flights = new Flights();
 
-  constructor(clock: Pick<Clock, 'now'>, post: endpoint.PostForm) {
+  constructor(clock: Pick<Clock, 'now'>, endpoints: TokenEndpoints, flights: Flights) {
     this.#clock = clock;
-    this.#post = post;
+    this.#endpoints = endpoints;
+    this.#flights = flights;
   }
 
   /** As far as it has been tried. */
@@ -32,7 +33,7 @@ export class ClientTokens {
   }
 
   token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
-    if (advisor !== defaultAdvisor) throw endpoint.notAuthorized(connection, advisor);
+    if (advisor !== defaultAdvisor) throw notAuthorized(connection, advisor);
     const name = nameOf(connection);
     const grant = this.#grants.get(name);
     const usable = grant && usableToken(grant, this.#clock, rejected);
@@ -44,13 +45,15 @@ export class ClientTokens {
   }
 
   #renew(name: string, connection: Connection): Promise<string> {
-    return this.#flights.join(name, async () => {
-      const result = await endpoint.clientCredentials(this.#post, connection);
-      if (result.outcome === 'later') throw endpoint.tryLater(connection, result.why);
-      if (result.outcome !== 'issued') throw endpoint.clientRefused(connection);
-      const fresh = newGrant(connection, defaultAdvisor);
-      this.#grants.set(name, renewed(fresh, result.answer, this.#clock.now()));
-      return result.answer.accessToken;
-    });
+    return this.#flights.join(name, connection, (signal) =>
+      this.#endpoints.run(connection, () => this.#ask(name, connection), signal),
+    );
+  }
+
+  async #ask(name: string, connection: Connection): Promise<string> {
+    const answer = await this.#endpoints.clientCredentials(connection);
+    const fresh = { ...newGrant(connection, defaultAdvisor), asked: clientScopes(connection) };
+    this.#grants.set(name, renewed(fresh, answer, this.#clock.now()));
+    return answer.accessToken;
   }
 }

@@ -16,6 +16,8 @@ export interface Connection {
   readonly scopes: readonly string[];
   /** A refresh token given as a credential, to seed an installation that has no browser; empty when there is none. */
   readonly seed: string;
+  /** How often a token request that failed is repeated. */
+  readonly retries: number;
 }
 
 /** The advisor when nothing is said. */

@@ -1,5 +1,9 @@
+import { createHash } from 'node:crypto';
+import { onAbort } from '../service/cancel';
+import type { Clock } from '../service/clock';
 import { failure } from '../service/messages';
 import { ServiceError } from '../service/problems';
+import { backoff, decide, readRetryAfter, RetryBudget, type Happened } from '../service/retry';
 import type { Connection } from './connection';
 import { readTokenAnswer, type TokenAnswer } from './grants';
 
@@ -7,24 +11,56 @@ export type PostForm = (
   address: string,
   fields: Readonly<Record<string, string>>,
   options: { readonly timeout: number },
-) => Promise<{ readonly status: number; readonly text: string }>;
+) => Promise<{ readonly status: number; readonly text: string; readonly retryAfter?: string | undefined }>;
 
 /** Milliseconds. */
 const timeLimit = 30_000;
+/** Requests at once to one token endpoint; only one while it is in trouble. */
+const mostAtOnce = 4;
+
+/** `refused`: the code or refresh token is no good. Anything that says nothing about it is `Trouble`. */
+export type TokenResult =
+  { readonly outcome: 'issued'; readonly answer: TokenAnswer } | { readonly outcome: 'refused' };
+
+/** The endpoint did not accept the application, could not tell, or could not be asked. */
+class Trouble extends Error {
+  constructor(
+    readonly happened: Happened,
+    readonly fault: (connection: Connection) => ServiceError,
+    /** Milliseconds that the endpoint asks for, also with a 503 (RFC 9110, section 10.2.3). */
+    readonly retryAfter = 0,
+  ) {
+    super('the token endpoint is in trouble');
+  }
+}
+
+const clientRefused = ({ name }: Connection): ServiceError =>
+  failure('authorization_required', 'client_refused', { name });
+
+export const tryLater =
+  (reason: string) =>
+  ({ name }: Connection): ServiceError =>
+    failure('network_error', 'token_later', { name, reason });
+
+export const authorizeAgain = ({ name }: Connection, advisor: string): ServiceError =>
+  failure('authorization_required', 'authorization_ended', { advisor, name });
+
+export const notAuthorized = ({ name }: Connection, advisor: string): ServiceError =>
+  failure('authorization_required', 'not_authorized', { advisor, name });
 
 /**
- * What the token endpoint made of a request. `refused`: the code or refresh token is no good. `client`: the application
- * itself was not accepted, which says nothing about the authorization. `later`: it could not tell, or we could not ask.
+ * What is asked for with client credentials. RFC 6749, section 4.4: nobody signs in and no refresh token is given, so
+ * servers may refuse the scopes that are about those.
  */
-export type TokenResult =
-  | { readonly outcome: 'issued'; readonly answer: TokenAnswer }
-  | { readonly outcome: 'refused' }
-  | { readonly outcome: 'client' }
-  | { readonly outcome: 'later'; readonly why: string };
+export const clientScopes = ({ scopes }: Connection): string[] =>
+  scopes.filter((scope) => scope !== 'openid' && scope !== 'offline_access');
 
-const clientErrors = new Set(['invalid_client', 'unauthorized_client']);
+/** RFC 6749, section 5.2: about the application, not about the code or token it presented. */
+const clientErrors: readonly unknown[] = ['invalid_client', 'unauthorized_client'];
+/** Not for a token endpoint by the RFC, but some send them there, with a 400. */
+const passingErrors: readonly unknown[] = ['temporarily_unavailable', 'server_error', 'slow_down'];
 
-const errorOf = (text: string): unknown => {
+const errorIn = (text: string): unknown => {
   try {
     return (JSON.parse(text) as { error?: unknown } | null)?.error;
   } catch {
@@ -32,62 +68,214 @@ const errorOf = (text: string): unknown => {
   }
 };
 
-const read = ({ status, text }: { status: number; text: string }): TokenResult => {
+/** Any other 400 means that the code or refresh token is no good: the contract promises no more than the status. */
+const read = ({ status, text, retryAfter }: Awaited<ReturnType<PostForm>>, now: number): TokenResult => {
+  const said = `HTTP ${String(status)}`;
   if (status >= 200 && status < 300) {
     const answer = readTokenAnswer(text);
-    return answer ? { outcome: 'issued', answer } : { outcome: 'later', why: 'no token' };
+    if (answer) return { outcome: 'issued', answer };
+    throw new Trouble({ what: 'refused', status }, tryLater('no token'));
   }
-  if (status === 400) {
-    return clientErrors.has(String(errorOf(text))) ? { outcome: 'client' } : { outcome: 'refused' };
+  const after = readRetryAfter(retryAfter, now);
+  if (status === 429) throw new Trouble({ what: 'limited', retryAfter: after }, tryLater(said), after);
+  const error = status === 400 ? errorIn(text) : undefined;
+  if (status >= 500 || passingErrors.includes(error)) {
+    throw new Trouble({ what: 'gateway' }, tryLater(said), after);
   }
-  if (status === 401 || status === 403) return { outcome: 'client' };
-  return { outcome: 'later', why: `HTTP ${String(status)}` };
+  if (status === 401 || status === 403 || clientErrors.includes(error)) {
+    throw new Trouble({ what: 'refused', status }, clientRefused);
+  }
+  if (status === 400) return { outcome: 'refused' };
+  throw new Trouble({ what: 'refused', status }, tryLater(said));
 };
 
-const ask = async (
-  post: PostForm,
-  { tokenUrl, clientId, clientSecret }: Connection,
-  fields: Readonly<Record<string, string>>,
-): Promise<TokenResult> => {
-  try {
+/** What those who ask one token endpoint as one application share, whichever advisor they ask for. */
+class Access {
+  readonly budget = new RetryBudget();
+  readonly waiting = new Set<() => void>();
+  running = 0;
+  /** Of the failures in a row: repeats, answers of 429 since when, times it was given up. */
+  retried = 0;
+  limited = 0;
+  limitedSince = 0;
+  givenUp = 0;
+  /** Counts failures, so that requests which failed together count as one. */
+  failures = 0;
+  pausedAt = 0;
+  notBefore = 0;
+  /** The last failure, remembered until `notBefore`. */
+  remembered: Trouble | undefined;
+
+  get most(): number {
+    return this.retried + this.limited + this.givenUp > 0 ? 1 : mostAtOnce;
+  }
+
+  /** Milliseconds until the next attempt. A clock that was set back ends the pause. */
+  wait(now: number): number {
+    return now < this.pausedAt ? 0 : this.notBefore - now;
+  }
+
+  pause(now: number, ms: number): void {
+    this.pausedAt = now;
+    this.notBefore = now + ms;
+  }
+
+  recovered(): void {
+    Object.assign(this, { retried: 0, limited: 0, givenUp: 0, notBefore: 0, remembered: undefined });
+    this.budget.refund();
+  }
+}
+
+export interface TokenEndpointsOptions {
+  readonly clock: Clock;
+  readonly post: PostForm;
+  readonly random?: () => number;
+}
+
+/**
+ * Requests to token endpoints, repeated as any request is. Whoever asks while one is in trouble waits for the attempt of
+ * another; once that was given up, its failure is everybody's for the time of the backoff.
+ */
+export class TokenEndpoints {
+  readonly #options: TokenEndpointsOptions;
+  readonly #accesses = new Map<string, Access>();
+
+  constructor(options: TokenEndpointsOptions) {
+    this.#options = options;
+  }
+
+  /** One request. Throws for `run` to judge. */
+  exchangeCode(connection: Connection, code: string, verifier: string): Promise<TokenResult> {
+    return this.#ask(connection, {
+      grant_type: 'authorization_code',
+      code,
+      code_verifier: verifier,
+      redirect_uri: connection.redirectUri,
+    });
+  }
+
+  /** One request. Throws for `run` to judge. */
+  refresh(connection: Connection, refreshToken: string): Promise<TokenResult> {
+    return this.#ask(connection, { grant_type: 'refresh_token', refresh_token: refreshToken });
+  }
+
+  /** One request. Throws for `run` to judge. */
+  async clientCredentials(connection: Connection): Promise<TokenAnswer> {
+    const scopes = clientScopes(connection);
+    const result = await this.#ask(connection, {
+      grant_type: 'client_credentials',
+      ...(scopes.length > 0 ? { scope: scopes.join(' ') } : {}),
+    });
+    if (result.outcome === 'issued') return result.answer;
+    throw new Trouble({ what: 'refused', status: 400 }, clientRefused);
+  }
+
+  /** Attempts until one gives a value. Rejects with ServiceError when it is given up, or the signal aborts. */
+  async run<T>(connection: Connection, attempt: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const access = this.#accessOf(connection);
+    for (;;) {
+      await this.#turn(access, connection, signal);
+      const { failures } = access;
+      const release = this.#options.clock.hold?.();
+      try {
+        const value = await attempt();
+        access.recovered();
+        return value;
+      } catch (fault) {
+        if (!(fault instanceof Trouble)) throw fault;
+        if (access.failures === failures) this.#judge(access, fault, connection);
+      } finally {
+        access.running--;
+        release?.();
+        for (const wake of [...access.waiting]) wake();
+      }
+    }
+  }
+
+  /** Resolves when it may make an attempt, and counts it; throws the failure that is remembered. */
+  async #turn(access: Access, connection: Connection, signal?: AbortSignal): Promise<void> {
+    for (;;) {
+      if (signal?.aborted === true) throw failure('cancelled', 'abandoned');
+      const ms = access.wait(this.#options.clock.now());
+      if (ms > 0 && access.remembered) throw access.remembered.fault(connection);
+      if (ms <= 0 && access.running < access.most) {
+        access.remembered = undefined;
+        access.running++;
+        return;
+      }
+      await this.#change(access, ms, signal);
+    }
+  }
+
+  #judge(access: Access, trouble: Trouble, connection: Connection): void {
+    const { clock, random = Math.random } = this.#options;
+    const now = clock.now();
+    access.failures++;
+    if (access.limited === 0) access.limitedSince = now;
+    const { retried, limited, limitedSince, budget } = access;
+    const course = {
+      retried,
+      limited,
+      limitedFor: now - limitedSince,
+      refreshed: true,
+      doubt: 'none',
+    } as const;
+    // One that was given up is tried again once at a time, until it answers.
+    const retries = access.givenUp > 0 ? 0 : connection.retries;
+    const rules = { retries, repeatSends: 'contract' } as const;
+    const decision = decide('read', trouble.happened, rules, course, budget.left, random());
+    switch (decision.do) {
+      case 'pause':
+        access.limited++;
+        access.pause(now, decision.ms);
+        break;
+      case 'repeat':
+        access.retried++;
+        budget.spend();
+        access.pause(now, Math.max(decision.ms, trouble.retryAfter));
+        break;
+      default:
+        // Without jitter: nothing else returns at this time, and a short one would make a storm.
+        access.pause(now, Math.max(backoff(access.givenUp, 1), trouble.retryAfter));
+        Object.assign(access, { retried: 0, limited: 0, givenUp: access.givenUp + 1, remembered: trouble });
+    }
+  }
+
+  /** Ends when the time has come, something has changed, or the signal aborts. */
+  #change(access: Access, ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        access.waiting.delete(wake);
+        for (const forget of forgets) forget();
+        resolve();
+      };
+      const forgets: (() => void)[] = [];
+      access.waiting.add(wake);
+      if (ms > 0) forgets.push(this.#options.clock.after(ms, wake));
+      if (signal) forgets.push(onAbort(signal, wake));
+    });
+  }
+
+  async #ask(connection: Connection, fields: Readonly<Record<string, string>>): Promise<TokenResult> {
+    const { clock, post } = this.#options;
+    const { tokenUrl, clientId, clientSecret } = connection;
     const all = { ...fields, client_id: clientId, client_secret: clientSecret };
-    return read(await post(tokenUrl, all, { timeout: timeLimit }));
-  } catch (fault) {
-    if (fault instanceof ServiceError && fault.code === 'not_configured') throw fault;
-    return { outcome: 'later', why: 'unreachable' };
+    try {
+      return read(await post(tokenUrl, all, { timeout: timeLimit }), clock.now());
+    } catch (fault) {
+      if (fault instanceof Trouble) throw fault;
+      if (fault instanceof ServiceError && fault.code === 'not_configured') throw fault;
+      throw new Trouble({ what: 'unreached' }, tryLater('unreachable'));
+    }
   }
-};
 
-export const exchangeCode = (
-  post: PostForm,
-  connection: Connection,
-  code: string,
-  verifier: string,
-): Promise<TokenResult> =>
-  ask(post, connection, {
-    grant_type: 'authorization_code',
-    code,
-    code_verifier: verifier,
-    redirect_uri: connection.redirectUri,
-  });
-
-export const refresh = (post: PostForm, connection: Connection, refreshToken: string): Promise<TokenResult> =>
-  ask(post, connection, { grant_type: 'refresh_token', refresh_token: refreshToken });
-
-export const clientCredentials = (post: PostForm, connection: Connection): Promise<TokenResult> =>
-  ask(post, connection, {
-    grant_type: 'client_credentials',
-    scope: connection.scopes.filter((scope) => scope !== 'offline_access').join(' '),
-  });
-
-export const clientRefused = ({ name }: Connection): ServiceError =>
-  failure('authorization_required', 'client_refused', { name });
-
-export const tryLater = ({ name }: Connection, reason: string): ServiceError =>
-  failure('network_error', 'token_later', { name, reason });
-
-export const authorizeAgain = ({ name }: Connection, advisor: string): ServiceError =>
-  failure('authorization_required', 'authorization_ended', { advisor, name });
-
-export const notAuthorized = ({ name }: Connection, advisor: string): ServiceError =>
-  failure('authorization_required', 'not_authorized', { advisor, name });
+  /** A corrected secret is another access: what was remembered does not hold for it. */
+  #accessOf({ tokenUrl, clientId, clientSecret }: Connection): Access {
+    const name = createHash('sha256')
+      .update(JSON.stringify([tokenUrl, clientId, clientSecret]))
+      .digest('base64');
+    const access = this.#accesses.get(name) ?? new Access();
+    this.#accesses.set(name, access);
+    return access;
+  }
+}

@@ -6,12 +6,12 @@ import { Flights } from './flights';
 import type { GrantBook } from './grant-book';
 import { isNearEnd, renewed, usableToken, type Grant } from './grants';
 import type { Lease } from './lease';
-import * as endpoint from './token-endpoint';
+import { authorizeAgain, notAuthorized, tryLater, type TokenEndpoints } from './token-endpoint';
 
 export interface TokensOptions {
   readonly book: GrantBook;
-  readonly clock: Pick<Clock, 'now'>;
-  readonly post: endpoint.PostForm;
+  readonly clock: Clock;
+  readonly endpoints: TokenEndpoints;
   readonly lease: Lease;
 }
 
@@ -35,7 +35,7 @@ export class Tokens {
 
   constructor(options: TokensOptions) {
     this.#options = options;
-    this.client = new ClientTokens(options.clock, options.post);
+    this.client = new ClientTokens(options.clock, options.endpoints, this.#flights);
   }
 
   /** As `ClientOptions.token`: a plain string when one is at hand. */
@@ -43,12 +43,25 @@ export class Tokens {
     if (connection.grant === 'client_credentials') return this.client.token(connection, advisor, rejected);
     const { book, clock } = this.#options;
     const grant = book.get(connection, advisor)?.grant;
-    if (!grant) throw endpoint.notAuthorized(connection, advisor);
-    if (grant.refused || !fits(grant, connection)) throw endpoint.authorizeAgain(connection, advisor);
+    if (!grant) throw notAuthorized(connection, advisor);
+    if (grant.refused || !fits(grant, connection)) throw authorizeAgain(connection, advisor);
     const usable = usableToken(grant, clock, rejected);
     if (usable === undefined) return this.#renew(connection, advisor, rejected);
     if (grant.refreshToken !== null && isNearEnd(grant, clock.now())) this.#renewAhead(connection, advisor);
     return usable;
+  }
+
+  /** For somebody who is looking: rejects after so many milliseconds, while the request goes on. */
+  async tokenWithin(ms: number, connection: Connection, advisor: string, rejected?: string): Promise<string> {
+    const token = this.token(connection, advisor, rejected);
+    if (typeof token === 'string') return token;
+    let forget = (): void => undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      forget = this.#options.clock.after(ms, () => {
+        reject(tryLater('timeout')(connection));
+      });
+    });
+    return Promise.race([token, late]).finally(forget);
   }
 
   #renewAhead(connection: Connection, advisor: string): void {
@@ -60,21 +73,28 @@ export class Tokens {
     void this.#renew(connection, advisor).catch(() => undefined);
   }
 
-  #renew(connection: Connection, advisor: string, rejected?: string): Promise<string> {
-    const name = this.#options.book.name(connection, advisor);
-    return this.#flights.join(name, () =>
-      this.#options.lease(leaseName(name), () => this.#renewNow(name, connection, advisor, rejected)),
-    );
+  /** An environment has closed: nothing is asked for on its behalf any more. */
+  leave(connection: Connection): void {
+    this.#flights.leave(connection);
   }
 
-  async #renewNow(name: string, connection: Connection, advisor: string, rejected?: string): Promise<string> {
-    const { book, clock, post } = this.#options;
+  #renew(connection: Connection, advisor: string, rejected?: string): Promise<string> {
+    const { book, endpoints, lease } = this.#options;
+    const name = book.name(connection, advisor);
+    // The lease is for one attempt: between attempts may lie an hour.
+    const attempt = (): Promise<string> =>
+      lease(leaseName(name), () => this.#attempt(name, connection, advisor, rejected));
+    return this.#flights.join(name, connection, (signal) => endpoints.run(connection, attempt, signal));
+  }
+
+  async #attempt(name: string, connection: Connection, advisor: string, rejected?: string): Promise<string> {
+    const { book, clock, endpoints } = this.#options;
     let tried: string | undefined;
     for (;;) {
       // Another process may have renewed it, or somebody disconnected it, in the meantime.
       await book.reread();
       const entry = book.get(connection, advisor);
-      if (!entry) throw endpoint.notAuthorized(connection, advisor);
+      if (!entry) throw notAuthorized(connection, advisor);
       const { grant } = entry;
       const usable = usableToken(grant, clock, rejected);
       if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;
@@ -84,11 +104,9 @@ export class Tokens {
         if (last !== undefined) return last;
         if (grant.refreshToken === tried)
           await book.put(name, { ...entry, grant: { ...grant, refused: true } });
-        throw endpoint.authorizeAgain(connection, advisor);
+        throw authorizeAgain(connection, advisor);
       }
-      const result = await endpoint.refresh(post, connection, grant.refreshToken);
-      if (result.outcome === 'client') throw endpoint.clientRefused(connection);
-      if (result.outcome === 'later') throw endpoint.tryLater(connection, result.why);
+      const result = await endpoints.refresh(connection, grant.refreshToken);
       tried = grant.refreshToken;
       if (result.outcome === 'refused') continue;
       const latest = book.get(connection, advisor);

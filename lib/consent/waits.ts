@@ -1,299 +1,423 @@
 import type { Clock } from '../service/clock';
+import type { Problem } from '../service/problems';
 import type { Client } from '../service/types';
-import { arrivalId } from '../state/ids';
-import { liveMessages, storable } from '../state/messages';
-import type { Store, Table } from '../state/store';
-import { Book, type Begun, type Target, type Wait } from './book';
-import { Ends } from './ends';
-import { moveIn } from './homes';
-import type { NewWait, NodeWaits } from './node-waits';
-import { Owner } from './owner';
-import { lastLookTries, Polling } from './polling';
-import { isSame, recommended, type Pace } from './schedule';
-import { Shelf, type Entry } from './shelf';
-import { asStored, subjectIn, type StoredSubject, type Subject } from './subjects';
-import { Telling, type Ended, type Tell } from './telling';
-import { Timeline } from './timeline';
-import type { Warn } from './trouble';
-import { cancelled, nothingKnown, type ConsentStatus, type Verdict, type WaitOutcome } from './verdict';
-import * as records from './wait-records';
-import type { Stored } from './wait-records';
+import type { Operation, Store } from '../state/store';
+import {
+  lookAfterFault,
+  lookOf,
+  nothingKnown,
+  outageIn,
+  outcomeAfter,
+  statusOf,
+  type ConsentStatus,
+  type Look,
+  type WaitOutcome,
+} from './consent-status';
+import { Poller, type Due } from './poller';
+import { decide, endOf, firstPollOf, lastPollOf, nextPoll, type Decision, type Place } from './rings';
+import { after, WaitEntries, type Found, type Subject, type Wait } from './wait-entries';
 
-export type { NewWait, NodeWaits } from './node-waits';
-export type { Settled } from './telling';
-export type { Subject } from './subjects';
+export type { Subject, Wait } from './wait-entries';
 
 export interface WaitsOptions {
-  /** The id of the environment these waits look in. */
-  readonly environment: string;
   readonly store: Store;
-  readonly client: () => Client | Promise<Client>;
+  /** What all keys of this environment at this service begin with. */
+  readonly space: Buffer;
+  /** The simulator's, or one that tells the store's time. */
   readonly clock: Clock;
-  /** Looks under way at once. */
+  readonly client: () => Client | Promise<Client>;
+  /** Polls in flight at once. */
   readonly concurrency: number;
-  readonly warn: Warn;
+  /**
+   * A wait has ended: its outcome is written together with `removals` in one commit, and then told. Resolves when that
+   * is on record. Calls come in the order in which outcomes are told. A wait whose item has ended otherwise is only
+   * removed.
+   */
+  readonly ended: (wait: Wait, outcome: WaitOutcome, removals: readonly Operation[]) => Promise<void>;
+  /** Whether a wait is to be polled: the data of a node that left the flow is kept for a while. */
+  readonly isWanted?: (item: Buffer) => boolean;
+  /** `outage` has changed, or polls have begun or ceased to be late. */
+  readonly changed: () => void;
 }
 
-/** To put more outcomes than these on disk at once would keep Node-RED from all else for longer than 0.1 s. */
-const notedAtOnce = 1000;
+/** A poll that was made. */
+interface Polled {
+  readonly look: Look;
+  /** When it began: what expires by then has had its last look. */
+  readonly began: number;
+}
 
-/** All waits of an environment: each belongs to a node, those for one number look together. */
+type Course = Omit<Decision, 'isPolled'>;
+
+/** Waits that are ended together: one commit. */
+const batch = 100;
+const table = 'wait';
+/** Later than that, the node of a wait has been gone for so long that its data was removed. */
+const forgottenAfter = 8 * 24 * 3600 * 1000;
+
+const nameOf = (bytes: Buffer): string => bytes.toString('latin1');
+
+/** The waits of one environment: polls them at their pace, and says when and how each ends. */
 export class Waits {
-  private readonly table: Table<Stored>;
-  private readonly timeline: Timeline;
-  private readonly polling: Polling;
-  private readonly book = new Book();
-  /** By the number their waits know them by. */
-  private readonly owners = new Map<number, Owner>();
-  private attached = 0;
-  private readonly ends: Ends;
+  private readonly entries: WaitEntries;
+  private readonly poller: Poller;
+  /** By group, what is polled, until what was found is on record: one at a time. */
+  private readonly polls = new Map<string, Promise<{ began: number; isUnanswered: boolean }>>();
+  private readonly requests = new Set<Promise<Polled>>();
+  /** Items whose end is being written. */
+  private readonly ending = new Set<string>();
+  private stopping = new AbortController();
+  /** Why the last poll, whoever it was for, met no answer of the service. */
+  outage: Problem | undefined;
 
   constructor(private readonly options: WaitsOptions) {
-    this.table = options.store.table('waits');
-    this.timeline = new Timeline(options.clock);
-    this.ends = new Ends(options.clock, (owner, ended) => this.tell(owner, ended));
-    this.polling = new Polling({
-      book: this.book,
-      client: options.client,
-      clock: options.clock,
-      concurrency: options.concurrency,
-      timeline: this.timeline,
-      looked: (target, verdict, began) => {
-        this.looked(target, verdict, began);
-      },
-      outageChanged: () => {
-        for (const { changed } of this.owners.values()) changed();
-      },
+    const { store, space, clock, concurrency, changed } = options;
+    const entries = new WaitEntries(store, space);
+    this.entries = entries;
+    this.poller = new Poller({
+      store,
+      clock,
+      concurrency,
+      changed,
+      occupied: () => entries.occupied(),
+      prefixOf: (list) => entries.prefixOf(list),
+      visit: (due) => this.visit(due),
     });
   }
 
-  /** A node starts: its waits go on, `tell` hears how each ends, and `changed` when an outage begins or ends. */
-  attach(node: string, tell: Tell, changed = (): void => undefined): NodeWaits {
-    const { book, table } = this;
-    const shelf = new Shelf(table, book, node, this.options.warn);
-    const telling = new Telling(table, book, shelf, node, tell, () => owner.isClosed);
-    const owner: Owner = new Owner(node, this.attached++, book, shelf, telling, changed);
-    this.owners.set(owner.number, owner);
-    owner.ready = this.working(owner, () => owner.bringing((isEnded) => this.load(owner, isEnded)));
+  start(): void {
+    this.stopping = new AbortController();
+    this.poller.start();
+  }
+
+  /** Resolves when no poll is in flight any more. What they find from now on is left to the next start. */
+  async stop(): Promise<void> {
+    this.poller.stop();
+    this.stopping.abort();
+    await Promise.all(this.requests);
+  }
+
+  /** How late polls are, in milliseconds. */
+  get lateBy(): number {
+    return this.poller.lateBy;
+  }
+
+  /**
+   * What puts new waits where polls find them, to be written in one commit with the acceptance of their items. Until
+   * `committed` is called, which is due also when that failed, no cursor passes them.
+   */
+  begin(waits: readonly Wait[]): { readonly operations: readonly Operation[]; committed(): void } {
+    const { entries, poller } = this;
+    const earliest = new Map<number, number>();
+    const late: Due[] = [];
+    const operations = waits.flatMap((wait) => {
+      const group = entries.groupOf(wait.advisor, wait.subject);
+      const due = firstPollOf(entries.timing(wait, group));
+      const list = entries.listOf('first', wait);
+      const additions = entries.additions(wait, group);
+      if (poller.hasPassed(list, due)) {
+        const prefix = entries.prefixOf(list);
+        late.push({ list, prefix, key: entries.listKey('first', wait, group), at: due });
+      } else {
+        earliest.set(list.interval, Math.min(earliest.get(list.interval) ?? Infinity, due));
+      }
+      return additions;
+    });
+    const releases = [...earliest].map(([interval, due]) => poller.holdBack({ kind: 'ring', interval }, due));
     return {
-      ready: owner.ready,
-      add: (message, waits, pace, about) =>
-        this.working(owner, () =>
-          owner.bringing((isEnded) => this.add(owner, message, waits, pace, about, isEnded)),
-        ),
-      reset: (phone) => {
-        owner.endComing(phone);
-        this.cancel(owner, owner.targetsFor(phone));
-      },
-      flush: (phone) => {
-        const flush = (): void => {
-          for (const target of owner.targetsFor(phone)) this.polling.flush(target);
-        };
-        flush();
-        if (owner.isReading) owner.ready.then(flush, () => undefined);
-      },
-      get count() {
-        return owner.count;
-      },
-      survey: () => owner.survey((target) => this.polling.nextOf(target), this.polling.outage),
-      detach: () => {
-        this.begin(owner);
-        owner.isClosed = true;
-        for (const target of owner.targetsFor()) this.takeOut(target, owner.ownIn(target));
-        this.owners.delete(owner.number);
-        // On record, so that the next node of this id tells them.
-        const noted = this.tell(owner, this.ends.leave(owner)).then(() => {
-          this.end(owner);
-        });
-        return Promise.all([noted, shelf.close()]).then(() => undefined);
+      operations,
+      committed: () => {
+        for (const release of releases) release();
+        for (const { list, at } of late) poller.expect(list, at);
+        if (late.length > 0) void poller.add(this.tasks(late, (due) => this.visit(due)));
       },
     };
   }
 
-  /** An acceptance that any check of this environment has seen. */
-  accepted(advisor: string, subject: Subject, status: ConsentStatus): void {
-    const { book } = this;
-    const targets = new Set([book.find(advisor, asStored(subject))]);
-    if (status.memberId !== null) targets.add(book.find(advisor, status.memberId));
-    // A look by member id does not say the number: earlier looks at the numbers say whose they are.
-    if ('memberId' in subject) for (const each of book.seenAs(advisor, subject.memberId)) targets.add(each);
-    for (const target of targets)
-      if (target !== undefined) this.settle(target, book.waitsIn(target), { kind: 'accepted', status });
+  /** What removes the entries of a wait that ends otherwise, and what was last seen of it. */
+  async removals(
+    wait: Wait,
+  ): Promise<{ readonly operations: readonly Operation[]; readonly seen: ConsentStatus }> {
+    const found = await this.entries.find(this.entries.groupOf(wait.advisor, wait.subject), wait.item);
+    if (!found) return { operations: [], seen: nothingKnown };
+    return { operations: this.entries.removals(found), seen: await this.seenOf(found) };
   }
 
-  /** Resolves when nothing that has ended is left to be told, but for what is tried again later. */
-  told(): Promise<void> {
-    return this.ends.told();
-  }
-
-  stop(): void {
-    this.polling.stop();
-    this.ends.stop();
-  }
-
-  private async add(
-    owner: Owner,
-    message: Record<string, unknown>,
-    waits: readonly NewWait[],
-    pace: Pace,
-    about: unknown,
-    isEnded: (subject: StoredSubject) => boolean,
-  ): Promise<readonly string[]> {
-    const { node } = owner;
-    const start = this.options.clock.now();
-    const messageId = arrivalId(start);
-    const { copy, dropped } = storable(message);
-    if (dropped) liveMessages.keep(records.messageKey(node, messageId), message);
-    const count = waits.length;
-    const isUsual = isSame(pace, recommended);
-    const contexts = waits.map(({ context }) => context);
-    const entries = waits.map(({ advisor, subject }, index): Entry => {
-      const id = records.waitId(messageId, index);
-      const usual = [id, advisor, asStored(subject), start, count] as const;
-      return [this.book.enter(owner.number, messageId, index), isUsual ? usual : [...usual, pace]];
-    });
-    const put = records.messageKey(node, messageId);
-    try {
-      await owner.shelf.add(entries, [{ put, value: { message: copy, dropped, about, contexts } }]);
-    } catch (fault) {
-      for (const [wait] of entries) this.book.strike(wait);
-      throw fault;
-    }
-    const begun = this.timeline.now();
-    for (const [wait, [, advisor, subject]] of entries) {
-      owner.telling.expect(messageId, count);
-      this.putIn(owner, wait, { advisor, subject, start: begun, pace }, true);
-    }
-    const ended = new Set(entries.flatMap(([, [id, , subject]]) => (isEnded(subject) ? [id] : [])));
-    // A turn later, when whoever began them knows them.
-    if (ended.size > 0) {
-      this.begin(owner);
-      setImmediate(() => {
-        const isMeant = (wait: Wait): boolean => ended.has(this.book.idOf(wait));
-        if (!owner.isClosed) this.cancel(owner, owner.targetsFor(), isMeant);
-        this.end(owner);
-      });
-    }
-    return entries.map(([, [id]]) => id);
-  }
-
-  private async load(owner: Owner, isEnded: (subject: StoredSubject) => boolean): Promise<void> {
-    const { clock, environment, store } = this.options;
-    const now = arrivalId(clock.now());
-    const ended = await owner.telling.ended();
-    const move = await moveIn(store, owner.node, environment, now);
-    const cancels: Wait[] = [];
-    const again: (readonly [id: string, wait: Wait, outcome: WaitOutcome])[] = [];
-    const isComplete = await owner.shelf.read(
-      ({ message, advisor, start, count, pace = recommended }, index, subject) => {
-        owner.telling.expect(message, count);
-        const wait = this.book.enter(owner.number, message, index);
-        const id = records.waitId(message, index);
-        const outcome = ended.get(id);
-        if (outcome) again.push([id, wait, outcome]);
-        else if (move?.isForeign(id) || isEnded(subject)) cancels.push(wait);
-        else this.putIn(owner, wait, { advisor, subject, start: this.timeline.placed(start), pace }, false);
-        return wait;
-      },
-    );
-    owner.isReading = false;
-    if (!isComplete) return;
-    again.sort(([one], [other]) => (one < other ? -1 : 1));
-    for (const [, wait, outcome] of again) await owner.telling.tellOne(wait, outcome);
-    await owner.telling.settle(cancels.map((wait) => [wait, cancelled()]));
-    if (!owner.isClosed) await move?.done();
-  }
-
-  /** On disk at once unless they are very many, for the process may be killed before they are told. */
-  private cancel(owner: Owner, targets: ReadonlySet<Target>, isMeant = (_wait: Wait): boolean => true): void {
-    const ends = [...targets].map(
-      (target) => [target, owner.ownIn(target).filter(isMeant), cancelled(this.book.seenOf(target))] as const,
-    );
-    if (ends.reduce((sum, [, waits]) => sum + waits.length, 0) <= notedAtOnce) {
-      const notes = ends.flatMap(([, waits, outcome]) => waits.map((wait) => [wait, outcome] as const));
-      // What cannot be written now is tried again when it is told.
-      owner.telling.note(notes).catch(() => undefined);
-    }
-    for (const [target, waits, outcome] of ends) this.settle(target, waits, outcome);
-  }
-
-  private putIn(owner: Owner, wait: Wait, begun: Begun, isNew: boolean): void {
-    if (owner.isClosed) return;
-    const target = this.book.putIn(wait, begun);
-    owner.put(wait);
-    this.polling.joined(target, wait, isNew);
-  }
-
-  private takeOut(target: Target, waits: readonly Wait[]): void {
-    for (const wait of waits) {
-      this.owners.get(this.book.ownerOf(wait))?.takeOut(wait);
-      this.book.takeOut(wait);
-    }
-    if (!this.book.isEmpty(target)) return;
-    this.polling.left(target);
-    this.book.close(target);
-  }
-
-  private looked(target: Target, verdict: Verdict, began: number): void {
-    const { book } = this;
-    const waits = book.waitsIn(target);
-    if (verdict.kind === 'accepted') {
-      this.settle(target, waits, verdict);
-      this.accepted(book.advisorOf(target), subjectIn(book.subjectOf(target)), verdict.status);
+  /** An acceptance that any check of this environment has seen: all waits for that number or member end. */
+  async accepted(advisor: string, subject: Subject, status: ConsentStatus): Promise<void> {
+    const { entries } = this;
+    const accept = (): WaitOutcome => ({ kind: 'accepted', status });
+    const own = entries.groupOf(advisor, subject);
+    if ('phone' in subject) {
+      const { memberId } = status;
+      const groups = memberId === null ? [own] : [own, entries.groupOf(advisor, { memberId })];
+      await this.endAll(groups, accept);
       return;
     }
-    if (verdict.kind !== 'waiting') {
-      this.settle(target, waits, verdict);
-      return;
+    // A look by member id does not say the number: earlier looks at numbers said whose they are.
+    let numbers = await entries.groupsOfMember(own, undefined, batch);
+    await this.endAll([own, ...numbers], accept);
+    while (numbers.length === batch) {
+      numbers = await entries.groupsOfMember(own, numbers.at(-1), batch);
+      await this.endAll(numbers, accept);
     }
-    const patience = verdict.seen ? 0 : lastLookTries;
-    const expired = waits.filter(
-      (wait) => began - book.startOf(wait) >= book.paceOf(wait).giveUpAfter + patience,
-    );
-    const status = book.seenOf(target) ?? nothingKnown;
-    this.settle(target, expired, { kind: 'not_accepted', reason: 'expired', status });
   }
 
-  /** In the order of arrival, whichever node each belongs to, and after all that ended before. */
-  private settle(target: Target, waits: readonly Wait[], outcome: WaitOutcome): void {
-    for (const wait of waits) {
-      const owner = this.owners.get(this.book.ownerOf(wait));
-      if (!owner) continue;
-      this.begin(owner);
-      this.ends.add(owner, wait, outcome);
-    }
-    if (waits.length > 0) this.takeOut(target, waits);
+  /** Polls these now, as places become free; resolves when all were, or when polling stops. */
+  flush(waits: Iterable<Wait> | AsyncIterable<Wait>): Promise<void> {
+    return this.poller.add(this.tasks(waits, (wait) => this.pollNow(wait)));
   }
 
-  private async tell(owner: Owner, ended: readonly Ended[]): Promise<void> {
-    let reached = 0;
+  /** When a wait is polled next, as far as it alone is concerned. */
+  next(wait: Wait): number {
+    return nextPoll(this.entries.timing(wait), this.options.clock.now());
+  }
+
+  private async *tasks<T>(
+    items: Iterable<T> | AsyncIterable<T>,
+    task: (item: T) => Promise<unknown>,
+  ): AsyncGenerator<() => Promise<unknown>, undefined> {
+    for await (const item of items) yield () => task(item);
+    return undefined;
+  }
+
+  /** The cursor has come by. */
+  private async visit(due: Due): Promise<boolean> {
+    const { entries, options } = this;
+    const { group, item } = entries.parse(due.key, due.prefix);
+    const company = await this.steady(this.companyOf(group, item));
+    if (!company || !entries.isIn(company.found, due.list)) {
+      // Its wait has ended, or lies elsewhere.
+      await options.store.write([{ table, remove: due.key }]);
+      return false;
+    }
+    const { found, olderStart, isYoungest } = company;
+    const timing = entries.timingOf(found);
+    const now = options.clock.now();
+    if (options.isWanted?.(item) === false) {
+      if (now - endOf(timing) > forgottenAfter) await options.store.write(entries.removals(found));
+      return false;
+    }
+    const decision = decide({ ...timing, at: found.at, due: due.at, now, olderStart, isYoungest });
+    if (!decision.isPolled) {
+      await this.steady(this.change(found, decision.to));
+      return false;
+    }
+    return this.pollFor(found, decision);
+  }
+
+  /** Out of turn: whether others for the number govern does not matter. */
+  private async pollNow(wait: Wait): Promise<void> {
+    const found = await this.entries.find(this.entries.groupOf(wait.advisor, wait.subject), wait.item);
+    if (!found) return;
+    const isLast = this.options.clock.now() >= endOf(this.entries.timingOf(found));
+    await this.pollFor(found, { isLast, to: found.at });
+  }
+
+  /** Gives whether the last look is to be repeated. */
+  private async pollFor(found: Found, course: Course): Promise<boolean> {
+    const { wait, group } = found;
+    const name = nameOf(group);
+    for (let other = this.polls.get(name); other; other = this.polls.get(name)) {
+      if (!course.isLast) {
+        await this.steady(this.change(found, course.to));
+        return false;
+      }
+      const { began, isUnanswered } = await other;
+      // One that began before the end does not decide.
+      if (began >= wait.start + wait.pace.giveUpAfter) return isUnanswered;
+    }
+    const polling = this.pollOnce(found, course).finally(() => this.polls.delete(name));
+    this.polls.set(name, polling);
+    return (await polling).isUnanswered;
+  }
+
+  private async pollOnce(found: Found, course: Course): Promise<{ began: number; isUnanswered: boolean }> {
+    const request = this.poll(found.wait);
+    this.requests.add(request);
+    const polled = await request;
+    this.requests.delete(request);
+    const isUnanswered = await this.steady(this.apply(found, course, polled));
+    return { began: polled.began, isUnanswered };
+  }
+
+  private async poll({ advisor, subject }: Wait): Promise<Polled> {
+    const { clock, client } = this.options;
+    const began = clock.now();
     try {
-      await owner.telling.settle(ended, () => (reached += 1));
+      const { signal } = this.stopping;
+      const service = await client();
+      const options = { advisor, lane: 'polls', priority: 'poll', signal } as const;
+      const answer = await service.call('getConsent', { query: subject as { phone: string } }, options);
+      return { began, look: lookOf(statusOf(answer.data)) };
     } catch (fault) {
-      if (!this.ends.isLate(owner)) this.options.warn('unsettled', fault);
+      return { began, look: lookAfterFault(fault) };
     }
-    const left = owner.isClosed ? [] : ended.slice(reached);
-    if (left.length > 0) this.ends.tryAgain(owner, left);
-    for (let done = ended.length - left.length; done > 0; done--) this.end(owner);
   }
 
-  private async working<T>(owner: Owner, work: () => Promise<T>): Promise<T> {
-    this.begin(owner);
+  private async apply(found: Found, { isLast, to }: Course, polled: Polled): Promise<boolean> {
+    const { wait, group } = found;
+    const { look } = polled;
+    if (this.stopping.signal.aborted) return false;
+    this.hear(outageIn(look));
+    if (look.kind === 'accepted') {
+      await this.accepted(wait.advisor, wait.subject, look.status);
+      return false;
+    }
+    const seen = look.kind === 'unanswered' && isLast ? await this.seenOf(found) : nothingKnown;
+    const outcomeFor = (each: Found): WaitOutcome | undefined => this.outcomeOf(each, polled, seen);
+    const isWord = look.kind === 'unknown_number' || look.kind === 'refused';
+    if (isWord || isLast) await this.endAll([group], outcomeFor);
+    if (outcomeFor(found)) return false;
+    await this.change(found, to, look.kind === 'pending' ? look.status : undefined);
+    return look.kind === 'unanswered';
+  }
+
+  private outcomeOf(
+    { wait: { start, pace }, seen }: Found,
+    { look, began }: Polled,
+    seenOfOthers: ConsentStatus,
+  ): WaitOutcome | undefined {
+    const end = start + pace.giveUpAfter;
+    // Right after a start or a sleep the network may still be away.
+    const overdue = began < end ? began - end : began - Math.max(end, this.poller.awakeSince);
+    return outcomeAfter(look, { age: began - start, overdue, seen: seen ?? seenOfOthers });
+  }
+
+  private hear(outage: Problem | undefined): void {
+    const isNews = outage?.code !== this.outage?.code;
+    this.outage = outage;
+    if (isNews) this.options.changed();
+  }
+
+  /** Nothing is written for a wait that has ended meanwhile. */
+  private async change(found: Found, to: Place, seen?: ConsentStatus): Promise<void> {
+    const { entries, options, poller } = this;
+    const operations = entries.changes(found, to, seen);
+    if (operations.length === 0) return;
+    const { key, version } = found.entry;
+    const isWritten = await options.store.write(operations, [{ table, key, version }]);
+    if (!isWritten || to === found.at) return;
+    const timing = entries.timingOf(found);
+    const due = to === 'end' ? lastPollOf(timing) : nextPoll(timing, options.clock.now());
+    poller.expect(entries.listOf(to, found.wait), due);
+  }
+
+  /** A wait among those for the same number. */
+  private async companyOf(
+    group: Buffer,
+    item: Buffer,
+  ): Promise<{ found: Found; olderStart: number | undefined; isYoungest: boolean } | undefined> {
+    const { entries } = this;
+    const some = await entries.page(group, 2);
+    const [first] = some;
+    if (!first) return undefined;
+    if (some.length === 1) {
+      const isAlone = first.wait.item.equals(item);
+      return isAlone ? { found: first, olderStart: undefined, isYoungest: true } : undefined;
+    }
+    const found = some.find(({ wait }) => wait.item.equals(item)) ?? (await entries.find(group, item));
+    if (!found) return undefined;
+    const [[youngest], [older]] = await Promise.all([
+      entries.page(group, 1, { reverse: true }),
+      entries.page(group, 1, { reverse: true, to: found.entry.key }),
+    ]);
+    return {
+      found,
+      olderStart: older?.wait.start,
+      isYoungest: youngest?.wait.item.equals(item) ?? true,
+    };
+  }
+
+  /** What was last seen of a number is on record with the wait that was polled then. */
+  private async seenOf({ group, seen }: Found): Promise<ConsentStatus> {
+    if (seen) return seen;
+    const { entries } = this;
+    const [[oldest], [youngest]] = await Promise.all([
+      entries.page(group, 1),
+      entries.page(group, 1, { reverse: true }),
+    ]);
+    return youngest?.seen ?? oldest?.seen ?? nothingKnown;
+  }
+
+  /** In order of arrival, a page at a time. */
+  private async endAll(
+    groups: readonly Buffer[],
+    outcomeFor: (found: Found) => WaitOutcome | undefined,
+  ): Promise<void> {
+    const readers = groups.map((group) => new GroupReader(this.entries, group));
+    for (;;) {
+      const ends: Promise<void>[] = [];
+      while (ends.length < batch) {
+        let first: GroupReader | undefined;
+        for (const reader of readers) {
+          const head = reader.isRead ? reader.head : await reader.read();
+          if (!head) continue;
+          if (!first?.head || head.wait.item.compare(first.head.wait.item) < 0) first = reader;
+        }
+        const found = first?.take();
+        if (!found) break;
+        const outcome = outcomeFor(found);
+        if (outcome) ends.push(this.end(found, outcome));
+      }
+      await Promise.all(ends);
+      if (ends.length < batch) return;
+    }
+  }
+
+  private async end(found: Found, outcome: WaitOutcome): Promise<void> {
+    const name = nameOf(found.wait.item);
+    if (this.ending.has(name)) return;
+    this.ending.add(name);
     try {
-      return await work();
+      await this.options.ended(found.wait, outcome, this.entries.removals(found));
     } finally {
-      this.end(owner);
+      this.ending.delete(name);
     }
   }
 
-  /** Whoever works for an owner knows its waits by their places in the book: so long, no other gets them. */
-  private begin(owner: Owner): void {
-    owner.busy += 1;
+  /** A clock that can be moved stands still while the store works. */
+  private async steady<T>(work: Promise<T>): Promise<T> {
+    const release = this.options.clock.hold?.();
+    try {
+      return await work;
+    } finally {
+      release?.();
+    }
+  }
+}
+
+/** Reads the waits of a group a page at a time. */
+class GroupReader {
+  private page: Found[] = [];
+  private at = 0;
+  private from: Buffer | undefined;
+  private isEnd = false;
+
+  constructor(
+    private readonly entries: WaitEntries,
+    private readonly group: Buffer,
+  ) {}
+
+  /** Whether `head` can be told without reading. */
+  get isRead(): boolean {
+    return this.isEnd || this.at < this.page.length;
   }
 
-  /** Of an owner that has closed nothing is told any more; what waits is on disk. */
-  private end(owner: Owner): void {
-    owner.busy -= 1;
-    if (owner.isClosed && owner.busy === 0) this.book.strikeAllOf(owner.number);
+  get head(): Found | undefined {
+    return this.page[this.at];
+  }
+
+  take(): Found | undefined {
+    return this.page[this.at++];
+  }
+
+  async read(): Promise<Found | undefined> {
+    this.page = await this.entries.page(this.group, batch, this.from ? { from: this.from } : {});
+    this.at = 0;
+    const last = this.page.at(-1);
+    if (last) this.from = after(last.entry.key);
+    this.isEnd = this.page.length < batch;
+    return this.head;
   }
 }

@@ -1,3 +1,4 @@
+import { numberFault } from '../runtime/settings';
 import type {
   ChoiceField,
   Field,
@@ -133,12 +134,18 @@ const choiceProblem = (field: ChoiceField, value: unknown, say: Say): string | u
 
 const numberProblem = (field: NumberField, value: unknown, { say }: Surroundings): string | undefined => {
   if (isVariable(value)) return undefined;
-  const number = typeof value === 'string' && value.trim() === '' ? NaN : Number(value);
-  if (!Number.isFinite(number)) return say('invalid.number');
-  if (field.whole && !Number.isInteger(number)) return say('invalid.whole');
-  if (field.min !== undefined && number < field.min) return say('invalid.min', { min: field.min });
-  if (field.max !== undefined && number > field.max) return say('invalid.max', { max: field.max });
-  return undefined;
+  switch (numberFault(field, value)) {
+    case 'number':
+      return say('invalid.number');
+    case 'whole':
+      return say('invalid.whole');
+    case 'min':
+      return say('invalid.min', { min: field.min });
+    case 'max':
+      return say('invalid.max', { max: field.max });
+    case undefined:
+      return undefined;
+  }
 };
 
 const urlProblem = (field: TextField, text: string, say: Say): string | undefined => {

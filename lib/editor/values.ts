@@ -1,14 +1,10 @@
+import { chosenIn, isVariable, type Values } from '../runtime/settings';
 import type { ChoiceField, Field, FieldRow, RowsField, ValueType, When } from '../runtime/spec';
 
-export type Values = Readonly<Record<string, unknown>>;
+export { applies, chosenIn, isVariable, mayHold, type Values } from '../runtime/settings';
 
 /** Gives the string of a key in the user's language, with `__name__` filled in from `parts`. */
 export type Say = (key: string, parts?: Readonly<Record<string, unknown>>) => string;
-
-const variable = /^\$\{[^}]+\}$/;
-
-/** A `${VARIABLE}` is only known where the flow runs. */
-export const isVariable = (value: unknown): boolean => typeof value === 'string' && variable.test(value);
 
 /** The environment also fills in those that are part of a text, as in `https://${HOST}/v1`. */
 export const holdsVariable = (text: string): boolean => /\$\{[^}]+\}/.test(text);
@@ -19,16 +15,6 @@ export const noVariable = '${}';
 /** Whether the others have the values that are wanted of them. */
 export const holds = (when: When, values: Values): boolean =>
   Object.entries(when).every(([name, wanted]) => wanted.includes(values[name] as string | boolean));
-
-/** Whether the others may have them: the value of a variable is not known here. */
-export const mayHold = (when: When, values: Values): boolean =>
-  Object.entries(when).every(([name, wanted]) => {
-    const value = values[name];
-    return isVariable(value) || wanted.includes(value as string | boolean);
-  });
-
-/** Whether a field applies, given the others. */
-export const applies = (field: Field, values: Values): boolean => mayHold(field.when ?? {}, values);
 
 const sources: readonly string[] = [
   ...(['msg', 'flow', 'global', 'env', 'jsonata'] satisfies ValueType[]),
@@ -42,12 +28,6 @@ export const isSource = (type: string): boolean => sources.includes(type);
 /** The default where an older flow has nothing saved. */
 export const savedOr = (value: unknown, fallback: unknown): unknown =>
   value === undefined ? fallback : value;
-
-/** What a node takes as chosen: nothing at all means the default. */
-export const chosenIn = (field: ChoiceField, value: unknown): string => {
-  const isOpen = value === undefined || value === null || (value === '' && field.variable !== true);
-  return isOpen && !field.options.includes(value as string) ? field.default : String(value);
-};
 
 /** Saved by another version, or by hand: none of the options, nor a variable that will be one. */
 export const isUnknown = (field: ChoiceField, value: unknown): boolean => {

@@ -3,9 +3,13 @@ import type { Source } from './fields';
 import { invalid, refuse } from './messages';
 import type { Message } from './red';
 
-const asKey = (value: unknown): string | undefined => {
-  if (typeof value === 'string' && value.trim() !== '') return value.trim();
-  return typeof value === 'number' && Number.isFinite(value) ? String(value) : undefined;
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
+
+const asKey = (value: unknown, where: string): string => {
+  if (typeof value === 'string') return value.trim();
+  if (typeof value === 'number' && Number.isFinite(value)) return String(value);
+  throw invalid('advisor_value', { where });
 };
 
 const theOnlyOne = (environment: Environment): string => {
@@ -26,12 +30,11 @@ export const whoseAdvisor = (
   value: unknown,
   msg: Message,
 ): string => {
-  const isChosen = asKey(chosen.value) !== undefined;
-  const given = isChosen ? asKey(value) : asKey(msg.advisor);
-  if (isChosen && given === undefined) {
-    throw invalid('advisor_empty', { where: chosen.where });
-  }
-  const advisor = given ?? theOnlyOne(environment);
+  const isChosen = !isEmpty(chosen.value);
+  const given = isChosen ? value : msg.advisor;
+  const where = isChosen ? chosen.where : 'msg.advisor';
+  if (isChosen && isEmpty(given)) throw invalid('advisor_empty', { where });
+  const advisor = isEmpty(given) ? theOnlyOne(environment) : asKey(given, where);
   if (environment.advisorState(advisor) !== 'authorized') {
     throw refuse('authorization_required', 'advisor_unauthorized', {
       advisor,

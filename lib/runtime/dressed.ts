@@ -1,5 +1,6 @@
 import type { Draft } from '../draft';
-import type { Order } from './trade';
+import type { Order } from './node-outbox';
+import { isRecord } from './kinds';
 import type { Outcome } from './outcomes';
 
 /** What was used for one recipient. */
@@ -9,15 +10,15 @@ export interface Used {
   readonly given?: string | number | null;
   readonly text?: string;
   readonly memberId?: number;
-  /** The object a list held for this recipient, whole. */
-  readonly recipient?: Record<string, unknown>;
 }
 
 /** The outcome with the message fields that a texting node writes as used. */
 export const dressed = (
   outcome: Outcome,
   { advisor }: Order,
-  { phone, given, text, memberId, recipient }: Used,
+  { phone, given, text, memberId }: Used,
+  /** What a list held for this recipient, whole. */
+  entry: unknown,
 ): Draft<Outcome> => {
   const set: Record<string, unknown> = {};
   if (phone !== undefined) set.phone = phone;
@@ -25,7 +26,7 @@ export const dressed = (
   if (text !== undefined) set.text = text;
   if (memberId !== undefined) set.memberId = memberId;
   if (advisor !== '') set.advisor = advisor;
-  if (recipient) set.recipient = recipient;
+  if (isRecord(entry)) set.recipient = entry;
   if (outcome.set) Object.assign(set, outcome.set);
   const whole: Draft<Outcome> = Object.assign({}, outcome);
   whole.set = set;

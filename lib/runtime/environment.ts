@@ -25,8 +25,14 @@ export interface Environment {
   readonly settings: EnvironmentSettings;
   /** Throws ServiceError `not_configured` with what to fill in. One client per environment, whoever asks. */
   client(): Client | Promise<Client>;
-  /** The embedded store (in memory where it cannot be opened). One per runtime, whoever asks. */
+  /** This environment and the service it points to: whatever was accepted belongs there. Throws `not_configured`. */
+  readonly space: string;
+  /** Where waits and sends are kept (in memory where they cannot be kept on disk). One per runtime, whoever asks. */
   store(): Store | Promise<Store>;
+  /** Why nothing can be put on record at the moment. */
+  readonly trouble: string | undefined;
+  /** Where sends are kept without `journal`: it outlives a deploy, and not the process. */
+  memory(): Store;
   /**
    * Keys of the advisors who authorized, also those who have to do so again: of two, one is never "the only one". In
    * `simulator` every key is authorized and this is `['default']`. Throws `not_configured` as `client` does.

@@ -1,6 +1,7 @@
 import type { ServiceError } from '../service/problems';
 import { invalid } from './messages';
 import { isRecord, type Message, type Red, type RunningNode } from './red';
+import { wrongSetting } from './settings';
 import type { Field, NodeSpec } from './spec';
 
 /** A property as the user set it, ready to be read from each message: the value, or a promise of it. */
@@ -91,6 +92,11 @@ const fromContext = (of: Property, value: string, type: 'flow' | 'global' | 'env
 const written = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 
+const shortened = (value: unknown): string => {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text;
+};
+
 const looksUp = new Set(['msg', 'flow', 'global', 'env', 'jsonata']);
 
 /** How to read a value of this type, made ready once. */
@@ -156,7 +162,23 @@ export const source = (
   return { value, type, where, read: compile(RED, node, name, value, type) };
 };
 
-/** Properties that are the same for every message, or their defaults where an older flow does not have them. */
+/** What is wrong with the settings of a node: `invalid_input`, or undefined. */
+export const faultInSettings = (
+  { type, fields }: NodeSpec,
+  config: Readonly<Record<string, unknown>>,
+): ServiceError | undefined => {
+  const wrong = wrongSetting(fields, config);
+  if (!wrong) return undefined;
+  const property = `${type}.${wrong.field.name}`;
+  if ('value' in wrong) return invalid('setting_choice', { property, value: shortened(wrong.value) });
+  const { min = 0, max = 0 } = wrong.field;
+  return invalid(`setting_${wrong.fault}`, { property, min, max });
+};
+
+/**
+ * Properties that are the same for every message, or their defaults where an older flow does not have them. Whoever
+ * reads a message first asks whether they are in order.
+ */
 export interface Plain {
   text(name: string): string;
   number(name: string): number;
@@ -175,10 +197,7 @@ export const plain = (spec: NodeSpec, config: Record<string, unknown>): Plain =>
   };
   return {
     text: (name) => written(read(name)),
-    number(name) {
-      const number = Number(read(name));
-      return Number.isFinite(number) ? number : Number(fallback(name));
-    },
+    number: (name) => Number(read(name)),
     flag: (name) => written(read(name)) === 'true',
   };
 };

@@ -1,14 +1,15 @@
+import { handOver } from '../outbox/hand-over';
 import { systemClock } from '../service/clock';
 import { whoseAdvisor } from './advisor';
 import type { Environment } from './environment';
-import { plain, source, type Plain, type Source } from './fields';
+import { faultInSettings, plain, source, type Plain, type Source } from './fields';
 import { Job } from './job';
 import { refuse } from './messages';
 import { failureLook } from './outcome-status';
 import { createExit, problemOf, type Exit } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 import type { NodeSpec } from './spec';
-import { atNextStart } from './started';
+import { atNextStart } from './delivery';
 import { createStatus, look, type Status } from './status';
 import { wordsOf, type Words } from './words';
 
@@ -25,6 +26,9 @@ export interface Tools {
   environment(): Environment;
   /** By the clock of the environment, which a simulator's user may have moved; the times of all statuses are by it. */
   readonly now: () => number;
+  /** Throws `invalid_input` when a setting of this node has a value that it may not have: nothing is done then. */
+  checkSettings(): void;
+  /** Whose advisor a message is for. Checks the settings first. */
   advisor(environment: Environment, value: unknown, msg: Message): string;
   readonly advisorSource: Source;
   /** What is waiting or on record would not outlive the process: every status says so. */
@@ -33,8 +37,12 @@ export interface Tools {
   whenStarted(task: () => void): void;
   /** Parts of a message that could not be kept on disk are gone: said once per node. */
   warnOfDropped(): void;
-  /** A job that goes on without the input that began it: after a restart, its `done` is gone. */
-  resumed(msg: Message): Job;
+  /** The names of the outputs, as in `msg.outcome`. */
+  readonly outputs: readonly string[];
+  /** Aborts when the node closes. */
+  readonly closed: AbortSignal;
+  /** A job read from the store. Complete nodes hear of it when this very node accepted it. */
+  resumed(msg: Message, isOwn: boolean): Job;
 }
 
 /** A node's own part: from an input message to outcomes. */
@@ -101,9 +109,15 @@ export const flowNode = (
   const started = new Promise<void>((resolve) => {
     forgetStart = atNextStart(RED, resolve);
   });
+  const closing = new AbortController();
   const release = environment?.hold();
-  const exit = createExit(RED, node, words.problem);
+  const exit = createExit(RED, node, spec.outputs, words.problem);
   const advisorSource = source(RED, node, spec, config, 'advisor');
+
+  const fault = faultInSettings(spec, config);
+  const checkSettings = (): void => {
+    if (fault) throw fault;
+  };
 
   const now = (): number => (environment?.clock ?? systemClock).now();
   const handler = start({
@@ -120,7 +134,11 @@ export const flowNode = (
       throw refuse('not_configured', 'no_environment');
     },
     now,
-    advisor: (from, value, msg) => whoseAdvisor(from, advisorSource, value, msg),
+    checkSettings,
+    advisor(from, value, msg) {
+      checkSettings();
+      return whoseAdvisor(from, advisorSource, value, msg);
+    },
     markUnsaved() {
       isUnsaved = true;
     },
@@ -131,11 +149,18 @@ export const flowNode = (
       if (!hasWarned) node.warn(words.say('warning.dropped'));
       hasWarned = true;
     },
-    resumed: (msg) => new Job(RED, node, exit, msg, undefined),
+    outputs: spec.outputs,
+    closed: closing.signal,
+    resumed: (msg, isOwn) =>
+      new Job(RED, node, exit, msg, isOwn ? (error) => node._complete(msg, error) : undefined),
   });
 
   const unlisten = environment?.onChange(() => {
     status.clearIfAuthorized((advisor) => isAuthorized(environment, advisor));
+    if (environment.trouble !== undefined) {
+      status.show(() => look('red', 'ring', words.say('status.storeTrouble')));
+      return;
+    }
     const until = pausedUntil(environment);
     if (until <= environment.clock.now() || !handler.isBusy?.()) return;
     status.show(() => look('yellow', 'ring', words.say('status.paused', { time: words.time(until) })));
@@ -144,6 +169,10 @@ export const flowNode = (
   node.on('input', (received, _send, done) => {
     const msg = received as Message;
     const job = new Job(RED, node, exit, msg, done);
+    job.handOver = handOver.claim(msg);
+    const { summary, parts } = msg as { summary?: { id?: unknown }; parts?: { id?: unknown } };
+    // It is the sum of the list that this message is of, and not of what this node makes of it.
+    if (summary && parts && summary.id === parts.id) delete msg.summary;
     const fail = (thrown: unknown): void => {
       const why = problemOf(thrown);
       status.show(() => failureLook(words, why, now()));
@@ -153,12 +182,18 @@ export const flowNode = (
       try {
         if (handler.control?.(msg)) {
           done();
+          job.takeHandOver()?.();
           return;
         }
         const working = handler.input(msg, job);
-        if (working) working.catch(fail);
+        if (working)
+          working.catch(fail).finally(() => {
+            job.takeHandOver()?.();
+          });
+        else job.takeHandOver()?.();
       } catch (thrown) {
         fail(thrown);
+        job.takeHandOver()?.();
       }
     };
     const { opening } = handler;
@@ -167,6 +202,7 @@ export const flowNode = (
   });
 
   node.on('close', (closed: () => void) => {
+    closing.abort();
     status.close();
     forgetStart();
     unlisten?.();

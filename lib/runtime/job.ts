@@ -22,6 +22,14 @@ const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Mess
   };
 };
 
+/** What goes with the leaving of one outcome. */
+export interface Departure {
+  /** Called with the message before it is sent. */
+  readonly mark?: (msg: object) => void;
+  /** The sum of an array, with its last outcome. */
+  readonly summary?: Readonly<Record<string, unknown>> | undefined;
+}
+
 /** What the outcomes of an array have in common. */
 interface List {
   readonly id: string;
@@ -35,6 +43,8 @@ interface List {
  * exactly once, when the last has left.
  */
 export class Job {
+  /** Puts on record that the outcome this message came with was told; see `lib/outbox/hand-over`. */
+  handOver: (() => void) | undefined;
   private left = 0;
   private expected = 1;
   private list: List | undefined;
@@ -51,6 +61,13 @@ export class Job {
 
   get isSettled(): boolean {
     return this.settled;
+  }
+
+  /** For whoever puts this message on record, and the outcome it came with as told in the same commit. */
+  takeHandOver(): (() => void) | undefined {
+    const { handOver } = this;
+    this.handOver = undefined;
+    return handOver;
   }
 
   /**
@@ -76,10 +93,15 @@ export class Job {
     if (this.list) this.list = { ...this.list, count };
   }
 
-  leave(index: number, outcome: Outcome): void {
+  leave(index: number, outcome: Outcome, about: Departure = {}): void {
     if (this.settled) return;
     const msg = this.list ? this.partOf(this.list, index) : this.msg;
-    const error = this.exit.leave(msg, outcome);
+    if (about.summary && this.list) {
+      const summary = { id: this.list.id, ...about.summary };
+      msg.summary = summary;
+      this.msg.summary = summary;
+    }
+    const error = this.exit.leave(msg, outcome, about.mark);
     if (error && this.list) this.node.error(error, msg);
     else if (error) this.raised = error;
     this.left += 1;

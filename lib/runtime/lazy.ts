@@ -1,7 +1,7 @@
 import type * as simulator from '../../simulator';
 import type * as client from '../service/client';
 import type * as transport from '../service/transport';
-import type * as absent from '../state/absent';
+import type * as removedNodes from '../outbox/removed-nodes';
 import type * as store from '../state/embedded';
 import type * as memoryStore from '../state/memory';
 
@@ -14,6 +14,6 @@ export const lazy = {
   transport: () => require('../service/transport') as typeof transport,
   store: () => require('../state/embedded') as typeof store,
   memoryStore: () => require('../state/memory') as typeof memoryStore,
-  absent: () => require('../state/absent') as typeof absent,
+  removedNodes: () => require('../outbox/removed-nodes') as typeof removedNodes,
   simulator: () => require('../../simulator') as typeof simulator,
 };

@@ -16,6 +16,12 @@ export const messages = {
     'The field "{property}" of this node takes its value from a source that this version does not know ({source}): open the node and choose another.',
   property_unreadable:
     'The field "{property}" of this node could not be read ({reason}): open the node and correct it.',
+  setting_choice:
+    '"{property}" is set to "{value}", which this version does not know: open this node, or its environment, and choose again.',
+  setting_number: '"{property}" must be a number: open this node, or its environment, and correct it.',
+  setting_whole: '"{property}" must be a whole number: open this node, or its environment, and correct it.',
+  setting_min: '"{property}" must be {min} or more: open this node, or its environment, and correct it.',
+  setting_max: '"{property}" must be {max} or less: open this node, or its environment, and correct it.',
   no_environment: 'This node has no environment, or a disabled one: open it and choose an environment.',
   nobody_authorized:
     'Nobody has authorized "{environment}" yet: open the environment and authorize an advisor.',
@@ -23,6 +29,7 @@ export const messages = {
     'This environment serves several advisors: say which one in msg.advisor or in the node, for none is guessed.',
   advisor_empty:
     'The advisor is to come from {where}, and there is none there: put the key of an advisor there.',
+  advisor_value: 'What is in {where} is not the key of an advisor: put a text or a number there, or nothing.',
   advisor_unauthorized:
     'The advisor "{advisor}" has to authorize "{environment}": open the environment and authorize.',
   unexpected: 'This node met an unexpected fault ({reason}): please report it.',
@@ -56,7 +63,7 @@ export const messages = {
   date_past: 'The delivery date is in the past: choose a later one, or send now.',
   frequency_kind: 'The frequency must be a whole number: correct it, or leave it empty.',
   no_outcome:
-    'The service named neither a success nor a failure: look in the texting app whether this was carried out.',
+    'The service answered with success, but named neither a success nor a failure: this was probably carried out, so look in the texting app before you repeat it.',
   consent_required: 'This person has not consented to texts: request consent, then send again.',
   rejected:
     'The service refused this recipient: read its reason in msg.error.detail (at a Catch node msg.error.cause.detail), then correct the number, or leave this person out and do not ask again.',
@@ -73,6 +80,8 @@ export const messages = {
     'This person was asked {count} times without an answer, which is the limit set in the node: ask in another way, or raise the limit.',
   member_missing: 'There is no member id in {where}: put one there, or choose another place in the node.',
   member_kind: 'A member id must be a whole number: correct what is in {where}.',
+  queue_full:
+    'Too much waits to be put on record already, because the store takes no more at the moment: nothing was sent. See the status and the log, and send it again later.',
   stale:
     'This waited too long over a restart and was not carried out: send it in again if it is still wanted, or raise "Go on within" in the environment.',
   environment_changed:
@@ -84,9 +93,6 @@ export const messages = {
   id_missing: 'There is no id in {where}: put one there, or choose another place in the node.',
   id_kind: 'What is in {where} is not an id: give it a whole number, or a text of digits.',
   list_empty: 'The list in {where} is empty: give it at least one entry.',
-  operation_unknown: 'This node does not know the operation "{operation}": open it and choose another.',
-  page_range: 'The page must be a whole number of 1 or more: open the node and correct it.',
-  page_size_range: 'The page size must be a whole number from 1 to 200: open the node and correct it.',
   page_repeated:
     'The service gave the same records again when asked for page {page}: check the name it has for the page number, under "Query names" in the environment.',
   contact_kind: 'There is no contact in {where}: put an object with fields such as firstName there.',
@@ -112,6 +118,8 @@ export const messages = {
   search_long: 'The search text has {length} characters: shorten it to {longest} at most.',
   environment_undeployed: 'This environment is not deployed: deploy it, then try again.',
   secrets_again: 'The addresses have changed: enter the secrets again, or deploy first.',
+  variables_withheld:
+    'The form refers to {variables}, which is not deployed there, and only who may deploy can try a variable before: deploy first, or ask somebody who may.',
   names_json: 'The query names of the environment are not valid JSON: correct them.',
   variables_unset: '"{name}" is not ready: set {variables} in the environment of Node-RED.',
   settings_missing: '"{name}" is not ready: open the environment and fill in {settings}.',

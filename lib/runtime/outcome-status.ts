@@ -3,7 +3,6 @@ import type { Tools } from './flow-node';
 import type { Outcome } from './outcomes';
 import { look, type Look } from './status';
 import type { Words } from './words';
-import type { Progress } from './work';
 
 /** These last until somebody does something about them: what to do says more than since when. */
 const todo = new Map<string, string>([
@@ -34,6 +33,11 @@ export const failureLook = (words: Words, why: Problem | undefined, at: number):
     why?.code === 'authorization_required' ? String(why.wording?.values['advisor'] ?? '') : undefined;
   return { ...look('red', 'ring', said()), unauthorized };
 };
+
+interface Progress {
+  readonly done: number;
+  readonly total: number;
+}
 
 /** The status texts of the first output, which may depend on its payload, and of the third. */
 export interface Said {

@@ -67,27 +67,40 @@ const write = (msg: Message, fields: Readonly<Record<string, unknown>> | undefin
 
 export interface Exit {
   /** Sends the outcome where it belongs; returns the error to raise when no output takes it. */
-  leave(msg: Message, outcome: Outcome): Error | undefined;
+  leave(msg: Message, outcome: Outcome, mark?: (msg: object) => void): Error | undefined;
+  /** The output an outcome leaves by, as `msg.outcome` names it: a third output that nothing is wired to fails. */
+  nameOf(outcome: Outcome): string;
 }
 
-export const createExit = (RED: Red, node: RunningNode, translate: (why: Problem) => string): Exit => {
+export const createExit = (
+  RED: Red,
+  node: RunningNode,
+  outputs: readonly string[],
+  translate: (why: Problem) => string,
+): Exit => {
   const isWired = (port: number): boolean =>
     (node.wires[port] ?? []).some((id) => (RED.nodes.getNode(id) as unknown) != null);
 
-  const send = (msg: Message, port: number): void => {
+  const portOf = ({ port }: Outcome): number => (port === 2 && !isWired(2) ? 1 : port);
+
+  const send = (msg: Message, port: number, mark: ((msg: object) => void) | undefined): void => {
+    msg.outcome = outputs[port];
+    mark?.(msg);
     node.send(port === 0 ? msg : port === 1 ? [null, msg] : [null, null, msg]);
   };
 
   return {
-    leave(msg, outcome) {
+    nameOf: (outcome) => outputs[portOf(outcome)] ?? '',
+    leave(msg, outcome, mark) {
       write(msg, outcome.set);
       if (outcome.repeated) msg.repeated = true;
       else if ('repeated' in msg) delete msg.repeated;
-      if (outcome.port !== 1 && (outcome.port === 0 || isWired(2))) {
+      const port = portOf(outcome);
+      if (port !== 1) {
         msg.payload = outcome.payload;
         write(msg, outcome.carry);
         if ('error' in msg) delete msg.error;
-        send(msg, outcome.port);
+        send(msg, port, mark);
         return undefined;
       }
       const why = outcome.problem;
@@ -100,7 +113,7 @@ export const createExit = (RED: Red, node: RunningNode, translate: (why: Problem
       };
       if (!isWired(1)) return new OutcomeError(hideNumbers(translate(unquoted(why))), details);
       msg.error = details;
-      send(msg, 1);
+      send(msg, 1, mark);
       return undefined;
     },
   };

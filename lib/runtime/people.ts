@@ -4,37 +4,32 @@ import type { Environment } from './environment';
 import { readAll, type Source } from './fields';
 import { isOrder, type Handler, type Tools } from './flow-node';
 import type { Job } from './job';
-import type { Item } from './kept';
-import { OnRecord } from './on-record';
+import { NodeOutbox, type Item, type Order, type Taken, type Turn } from './node-outbox';
 import { outcomeStatus, type Said } from './outcome-status';
 import type { Outcome } from './outcomes';
-import { asGiven, noRecipients, notANumber, recipientsOf } from './recipients';
+import { asGiven, noRecipients, notANumber, phonesOrdered, recipientsOf } from './recipients';
 import type { Message } from './red';
-import type { Order, Turn } from './trade';
 
 /** Somebody a message is about, or why it cannot be told who. */
 export type Person = Item & Omit<Used, 'text'>;
 
-export interface People {
-  /** An array came in, even of one. */
-  readonly list: boolean;
-  readonly people: readonly Person[];
-}
+export type People = Omit<Taken<Person>, 'source'>;
 
 /** Everybody a phone field names; a number that is none fails alone. */
 export const peopleByPhone = (value: unknown, where: string, country: string): People => {
   const found = recipientsOf(value, country);
   if (!found) throw noRecipients(value, where);
   const people = found.recipients.map((each, index): Person => {
-    const { phone, record } = each;
+    const { phone } = each;
     const person: Draft<Person> = { index };
     if (phone !== undefined) person.phone = phone;
     else person.wrong = notANumber(each.given, country, { where, list: found.list }).problem;
     if (phone === undefined && found.list) person.given = asGiven(each);
-    if (record) person.recipient = record;
     return person;
   });
-  return { list: found.list, people };
+  const records = found.recipients.map(({ record }) => record);
+  const entries = records.some((record) => record) && records;
+  return { list: found.list, items: people, count: people.length, ...(entries && { entries }) };
 };
 
 /** One person's turn. */
@@ -46,15 +41,13 @@ export interface PeopleOptions {
   readonly read: (value: unknown, environment: Environment | undefined) => People;
   /** Throws what becomes a failure. */
   readonly work: (turn: PersonTurn) => Promise<Outcome>;
-  /** In place of `work`, on the whole message. */
-  readonly takeWhole?: (msg: Message, job: Job, order: Order, people: readonly Person[]) => Promise<void>;
   readonly cancelled: () => Outcome;
   readonly said: Said;
 }
 
 /** From a message to one outcome for each of its people. */
 export class PeopleHandler implements Handler {
-  private readonly record: OnRecord<Person, Order>;
+  private readonly record: NodeOutbox<Person, Order>;
   readonly show: (outcome: Outcome, failed?: number) => void;
 
   constructor(
@@ -62,10 +55,11 @@ export class PeopleHandler implements Handler {
     private readonly options: PeopleOptions,
   ) {
     this.show = outcomeStatus(tools, options.said, () => this.record.progress());
-    this.record = new OnRecord<Person, Order>(tools, {
+    this.record = new NodeOutbox<Person, Order>(tools, {
       work: options.work,
-      dress: dressed,
+      dress: (outcome, order, person, _index, entry) => dressed(outcome, order, person, entry),
       cancelled: options.cancelled,
+      phoneOf: ({ phone }) => phone,
       told: this.show,
     });
   }
@@ -76,36 +70,55 @@ export class PeopleHandler implements Handler {
 
   control(msg: Message): boolean {
     if (!isOrder(msg, 'reset')) return false;
-    this.record.reset();
+    this.reset(this.phonesOf(msg));
     return true;
   }
 
-  input(msg: Message, job: Job): void | Promise<void> {
+  /** `begin` is for whoever does something else with them than `work`. */
+  input(
+    msg: Message,
+    job: Job,
+    begin?: (order: Order, people: People) => Promise<void>,
+  ): void | Promise<void> {
     const values = readAll([this.tools.advisorSource, this.options.source], msg);
     return values instanceof Promise
-      ? values.then((read) => this.take(msg, job, read))
-      : this.take(msg, job, values);
+      ? values.then((read) => this.take(msg, job, read, begin))
+      : this.take(msg, job, values, begin);
   }
 
   isBusy(): boolean {
     return this.record.isBusy;
   }
 
+  /** Whom an order is for; undefined means all. */
+  phonesOf(msg: Message): readonly string[] | undefined {
+    return phonesOrdered(msg, this.record.environment?.settings.country ?? '');
+  }
+
+  reset(phones: readonly string[] | undefined): void {
+    this.record.reset(phones);
+  }
+
   close(): Promise<void> {
     return this.record.close();
   }
 
-  private take(msg: Message, job: Job, [advisor, who]: readonly unknown[]): void | Promise<void> {
-    const { read, source, takeWhole } = this.options;
-    const { list, people } = read(who, this.record.environment);
+  private take(
+    msg: Message,
+    job: Job,
+    [advisor, who]: readonly unknown[],
+    begin: ((order: Order, people: People) => Promise<void>) | undefined,
+  ): void | Promise<void> {
+    const { read, source } = this.options;
+    const people = read(who, this.record.environment);
     return this.record.take(
       msg,
       job,
-      { items: people, list, source },
+      { ...people, source },
       (order) => {
         order.advisor = this.tools.advisor(this.tools.environment(), advisor, msg);
       },
-      takeWhole && ((order) => takeWhole(msg, job, order, people)),
+      begin && ((order) => begin(order, people)),
     );
   }
 }

@@ -2,7 +2,7 @@ import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonen
 import type { ServiceError } from '../service/problems';
 import { e164, isJsonText, isNothing } from './kinds';
 import { invalid } from './messages';
-import { isRecord } from './red';
+import { isRecord, type Message } from './red';
 
 export interface Recipient {
   /** E.164; undefined when what was given is not a number we may text. */
@@ -82,3 +82,14 @@ export const notANumber = (given: unknown, country: string, { where, list }: Pla
 /** What to tell the user about a value that is neither a number nor a list of them. */
 export const noRecipients = (value: unknown, where: string): ServiceError =>
   invalid(Array.isArray(value) ? 'phones_empty' : 'phones_kind', { where });
+
+/** Whose work an order (`reset`, `flush`) is for; undefined means everybody's. */
+export const phonesOrdered = (msg: Message, country: string): readonly string[] | undefined => {
+  if (msg.phone === undefined) return undefined;
+  const found = recipientsOf(msg.phone, country);
+  if (!found) throw noRecipients(msg.phone, 'msg.phone');
+  return found.recipients.map(({ phone, given }) => {
+    if (phone === undefined) throw notANumber(given, country, { where: 'msg.phone', list: found.list });
+    return phone;
+  });
+};

@@ -8,6 +8,8 @@ export interface RunningNode extends Node {
   wires: string[][];
   /** Inside a subflow: the id the node has in the editor. */
   _alias?: string;
+  /** What the `done` of an input message calls. */
+  _complete(msg: object, error?: Error): void;
 }
 
 export type Red = NodeAPI;

@@ -46,8 +46,10 @@ export class Call {
   #limitedSince = 0;
   #doubt: Course['doubt'] = 'none';
   #refreshed = false;
+  #hasBegun = false;
   #rejected: string | undefined;
   #token = '';
+  #hasWaited = false;
 
   constructor(shared: Shared, plan: Plan, wire: Wire, options: CallOptions) {
     this.#shared = shared;
@@ -60,7 +62,10 @@ export class Call {
     for (;;) {
       const ended = await this.#attempt();
       if (typeof ended !== 'number') return ended;
-      if (ended > 0) await this.#sleep(ended);
+      if (ended > 0) {
+        await this.#undo();
+        await this.#sleep(ended);
+      }
       if (this.#isStopped()) throw this.#stopped();
     }
   }
@@ -68,17 +73,27 @@ export class Call {
   /** Takes a turn and a token, and makes one request; nothing here waits unless it has to. Gives what #judge does. */
   async #attempt(): Promise<Completed | number> {
     const { limits, transport, clock } = this.#shared;
-    const { signal, begin } = this.#options;
+    const { signal } = this.#options;
     const token = this.#fetchToken();
     if (token) await token;
+    // Ahead of its turn where that comes at once: a turn covers the request, and not the disk.
+    if (limits.isOpen) await this.#begin();
     const entered = limits.enter(this.#place());
-    if (entered !== true && !(await entered)) throw this.#stopped();
+    if (entered !== true) {
+      if (limits.pausedUntil > 0) await this.#undo();
+      if (!(await entered)) throw this.#stopped();
+    }
     try {
-      if (entered !== true) await this.#fetchToken();
-      if (this.#attempts === 0 && begin !== undefined) {
-        if (signal?.aborted === true) throw this.#stopped();
-        await begin();
+      if (entered !== true) {
+        const newer = this.#fetchToken();
+        if (newer) {
+          // One that is long in coming must not keep others from their turn: this one comes back, and goes first.
+          newer.catch(() => undefined);
+          this.#hasWaited = true;
+          return 0;
+        }
       }
+      await this.#begin();
       this.#attempts++;
       const release = clock.hold?.();
       // Cutting a request that must not happen twice would only make its outcome unknown: it lands.
@@ -89,6 +104,22 @@ export class Call {
     } finally {
       limits.leave();
     }
+  }
+
+  /** On record as begun, before its request leaves. */
+  async #begin(): Promise<void> {
+    const { begin, signal } = this.#options;
+    if (this.#hasBegun || begin === undefined) return;
+    if (signal?.aborted === true) throw this.#stopped();
+    this.#hasBegun = true;
+    await begin();
+  }
+
+  /** It was certainly not carried out, and waits: a restart meanwhile may begin it again. */
+  async #undo(): Promise<void> {
+    if (!this.#hasBegun || this.#doubt !== 'none') return;
+    this.#hasBegun = false;
+    await this.#options.undo?.();
   }
 
   /** The outcome, or the milliseconds after which to try again; throws when it has failed for good. */
@@ -141,11 +172,31 @@ export class Call {
     try {
       const token = this.#shared.token(this.#options.advisor, this.#rejected);
       if (typeof token === 'string') accept(token);
-      else return token.then(accept).catch((error: unknown) => this.#tokenless(error));
+      else
+        return this.#unlessStopped(token)
+          .then(accept)
+          .catch((error: unknown) => this.#tokenless(error));
       return undefined;
     } catch (error) {
       return this.#tokenless(error);
     }
+  }
+
+  /** A token may be long in coming: the token endpoint may ask for patience, too. */
+  #unlessStopped(token: Promise<string>): Promise<string> {
+    const { closing } = this.#shared;
+    const { signal } = this.#options;
+    if (this.#isStopped()) return Promise.reject(this.#stopped());
+    return new Promise((resolve, reject) => {
+      const stop = (): void => {
+        reject(this.#stopped());
+      };
+      const forgets = [onAbort(closing, stop)];
+      if (signal) forgets.push(onAbort(signal, stop));
+      token.then(resolve, reject).finally(() => {
+        for (const forget of forgets) forget();
+      });
+    });
   }
 
   #tokenless(error: unknown): never {
@@ -164,7 +215,7 @@ export class Call {
 
   #place(): Place {
     const { advisor, lane = advisor, priority = 'normal', signal } = this.#options;
-    return { lane, priority, front: this.#attempts > 0, signal };
+    return { lane, priority, front: this.#attempts > 0 || this.#hasWaited, signal };
   }
 
   #course(): Course {
@@ -197,7 +248,7 @@ export class Call {
   }
 
   #mayBeDone(): boolean {
-    return this.#doubt === 'unknown' && this.#plan.kind !== 'read';
+    return this.#doubt !== 'none' && this.#plan.kind !== 'read';
   }
 
   /** Cancelled, unless an earlier attempt may have been carried out. */

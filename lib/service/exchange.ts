@@ -101,7 +101,7 @@ export class Exchange {
 
   onHeaders(status: number, headers: Buffer[]): boolean {
     this.#status = status;
-    if (status === 429) {
+    if (status === 429 || status === 503) {
       for (let at = 0; at + 1 < headers.length; at += 2) {
         const name = headers[at];
         if (name !== undefined && isRetryAfter(name)) this.#retryAfter = headers[at + 1]?.toString('latin1');

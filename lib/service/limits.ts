@@ -103,6 +103,11 @@ export class Limits {
     return this.#pausedUntil > this.#clock.now() ? this.#pausedUntil : 0;
   }
 
+  /** Whoever asks for a turn now need not wait for a pause, nor for a limit of our own. */
+  get isOpen(): boolean {
+    return this.#interval === 0 && this.#waitNeeded() === 0;
+  }
+
   /** Takes a turn: true at once when one is free, else a promise, which gives false when cancelled or closed. */
   enter(place: Place): boolean | Promise<boolean> {
     if (this.#closed || place.signal?.aborted === true) return false;

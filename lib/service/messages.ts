@@ -55,6 +55,8 @@ export const messages = {
     'A gateway or firewall answered in place of the service ({reason}), so this may or may not have been carried out: check before you repeat it.',
   invalid_response:
     'The service gave an answer that does not fit its contract ({reason}): check the service address, and contact its operator if that is right.',
+  unreadable_success:
+    'The service answered with success, but its answer cannot be read ({reason}): this was probably carried out, so check before you repeat it.',
   redirect:
     'A gateway or firewall, not the service, redirects elsewhere, which is not followed: correct the service address.',
   answer_too_large: 'The answer of the service was over 5 MB and was refused: ask for a smaller page.',

@@ -171,16 +171,19 @@ const assessSuccess = (
   text: string | undefined,
 ): Assessment => {
   if (plan.kind === 'delete') return { happened: done, data: parseShallow(text ?? ''), reason: '' };
-  if (text === undefined) return unfit(status, 'answer_too_large', reasons.tooLarge);
+  // Whoever reads "check the address" of a text that went out sends it again.
+  const unread = (reason: string, key: MessageKey = 'invalid_response'): Assessment =>
+    unfit(status, plan.kind === 'once' ? 'unreadable_success' : key, reason);
+  if (text === undefined) return unread(reasons.tooLarge, 'answer_too_large');
   if (text === '' && plan.kind === 'replace') return { happened: done, data: { id }, reason: '' };
   const value = parse(text);
   if (plan.looksRight(value)) return { happened: done, data: value, reason: '' };
   const body = shallow(value, text);
-  if (body === undefined) return unfit(status, 'invalid_response', text === '' ? 'empty' : 'not JSON');
+  if (body === undefined) return unread(text === '' ? 'empty' : 'not JSON');
   const checked = plan.response.safeParse(body);
   if (checked.success) return { happened: done, data: checked.data, reason: '' };
   const field = checked.error.issues[0]?.path.map(String).join('.') ?? '';
-  return unfit(status, 'invalid_response', field === '' ? 'another shape' : `in ${field}`);
+  return unread(field === '' ? 'another shape' : `in ${field}`);
 };
 
 const happenedAt = (status: number, body: unknown, retryAfter: number | undefined): Happened => {

@@ -29,6 +29,7 @@ export const ownCodes = [
   'cancelled',
   'stale',
   'not_configured',
+  'queue_full',
 ] as const;
 
 export type OwnCode = (typeof ownCodes)[number];

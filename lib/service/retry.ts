@@ -74,9 +74,10 @@ const fail = (kind: Kind, happened: Happened, course: Course): Decision => {
   const settled = happened.what === 'refused' || (happened.what === 'problem' && !happened.retryable);
   if (settled) return { do: 'fail', as: 'answered' };
   const unanswered = happened.what === 'unreached' || inDoubt(happened);
-  if (kind !== 'read' && (inDoubt(happened) || course.doubt === 'unknown')) {
-    return { do: 'fail', as: 'outcome_unknown' };
-  }
+  // A problem such as a 504 is the service's last word on an attempt that may have been carried out; silence is none.
+  const mayBeDone =
+    inDoubt(happened) || course.doubt === 'unknown' || (unanswered && course.doubt !== 'none');
+  if (kind !== 'read' && mayBeDone) return { do: 'fail', as: 'outcome_unknown' };
   return { do: 'fail', as: unanswered ? 'network_error' : 'answered' };
 };
 

@@ -88,6 +88,7 @@ export const createTransport = ({ origin, timeout, connections }: TransportOptio
 export interface FormAnswer {
   readonly status: number;
   readonly text: string;
+  readonly retryAfter: string | undefined;
 }
 
 /**
@@ -113,7 +114,7 @@ export const postForm = async (
       options.signal,
     );
     if (result.state === 'answered' && result.text !== undefined) {
-      return { status: result.status, text: result.text };
+      return { status: result.status, text: result.text, retryAfter: result.retryAfter };
     }
     const reason = result.state === 'answered' ? reasons.tooLarge : result.reason;
     if (reason === reasons.aborted) throw failure('cancelled', 'abandoned', {}, { attempts: 1 });

@@ -34,8 +34,10 @@ export interface CallOptions {
   readonly priority?: 'normal' | 'poll';
   /** Cancels what has not begun, and what waits to be repeated; a send, ask or create under way lands first. */
   readonly signal?: AbortSignal;
-  /** Called once, when the request has its turn and its token and is about to leave; it leaves after this resolves. */
+  /** Called when the request has its token and is about to leave; it leaves after this resolves. */
   readonly begin?: () => void | Promise<void>;
+  /** Called when a request that began was certainly not carried out and is put off; `begin` is called again after it. */
+  readonly undo?: () => void | Promise<void>;
 }
 
 export interface Answer<N extends EndpointName> {

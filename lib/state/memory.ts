@@ -1,63 +1,201 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { decode, encode } from './codec';
-import type { Store, Table, Write } from './store';
+import { decode, encode } from './sealing';
+import {
+  checkSize,
+  checkWrite,
+  tables,
+  type Condition,
+  type Entry,
+  type Operation,
+  type Range,
+  type Store,
+  type Table,
+} from './store';
 
-const createTable = <T>(): Table<T> & { readonly size: number } => {
-  const records = new Map<string, Buffer>();
+/** Keys as text of one byte a character: compared by the engine's own order, and half the size of a buffer. */
+const textOf = (key: Buffer): string => key.toString('latin1');
 
-  const write = (writes: readonly Write<T>[]): Promise<void> => {
-    for (const each of writes) {
-      if ('put' in each) records.set(each.put, encode(each.value));
-      else records.delete(each.remove);
+const fullBlock = 512;
+
+/** Keys in order, in blocks: to insert one moves at most a block. */
+class OrderedKeys {
+  readonly #blocks: string[][] = [[]];
+
+  /** The block that a key belongs to: the last that does not begin after it. */
+  #blockOf(key: string): number {
+    let low = 0;
+    let high = this.#blocks.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      const first = this.#blocks[middle]?.[0];
+      if (first !== undefined && first <= key) low = middle;
+      else high = middle - 1;
     }
-    return Promise.resolve();
-  };
+    return low;
+  }
 
-  return {
-    get size() {
-      return records.size;
-    },
-    get: (key) => {
-      const bytes = records.get(key);
-      return Promise.resolve(bytes && (decode(bytes) as T));
-    },
-    write,
-    writeSoon: write,
-    keyFrom: (start) => {
-      let first: string | undefined;
-      for (const key of records.keys()) if (key >= start && (first === undefined || key < first)) first = key;
-      return Promise.resolve(first);
-    },
-    hasLost: () => Promise.resolve(false),
-    async *entries(prefix = '') {
-      const keys = [...records.keys()].filter((key) => key.startsWith(prefix)).sort();
-      for (const key of keys) {
-        const bytes = records.get(key);
-        if (bytes) yield await Promise.resolve([key, decode(bytes) as T] as const);
-      }
-    },
-  };
-};
+  /** Where a key is in its block, or would be. */
+  static #placeOf(block: readonly string[], key: string): number {
+    let low = 0;
+    let high = block.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((block[middle] ?? '') < key) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
 
-export interface MemoryStore extends Store {
-  readonly isEmpty: boolean;
+  add(key: string): void {
+    const at = this.#blockOf(key);
+    const block = this.#blocks[at] ?? [];
+    block.splice(OrderedKeys.#placeOf(block, key), 0, key);
+    if (block.length <= fullBlock) return;
+    // Keys often come in order: a last block stays nearly full, and the next begins nearly empty.
+    const kept = at === this.#blocks.length - 1 ? fullBlock : fullBlock >> 1;
+    this.#blocks.splice(at + 1, 0, block.splice(kept));
+  }
+
+  delete(key: string): void {
+    const at = this.#blockOf(key);
+    const block = this.#blocks[at] ?? [];
+    block.splice(OrderedKeys.#placeOf(block, key), 1);
+    if (block.length === 0 && this.#blocks.length > 1) this.#blocks.splice(at, 1);
+  }
+
+  *from(start: string): Generator<string> {
+    let at = this.#blockOf(start);
+    let place = OrderedKeys.#placeOf(this.#blocks[at] ?? [], start);
+    for (; at < this.#blocks.length; at++, place = 0) {
+      const block = this.#blocks[at] ?? [];
+      for (; place < block.length; place++) yield block[place] ?? '';
+    }
+  }
+
+  *before(end: string): Generator<string> {
+    let at = this.#blockOf(end);
+    let place = OrderedKeys.#placeOf(this.#blocks[at] ?? [], end) - 1;
+    for (; at >= 0; place = (this.#blocks[--at]?.length ?? 0) - 1) {
+      const block = this.#blocks[at] ?? [];
+      for (; place >= 0; place--) yield block[place] ?? '';
+    }
+  }
+
+  count(start: string, end: string): number {
+    if (start >= end) return 0;
+    const first = this.#blockOf(start);
+    const last = this.#blockOf(end);
+    let count =
+      OrderedKeys.#placeOf(this.#blocks[last] ?? [], end) -
+      OrderedKeys.#placeOf(this.#blocks[first] ?? [], start);
+    for (let at = first; at < last; at++) count += this.#blocks[at]?.length ?? 0;
+    return count;
+  }
 }
 
-/** Where nothing can be kept on disk. Encoded all the same, so that a record is never shared with whoever wrote it. */
-export const createMemoryStore = (): MemoryStore => {
-  const tables = new Map<string, ReturnType<typeof createTable<unknown>>>();
-  const key = randomBytes(32);
+interface Kept {
+  /** Encoded, so that a record is never shared with whoever wrote it. */
+  readonly bytes: Buffer;
+  readonly version: number;
+}
+
+class MemoryTable {
+  readonly records = new Map<string, Kept>();
+  readonly keys = new OrderedKeys();
+  bytes = 0;
+
+  put(key: string, record: Kept): void {
+    const before = this.records.get(key);
+    if (before) this.bytes -= before.bytes.length;
+    else {
+      this.keys.add(key);
+      this.bytes += key.length;
+    }
+    this.bytes += record.bytes.length;
+    this.records.set(key, record);
+  }
+
+  remove(key: string): void {
+    const before = this.records.get(key);
+    if (!before) return;
+    this.bytes -= before.bytes.length + key.length;
+    this.records.delete(key);
+    this.keys.delete(key);
+  }
+
+  *page({ from, to, limit, reverse }: Range): Generator<readonly [string, Kept]> {
+    const [start, end] = [textOf(from), textOf(to)];
+    let left = limit;
+    for (const key of reverse ? this.keys.before(end) : this.keys.from(start)) {
+      if (left-- <= 0 || (reverse ? key < start : key >= end)) return;
+      const record = this.records.get(key);
+      if (record) yield [key, record];
+    }
+  }
+}
+
+export interface MemoryStore extends Store {
+  /** Bytes of all records and their keys. */
+  readonly held: number;
+}
+
+export interface MemoryStoreOptions {
+  readonly clock?: { now(): number };
+}
+
+/** The same promises as on disk, but survival. */
+export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): MemoryStore => {
+  const kept = { wait: new MemoryTable(), work: new MemoryTable() } satisfies Record<Table, MemoryTable>;
+  const secret = randomBytes(32);
+  let version = 0;
+  let latest = 0;
+  let isClosed = false;
+
+  const entryOf = <T>(key: Buffer, { bytes, version: of }: Kept): Entry<T> => ({
+    key,
+    value: decode(bytes) as T,
+    version: of,
+  });
+
+  const holds = ({ table, key, version: expected }: Condition): boolean =>
+    kept[table].records.get(textOf(key))?.version === expected;
+
+  /** All is encoded before anything changes. */
+  const prepare = (operation: Operation): (() => void) => {
+    const table = kept[operation.table];
+    if ('remove' in operation) return () => table.remove(textOf(operation.remove));
+    const [key, bytes] = [textOf(operation.put), encode(operation.value)];
+    checkSize(bytes.length);
+    return () => table.put(key, { bytes, version: ++version });
+  };
+
   return {
     durable: false,
-    get isEmpty() {
-      return [...tables.values()].every(({ size }) => size === 0);
+    trouble: undefined,
+    unwritten: 0,
+    get held() {
+      return tables.reduce((sum, table) => sum + kept[table].bytes, 0);
     },
-    table<T>(name: string): Table<T> {
-      const found = tables.get(name) ?? createTable<unknown>();
-      tables.set(name, found);
-      return found as unknown as Table<T>;
+    onChange: () => () => undefined,
+    now: () => (latest = Math.max(latest, clock.now())),
+    hash: (text) => createHmac('sha256', secret).update(text).digest().subarray(0, 16),
+    get: async <T>(table: Table, key: Buffer) => {
+      const record = kept[table].records.get(textOf(key));
+      return record && entryOf<T>(key, record);
     },
-    hash: (text) => createHmac('sha256', key).update(text).digest('base64url'),
-    close: () => Promise.resolve(),
+    page: async <T>(table: Table, range: Range) =>
+      Array.from(kept[table].page(range), ([key, record]) => entryOf<T>(Buffer.from(key, 'latin1'), record)),
+    count: async (table, from, to) => kept[table].keys.count(textOf(from), textOf(to)),
+    hasLost: async () => false,
+    write: async (operations, conditions = []) => {
+      if (isClosed) throw new Error('the store is closed');
+      checkWrite(operations, conditions);
+      if (!conditions.every(holds)) return false;
+      for (const apply of operations.map(prepare)) apply();
+      return true;
+    },
+    close: async () => {
+      isClosed = true;
+    },
   };
 };

@@ -1,84 +1,134 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 
-/** The kernel refuses longer names for a socket. */
+/** The kernel refuses longer names for a socket; macOS is the strictest. */
 const longestName = 100;
 const patience = 1000;
 
-const addressesOf = (directory: string): readonly string[] => {
-  const hash = createHash('sha256').update(directory).digest('hex').slice(0, 24);
-  if (process.platform === 'win32') return [`\\\\.\\pipe\\advisor-texting-${hash}`];
-  // Some mounted file systems hold no sockets.
-  return [join(directory, 'owner.sock'), join(tmpdir(), `advisor-texting-${hash}.sock`)].filter(
-    (address) => Buffer.byteLength(address) <= longestName,
-  );
-};
-
-const listen = (address: string, token: string): Promise<Server | string> =>
-  new Promise((resolve) => {
-    const server = createServer((socket) => {
-      socket.on('error', () => undefined);
-      socket.end(token);
-    });
-    server.once('error', (fault: NodeJS.ErrnoException) => {
-      resolve(fault.code ?? 'unknown');
-    });
-    server.listen(address, () => {
-      server.unref();
-      resolve(server);
-    });
-  });
-
-/** The token of the process that listens there; undefined when nobody does. */
-const listenerAt = (address: string): Promise<string | undefined> =>
-  new Promise((resolve) => {
-    let token = '';
-    const socket = connect(address);
-    socket.setEncoding('utf8');
-    socket.setTimeout(patience, () => {
-      // It took the connection and is busy: it lives.
-      socket.destroy();
-      resolve('busy');
-    });
-    socket.on('data', (part: string) => (token += part));
-    socket.on('error', () => {
-      resolve(undefined);
-    });
-    socket.on('end', () => {
-      resolve(token);
-    });
-  });
+/** Shows that its process lives: the system closes a socket with its process, however that ends. */
+export interface SignOfLife {
+  /** Where others ask; undefined where no socket can be had. */
+  readonly address: string | undefined;
+  close(): Promise<void>;
+}
 
 /**
- * One process per directory. Whoever listens on the directory's socket owns it; the system closes a socket with its
- * process, however that ends, so there is no process id to go stale and no heartbeat to wait for.
- * Returns how to give the directory up; undefined when another process has it.
+ * A path that is short enough for a socket, while `use` runs. Linux reaches a long directory through a descriptor of it.
  */
-export const claim = async (directory: string): Promise<(() => Promise<void>) | undefined> => {
-  const token = randomBytes(16).toString('hex');
-  for (const address of addressesOf(directory)) {
-    let server = await listen(address, token);
-    if (server === 'EADDRINUSE') {
-      if ((await listenerAt(address)) !== undefined) return undefined;
-      rmSync(address, { force: true });
-      server = await listen(address, token);
-      if (server === 'EADDRINUSE') return undefined;
-    }
-    if (typeof server === 'string') continue;
-    const owned = server;
-    const release = (): Promise<void> =>
-      new Promise((resolve) => {
-        owned.close(() => {
-          resolve();
-        });
-      });
-    // Two that found the same abandoned socket may both have replaced it: the later one has it. The other leaves its
-    // server open, for closing it would remove the winner's socket.
-    const listener = await listenerAt(address);
-    return listener === token || listener === undefined ? release : undefined;
+const throughShortPath = async <T>(path: string, use: (short: string) => Promise<T>): Promise<T> => {
+  if (process.platform !== 'linux' || Buffer.byteLength(path) <= longestName) return use(path);
+  const descriptor = openSync(dirname(path), 'r');
+  try {
+    return await use(`/proc/self/fd/${descriptor}/${basename(path)}`);
+  } finally {
+    closeSync(descriptor);
   }
-  return () => Promise.resolve();
+};
+
+const listen = (address: string): Promise<Server | undefined> =>
+  throughShortPath(
+    address,
+    (short) =>
+      new Promise<Server | undefined>((done) => {
+        const server = createServer((socket) => {
+          socket.on('error', () => undefined);
+          socket.end();
+        });
+        server.once('error', () => done(undefined));
+        server.listen(short, () => {
+          server.unref();
+          done(server);
+        });
+      }),
+  ).catch(() => undefined);
+
+/** In the directory itself, which all that share it can see; some mounted file systems hold no sockets. */
+const candidates = (): readonly string[] => {
+  const name = `owner-${process.pid}-${randomBytes(8).toString('hex')}`;
+  if (process.platform === 'win32') return [`\\\\.\\pipe\\advisor-texting-${name}`];
+  return [`${name}.sock`, join(tmpdir(), `advisor-texting-${name}.sock`)];
+};
+
+export const showLife = async (directory: string): Promise<SignOfLife> => {
+  for (const address of candidates()) {
+    const server = await listen(resolve(directory, address));
+    if (!server) continue;
+    return {
+      address,
+      close: () =>
+        new Promise((done) => {
+          server.close(() => {
+            forget(directory, address);
+            done();
+          });
+        }),
+    };
+  }
+  return { address: undefined, close: () => Promise.resolve() };
+};
+
+/** What a process that died has left. */
+export const forget = (directory: string, address: string): void => {
+  if (process.platform !== 'win32') rmSync(resolve(directory, address), { force: true });
+};
+
+type Life = 'lives' | 'dead' | 'unknown';
+
+const lifeByError: Readonly<Record<string, Life>> = {
+  ECONNREFUSED: 'dead',
+  // Too many are asking at once.
+  EAGAIN: 'lives',
+  // A pipe of Windows goes with its process; a socket's name may just be out of sight.
+  ENOENT: process.platform === 'win32' ? 'dead' : 'unknown',
+};
+
+/**
+ * Whether somebody listens there. A process that is stopped or busy still counts as living, because the system takes
+ * connections for it. Unknown: nothing is to be seen from here, as with a temporary folder or a container of its own.
+ */
+export const lifeOf = (directory: string, address: string | undefined): Promise<Life> => {
+  if (address === undefined) return Promise.resolve('unknown');
+  return throughShortPath(
+    resolve(directory, address),
+    (short) =>
+      new Promise<Life>((done) => {
+        const socket = connect(short);
+        const settle = (life: Life): void => {
+          socket.destroy();
+          done(life);
+        };
+        socket.setTimeout(patience, () => settle('lives'));
+        socket.once('connect', () => settle('lives'));
+        socket.once('error', ({ code = '' }: NodeJS.ErrnoException) =>
+          settle(lifeByError[code] ?? 'unknown'),
+        );
+      }),
+  ).catch(() => 'unknown');
+};
+
+const socketName = /^owner-(\d+)-[0-9a-f]+\.sock$/;
+
+/**
+ * The process id of an owner that shows life in the directory. To ask this way touches no database: a process that was
+ * stopped in the middle of a commit would hold up whoever opens its file.
+ */
+export const livingOwner = async (directory: string, except?: string): Promise<number | undefined> => {
+  for (const name of readdirSync(directory)) {
+    const pid = socketName.exec(name)?.[1];
+    if (pid !== undefined && name !== except && (await lifeOf(directory, name)) === 'lives')
+      return Number(pid);
+  }
+  return undefined;
+};
+
+/** Names this run of the system: no process outlives it. Undefined where the system has no such name. */
+export const bootId = (): string | undefined => {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return undefined;
+  }
 };

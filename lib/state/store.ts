@@ -1,34 +1,119 @@
 /**
- * Where waits, journal and asked-when live. Nothing above knows whether that is a file here or a server shared by
- * several machines.
+ * Where everything lives that must not be lost: texts on their way, waits, authorizations, the simulator's state.
+ * Ordered records by key. Nothing above knows whether that is a file here, a server shared by several machines, or memory.
  */
 export interface Store {
   /** False when nothing survives the process: every status then says so. */
   readonly durable: boolean;
-  table<T>(name: string): Table<T>;
-  /** A stand-in of fixed length for a key that is itself personal, such as a phone number: keys are readable on disk. */
-  hash(text: string): string;
+  /** Why nothing can be written at the moment, as a sentence for status and log; undefined while all is well. */
+  readonly trouble: string | undefined;
+  /** Called when `trouble` begins or ends. */
+  onChange(listener: () => void): () => void;
+  /** Bytes handed to `write` that are not on record yet. */
+  readonly unwritten: number;
+  /** Milliseconds since the epoch by the store's own time, which never runs back: for ages, never for display. */
+  now(): number;
+  /** A stand-in of 16 bytes for what is personal in a key, such as a phone number: keys are readable on disk. */
+  hash(text: string): Buffer;
+  get<T>(table: Table, key: Buffer): Promise<Entry<T> | undefined>;
+  /** Read in one turn of the event loop; a record that cannot be read is set aside, once, and missing here. */
+  page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]>;
+  /** How many keys there are from `from` up to `to`, exclusive; reads keys alone. */
+  count(table: Table, from: Buffer, to: Buffer): Promise<number>;
+  /** Whether a record of this range could not be read, now or in an earlier process, as after damage. */
+  hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean>;
+  /**
+   * All or nothing; resolves when it would survive a power cut. False when a condition did not hold: then nothing was
+   * written. What is written in one turn of the event loop is one commit, and writes take effect in the order they came.
+   * While nothing can be written (disk full, another owner, server away), it waits. Rejects only when the store closes
+   * before, or when a record is too large.
+   */
+  write(operations: readonly Operation[], conditions?: readonly Condition[]): Promise<boolean>;
+  /** Waits for what was handed to `write`, as far as that can be written, and gives the store up. */
   close(): Promise<void>;
 }
 
-export type Write<T> = { readonly put: string; readonly value: T } | { readonly remove: string };
+/** In one table, texts that come and go would bloat the waits that lie still for a day. */
+export type Table = 'wait' | 'work';
+export const tables = ['wait', 'work'] as const satisfies readonly Table[];
 
-/**
- * Records by key, in key order. A write is on disk when its promise resolves; the embedded store has written before
- * it returns, so a message handed to it in an input handler survives a kill the moment after.
- */
-export interface Table<T> {
-  get(key: string): Promise<T | undefined>;
-  /** All or nothing. */
-  write(writes: readonly Write<T>[]): Promise<void>;
-  /**
-   * For records whose loss only repeats work: on disk a moment later, gathered with others. That moment also lets an
-   * outcome reach the next node before the record that would tell it again is gone.
-   */
-  writeSoon(writes: readonly Write<T>[]): Promise<void>;
-  entries(prefix?: string): AsyncIterable<readonly [key: string, value: T]>;
-  /** The first key that is not before `start`. */
-  keyFrom(start: string): Promise<string | undefined>;
-  /** Whether a record under this prefix was found that could not be read, now or in an earlier process. */
-  hasLost(prefix: string): Promise<boolean>;
+/** Changes with every put of a record. Compared, never calculated with. */
+export type Version = number | string;
+
+export interface Entry<T> {
+  readonly key: Buffer;
+  readonly value: T;
+  readonly version: Version;
 }
+
+/** Keys from `from` up to `to`, exclusive. */
+export interface Range {
+  readonly from: Buffer;
+  readonly to: Buffer;
+  readonly limit: number;
+  readonly reverse?: boolean;
+}
+
+export type Operation =
+  | { readonly table: Table; readonly put: Buffer; readonly value: unknown }
+  | { readonly table: Table; readonly remove: Buffer };
+
+/** The record has not changed since it was read; without a version, there is none. */
+export interface Condition {
+  readonly table: Table;
+  readonly key: Buffer;
+  readonly version?: Version;
+}
+
+/** Every engine holds a key of this length. */
+const longestKey = 1024;
+const largestWrite = 64 * 1024 * 1024;
+
+export class TooLarge extends Error {}
+
+/** Throws where a write is wrong in itself. */
+export const checkWrite = (operations: readonly Operation[], conditions: readonly Condition[]): void => {
+  const check = (key: Buffer): void => {
+    if (key.length === 0) throw new Error('a record without a key');
+    if (key.length > longestKey) throw new TooLarge(`a key of ${key.length} bytes, at most ${longestKey}`);
+  };
+  for (const operation of operations) check('put' in operation ? operation.put : operation.remove);
+  for (const { key } of conditions) check(key);
+};
+
+export const checkSize = (bytes: number): void => {
+  if (bytes > largestWrite)
+    throw new TooLarge(`a write of ${bytes} bytes, at most ${largestWrite}: make the message smaller`);
+};
+
+const ofText = (part: string): Buffer => {
+  if (part.includes('\0')) throw new Error('a key with a zero byte');
+  return Buffer.from(`${part}\0`);
+};
+
+/** Six bytes hold every time in milliseconds until the year 10889. */
+const ofNumber = (part: number): Buffer => {
+  const bytes = Buffer.allocUnsafe(6);
+  bytes.writeUIntBE(part, 0, 6);
+  return bytes;
+};
+
+/** Parts in order: a text ends with a zero byte, a whole number takes six bytes, bytes stand as they are. */
+export const key = (...parts: readonly (string | number | Buffer)[]): Buffer =>
+  Buffer.concat(
+    parts.map((part) =>
+      typeof part === 'string' ? ofText(part) : typeof part === 'number' ? ofNumber(part) : part,
+    ),
+  );
+
+/** The end of the range of all keys that begin with `prefix`. */
+export const endOf = (prefix: Buffer): Buffer => {
+  const end = Buffer.from(prefix);
+  for (let at = end.length - 1; at >= 0; at--) {
+    if (end[at] !== 0xff) {
+      end[at] = (end[at] ?? 0) + 1;
+      return end.subarray(0, at + 1);
+    }
+  }
+  throw new Error('a prefix without an end');
+};

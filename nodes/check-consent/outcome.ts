@@ -1,4 +1,4 @@
-import { nothingKnown, type ConsentStatus, type WaitOutcome } from '../../lib/consent/verdict';
+import { nothingKnown, type ConsentStatus, type WaitOutcome } from '../../lib/consent/consent-status';
 import type { Subject } from '../../lib/consent/waits';
 import { refuse } from '../../lib/runtime/messages';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
@@ -39,10 +39,10 @@ export const notAccepted = (
   problem: asProblem(reason, subject, said).problem,
 });
 
-/** A look that msg.reset came before. */
-export const cancelledLook = (): Outcome => ({
+/** A wait, or a look, that msg.reset came before. */
+export const cancelledWait = (status: ConsentStatus = nothingKnown): Outcome => ({
   port: 2,
-  payload: { ...nothingKnown, reason: 'cancelled' satisfies Reason },
+  payload: { ...status, reason: 'cancelled' satisfies Reason },
   problem: refuse('cancelled', 'wait_cancelled').problem,
 });
 

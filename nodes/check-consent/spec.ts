@@ -25,9 +25,9 @@ export const spec: NodeSpec = {
       when: { by: ['memberId'] },
     },
     { kind: 'choice', name: 'mode', options: ['once', 'wait'], default: 'once' },
-    { kind: 'number', name: 'pollEvery', default: 30, min: 1, when: waiting },
+    { kind: 'number', name: 'pollEvery', default: 30, min: 0.1, when: waiting },
     { kind: 'number', name: 'pollFor', default: 300, min: 0, when: waiting },
-    { kind: 'number', name: 'thenEvery', default: 300, min: 1, when: waiting },
-    { kind: 'number', name: 'giveUpAfter', default: 86400, min: 1, when: waiting },
+    { kind: 'number', name: 'thenEvery', default: 300, min: 0.1, when: waiting },
+    { kind: 'number', name: 'giveUpAfter', default: 86400, min: 0.1, when: waiting },
   ],
 };

@@ -19,7 +19,7 @@ const peopleByMember = (value: unknown, { where }: Source): People => {
       ? { index, wrong: invalid('member_kind', { where }).problem }
       : { index, memberId };
   });
-  return { list: Array.isArray(value), people };
+  return { list: Array.isArray(value), items: people, count: people.length };
 };
 
 /** Who is meant, by whichever of the two the node is set to. */

@@ -3,7 +3,7 @@ import type { Tools } from '../../lib/runtime/flow-node';
 import { hideNumbers } from '../../lib/runtime/log';
 import { invalid } from '../../lib/runtime/messages';
 import { phoneNumber, wrongNumber } from '../../lib/runtime/recipients';
-import { fieldsGiven } from '../../lib/runtime/record';
+import { fieldsGiven } from '../../lib/address-book/record-fields';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import type { FieldRow } from '../../lib/runtime/spec';
 import type { ResponseOf } from '../../lib/service/endpoints';

@@ -1,41 +1,47 @@
-import { sharedBy } from '../../lib/runtime/fields';
+import {
+  contactKey,
+  type ItemOperation,
+  type ItemTurn,
+  type Operation,
+  type Stream,
+} from '../../lib/address-book/operation';
+import { unknownFields } from '../../lib/address-book/record-fields';
+import { runSearch, searchSettings } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { idFrom, oneOrList, wholeId } from '../../lib/runtime/ids';
 import { invalid } from '../../lib/runtime/messages';
 import { oneAtATime } from '../../lib/runtime/queue';
-import { unknownFields } from '../../lib/runtime/record';
 import { isRecord } from '../../lib/runtime/red';
-import { runSearch, searchSettings } from '../../lib/runtime/search';
-import { contactKey, type Run, type Task } from '../../lib/runtime/task';
 import type { RequestOf } from '../../lib/service/endpoints';
 import { bodyOf, changesOf, contactReader, merged } from './input';
 import { contactFields } from './spec';
 
 type Config = Readonly<Record<string, unknown>>;
 
-const creating = (tools: Tools, config: Config): Run => {
+const creating = (tools: Tools, config: Config): ItemOperation => {
   const contact = tools.source('contact');
   const read = contactReader(tools, contact, config.fields);
   const warn = unknownFields(tools, contactFields);
-  return async (task) => {
-    const given = oneOrList(await read(task.msg), contact.where);
-    warn(given.items);
-    await task.each({
-      ...given,
-      shared: sharedBy(contact),
-      carries: (item) => ({ contact: item }),
-      async work(item, _index, known) {
-        const body = bodyOf(item, contact.where, task.caller.environment.settings.country);
-        const result = await task.call('createContact', { body });
-        known.contactId = result.id;
-        return result;
-      },
-    });
+  return {
+    kind: 'items',
+    source: contact,
+    async read(msg) {
+      const given = oneOrList(await read(msg), contact.where);
+      warn(given.items);
+      return { ...given, data: null };
+    },
+    carries: (item) => ({ contact: item }),
+    async work({ caller, item, known }) {
+      const body = bodyOf(item, contact.where, caller.environment.settings.country);
+      const result = await caller.call('createContact', { body });
+      known.contactId = result.id;
+      return result;
+    },
   };
 };
 
 /** In a list each contact says which one it is: one id for all would write them over each other. */
-const idToUpdate = (item: unknown, ids: unknown, index: number, list: boolean, where: string): number => {
+const idToUpdate = ({ item, data: ids, index, list }: ItemTurn<unknown>, where: string): number => {
   const own = isRecord(item) ? wholeId(item.contactId) : undefined;
   if (!list) return own !== undefined && wholeId(ids) === undefined ? own : idFrom(ids, where);
   const id = own ?? (Array.isArray(ids) ? wholeId(ids[index]) : undefined);
@@ -43,69 +49,71 @@ const idToUpdate = (item: unknown, ids: unknown, index: number, list: boolean, w
   return id;
 };
 
-const updating = (tools: Tools, config: Config): Run => {
+const updating = (tools: Tools, config: Config): ItemOperation => {
   const contact = tools.source('contact');
   const contactId = tools.source('contactId');
   const merge = tools.plain.flag('merge');
   const read = contactReader(tools, contact, config.fields);
   const warn = unknownFields(tools, { ...contactFields, contactId: true });
-  return async (task) => {
-    const [value, ids] = await Promise.all([read(task.msg), contactId.read(task.msg)]);
-    const given = oneOrList(value, contact.where);
-    warn(given.items);
-    await task.each({
-      ...given,
-      shared: sharedBy(contact),
-      carries: (item) => ({ contact: item }),
-      async work(item, index, known) {
-        const id = idToUpdate(item, ids, index, given.list, contactId.where);
-        known.contactId = id;
-        return updateOne(task, id, item, contact.where, merge);
-      },
-    });
+  return {
+    kind: 'items',
+    source: contact,
+    async read(msg) {
+      const [value, ids] = await Promise.all([read(msg), contactId.read(msg)]);
+      const given = oneOrList(value, contact.where);
+      warn(given.items);
+      return { ...given, data: ids };
+    },
+    carries: (item) => ({ contact: item }),
+    async work(turn) {
+      const id = idToUpdate(turn, contactId.where);
+      turn.known.contactId = id;
+      return updateOne(turn, id, contact.where, merge);
+    },
   };
 };
 
-const updateOne = (task: Task, id: number, given: unknown, where: string, merge: boolean) => {
+const updateOne = ({ caller, item }: ItemTurn<unknown>, id: number, where: string, merge: boolean) => {
   const params = { contactId: id };
-  const { country } = task.caller.environment.settings;
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => oneAtATime(contactKey(task.caller, id), work);
+  const { country } = caller.environment.settings;
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => oneAtATime(contactKey(caller, id), work);
   if (!merge) {
-    const body = bodyOf(given, where, country);
-    return inTurn(() => task.call('updateContact', { params, body }));
+    const body = bodyOf(item, where, country);
+    return inTurn(() => caller.call('updateContact', { params, body }));
   }
-  const changes = changesOf(given, where, country);
+  const changes = changesOf(item, where, country);
   return inTurn(async () => {
-    const current = await task.call('getContact', { params });
-    return task.call('updateContact', { params, body: merged(current, changes) });
+    const current = await caller.call('getContact', { params });
+    return caller.call('updateContact', { params, body: merged(current, changes) });
   });
 };
 
 /** For operations that need nothing but the id. */
-const byId = (tools: Tools, operate: (task: Task, id: number) => Promise<unknown>): Run => {
+const byId = (
+  tools: Tools,
+  operate: (caller: ItemTurn<unknown>['caller'], id: number) => Promise<unknown>,
+): ItemOperation => {
   const contactId = tools.source('contactId');
-  return async (task) => {
-    const given = oneOrList(await contactId.read(task.msg), contactId.where);
-    await task.each({
-      ...given,
-      shared: sharedBy(contactId),
-      carries: (item) => (given.list ? { contactId: item } : {}),
-      async work(item, _index, known) {
-        const id = idFrom(item, contactId.where);
-        known.contactId = id;
-        return operate(task, id);
-      },
-    });
+  return {
+    kind: 'items',
+    source: contactId,
+    read: async (msg) => ({ ...oneOrList(await contactId.read(msg), contactId.where), data: null }),
+    carries: (item, list) => (list ? { contactId: item } : {}),
+    async work({ caller, item, known }) {
+      const id = idFrom(item, contactId.where);
+      known.contactId = id;
+      return operate(caller, id);
+    },
   };
 };
 
-const getting = (tools: Tools): Run =>
-  byId(tools, (task, contactId) => task.call('getContact', { params: { contactId } }));
+const getting = (tools: Tools): ItemOperation =>
+  byId(tools, (caller, contactId) => caller.call('getContact', { params: { contactId } }));
 
-const deleting = (tools: Tools): Run =>
-  byId(tools, (task, contactId) =>
-    oneAtATime(contactKey(task.caller, contactId), async () => {
-      await task.call('deleteContact', { params: { contactId } });
+const deleting = (tools: Tools): ItemOperation =>
+  byId(tools, (caller, contactId) =>
+    oneAtATime(contactKey(caller, contactId), async () => {
+      await caller.call('deleteContact', { params: { contactId } });
       return { id: contactId };
     }),
   );
@@ -119,15 +127,15 @@ const sortingOf = (tools: Tools): Sorting => {
   return { ...(sortBy !== '' && { sortBy }), ...(sortDirection !== '' && { sortDirection }) } as Sorting;
 };
 
-const searching = (tools: Tools): Run => {
+const searching = (tools: Tools): Operation => {
   const settings = searchSettings(tools);
   const sorting = sortingOf(tools);
-  return (task) =>
+  const run = (stream: Stream): Promise<void> =>
     runSearch(
-      task,
+      stream,
       {
         fetch: (page, signal) =>
-          task.caller.call(
+          stream.caller.call(
             'searchContacts',
             { query: { page, pageSize: settings.pageSize, ...sorting } },
             signal,
@@ -137,12 +145,13 @@ const searching = (tools: Tools): Run => {
       },
       settings,
     );
+  return { kind: 'search', run };
 };
 
-export const operations: Readonly<Record<string, (tools: Tools, config: Config) => Run>> = {
-  create: creating,
-  update: updating,
-  get: getting,
-  delete: deleting,
-  search: searching,
-};
+export const operationsOf = (tools: Tools, config: Config): Readonly<Record<string, Operation>> => ({
+  create: creating(tools, config),
+  update: updating(tools, config),
+  get: getting(tools),
+  delete: deleting(tools),
+  search: searching(tools),
+});

@@ -1,10 +1,10 @@
 import type { Node, NodeAPI } from 'node-red';
+import { OperationHandler, type Operation, type SearchOperation } from '../../lib/address-book/operation';
+import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { flowNode, type Tools } from '../../lib/runtime/flow-node';
 import { invalid } from '../../lib/runtime/messages';
 import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
-import { runSearch, searchSettings } from '../../lib/runtime/search';
-import { taskHandler, type Run } from '../../lib/runtime/task';
 import type { RequestOf } from '../../lib/service/endpoints';
 import { longestSearch, spec } from './spec';
 
@@ -21,18 +21,18 @@ const searchTextOf = (value: unknown, where: string): string => {
   return text;
 };
 
-const searching = (tools: Tools): Run => {
+const searching = (tools: Tools): Operation => {
   const settings = searchSettings(tools);
   const search = tools.source('search');
   const contentType = tools.plain.text('contentType') as ContentType;
-  return async (task) => {
-    const searchText = searchTextOf(await search.read(task.msg), search.where);
+  const run: SearchOperation['run'] = async (stream) => {
+    const searchText = searchTextOf(await search.read(stream.msg), search.where);
     const { pageSize } = settings;
     await runSearch(
-      task,
+      stream,
       {
         fetch: (page, signal) =>
-          task.caller.call(
+          stream.caller.call(
             'searchContent',
             { query: { contentType, ...(searchText !== '' && { searchText }), page, pageSize } },
             signal,
@@ -43,8 +43,15 @@ const searching = (tools: Tools): Run => {
       settings,
     );
   };
+  return { kind: 'search', run };
 };
 
 export const create = (RED: NodeAPI, node: Node, config: Config): void => {
-  flowNode(RED, node as RunningNode, config, spec, (tools) => taskHandler(tools, searching(tools)));
+  flowNode(
+    RED,
+    node as RunningNode,
+    config,
+    spec,
+    (tools) => new OperationHandler(tools, { search: searching(tools) }, 'search'),
+  );
 };

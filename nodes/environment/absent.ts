@@ -35,10 +35,10 @@ const forgetAbsentNodes = async (
   existing: ReadonlySet<string>,
 ): Promise<void> => {
   if (!isStateKept(userDir)) return;
-  const { forgetAbsent: forgetNodes } = lazy.absent();
+  const { forgetRemovedNodes } = lazy.removedNodes();
   const store = await openStore();
   try {
-    await forgetNodes(store, existing, systemClock.now());
+    await forgetRemovedNodes(store, existing);
   } finally {
     await store.close();
   }

@@ -1,4 +1,4 @@
-import type { Request, RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { Connection } from '../../lib/auth/connection';
 import { defaultAdvisor } from '../../lib/auth/connection';
 import { stateOf, type Entry } from '../../lib/auth/grant-book';
@@ -8,13 +8,17 @@ import type { Red } from '../../lib/runtime/red';
 import { systemClock } from '../../lib/service/clock';
 import { runChecks } from './checks';
 import { connectionOf, serviceOf, type Values } from './config';
-import { deployedOrigin, formValues, valuesOf } from './form';
+import { FormReader } from './form';
 import { lookUp } from './lookup';
-import { advisorKey, answer, field, jsonOnly, Refused, wordsFor } from './reply';
-import { findRunning } from './running';
+import { advisorKey, field, jsonOnly, Refused, reply, wordsFor } from './reply';
 import type { Services } from './services';
 
-const environmentOf = (request: Request): string => request.params['env'] ?? '';
+/** A request to a route, and what it may know of the environment it names. */
+interface Asked {
+  readonly id: string;
+  readonly form: FormReader;
+  readonly request: Request;
+}
 
 const codeConnection = (id: string, values: Values): Connection => {
   if (serviceOf(values) === 'simulator') throw new Refused(400, 'refused.simulator');
@@ -56,20 +60,13 @@ const shown = (
 const formFields = ['service', 'grant', 'tokenUrl', 'clientId', 'scopes'];
 
 /** The values as the form would have them, so that the list is right before they are deployed. */
-const shownValues = (RED: Red, id: string, query: Request['query']): Values | undefined => {
+const shownValues = (form: FormReader, query: Request['query']): Values | undefined => {
   const given = formFields.flatMap((name) => (typeof query[name] === 'string' ? [[name, query[name]]] : []));
-  return given.length > 0
-    ? formValues(RED, id, Object.fromEntries(given) as Values)
-    : findRunning(RED, id)?.values;
+  return given.length > 0 ? form.look(Object.fromEntries(given) as Values) : form.running?.values;
 };
 
-const listAdvisors = (
-  RED: Red,
-  { book, tokens }: Services,
-  id: string,
-  query: Request['query'],
-): object[] => {
-  const values = shownValues(RED, id, query);
+const listAdvisors = ({ book, tokens }: Services, { id, form, request }: Asked): object[] => {
+  const values = shownValues(form, request.query);
   if (values && serviceOf(values) === 'simulator')
     return [shown(defaultAdvisor, 'authorized', undefined, [])];
   let connection: Connection | undefined;
@@ -90,64 +87,114 @@ const listAdvisors = (
 };
 
 /** The connection of a deployed environment, as far as it has one. */
-const deployedConnection = (RED: Red, id: string): Connection | undefined => {
+const deployedConnection = ({ form }: Asked): Connection | undefined => {
   try {
-    return findRunning(RED, id)?.connection();
+    return form.running?.connection();
   } catch {
     return undefined;
   }
 };
 
-export const adminRoutes = (RED: Red, services: Services): void => {
-  const { authorizations, book, log } = services;
-  const may = (permission: 'read' | 'write'): RequestHandler =>
-    RED.auth.needsPermission(`advisor-texting.${permission}`) as RequestHandler;
-  const get = (path: string, work: (request: Request) => unknown): void => {
-    RED.httpAdmin.get(`/advisor-texting/:env/${path}`, may('read'), answer(log, work));
-  };
-  const post = (path: string, work: (request: Request) => unknown): void => {
-    RED.httpAdmin.post(`/advisor-texting/:env/${path}`, may('write'), jsonOnly, answer(log, work));
-  };
+const pathAdvisor = ({ request }: Asked): string => advisorKey(request.params['advisor']);
+const bodyAdvisor = ({ request }: Asked): string => advisorKey(field(request, 'advisor'));
 
-  post('authorize', async (request) => {
-    const id = environmentOf(request);
-    const connection = codeConnection(id, valuesOf(RED, id, field(request, 'form')));
-    return { url: await authorizations.begin(connection, advisorKey(field(request, 'advisor'))) };
-  });
-  post('link', async (request) => {
-    const id = environmentOf(request);
-    const { redirectUri } = codeConnection(id, valuesOf(RED, id, undefined));
-    const token = await authorizations.createLink(id, advisorKey(field(request, 'advisor')));
-    return { url: linkAddress(redirectUri, token) };
-  });
-  post('complete', async (request) => {
-    const finished = await authorizations.finish(queryIn(field(request, 'address')), environmentOf(request));
-    if (finished.ok) return { advisor: finished.advisor, state: finished.state };
-    throw new Refused(400, `page.${finished.why}.text`);
-  });
-  get('advisors', (request) => listAdvisors(RED, services, environmentOf(request), request.query));
-  post('advisors/:advisor/confirm', async (request) => {
-    const id = environmentOf(request);
-    const advisor = advisorKey(request.params['advisor']);
-    if (await book.confirm(id, advisor, deployedConnection(RED, id))) return { advisor, state: 'authorized' };
-    throw new Refused(404, 'refused.nothingToConfirm');
-  });
-  RED.httpAdmin.delete(
-    '/advisor-texting/:env/advisors/:advisor',
-    may('write'),
-    answer(log, async (request) => {
-      const id = environmentOf(request);
-      const advisor = advisorKey(request.params['advisor']);
-      if (await book.disconnect(id, advisor, deployedConnection(RED, id))) return { advisor };
+/** A route about one environment. There is none without a permission. */
+interface AdminRoute {
+  readonly method: 'get' | 'post' | 'delete';
+  /** Below `/advisor-texting/:env/`. */
+  readonly path: string;
+  readonly permission: 'advisor-texting.read' | 'advisor-texting.write';
+  readonly work: (services: Services, asked: Asked) => unknown;
+}
+
+const read = { method: 'get', permission: 'advisor-texting.read' } as const;
+const write = { method: 'post', permission: 'advisor-texting.write' } as const;
+
+const table: readonly AdminRoute[] = [
+  {
+    ...write,
+    path: 'authorize',
+    async work({ authorizations }, asked) {
+      const connection = codeConnection(asked.id, asked.form.use(field(asked.request, 'form')));
+      return { url: await authorizations.begin(connection, bodyAdvisor(asked)) };
+    },
+  },
+  {
+    ...write,
+    path: 'link',
+    async work({ authorizations }, asked) {
+      const { redirectUri } = codeConnection(asked.id, asked.form.deployed().values);
+      const token = await authorizations.createLink(asked.id, bodyAdvisor(asked));
+      return { url: linkAddress(redirectUri, token) };
+    },
+  },
+  {
+    ...write,
+    path: 'complete',
+    async work({ authorizations }, { id, request }) {
+      const finished = await authorizations.finish(queryIn(field(request, 'address')), id);
+      if (finished.ok) return { advisor: finished.advisor, state: finished.state };
+      throw new Refused(400, `page.${finished.why}.text`);
+    },
+  },
+  { ...read, path: 'advisors', work: listAdvisors },
+  {
+    ...write,
+    path: 'advisors/:advisor/confirm',
+    async work({ book }, asked) {
+      const advisor = pathAdvisor(asked);
+      if (await book.confirm(asked.id, advisor, deployedConnection(asked)))
+        return { advisor, state: 'authorized' };
+      throw new Refused(404, 'refused.nothingToConfirm');
+    },
+  },
+  {
+    ...write,
+    method: 'delete',
+    path: 'advisors/:advisor',
+    async work({ book }, asked) {
+      const advisor = pathAdvisor(asked);
+      if (await book.disconnect(asked.id, advisor, deployedConnection(asked))) return { advisor };
       throw new Refused(404, 'refused.notConnected');
-    }),
-  );
-  post('test', (request) => {
-    const id = environmentOf(request);
-    const values = valuesOf(RED, id, field(request, 'form'));
-    const advisor = advisorKey(field(request, 'advisor'));
-    const deployedAt = deployedOrigin(RED, id, 'baseUrl');
-    return runChecks(services, { id, values, advisor, deployedAt }, wordsFor(request));
-  });
-  get('lookup/:what', (request) => lookUp(findRunning(RED, environmentOf(request)), request));
+    },
+  },
+  {
+    ...write,
+    path: 'test',
+    work(services, asked) {
+      const { id, form, request } = asked;
+      const values = form.use(field(request, 'form'));
+      const deployedAt = form.deployedOrigin('baseUrl');
+      return runChecks(services, { id, values, advisor: bodyAdvisor(asked), deployedAt }, wordsFor(request));
+    },
+  },
+  { ...read, path: 'lookup/:what', work: (_, { form, request }) => lookUp(form.running, request) },
+];
+
+/** Without logins everybody may deploy. With them, whoever came this far has been told apart by Node-RED. */
+const mayDeploy = (RED: Red, request: Request): boolean => {
+  if (!(RED.settings as { adminAuth?: unknown }).adminAuth) return true;
+  const { scope } = (request as { authInfo?: { scope?: unknown } }).authInfo ?? {};
+  const sufficient: unknown[] = ['*', 'write', '*.write', 'flows.write'];
+  return [scope].flat().some((permission) => sufficient.includes(permission));
+};
+
+export const adminRoutes = (RED: Red, services: Services): void => {
+  for (const { method, path, permission, work } of table) {
+    const handle = (request: Request, response: Response): void => {
+      const id = request.params['env'] ?? '';
+      const form = new FormReader(RED, id, mayDeploy(RED, request));
+      void reply(
+        { log: services.log, request, response },
+        () => work(services, { id, form, request }),
+        (said) => form.hide(said),
+      );
+    };
+    RED.httpAdmin[method](
+      `/advisor-texting/:env/${path}`,
+      RED.auth.needsPermission(permission) as RequestHandler,
+      ...(method === 'post' ? [jsonOnly] : []),
+      handle,
+    );
+  }
 };

@@ -159,7 +159,7 @@ export const runChecks = async (
     ...address,
     retries: 0,
     timeout: patience,
-    token: (who, rejected) => tokens.token(connection, who, rejected),
+    token: (who, rejected) => tokens.tokenWithin(patience, connection, who, rejected),
   });
   const isByCode = connection.grant === 'authorization_code';
   const grant = (): Grant | undefined =>
@@ -172,7 +172,7 @@ export const runChecks = async (
     const reach = tryReach(address.baseUrl, words);
     const others = withToken(
       words,
-      async () => tokens.token(connection, advisor),
+      () => tokens.tokenWithin(patience, connection, advisor),
       async () =>
         mayGo()
           ? tryReads({ client, words, asked: connection.scopes, granted: () => grant()?.scopes }, advisor)

@@ -76,6 +76,8 @@ export interface RequestSettings {
   readonly requestsPerSecond: number;
 }
 
+const retriesOf = (values: Values): number => Math.floor(number(values['retries'], 4, 0));
+
 /** Throws `not_configured`. */
 export const requestSettingsOf = (values: Values): RequestSettings => {
   const { consentPattern, maxConcurrent } = settingsOf(values);
@@ -83,7 +85,7 @@ export const requestSettingsOf = (values: Values): RequestSettings => {
   return {
     names: namesOf(values['names']),
     timeout: number(values['timeout'], 30, 0.001) * 1000,
-    retries: Math.floor(number(values['retries'], 4, 0)),
+    retries: retriesOf(values),
     repeatSends: oneOf(values['repeatSends'], ['never', 'contract', 'always'], 'contract'),
     maxConcurrent,
     requestsPerSecond: number(values['requestsPerSecond'], 0, 0),
@@ -162,6 +164,7 @@ export const connectionOf = (environment: string, values: Values): Connection =>
     clientSecret: text(values['clientSecret']),
     scopes: scopesOf(values['scopes']),
     seed: grant === 'authorization_code' ? text(values['refreshToken']) : '',
+    retries: retriesOf(values),
   };
 };
 

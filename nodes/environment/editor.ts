@@ -4,7 +4,7 @@ import { isVariable } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
 import { addBadge } from './dialog/badge';
-import { openPhonesApart } from './dialog/notes';
+import { openPagesApart } from './dialog/notes';
 import { addRedirect } from './dialog/redirect';
 import { addScopes } from './dialog/scopes';
 
@@ -13,7 +13,7 @@ export const label = (values: Values, say: Say): string => {
   return isVariable(service) ? service : say(`option.service.${service}`);
 };
 
-openPhonesApart();
+openPagesApart();
 
 const lists = new WeakMap<Form, { close(): void }>();
 

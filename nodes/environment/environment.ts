@@ -35,6 +35,7 @@ export class RunningEnvironment implements Environment {
   readonly #listeners = new Set<() => void>();
   readonly #held = new Set<Promise<void>>();
   readonly #endings: (() => Promise<unknown>)[] = [];
+  trouble: string | undefined;
   #read: Complete | undefined;
   #client: Client | Promise<Client> | undefined;
   #store: Promise<Store> | undefined;
@@ -75,6 +76,16 @@ export class RunningEnvironment implements Environment {
       },
     );
     return this.#client;
+  }
+
+  get space(): string {
+    if (this.service === 'simulator') return `${this.id}/simulator`;
+    const { address } = this.#complete();
+    return `${this.id}/${this.service}/${new URL(address.baseUrl).origin}`;
+  }
+
+  memory(): Store {
+    return this.#services.memory();
   }
 
   store(): Promise<Store> {
@@ -120,6 +131,7 @@ export class RunningEnvironment implements Environment {
   }
 
   async close(): Promise<void> {
+    if (this.#read) this.#services.tokens.leave(this.#read.connection);
     const client = await Promise.resolve(this.#client).catch(() => undefined);
     await client?.close();
     await Promise.all(this.#held);
@@ -136,7 +148,17 @@ export class RunningEnvironment implements Environment {
 
   async #openStore(): Promise<Store> {
     if (this.service === 'simulator') await this.#services.simulator.restored();
-    return this.#services.openStore();
+    const store = await this.#services.openStore();
+    const unlisten = store.onChange(() => {
+      this.trouble = store.trouble;
+      this.#changed();
+    });
+    this.trouble = store.trouble;
+    this.#endings.push(() => {
+      unlisten();
+      return Promise.resolve();
+    });
+    return store;
   }
 
   async #open(): Promise<Client> {

@@ -1,12 +1,19 @@
+import { splitScopes } from '../../lib/auth/grants';
 import { refuse } from '../../lib/runtime/messages';
 import type { Red } from '../../lib/runtime/red';
 import type { Values } from './config';
+import type { RunningEnvironment } from './environment';
 import { findRunning } from './running';
-import { resolveValues, type Lookup } from './variables';
+import { spec } from './spec';
+import { hiderOf, resolve, resolveValues, variablesIn, type Lookup } from './variables';
 
 /** What the editor shows in place of a secret it was never given. */
 const unseen = '__PWRD__';
-const secrets = ['clientSecret', 'apiKey', 'refreshToken'];
+const secrets = spec.fields.flatMap((field) =>
+  field.kind === 'credential' && field.secret ? field.name : [],
+);
+
+const addresses = ['tokenUrl', 'baseUrl'] as const;
 
 const isValues = (value: unknown): value is Values =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -18,49 +25,168 @@ export const originOf = (address: unknown): string | undefined =>
 const flat = ({ credentials, ...form }: Values): Values =>
   isValues(credentials) ? { ...credentials, ...form } : form;
 
-const lookupOf = (RED: Red, id: string): Lookup =>
-  findRunning(RED, id)?.lookup ?? ((variable) => process.env[variable]);
+const credentialsOf = (RED: Red, id: string): Values | undefined =>
+  RED.nodes.getCredentials(id) as Values | undefined;
 
-/** Where the deployed environment, also one that is disabled and so does not run, sends what it keeps. */
-export const deployedOrigin = (RED: Red, id: string, name: 'baseUrl' | 'tokenUrl'): string | undefined => {
-  const running = findRunning(RED, id);
-  if (running) return originOf(running.values[name]);
-  const found: Values[] = [];
-  RED.nodes.eachNode((node) => {
-    if (node.id === id) found.push({ ...node });
-  });
-  return originOf(resolveValues(found[0] ?? {}, lookupOf(RED, id))[name]);
+/** The texts that a setting consists of: scopes are a list, or one text with blanks between them. */
+const textsOf = (name: string, value: unknown): readonly unknown[] => {
+  if (Array.isArray(value)) return value as unknown[];
+  return name === 'scopes' && typeof value === 'string' ? splitScopes(value) : [value];
 };
 
-/** The values as a form would have them, to look at: wherever the form points, stored secrets are among them. */
-export const formValues = (RED: Red, id: string, given: Values): Values => {
-  const form = flat(given);
-  const lookup = lookupOf(RED, id);
-  const stored = resolveValues((RED.nodes.getCredentials(id) as Values | undefined) ?? {}, lookup);
-  const shown = resolveValues({ ...findRunning(RED, id)?.values, ...form }, lookup);
-  const hidden = secrets.filter((name) => form[name] === unseen);
-  return { ...shown, ...Object.fromEntries(hidden.map((name) => [name, stored[name] ?? ''])) };
+const literalsIn = (value: unknown): string[] => {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(literalsIn) : [];
 };
+
+/** Parts of an answer that are told as they are. */
+const verbatim = new Set([
+  // Keys of ours, which the editor sends back.
+  'advisor',
+  'state',
+  'check',
+  // Where an advisor authorizes. It has to hold the client ID and the addresses; who gets it could deploy them, or the
+  // deployed environment has them.
+  'url',
+  // Records of the service.
+  'data',
+]);
 
 /**
- * The values of an environment, to send requests with: those in the form where the editor sends them (it may not be
- * deployed yet, or hold changes), else those deployed. Throws `not_configured` when there are neither, and when a secret
- * that was saved for one place would go to another on the word of a form.
+ * An environment as one request may use it: what is deployed, and the form it came with. Whoever asks may not be the
+ * one who deploys, so a variable is resolved only where the deployed environment refers to it in the same setting, or
+ * for someone who could deploy a flow that reads it.
  */
-export const valuesOf = (RED: Red, id: string, given: unknown): Values => {
-  if (!isValues(given)) {
-    const running = findRunning(RED, id);
-    if (running) return running.values;
+export class FormReader {
+  readonly #running: RunningEnvironment | undefined;
+  /** What is deployed, also when it is disabled and so does not run, as it is written: with `${…}` in it. */
+  readonly #written: Values;
+  /** Credentials as they are written. Of no other kind of node, whatever id the request names. */
+  readonly #stored: Values;
+  readonly #lookup: Lookup;
+  #used: Values;
+  #form: Values = {};
+
+  constructor(
+    RED: Red,
+    id: string,
+    private readonly mayDeploy: boolean,
+  ) {
+    this.#running = findRunning(RED, id);
+    const nodes: Values[] = [];
+    RED.nodes.eachNode((node) => {
+      if (node.id === id && node.type === spec.type) nodes.push({ ...node });
+    });
+    const [node] = nodes;
+    this.#stored = (node && credentialsOf(RED, id)) ?? {};
+    this.#written = { ...node, ...this.#stored };
+    this.#used = this.#written;
+    this.#lookup = this.#running?.lookup ?? ((variable) => process.env[variable]);
+  }
+
+  /** The environment that is deployed. Throws `not_configured` when there is none. */
+  deployed(): RunningEnvironment {
+    if (this.#running) return this.#running;
     throw refuse('not_configured', 'environment_undeployed');
   }
-  const form = flat(given);
-  const values = formValues(RED, id, form);
-  // Whoever sends the form may give away what it holds, and nothing that it only refers to.
-  const areOurs = secrets.some((name) => Boolean(values[name]) && values[name] !== form[name]);
-  const isMoved = (['tokenUrl', 'baseUrl'] as const).some((name) => {
-    const place = deployedOrigin(RED, id, name);
-    return place !== undefined && place !== originOf(values[name]);
-  });
-  if (areOurs && isMoved) throw refuse('not_configured', 'secrets_again');
-  return values;
-};
+
+  get running(): RunningEnvironment | undefined {
+    return this.#running;
+  }
+
+  /** Where the deployed environment sends what it keeps. */
+  deployedOrigin(name: (typeof addresses)[number]): string | undefined {
+    const values = this.#running?.values ?? resolveValues(this.#written, this.#lookup);
+    return originOf(values[name]);
+  }
+
+  /** The values as a form would have them, to look at: wherever the form points, stored secrets are among them. */
+  look(given: Values): Values {
+    this.#form = flat(given);
+    const hidden = secrets.filter((name) => this.#form[name] === unseen);
+    const kept = Object.fromEntries(hidden.map((name) => [name, this.#stored[name] ?? '']));
+    this.#used = { ...this.#written, ...this.#form, ...kept };
+    const filled: Record<string, unknown> = {};
+    for (const [name, value] of Object.entries(this.#form)) filled[name] = this.#resolved(name, value);
+    return { ...this.#running?.values, ...filled, ...resolveValues(kept, this.#lookup) };
+  }
+
+  /**
+   * The values to send requests with: those in the form where the editor sends one (the environment may not be deployed
+   * yet, or hold changes), else those deployed. Throws `not_configured` when there are neither, and when what was saved
+   * for one place would go to another on the word of a form.
+   */
+  use(given: unknown): Values {
+    if (!isValues(given)) return this.deployed().values;
+    const values = this.look(given);
+    const withheld = this.#withheld();
+    if (withheld.length > 0)
+      throw refuse('not_configured', 'variables_withheld', { variables: withheld.join(',') });
+    if (this.#isMoved(values) && this.#isOurs(values)) throw refuse('not_configured', 'secrets_again');
+    return values;
+  }
+
+  /** An answer without the values of variables: not even who may read them has to get them from here. */
+  hide(answer: unknown): unknown {
+    const literals = literalsIn(this.#form);
+    // What the form itself says is no news. Hiding it where it equals a variable would be.
+    const hider = hiderOf(this.#resolvedHere(), this.#lookup, (spelling) =>
+      literals.some((literal) => literal.includes(spelling)),
+    );
+    const hideIn = (value: unknown): unknown => {
+      if (typeof value === 'string') return hider(value);
+      if (Array.isArray(value)) return value.map(hideIn);
+      if (!isValues(value)) return value;
+      const entries = Object.entries(value);
+      return Object.fromEntries(
+        entries.map(([name, part]) => [name, verbatim.has(name) ? part : hideIn(part)]),
+      );
+    };
+    return hideIn(answer);
+  }
+
+  #mayResolve(name: string, text: unknown): boolean {
+    return this.mayDeploy || textsOf(name, this.#written[name]).includes(text);
+  }
+
+  #resolved(name: string, value: unknown): unknown {
+    if (variablesIn(value).length === 0) return value;
+    const texts = textsOf(name, value).map((text) =>
+      this.#mayResolve(name, text) ? resolve(text, this.#lookup) : text,
+    );
+    return Array.isArray(value) ? texts : texts.length === 1 ? texts[0] : texts.join(' ');
+  }
+
+  /** Variables of the form that stay as they are written. */
+  #withheld(): string[] {
+    const texts = Object.entries(this.#form).flatMap(([name, value]) =>
+      textsOf(name, value).filter((text) => !this.#mayResolve(name, text)),
+    );
+    return [...new Set(variablesIn(texts))];
+  }
+
+  #resolvedHere(): Values {
+    const entries = Object.entries(this.#used);
+    return Object.fromEntries(
+      entries.map(([name, value]) => [
+        name,
+        textsOf(name, value).filter((text) => this.#mayResolve(name, text)),
+      ]),
+    );
+  }
+
+  /** Whether the form points somewhere else than what is deployed. */
+  #isMoved(values: Values): boolean {
+    return addresses.some((name) => {
+      const place = this.deployedOrigin(name);
+      // Who may deploy may point an environment that had no address yet to any.
+      return place === undefined && this.mayDeploy ? false : place !== originOf(values[name]);
+    });
+  }
+
+  /** Whoever sends the form may give away what it holds, and nothing that it only refers to. */
+  #isOurs(values: Values): boolean {
+    if (secrets.some((name) => Boolean(values[name]) && values[name] !== this.#form[name])) return true;
+    return !this.mayDeploy && variablesIn(Object.values(this.#used)).length > 0;
+  }
+}

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { pagesOf, type Page } from '../../lib/runtime/paging';
+import { pagesOf, type Page } from '../../lib/address-book/paging';
 import type { CallOptions, Client } from '../../lib/service/types';
 import type { RunningEnvironment } from './environment';
 import { advisorKey, Refused } from './reply';

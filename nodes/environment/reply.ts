@@ -19,18 +19,36 @@ export class Refused extends Error {
   }
 }
 
+/** Takes from an answer what whoever asked is not to learn. */
+export type Hide = (answer: unknown) => unknown;
+
+const asItIs: Hide = (answer) => answer;
+
 /** Answers with what the work returns, as JSON. */
+export const reply = async (
+  { log, request, response }: { log: Log; request: Request; response: Response },
+  work: () => unknown,
+  hide = asItIs,
+): Promise<void> => {
+  try {
+    const result = await work();
+    response.set('Cache-Control', 'no-store').json(hide(result));
+  } catch (fault) {
+    fail({ log, request, response }, fault, hide);
+  }
+};
+
 export const answer =
   (log: Log, work: (request: Request) => unknown): RequestHandler =>
   (request, response) => {
-    void (async () => work(request))()
-      .then((result) => response.set('Cache-Control', 'no-store').json(result))
-      .catch((fault: unknown) => {
-        fail(log, request, response, fault);
-      });
+    void reply({ log, request, response }, () => work(request));
   };
 
-export const fail = (log: Log, request: Request, response: Response, fault: unknown): void => {
+export const fail = (
+  { log, request, response }: { log: Log; request: Request; response: Response },
+  fault: unknown,
+  hide = asItIs,
+): void => {
   const words = wordsFor(request);
   if (fault instanceof Refused) {
     response.status(fault.status).json({ message: words.say(fault.key) });
@@ -38,7 +56,7 @@ export const fail = (log: Log, request: Request, response: Response, fault: unkn
     const { code } = fault.problem;
     response
       .status(code === 'network_error' ? 502 : 400)
-      .json({ code, message: words.problem(fault.problem) });
+      .json(hide({ code, message: words.problem(fault.problem) }));
   } else {
     log.error(`A request of the editor failed: ${fault instanceof Error ? fault.message : String(fault)}`);
     response.status(500).json({ message: words.say('refused.fault') });

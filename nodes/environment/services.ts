@@ -5,7 +5,7 @@ import { keyFile } from '../../lib/auth/key-file';
 import { fileLease, noLease, type Lease } from '../../lib/auth/lease';
 import { readSecrets } from '../../lib/auth/secrets';
 import { memoryShelf, settingsShelf, type RuntimeSettings } from '../../lib/auth/shelf';
-import type { PostForm } from '../../lib/auth/token-endpoint';
+import { TokenEndpoints, type PostForm } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { lazy } from '../../lib/runtime/lazy';
@@ -24,6 +24,8 @@ export interface Services {
   readonly authorizations: Authorizations;
   readonly simulator: SharedSimulator;
   readonly openStore: () => Promise<Store>;
+  /** What outlives a deploy, and not the process. */
+  readonly memory: () => Store;
 }
 
 /** Loaded at the first request: the transport brings axios and undici with it. */
@@ -74,19 +76,21 @@ const start = (RED: Red): Services => {
   const vault = vaultOf(settings, isAvailable(RED), log);
   const book = new GrantBook(vault);
   const clock = systemClock;
+  const endpoints = new TokenEndpoints({ clock, post });
   let memory: Store | undefined;
   return {
     log,
     vault,
     book,
-    tokens: new Tokens({ book, clock, post, lease: leaseOf(userDir) }),
-    authorizations: new Authorizations({ vault, book, clock, post }),
+    tokens: new Tokens({ book, clock, endpoints, lease: leaseOf(userDir) }),
+    authorizations: new Authorizations({ vault, book, clock, endpoints }),
     simulator: new SharedSimulator(userDir),
+    memory: () => (memory ??= lazy.memoryStore().createMemoryStore()),
     async openStore() {
-      if (!userDir) return (memory ??= lazy.memoryStore().createMemoryStore());
-      const { openStore } = lazy.store();
+      if (!userDir) return this.memory();
+      const { openEmbedded } = lazy.store();
       await vault.ready();
-      return openStore({
+      return openEmbedded({
         directory: join(userDir, 'advisor-texting'),
         sealer: vault,
         warn: (message) => {

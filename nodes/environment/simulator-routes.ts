@@ -75,7 +75,7 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
     const { key } = request.query;
     const handle = (): void => {
       serve(request, response).catch((fault: unknown) => {
-        fail(log, request, response, fault);
+        fail({ log, request, response }, fault);
       });
     };
     const isKeyed = typeof key === 'string' && request.path === '/' && keys.spend(key);

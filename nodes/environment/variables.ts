@@ -1,18 +1,22 @@
+import { splitScopes } from '../../lib/auth/grants';
 import type { Values } from './config';
+import { spec } from './spec';
 
 export type Lookup = (variable: string) => unknown;
+
+const anywhere = /\$\{([^}]+)\}/g;
 
 /** Fills in `${VARIABLE}`, anywhere in a value. One that is not set stays as written, so that it can be named. */
 const resolveText = (value: string, lookup: Lookup): unknown => {
   const whole = /^\$\{([^}]+)\}$/.exec(value)?.[1];
   if (whole !== undefined) return lookup(whole) ?? value;
-  return value.replaceAll(/\$\{([^}]+)\}/g, (written, variable: string) => {
+  return value.replaceAll(anywhere, (written, variable: string) => {
     const found = lookup(variable);
     return typeof found === 'string' || typeof found === 'number' ? String(found) : written;
   });
 };
 
-const resolve = (value: unknown, lookup: Lookup): unknown => {
+export const resolve = (value: unknown, lookup: Lookup): unknown => {
   if (typeof value === 'string') return resolveText(value, lookup);
   return Array.isArray(value) ? value.map((item) => resolve(item, lookup)) : value;
 };
@@ -20,3 +24,67 @@ const resolve = (value: unknown, lookup: Lookup): unknown => {
 /** Node-RED has done this for values that are nothing but a variable; not for `https://${HOST}/v1`, nor for a form. */
 export const resolveValues = (values: Values, lookup: Lookup): Values =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, resolve(value, lookup)]));
+
+/** The names of the variables in a setting as it is written. */
+export const variablesIn = (value: unknown): string[] => {
+  if (Array.isArray(value)) return value.flatMap(variablesIn);
+  return typeof value === 'string' ? [...value.matchAll(anywhere)].map(([, name = '']) => name) : [];
+};
+
+/** Our own words and the contract's: they tell nothing, wherever they came from. */
+const publicWords = new Set<unknown>([
+  ...spec.fields.flatMap((field) => ('options' in field ? field.options : [])),
+  'openid',
+  'core',
+  'text',
+]);
+
+const inQuery = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
+
+/** How a value may stand in an answer: whole, encoded, an address in parts, one scope of several. */
+const spellingsOf = (setting: string, value: string): string[] => {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  const parts = url ? [url.href, url.origin, url.host, url.hostname, url.pathname, url.search] : [];
+  const scopes = setting === 'scopes' ? splitScopes(value) : [];
+  // A value that holds what looks like a variable is said to lack it.
+  const spellings = [value, ...parts, ...scopes, ...variablesIn(value)];
+  return spellings
+    .map((spelling) => spelling.trim())
+    .filter((spelling) => /[^/]/.test(spelling) && !publicWords.has(spelling))
+    .flatMap((spelling) => [spelling, inQuery(spelling), inQuery(spelling).replaceAll('+', '%20')]);
+};
+
+const escaped = (text: string): string => text.replaceAll(/[$()*+./?[\\\]^{|}]/g, String.raw`\$&`);
+
+/** What is this short is hidden only where it stands alone: `US` is not a part of `USING`. */
+const shortest = 4;
+
+/**
+ * Puts `${VARIABLE}` back wherever a text holds the value of a variable that these settings, as written, refer to. What
+ * `isKnown` is told as it is.
+ */
+export const hiderOf = (
+  written: Values,
+  lookup: Lookup,
+  isKnown: (spelling: string) => boolean,
+): ((text: string) => string) => {
+  const names = new Map<string, string>();
+  for (const [setting, value] of Object.entries(written)) {
+    for (const variable of variablesIn(value)) {
+      const found = lookup(variable);
+      if (typeof found !== 'string' && typeof found !== 'number') continue;
+      for (const spelling of spellingsOf(setting, String(found)))
+        if (!isKnown(spelling)) names.set(spelling.toLowerCase(), `\${${variable}}`);
+    }
+  }
+  if (names.size === 0) return (text) => text;
+  const longestFirst = [...names.keys()].sort((a, b) => b.length - a.length);
+  const sought = longestFirst.map((spelling) =>
+    spelling.length < shortest
+      ? String.raw`(?<![\p{L}\p{N}])${escaped(spelling)}(?![\p{L}\p{N}])`
+      : escaped(spelling),
+  );
+  // An address is written in small letters, whatever the variable holds.
+  const pattern = new RegExp(sought.join('|'), 'giu');
+  return (text) => text.replaceAll(pattern, (found) => names.get(found.toLowerCase()) ?? '');
+};

@@ -1,8 +1,8 @@
-import type { Caller } from '../../lib/runtime/caller';
+import type { Caller } from '../../lib/address-book/operation';
 import type { Environment } from '../../lib/runtime/environment';
 import { wholeId } from '../../lib/runtime/ids';
 import { invalid, refuse } from '../../lib/runtime/messages';
-import { pagesOf } from '../../lib/runtime/paging';
+import { pagesOf } from '../../lib/address-book/paging';
 
 /** Ids by name: several where a name was given twice. */
 type Names = ReadonlyMap<string, readonly number[]>;

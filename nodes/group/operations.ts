@@ -1,12 +1,18 @@
-import { sharedBy } from '../../lib/runtime/fields';
+import {
+  contactKey,
+  type Caller,
+  type ItemOperation,
+  type Known,
+  type Operation,
+  type Stream,
+} from '../../lib/address-book/operation';
+import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields';
+import { runSearch, searchSettings } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { idFrom, oneOrList, wholeId } from '../../lib/runtime/ids';
 import { invalid } from '../../lib/runtime/messages';
 import { oneAtATime } from '../../lib/runtime/queue';
-import { fieldsGiven, unknownFields } from '../../lib/runtime/record';
-import { isRecord } from '../../lib/runtime/red';
-import { runSearch, searchSettings } from '../../lib/runtime/search';
-import { contactKey, type Known, type Run, type Task } from '../../lib/runtime/task';
+import { isRecord, type Message } from '../../lib/runtime/red';
 import type { RequestOf } from '../../lib/service/endpoints';
 import { forgetNames, groupFrom } from './names';
 import { groupFields } from './spec';
@@ -20,124 +26,124 @@ const groupBody = (group: unknown, where: string): RequestOf<'createGroup'>['bod
   return body;
 };
 
-const creating = (tools: Tools): Run => {
+const creating = (tools: Tools): ItemOperation => {
   const group = tools.source('group');
   const warn = unknownFields(tools, groupFields);
-  return async (task) => {
-    const given = oneOrList(await group.read(task.msg), group.where);
-    warn(given.items);
-    await task.each({
-      ...given,
-      shared: sharedBy(group),
-      carries: (item) => ({ group: item }),
-      async work(item, _index, known) {
-        const body = groupBody(item, group.where);
-        try {
-          const result = await task.call('createGroup', { body });
-          known.groupId = result.id;
-          return result;
-        } finally {
-          forgetNames(task.caller);
-        }
-      },
-    });
+  return {
+    kind: 'items',
+    source: group,
+    async read(msg) {
+      const given = oneOrList(await group.read(msg), group.where);
+      warn(given.items);
+      return { ...given, data: null };
+    },
+    carries: (item) => ({ group: item }),
+    async work({ caller, item, known }) {
+      const body = groupBody(item, group.where);
+      try {
+        const result = await caller.call('createGroup', { body });
+        known.groupId = result.id;
+        return result;
+      } finally {
+        forgetNames(caller);
+      }
+    },
   };
 };
 
-const deleting = (tools: Tools): Run => {
+const deleting = (tools: Tools): ItemOperation => {
   const groupId = tools.source('groupId');
   const idToDelete = (value: unknown): number => {
     const isName = typeof value === 'string' && value.trim() !== '' && wholeId(value) === undefined;
     if (isName) throw invalid('group_delete_id', { where: groupId.where });
     return idFrom(value, groupId.where);
   };
-  return async (task) => {
-    const given = oneOrList(await groupId.read(task.msg), groupId.where);
-    await task.each({
-      ...given,
-      shared: sharedBy(groupId),
-      carries: (item) => (given.list ? { groupId: item } : {}),
-      async work(item, _index, known) {
-        const id = idToDelete(item);
-        known.groupId = id;
-        try {
-          await task.call('deleteGroup', { params: { groupId: id } });
-          return { id };
-        } finally {
-          forgetNames(task.caller);
-        }
-      },
-    });
+  return {
+    kind: 'items',
+    source: groupId,
+    read: async (msg) => ({ ...oneOrList(await groupId.read(msg), groupId.where), data: null }),
+    carries: (item, list) => (list ? { groupId: item } : {}),
+    async work({ caller, item, known }) {
+      const id = idToDelete(item);
+      known.groupId = id;
+      try {
+        await caller.call('deleteGroup', { params: { groupId: id } });
+        return { id };
+      } finally {
+        forgetNames(caller);
+      }
+    },
   };
 };
 
 interface Change {
   /** Message fields that every outcome carries. */
   readonly known: Known;
-  make(task: Task, contactId: number): Promise<unknown>;
+  readonly make: (caller: Caller, contactId: number) => Promise<unknown>;
 }
 
 /** Changes the groups of each contact of the message. What the change is gets found out once for all of them. */
-const changing = (tools: Tools, prepare: (task: Task) => Promise<Change>): Run => {
+const changing = (
+  tools: Tools,
+  readGroups: (msg: Message) => unknown,
+  prepare: (caller: Caller, groups: unknown) => Promise<Change>,
+): ItemOperation => {
   const contactId = tools.source('contactId');
-  return async (task) => {
-    const contacts = oneOrList(await contactId.read(task.msg), contactId.where);
-    const prepared = prepare(task);
-    // Every contact that gets so far says so itself.
-    prepared.catch(() => undefined);
-    await task.each({
-      ...contacts,
-      shared: sharedBy(contactId),
-      carries: (item) => (contacts.list ? { contactId: item } : {}),
-      async work(item, _index, known) {
-        const id = idFrom(item, contactId.where);
-        known.contactId = id;
-        const change = await prepared;
-        Object.assign(known, change.known);
-        return oneAtATime(contactKey(task.caller, id), () => change.make(task, id));
-      },
-    });
+  return {
+    kind: 'items',
+    source: contactId,
+    async read(msg) {
+      const [contacts, data] = await Promise.all([contactId.read(msg), readGroups(msg)]);
+      return { ...oneOrList(contacts, contactId.where), data };
+    },
+    carries: (item, list) => (list ? { contactId: item } : {}),
+    async work({ caller, item, data, known, once }) {
+      const id = idFrom(item, contactId.where);
+      known.contactId = id;
+      const change = await once(() => prepare(caller, data));
+      Object.assign(known, change.known);
+      return oneAtATime(contactKey(caller, id), () => change.make(caller, id));
+    },
   };
 };
 
 /** Reads the groups of a contact and writes them back with the change, unless there is none to make. */
 const changeGroups =
   (change: (groupIds: readonly number[]) => readonly number[]) =>
-  async (task: Task, contactId: number): Promise<unknown> => {
+  async (caller: Caller, contactId: number): Promise<unknown> => {
     const params = { contactId };
-    const { groupIds } = await task.call('getContact', { params });
+    const { groupIds } = await caller.call('getContact', { params });
     const before = groupIds ?? [];
     const after = change(before);
     if (after.length === before.length) return { id: contactId };
-    return task.call('setContactGroups', { params, body: { groupIds: [...after] } });
+    return caller.call('setContactGroups', { params, body: { groupIds: [...after] } });
   };
 
 const withGroup = (
   tools: Tools,
   change: (groupIds: readonly number[], groupId: number) => readonly number[],
-): Run => {
+): ItemOperation => {
   const group = tools.source('groupId');
-  return changing(tools, async (task) => {
-    const groupId = await groupFrom(task.caller, await group.read(task.msg), group.where);
+  return changing(tools, group.read, async (caller, value) => {
+    const groupId = await groupFrom(caller, value, group.where);
     return { known: { groupId }, make: changeGroups((groupIds) => change(groupIds, groupId)) };
   });
 };
 
-const adding = (tools: Tools): Run =>
+const adding = (tools: Tools): ItemOperation =>
   withGroup(tools, (groupIds, groupId) => (groupIds.includes(groupId) ? groupIds : [...groupIds, groupId]));
 
-const removing = (tools: Tools): Run =>
+const removing = (tools: Tools): ItemOperation =>
   withGroup(tools, (groupIds, groupId) => groupIds.filter((id) => id !== groupId));
 
-const setting = (tools: Tools): Run => {
+const setting = (tools: Tools): ItemOperation => {
   const groups = tools.source('groupIds');
   const isSelectAllGroup = tools.plain.flag('isSelectAllGroup');
-  return changing(tools, async (task) => {
-    const value = await groups.read(task.msg);
+  return changing(tools, groups.read, async (caller, value) => {
     const none = isSelectAllGroup && (value === undefined || value === null || value === '');
     const given: readonly unknown[] = Array.isArray(value) ? value : none ? [] : [value];
     const groupIds: number[] = [];
-    for (const one of given) groupIds.push(await groupFrom(task.caller, one, groups.where));
+    for (const one of given) groupIds.push(await groupFrom(caller, one, groups.where));
     const body = { groupIds: [...new Set(groupIds)], ...(isSelectAllGroup && { isSelectAllGroup }) };
     return {
       known: {},
@@ -148,16 +154,16 @@ const setting = (tools: Tools): Run => {
 
 type Sorting = Pick<NonNullable<RequestOf<'searchGroups'>['query']>, 'sortDirection'>;
 
-const searching = (tools: Tools): Run => {
+const searching = (tools: Tools): Operation => {
   const settings = searchSettings(tools);
   const sortDirection = tools.plain.text('sortDirection');
   const sorting = (sortDirection === '' ? {} : { sortDirection }) as Sorting;
-  return (task) =>
+  const run = (stream: Stream): Promise<void> =>
     runSearch(
-      task,
+      stream,
       {
         fetch: (page, signal) =>
-          task.caller.call(
+          stream.caller.call(
             'searchGroups',
             { query: { page, pageSize: settings.pageSize, ...sorting } },
             signal,
@@ -167,13 +173,14 @@ const searching = (tools: Tools): Run => {
       },
       settings,
     );
+  return { kind: 'search', run };
 };
 
-export const operations: Readonly<Record<string, (tools: Tools) => Run>> = {
-  create: creating,
-  search: searching,
-  delete: deleting,
-  addContact: adding,
-  removeContact: removing,
-  setGroups: setting,
-};
+export const operationsOf = (tools: Tools): Readonly<Record<string, Operation>> => ({
+  create: creating(tools),
+  search: searching(tools),
+  delete: deleting(tools),
+  addContact: adding(tools),
+  removeContact: removing(tools),
+  setGroups: setting(tools),
+});

@@ -1,11 +1,10 @@
-import { ConsentLimit, type AskedResult, type Reply } from '../../lib/consent/asked';
-import { consentOf, type Consent } from '../../lib/consent/shared';
-import { statusOf } from '../../lib/consent/verdict';
+import { consentOf, type Consent } from '../../lib/consent/consent';
+import { statusOf } from '../../lib/consent/consent-status';
+import { ConsentLimit, type Reply, type RequestResult } from '../../lib/consent/request-history';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
 import { refuse } from '../../lib/runtime/messages';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
 import { peopleByPhone, PeopleHandler, type PersonTurn } from '../../lib/runtime/people';
-import { warnOfWaits } from '../../lib/runtime/wait-trouble';
 import { ServiceError } from '../../lib/service/problems';
 
 const hour = 3_600_000;
@@ -26,27 +25,23 @@ const ifAccepted = async (
     throw fault;
   }
   if (status.state !== 'accepted') throw fault;
-  waits.accepted(advisor, { phone }, status);
+  await waits.accepted(advisor, { phone }, status);
   return { memberId: status.memberId, consentState: status.state, requested: false };
 };
 
-const request = async (
-  phone: string,
-  turn: PersonTurn,
-  lane: string,
-  consent: Consent,
-  begin: () => Promise<void>,
-) => {
+const request = async (phone: string, turn: PersonTurn, lane: string, consent: Consent): Promise<Reply> => {
   const {
     client,
     order: { advisor },
     signal,
+    begin,
+    undo,
   } = turn;
   try {
     const answer = await client.call(
       'requestConsent',
       { body: { phoneNumbers: [phone] } },
-      { advisor, lane, signal, begin },
+      { advisor, lane, signal, begin, undo },
     );
     const { attempts } = answer;
     const [success] = answer.data.successes;
@@ -69,14 +64,20 @@ export const requestHandler = (tools: Tools): Handler => {
   const rules = { every: tools.plain.number('every') * hour, limit: tools.plain.number('limit') };
   const work = async (turn: PersonTurn): Promise<Outcome> => {
     const { phone = '' } = turn.item;
-    const consent = await consentOf(turn.environment, warnOfWaits(tools));
-    if (!consent.isDurable) tools.markUnsaved();
+    const consent = await consentOf(turn.environment);
+    if (!consent.store.durable) tools.markUnsaved();
     try {
-      const result = await consent.asked.ask(turn.order.advisor, phone, rules, (begin) =>
-        request(phone, turn, tools.node.id, consent, async () => {
-          await Promise.all([turn.begin(), begin()]);
-        }),
-      );
+      const result = await consent.history.ask(turn.order.advisor, phone, rules, (begin, undo) => {
+        const both = {
+          begin: async () => {
+            await Promise.all([turn.begin(), begin()]);
+          },
+          undo: async () => {
+            await Promise.all([turn.undo(), undo()]);
+          },
+        };
+        return request(phone, { ...turn, ...both }, tools.node.id, consent);
+      });
       const { memberId, consentState, requested, requestedAt } = result;
       return { port: 0, payload: { memberId, consentState, requested, requestedAt } };
     } catch (fault) {
@@ -93,7 +94,7 @@ export const requestHandler = (tools: Tools): Handler => {
     cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
     said: {
       first: (payload) => {
-        const { requested, requestedAt } = payload as Pick<AskedResult, 'requested' | 'requestedAt'>;
+        const { requested, requestedAt } = payload as Pick<RequestResult, 'requested' | 'requestedAt'>;
         if (requested) return 'status.asked';
         // Who was never asked from here needs no request: the service says they have accepted.
         return requestedAt === null ? 'status.acceptedBefore' : 'status.askedBefore';

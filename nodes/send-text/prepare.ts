@@ -2,7 +2,7 @@ import type { Draft } from '../../lib/draft';
 import { ServiceError, type Problem } from '../../lib/service/problems';
 import type { Used } from '../../lib/runtime/dressed';
 import type { Source } from '../../lib/runtime/fields';
-import type { Item } from '../../lib/runtime/kept';
+import type { Item, Taken } from '../../lib/runtime/node-outbox';
 import { invalid } from '../../lib/runtime/messages';
 import {
   asGiven,
@@ -13,6 +13,13 @@ import {
 } from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
 import { compileTemplate, type Filled } from '../../lib/runtime/template';
+
+/** A text of a list, with the object that the list held for its recipient. */
+interface Prepared extends Text {
+  /** It stands earlier in this list. */
+  readonly duplicateOf?: number;
+  readonly recipient?: Record<string, unknown>;
+}
 
 /** One text to one number, ready to be sent; or why it cannot be. */
 export interface Text extends Item, Omit<Used, 'memberId'> {
@@ -56,7 +63,7 @@ export const textOf = (source: Source): TextOf => {
   };
 };
 
-const wrongText = (index: number, recipient: Recipient, list: boolean, wrong: Problem): Text => ({
+const wrongText = (index: number, recipient: Recipient, list: boolean, wrong: Problem): Prepared => ({
   index,
   ...(recipient.phone !== undefined ? { phone: recipient.phone } : list && { given: asGiven(recipient) }),
   ...(recipient.record && { recipient: recipient.record }),
@@ -69,11 +76,11 @@ export const prepareTexts = (
   where: string,
   country: string,
   give: (recipient: Recipient) => string,
-): { readonly list: boolean; readonly texts: readonly Text[] } => {
+): { readonly list: boolean; readonly texts: readonly Prepared[] } => {
   const found = recipientsOf(phones, country);
   if (!found) throw noRecipients(phones, where);
   const seen = new Map<string, number>();
-  const texts = found.recipients.map((recipient, index): Text => {
+  const texts = found.recipients.map((recipient, index): Prepared => {
     const { phone, record } = recipient;
     if (phone === undefined) {
       const { problem } = notANumber(recipient.given, country, { where, list: found.list });
@@ -89,10 +96,29 @@ export const prepareTexts = (
     const key = `${phone} ${text}`;
     const original = seen.get(key);
     if (original === undefined) seen.set(key, index);
-    const ready: Draft<Text> = { index, phone, text };
+    const ready: Draft<Prepared> = { index, phone, text };
     if (record) ready.recipient = record;
     if (original !== undefined) ready.duplicateOf = original;
     return ready;
   });
   return { list: found.list, texts };
+};
+
+/** Duplicates go with their originals, and the objects of the list lie in a place of their own. */
+export const byOriginal = (texts: readonly Prepared[]): Omit<Taken<Text>, 'list' | 'source'> => {
+  const duplicates = new Map<number, { index: number }[]>();
+  for (const { index, duplicateOf } of texts) {
+    if (duplicateOf === undefined) continue;
+    const others = duplicates.get(duplicateOf) ?? [];
+    others.push({ index });
+    duplicates.set(duplicateOf, others);
+  }
+  const items: Text[] = [];
+  for (const { duplicateOf, recipient: _recipient, ...text } of texts) {
+    if (duplicateOf !== undefined) continue;
+    const others = duplicates.get(text.index);
+    items.push(others ? { ...text, duplicates: others } : text);
+  }
+  const entries = texts.some(({ recipient }) => recipient) && texts.map(({ recipient }) => recipient);
+  return { items, count: texts.length, ...(entries && { entries }) };
 };

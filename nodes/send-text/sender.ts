@@ -4,14 +4,13 @@ import { readAll, type Source } from '../../lib/runtime/fields';
 import { isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
 import { refuse } from '../../lib/runtime/messages';
-import { OnRecord } from '../../lib/runtime/on-record';
+import { NodeOutbox, type Order, type Turn } from '../../lib/runtime/node-outbox';
 import { outcomeStatus } from '../../lib/runtime/outcome-status';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
+import { phonesOrdered } from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
-import { look } from '../../lib/runtime/status';
-import type { Order, Turn } from '../../lib/runtime/trade';
 import { outcomeOf } from './answer';
-import { prepareTexts, textOf, type Text } from './prepare';
+import { byOriginal, prepareTexts, textOf, type Text } from './prepare';
 import { Returned, takeResend, textAgain, type Resend } from './resend';
 import { deliveryOf, type Delivery } from './schedule';
 
@@ -34,7 +33,7 @@ export class Sender implements Handler {
   private readonly giveText;
   private readonly isScheduled: boolean;
   private readonly show: (outcome: Outcome, failed?: number) => void;
-  private readonly record: OnRecord<Text, SendOrder>;
+  private readonly record: NodeOutbox<Text, SendOrder>;
   private readonly returned = new Returned();
   private isConsentMissing: ReturnType<typeof consentTest> | undefined;
 
@@ -49,9 +48,10 @@ export class Sender implements Handler {
     this.show = outcomeStatus(tools, { first: sentOrScheduled, third: 'status.needsConsent' }, () =>
       this.record.progress(),
     );
-    this.record = new OnRecord<Text, SendOrder>(tools, {
+    this.record = new NodeOutbox<Text, SendOrder>(tools, {
       work: (turn) => this.send(turn),
-      dress: (outcome, order, text) => this.dress(outcome, order, text),
+      dress: (outcome, order, text, index, entry) => this.dress(outcome, order, text, index, entry),
+      phoneOf: ({ phone }) => phone,
       cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
       told: this.show,
     });
@@ -63,8 +63,7 @@ export class Sender implements Handler {
 
   control(msg: Message): boolean {
     if (!isOrder(msg, 'reset')) return false;
-    const count = this.record.reset();
-    this.tools.status.show(() => look('grey', 'ring', this.tools.words.say('status.cancelled', { count })));
+    this.record.reset(phonesOrdered(msg, this.record.environment?.settings.country ?? ''));
     return true;
   }
 
@@ -95,8 +94,9 @@ export class Sender implements Handler {
     const { list, texts } = again
       ? { list: false, texts: [textAgain(again)] }
       : prepareTexts(phones, this.phones.where, country, (recipient) => this.giveText(recipient, msg, text));
-    void this.record.take(msg, job, { items: texts, list, source: this.phones }, (order) => {
+    void this.record.take(msg, job, { ...byOriginal(texts), list, source: this.phones }, (order) => {
       const environment = this.tools.environment();
+      this.tools.checkSettings();
       order.advisor = again?.advisor ?? this.tools.advisor(environment, advisor, msg);
       if (!this.isScheduled) return;
       const { clock, settings } = environment;
@@ -122,24 +122,25 @@ export class Sender implements Handler {
     return original ?? { port: 0, payload: { messageId: null, memberId: null, scheduled, attempts: 0 } };
   }
 
-  private async sendOne({ environment, client, order, item, signal, begin }: Turned): Promise<Outcome> {
+  private async sendOne({ environment, client, order, item, signal, begin, undo }: Turned): Promise<Outcome> {
     const { advisor, delivery } = order;
     const scheduled = delivery !== undefined;
     const { phone = '', text = '' } = item;
     const { data, attempts } = await client.call(
       'sendMessage',
       { body: delivery ? { phone, text, ...delivery } : { phone, text } },
-      { advisor, lane: this.tools.node.id, signal, begin },
+      { advisor, lane: this.tools.node.id, signal, begin, undo },
     );
     const isConsentMissing = (this.isConsentMissing ??= consentTest(environment.settings.consentPattern));
     return outcomeOf(data, { attempts, scheduled, isConsentMissing });
   }
 
   /** The fields a texting node writes as used, and what the message needs to come round again. */
-  private dress(outcome: Outcome, order: SendOrder, item: Text): Outcome {
-    const { phone, text, duplicateOf = item.sentAs } = item;
+  private dress(outcome: Outcome, order: SendOrder, item: Text, index: number, entry: unknown): Outcome {
+    const { phone, text, sentAs } = item;
+    const duplicateOf = index === item.index ? sentAs : item.index;
     const duplicate = duplicateOf !== undefined && { duplicateOf };
-    const whole = dressed(outcome, order, item);
+    const whole = dressed(outcome, order, item, entry);
     if (duplicate && outcome.port !== 1) whole.payload = { ...(outcome.payload as object), ...duplicate };
     if (outcome.port === 2 && phone !== undefined && text !== undefined) {
       const { advisor } = order;

@@ -20,16 +20,16 @@ const words = {
     'Open the environment and press _Authorize_, or send the advisor a link. Then send the message again.',
   ],
   network_error: [
-    'The service was not reached, or a read kept failing. Nothing was sent.',
+    'The service was not reached by any attempt, or a read kept failing. Nothing was sent.',
     'Safe to send again. _Test connection_ in the environment tells an address from a network problem.',
   ],
   outcome_unknown: [
-    'The connection broke, or Node-RED was killed, after the request had gone out: it may have been carried out or not.',
+    'The connection broke, a gateway answered in place of the service, or Node-RED was killed, after the request had gone out: it may have been carried out or not. Also when an earlier attempt failed on the side of the service and the next did not reach it.',
     'Look first (the archive, the address book, the phone). Sending again may text somebody twice.',
   ],
   invalid_response: [
-    'The service answered something that is not in its contract.',
-    'Check the service address; then tell the provider, with the `traceId` if there is one.',
+    'The service answered something that is not in its contract. A text, consent request or create that was answered with success was probably carried out; `message` then says so.',
+    'Where it was probably carried out, look before you repeat it. Else check the service address; then tell the provider.',
   ],
   consent_limit: [
     'This number has been asked as often as the node allows and has not answered.',
@@ -42,6 +42,10 @@ const words = {
   stale: [
     'It was waiting to be sent when Node-RED ended, and Node-RED came back later than _Go on within_ allows.',
     'Nothing was sent. Decide whether the text still makes sense, and send it again.',
+  ],
+  queue_full: [
+    'The store (disk or database) takes nothing at the moment, and 32 MB already wait for it.',
+    'Nothing was sent. See the status and the log for what is wrong with the store, then send it again.',
   ],
   not_configured: [
     'The environment is missing, or not filled in.',

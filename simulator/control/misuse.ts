@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Language } from '../../lib/languages';
-import type { ServiceCode } from '../../lib/service/problems';
+import type { ProblemCode } from '../codes';
 import { Refusal } from '../problem';
 import type { Catalogue, KeyOf, Values } from '../wording';
 import type { Words } from '../words';
@@ -8,7 +8,7 @@ import type { Words } from '../words';
 /** Something that the control API cannot do, said in the language of whoever asked. */
 export class Misuse extends Error {
   constructor(
-    readonly code: ServiceCode,
+    readonly code: ProblemCode,
     readonly key: KeyOf<Catalogue>,
     readonly values: Values = {},
   ) {

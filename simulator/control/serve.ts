@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
-import { E164 } from '../../lib/service/schemas';
+import { E164 } from '../contract/declaration';
 import { faultSchema } from '../faults';
 import { answer, answerJson, parsedBody, readBody, tooLarge } from '../http';
 import { magicNumbers } from '../magic';
 import { problemBody } from '../problem';
 import type { Simulation } from '../simulation';
 import { defaultAdvisor } from '../state/identities';
-import { settingsChange } from '../state/settings';
+import { settingsChange, toldSettings } from '../state/settings';
 import { wordsFor } from '../words';
 import type { Events } from './events';
 import { asRefusal, Misuse, sentencesIn } from './misuse';
@@ -103,13 +103,13 @@ const operations: readonly (readonly [method: string, path: RegExp, operation: O
       faults.clear();
     },
   ],
-  ['GET', /^settings$/, ({ state }) => state.settings],
+  ['GET', /^settings$/, ({ state }) => toldSettings(state.settings)],
   [
     'PUT',
     /^settings$/,
     ({ state }, { read }) => {
       state.change(read(settingsChange));
-      return state.settings;
+      return toldSettings(state.settings);
     },
   ],
   [

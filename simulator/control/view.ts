@@ -3,6 +3,7 @@ import { memberIdOf, type Account } from '../state/account';
 import { fullNameOf } from '../state/contact-book';
 import { defaultAdvisor } from '../state/identities';
 import { arrived, consentOf, freshLine, type Line } from '../state/line';
+import { toldSettings } from '../state/settings';
 import { friendPhones, seededConsent, type Contact } from '../state/seed';
 
 /** Phones shown at once, the latest first: a load test leaves 100,000 of them. */
@@ -68,7 +69,7 @@ export const stateView = ({ state, faults, ledger, clock }: Simulation, advisor?
       sample: main.contacts.page('fullName', 'asc', 1, shownContacts).map((one) => contactView(main, one)),
     },
     faults: faults.list(),
-    settings: state.settings,
+    settings: toldSettings(state.settings),
     received: ledger.received,
   };
 };

@@ -1,24 +1,12 @@
-import { E164 } from '../../lib/service/schemas';
 import { Refusal } from '../problem';
 import type { Account } from '../state/account';
 import { emailStatuses, emailStatusOf, fullNameOf } from '../state/contact-book';
-import { sourceOf, sources, type Contact, type ContactFields } from '../state/seed';
+import { sourceOf, sources, type Contact } from '../state/seed';
 import type { Handler } from './handler';
 
 export const defaultPageSize = 50;
 
 const missing = (): Refusal => new Refusal('not_found', 'There is no such contact.');
-
-/** The contract's limit on phone numbers holds for every phone field, also that of a contact. */
-const checked = (fields: ContactFields): ContactFields => {
-  if (fields.phone !== undefined && !E164.test(fields.phone)) {
-    throw new Refusal(
-      'invalid_request',
-      'phone must be E.164: a plus sign, a digit 1-9, then 7 to 14 more digits.',
-    );
-  }
-  return fields;
-};
 
 const stamp = (time: number): string => new Date(time).toISOString();
 const identifierOf = (contact: Contact): string => `contact-${String(contact.contactId)}`;
@@ -39,21 +27,20 @@ const segmentOf = ({ contactId }: Contact) =>
     : { display: 'Household', value: 'household' };
 
 export const createContact: Handler<'createContact'> = ({ body }, account) => ({
-  body: { id: account.contacts.add(checked(body), sourceOf.api).contactId },
+  body: { id: account.contacts.add(body, sourceOf.api).contactId },
   outcome: 'created',
 });
 
-export const updateContact: Handler<'updateContact'> = ({ params, body }, account, { settings }) => {
-  checked(body);
-  const before = account.contacts.change(params.contactId, (contact) => ({
+export const updateContact: Handler<'updateContact'> = ({ id, body }, account, { settings }) => {
+  const before = account.contacts.change(id, (contact) => ({
     fields: settings.updateOmitted === 'keep' ? { ...contact.fields, ...body } : body,
   }));
   if (before === undefined) throw missing();
-  return { body: { id: params.contactId }, outcome: 'updated' };
+  return { body: { id }, outcome: 'updated' };
 };
 
-export const getContact: Handler<'getContact'> = ({ params }, account) => {
-  const contact = account.contacts.get(params.contactId);
+export const getContact: Handler<'getContact'> = ({ id }, account) => {
+  const contact = account.contacts.get(id);
   if (contact === undefined) throw missing();
   const { fields } = contact;
   return {
@@ -119,8 +106,8 @@ export const searchContacts: Handler<'searchContacts'> = ({ query }, account) =>
   };
 };
 
-export const deleteContact: Handler<'deleteContact'> = ({ params }, account) => {
-  const before = account.contacts.remove(params.contactId);
+export const deleteContact: Handler<'deleteContact'> = ({ id }, account) => {
+  const before = account.contacts.remove(id);
   if (before === undefined) throw missing();
   account.groups.moveMember(before.groupIds, []);
   const { phone } = before.fields;
@@ -128,15 +115,15 @@ export const deleteContact: Handler<'deleteContact'> = ({ params }, account) => 
   return { outcome: 'deleted' };
 };
 
-export const setContactGroups: Handler<'setContactGroups'> = ({ params, body }, account) => {
+export const setContactGroups: Handler<'setContactGroups'> = ({ id, body }, account) => {
   const { contacts, groups } = account;
   const groupIds = body.isSelectAllGroup === true ? groups.ids() : [...new Set(body.groupIds)];
   const unknown = groupIds.filter((groupId) => groups.get(groupId) === undefined);
   if (unknown.length > 0) {
     throw new Refusal('invalid_request', `There is no group ${unknown.join(', ')}.`);
   }
-  const before = contacts.change(params.contactId, () => ({ groupIds }));
+  const before = contacts.change(id, () => ({ groupIds }));
   if (before === undefined) throw missing();
   groups.moveMember(before.groupIds, groupIds);
-  return { body: { id: params.contactId }, outcome: 'updated' };
+  return { body: { id }, outcome: 'updated' };
 };

@@ -1,4 +1,4 @@
-import type { contentTypes } from '../../lib/service/schemas';
+import type { contentTypes } from '../contract/declaration';
 import { defaultPageSize } from './contacts';
 import type { Handler } from './handler';
 

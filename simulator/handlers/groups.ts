@@ -26,8 +26,8 @@ export const searchGroups: Handler<'searchGroups'> = ({ query }, { groups }) => 
   return { body: { data, pageInfo }, outcome: 'ok' };
 };
 
-export const deleteGroup: Handler<'deleteGroup'> = ({ params }, account) => {
-  if (!account.groups.remove(params.groupId)) throw new Refusal('not_found', 'There is no such group.');
+export const deleteGroup: Handler<'deleteGroup'> = ({ id }, account) => {
+  if (!account.groups.remove(id)) throw new Refusal('not_found', 'There is no such group.');
   account.contacts.groupsChanged();
   return { outcome: 'deleted' };
 };

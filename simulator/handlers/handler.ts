@@ -1,18 +1,17 @@
-import type { EndpointName, RequestOf, ResponseOf } from '../../lib/service/endpoints';
+import type { Asked, OperationName } from '../contract/declaration';
+import type { Reason } from '../contract/wire';
 import type { Account } from '../state/account';
 import type { State } from '../state/state';
 
-export interface Reply<N extends EndpointName> {
+export interface Reply {
   /** Without a body the answer is 204. */
-  readonly body?: ResponseOf<N>;
+  readonly body?: object;
   /** What the ledger calls it. */
   readonly outcome: string;
   readonly messageId?: number | null;
+  /** Why recipients of a send were not texted, for a service that has `failureDetails`. */
+  readonly reasons?: readonly Reason[];
 }
 
 /** Carries out one endpoint for one advisor; throws a Refusal where the contract has an error. */
-export type Handler<N extends EndpointName> = (
-  request: RequestOf<N>,
-  account: Account,
-  state: State,
-) => Reply<N>;
+export type Handler<N extends OperationName> = (request: Asked<N>, account: Account, state: State) => Reply;

@@ -1,4 +1,4 @@
-import type { EndpointName } from '../../lib/service/endpoints';
+import type { OperationName } from '../contract/declaration';
 import {
   createContact,
   deleteContact,
@@ -12,8 +12,8 @@ import { createGroup, deleteGroup, searchGroups } from './groups';
 import type { Handler } from './handler';
 import { getConsent, requestConsent, sendMessage } from './texting';
 
-/** An endpoint of the table without a handler here does not compile. */
-export const handlers: { readonly [N in EndpointName]: Handler<N> } = {
+/** An endpoint of the contract without a handler here does not compile. */
+export const handlers: { readonly [N in OperationName]: Handler<N> } = {
   sendMessage,
   requestConsent,
   getConsent,

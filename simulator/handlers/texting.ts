@@ -1,33 +1,49 @@
+import type { Asked } from '../contract/declaration';
 import { magicOf } from '../magic';
 import { Refusal } from '../problem';
+import type { Habits } from '../profiles';
 import { memberIdOf } from '../state/account';
 import { consentOf } from '../state/line';
+import { sourceOf } from '../state/seed';
 import type { Handler } from './handler';
 
 /** The contract does not show the unit of deliveryDate: as seconds, anything below this is before the year 5138. */
 const smallestMilliseconds = 1e11;
-const toMilliseconds = (date: number): number => (date < smallestMilliseconds ? date * 1000 : date);
 
-const scheduledFor = (body: Parameters<Handler<'sendMessage'>>[0]['body']): number | null => {
-  if (body.scheduleDelivery !== true) return null;
-  if (body.deliveryDate === undefined) {
+const scheduledFor = (
+  { scheduleDelivery, deliveryDate }: Asked<'sendMessage'>['body'],
+  { deliveryDateUnit }: Habits,
+): number | null => {
+  if (scheduleDelivery !== true) return null;
+  if (deliveryDate === undefined) {
     throw new Refusal('invalid_request', 'A scheduled send needs a deliveryDate.');
   }
-  return toMilliseconds(body.deliveryDate);
+  const unit = deliveryDate < smallestMilliseconds ? 's' : 'ms';
+  if (deliveryDateUnit !== 'either' && deliveryDateUnit !== unit) {
+    const wanted = deliveryDateUnit === 's' ? 'seconds' : 'milliseconds';
+    throw new Refusal('invalid_request', `deliveryDate must be in ${wanted} since 1970.`);
+  }
+  return unit === 's' ? deliveryDate * 1000 : deliveryDate;
 };
 
 export const sendMessage: Handler<'sendMessage'> = ({ body }, account, { settings }) => {
   const { phone, text } = body;
-  const when = scheduledFor(body);
+  const when = scheduledFor(body, settings.habits);
   const contact = account.contactFor(phone);
   const line = account.line(contact, phone);
   const refusal = magicOf(phone)?.refusal;
   if (refusal !== undefined) {
-    return { body: { successes: [], failures: [`${phone}: ${refusal}.`] }, outcome: 'rejected' };
+    const failures = [`${phone}: ${refusal}.`];
+    return {
+      body: { successes: [], failures },
+      outcome: 'rejected',
+      reasons: [{ phone, code: 'undeliverable' }],
+    };
   }
   if (settings.consentRequired && consentOf(line) !== 'accepted') {
     const failures = [`${phone}: the member has not consented to receive texts.`];
-    return { body: { successes: [], failures }, outcome: 'not-consented' };
+    const reasons = [{ phone, code: 'consent_required' }];
+    return { body: { successes: [], failures }, outcome: 'not-consented', reasons };
   }
   const messageId = account.deliver(line, text, when);
   const successes = [{ messageId, memberId: memberIdOf(contact.contactId) }];
@@ -65,17 +81,20 @@ export const requestConsent: Handler<'requestConsent'> = ({ body }, account, { s
   return { body: { successes, failures }, outcome: successes.length > 0 ? 'asked' : 'rejected' };
 };
 
-export const getConsent: Handler<'getConsent'> = ({ query }, account) => {
+const nobody = (): Refusal =>
+  new Refusal('not_found', "No contact owns that phone number on the advisor's account.");
+
+export const getConsent: Handler<'getConsent'> = ({ query }, account, { settings, clock }) => {
   const { phone: given, memberId } = query;
   if (given === undefined && memberId === undefined) {
     throw new Refusal('invalid_request', 'Give a phone or a memberId.');
   }
   const phone = given ?? account.phoneOfMember(memberId ?? 0);
   const contact = phone === undefined ? undefined : account.knownContact(phone);
-  if (phone === undefined || contact === undefined) {
-    throw new Refusal('not_found', "No contact owns that phone number on the advisor's account.");
-  }
+  if (phone === undefined || contact === undefined) throw nobody();
   const line = account.line(contact, phone);
+  const isMadeLater = contact.source === sourceOf.texting && line.asked && line.answer === null;
+  if (isMadeLater && clock.now() < line.lastChanged + settings.habits.contactDelay * 1000) throw nobody();
   const state = account.check(line);
   return {
     body: { memberId: memberIdOf(contact.contactId), state, lastChanged: line.lastChanged },

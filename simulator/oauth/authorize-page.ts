@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
+import { scopeOnWire } from '../contract/wire';
 import { escapeHtml } from '../http';
+import type { Habits } from '../profiles';
 import type { Identity } from '../state/identities';
 import type { Asked } from './authorize';
 
@@ -28,6 +30,9 @@ const grants: Readonly<Record<string, string>> = {
   offline_access: 'stay connected until you disconnect it',
 };
 
+const grantOf = (onWire: string, habits: Habits): string =>
+  Object.entries(grants).find(([scope]) => scopeOnWire(scope, habits) === onWire)?.[1] ?? onWire;
+
 /** Browsers apply form-action also to the redirect that answers the form, so the application's origin is allowed. */
 export const pagePolicy = (redirectUri?: string): string =>
   [
@@ -51,16 +56,21 @@ const choice = ({ advisor, name, email }: Identity, index: number): string =>
   `<label><input type="radio" name="advisor" value="${escapeHtml(advisor)}"${index === 0 ? ' checked' : ''}> ` +
   `${escapeHtml(name)} (${escapeHtml(email)})</label>`;
 
-const scopeItem = (scope: string): string =>
-  `<li>${escapeHtml(grants[scope] ?? scope)} <code>${escapeHtml(scope)}</code></li>`;
+const scopeItem = (scope: string, habits: Habits): string =>
+  `<li>${escapeHtml(grantOf(scope, habits))} <code>${escapeHtml(scope)}</code></li>`;
 
-export const authorizePage = (clientId: string, asked: Asked, identities: readonly Identity[]): string =>
+export const authorizePage = (
+  clientId: string,
+  asked: Asked,
+  identities: readonly Identity[],
+  habits: Habits,
+): string =>
   page(
     'Authorize texting',
     `<h1>Allow “${escapeHtml(clientId)}” to text for you?</h1>
 <form method="post">
 <fieldset><legend>Sign in as</legend>${identities.map(choice).join('')}</fieldset>
-<p>It asks to:</p><ul>${asked.scopes.map(scopeItem).join('')}</ul>
+<p>It asks to:</p><ul>${asked.scopes.map((scope) => scopeItem(scope, habits)).join('')}</ul>
 <p>Then you return to <code>${escapeHtml(asked.redirectUri)}</code></p>
 <div class="buttons"><button name="decision" value="deny">Deny</button>
 <button class="main" name="decision" value="approve">Approve</button></div>

@@ -1,5 +1,5 @@
 import type { Settings } from '../state/settings';
-import { anyLoopback, isLoopbackHost } from '../state/settings';
+import { anyLoopback, isLoopbackHost, provisionedScopes } from '../state/settings';
 import { readParameters } from './parameters';
 
 /** An authorization request that can be put to the advisor. */
@@ -50,7 +50,8 @@ const faultIn = (
     return ['invalid_request', 'code_challenge must be the base64url SHA-256 of the verifier, 43 characters'];
   }
   if ((values['state'] ?? '') === '') return ['invalid_request', 'state is required'];
-  const unprovisioned = scopes.filter((scope) => !settings.scopes.includes(scope));
+  const provisioned = provisionedScopes(settings);
+  const unprovisioned = scopes.filter((scope) => !provisioned.includes(scope));
   if (unprovisioned.length > 0) {
     return ['invalid_scope', `not provisioned for this application: ${unprovisioned.join(' ')}`];
   }

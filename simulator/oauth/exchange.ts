@@ -1,6 +1,6 @@
 import { verifyChallenge } from 'pkce-challenge';
 import { defaultAdvisor } from '../state/identities';
-import type { Settings } from '../state/settings';
+import { provisionedScopes, type Settings } from '../state/settings';
 import type { Codes } from './codes';
 import { readParameters } from './parameters';
 import type { TokenAnswer, Tokens } from './tokens';
@@ -68,11 +68,14 @@ const byRefreshToken = ({ tokens }: Around, values: Values): Exchanged => {
 /** The contract does not say whose account this is: it is that of the default advisor. */
 const byClient = ({ tokens, settings }: Around, values: Values): Exchanged => {
   const asked = (values['scope'] ?? '').split(' ').filter((scope) => scope !== '');
-  const unprovisioned = asked.filter((scope) => !settings.scopes.includes(scope));
+  const isRefused = (scope: string): boolean =>
+    scope === 'openid' && settings.habits.clientOpenid === 'refused';
+  const provisioned = provisionedScopes(settings).filter((scope) => !isRefused(scope));
+  const unprovisioned = asked.filter((scope) => !provisioned.includes(scope));
   if (unprovisioned.length > 0) {
     return no('invalid_scope', `Not provisioned for this application: ${unprovisioned.join(' ')}`);
   }
-  const scopes = (asked.length > 0 ? asked : settings.scopes).filter((scope) => scope !== 'offline_access');
+  const scopes = (asked.length > 0 ? asked : provisioned).filter((scope) => scope !== 'offline_access');
   const family = tokens.begin(defaultAdvisor, scopes);
   return { ok: true, answer: tokens.answer(family), advisor: defaultAdvisor, outcome: 'client_credentials' };
 };

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isProcessed, nameOf } from '../effects';
 import type { Faults } from '../faults';
 import { isForeignOrigin } from '../guard';
-import { answer, readBody, tooLarge } from '../http';
-import { perform, write, type Ready } from '../injection';
+import { answer, readBody, saysWhoItIs, tooLarge } from '../http';
+import { inHabits, perform, write, type Ready } from '../injection';
 import type { Ledger, LedgerEntry } from '../ledger';
 import { injected, problemBody } from '../problem';
 import type { State } from '../state/state';
@@ -63,7 +63,12 @@ export const serveAuthorize = async (
   } else if (judged.kind === 'redirect') {
     redirect(response, judged.to);
   } else if (request.method === 'GET') {
-    show(response, 200, authorizePage(client.clientId, judged, state.identities()), judged.redirectUri);
+    show(
+      response,
+      200,
+      authorizePage(client.clientId, judged, state.identities(), state.settings.habits),
+      judged.redirectUri,
+    );
   } else if (request.method !== 'POST' || isForeignOrigin(request)) {
     show(response, 400, refusalPage('Open this address in a browser and decide there.'));
   } else {
@@ -123,7 +128,13 @@ export const serveToken = async (
     return readyFor(exchanged);
   };
   const form = request.method === 'POST' ? await formBody(request) : undefined;
-  const effect = faults.meet('token', []);
+  if (!saysWhoItIs(request, state.settings.habits)) {
+    write(response, { status: 403, type: '', body: '' });
+    ledger.add({ ...entry, status: 403, outcome: 'forbidden' });
+    return;
+  }
+  const met = faults.meet('token', []);
+  const effect = met === undefined ? undefined : inHabits(met, state);
   const carriedOut =
     effect === undefined || isProcessed(effect)
       ? settle(form === undefined ? notAForm : await exchange({ ...oauth, settings: state.settings }, form))

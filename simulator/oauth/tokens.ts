@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../lib/service/clock';
 import { identityOf } from '../state/identities';
+import { scopeOnWire } from '../contract/wire';
 import type { Settings } from '../state/settings';
 import { sign, verified } from './jwt';
 
@@ -64,8 +65,9 @@ export class Tokens {
     private readonly settings: () => Settings,
   ) {}
 
-  /** For use without the OAuth flow; the same token again while it has half its life left. */
-  accessToken(advisor: string, scopes: readonly string[] = this.settings().scopes): string {
+  /** For use without the OAuth flow, scopes in the contract's words; the same token again while it has half its life left. */
+  accessToken(advisor: string, inContract: readonly string[] = this.settings().scopes): string {
+    const scopes = inContract.map((scope) => scopeOnWire(scope, this.settings().habits));
     const name = JSON.stringify([advisor, scopes]);
     const known = this.direct.get(name);
     if (known !== undefined && this.clock.now() < known.renewAt) return known.token;

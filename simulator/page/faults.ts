@@ -1,4 +1,4 @@
-import { serviceCodes, type ServiceCode } from '../../lib/service/problems';
+import { problemCodes, type ProblemCode } from '../codes';
 import type { EffectKind } from '../effects';
 import type { Fault, FaultInput, FaultTarget } from '../faults';
 import { byId, element, showList } from './dom';
@@ -27,7 +27,7 @@ const chosen = (): FaultInput => ({
   ...(endpoint.value === '' ? {} : { endpoint: endpoint.value as FaultTarget }),
   ...(what.value in strings.faults.way
     ? { kind: what.value as EffectKind }
-    : { code: what.value as ServiceCode }),
+    : { code: what.value as ProblemCode }),
   ...frequencies[often.selectedIndex]?.[1],
 });
 
@@ -70,7 +70,7 @@ export const startFaults = (add: (fault: FaultInput) => void, clearAll: () => vo
   endpoint.append(option('', say('faults.any')));
   for (const name of requests) endpoint.append(option(name, say(`faults.request.${name}`)));
   const errors = element('optgroup', { label: say('faults.service') });
-  for (const [code, { status }] of Object.entries(serviceCodes)) {
+  for (const [code, { status }] of Object.entries(problemCodes)) {
     errors.append(option(code, `${String(status)} ${code}`));
   }
   const network = element('optgroup', { label: say('faults.network') });

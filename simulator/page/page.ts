@@ -9,6 +9,7 @@ import { showMessages } from './messages';
 import { displayName, readableNumber } from './phone';
 import type { PhoneActions } from './phone';
 import { showPhones } from './phones';
+import { showProfile } from './profile';
 import { showSettings } from './settings';
 import type { Message, Phone, SimulatorState } from './shape';
 import { startTabs } from './tabs';
@@ -111,6 +112,9 @@ const show = (): void => {
   older.textContent = say('phones.older', { count: number(left) });
   showFaults(state.faults);
   showSettings(state.settings, (settings) => {
+    act(control.change(settings));
+  });
+  showProfile(state.settings.habits, (settings) => {
     act(control.change(settings));
   });
   if (tab === 'phones') showPhones({ phones, now, filter: filter.value, advisorName }, actions, clearFilter);

@@ -1,12 +1,5 @@
-import type { sortFields } from '../../lib/service/schemas';
-import {
-  birthdayOn,
-  firstContactId,
-  seededContact,
-  seededIndexOfPhone,
-  type Contact,
-  type ContactFields,
-} from './seed';
+import type { ContactFields, sortFields } from '../contract/declaration';
+import { birthdayOn, firstContactId, seededContact, seededIndexOfPhone, type Contact } from './seed';
 import { SortedIds, type SortKey } from './sorted-ids';
 
 export type SortField = (typeof sortFields)[number];

@@ -1,7 +1,4 @@
-import type { z } from 'zod';
-import type { contactInput } from '../../lib/service/schemas';
-
-export type ContactFields = z.output<typeof contactInput>;
+import type { ContactFields } from '../contract/declaration';
 
 export interface Contact {
   readonly contactId: number;

@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { endpoints } from '../../lib/service/endpoints';
+import { allScopes } from '../contract/declaration';
+import { scopeOnWire } from '../contract/wire';
+import { habitChoices, profileNames, profileOf, profiles, type Habits, type ProfileName } from '../profiles';
 import { rule } from '../rule';
 
 /** In the list of redirect URIs: any http address on this machine, whatever its port and path. */
@@ -15,13 +17,53 @@ const redirectUri = z.string().refine((uri) => {
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
 }, rule('control.redirectUri'));
 
-export const allScopes: readonly string[] = [
-  ...new Set(Object.values(endpoints).map(({ scope }) => scope)),
-  'openid',
-  'offline_access',
-];
+/** One segment of a path and one word of a scope. */
+const prefix = z.string().refine((word) => /^[\w~-]+$/.test(word), rule('control.prefix'));
+
+const searches = ['contacts', 'groups', 'content'];
+const parameters = ['page', 'pageSize', 'sortBy', 'sortDirection', 'contentType', 'searchText', 'memberId'];
+const renamed = z.enum([
+  ...parameters,
+  ...searches.flatMap((search) => parameters.map((parameter) => `${search}.${parameter}`)),
+]);
+
+/** Two parameters of one search under one name could not be told apart. */
+const areApart = (given: Habits['names']): boolean =>
+  [...searches, ''].every((search) => {
+    const wire = parameters.map((own) => given[`${search}.${own}`] ?? given[own] ?? own);
+    return new Set(wire).size === wire.length;
+  });
+
+const names: z.ZodType<Habits['names']> = z
+  .partialRecord(renamed, z.string().min(1))
+  .transform((given) => given as Habits['names'])
+  .refine(areApart, rule('control.names'));
+
+const habitShape = {
+  corePrefix: prefix,
+  textPrefix: prefix,
+  names,
+  unknownQuery: z.enum(habitChoices.unknownQuery),
+  deliveryDateUnit: z.enum(habitChoices.deliveryDateUnit),
+  badKey: z.enum(habitChoices.badKey),
+  userAgent: z.enum(habitChoices.userAgent),
+  ids: z.enum(habitChoices.ids),
+  groupIds: z.enum(habitChoices.groupIds),
+  emptyLists: z.enum(habitChoices.emptyLists),
+  failureDetails: z.enum(habitChoices.failureDetails),
+  dates: z.enum(habitChoices.dates),
+  clientOpenid: z.enum(habitChoices.clientOpenid),
+  contactDelay: z.number().min(0),
+  retryAfter: z.enum(habitChoices.retryAfter),
+} satisfies Readonly<Record<keyof Habits, z.ZodType>>;
+
+const habitsChange = z.strictObject(habitShape).partial();
 
 const seconds = z.number().positive();
+
+type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+const given = <T extends object>(values: T): Given<T> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Given<T>;
 
 const shape = {
   /** Off: consent requests answer 409. */
@@ -38,11 +80,37 @@ const shape = {
   updateOmitted: z.enum(['clear', 'keep']),
 };
 
-export const settingsSchema = z.object(shape);
-export const settingsChange = z.strictObject(shape).partial();
+/** As saved. A habit that was not yet known then is the usual one. */
+export const settingsSchema = z.object({
+  ...shape,
+  habits: z
+    .object(habitShape)
+    .partial()
+    .prefault({})
+    .transform((saved): Habits => ({ ...profiles.usual, ...given(saved) })),
+});
+export const settingsChange = z
+  .strictObject({
+    ...shape,
+    /** All habits at once. */
+    profile: z.enum(profileNames),
+    /** Single ones, after those of `profile`. */
+    habits: habitsChange,
+  })
+  .partial();
 
 export type Settings = z.output<typeof settingsSchema>;
-export type SettingsChange = { readonly [K in keyof Settings]?: Settings[K] | undefined };
+export type SettingsChange = z.input<typeof settingsChange>;
+
+/** Those provisioned, as this service calls them. */
+export const provisionedScopes = ({ scopes, habits }: Settings): string[] =>
+  scopes.map((scope) => scopeOnWire(scope, habits));
+
+/** Settings as they are told: with the name of the profile, or null for habits that are no profile's. */
+export const toldSettings = (settings: Settings): Settings & { readonly profile: ProfileName | null } => ({
+  ...settings,
+  profile: profileOf(settings.habits),
+});
 
 export const defaultSettings: Settings = {
   consentConfigured: true,
@@ -56,9 +124,11 @@ export const defaultSettings: Settings = {
   ],
   scopes: [...allScopes],
   updateOmitted: 'clear',
+  habits: profiles.usual,
 };
 
 export const changeSettings = (settings: Settings, change: SettingsChange): Settings => {
-  const given = Object.entries(settingsChange.parse(change)).filter(([, value]) => value !== undefined);
-  return { ...settings, ...Object.fromEntries(given) };
+  const { profile, habits, ...others } = settingsChange.parse(change);
+  const before = profile === undefined ? settings.habits : profiles[profile];
+  return { ...settings, ...given(others), habits: { ...before, ...given(habits ?? {}) } };
 };

@@ -1,7 +1,7 @@
 import should from 'should';
-import { pagesOf, type Fetch, type Page } from '../../lib/runtime/paging';
+import { pagesOf, type Fetch, type Page } from '../../lib/address-book/paging';
 import { eachOf, oneAtATime } from '../../lib/runtime/queue';
-import { Seen } from '../../lib/runtime/seen';
+import { Seen } from '../../lib/address-book/seen';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -149,6 +149,14 @@ describe('what a form may do with what is stored', () => {
     should(await check(hidden())).deepEqual(allWell);
   });
 
+  it('knows nothing that is stored for a node of another kind', async () => {
+    stored = { ...simulator.credentials };
+    nodes = [{ id: 'env1', type: 'somebody-elses' }];
+    const { json } = await ask('POST', 'test', { form: { ...hidden(), tokenUrl: `${elsewhere.url}/token` } });
+    should((json as { message: string }).message).match(/fill in Client secret/);
+    should(elsewhere.received).be.empty();
+  });
+
   it('uses what is stored where it belongs', async () => {
     run();
     await authorize(hidden());

@@ -1,47 +1,8 @@
 import should from 'should';
-import type { Red } from '../../lib/runtime/red';
-import { reception } from '../../nodes/environment/reception';
-import { routes } from '../../nodes/environment/routes';
 import { startSimulator, type Simulator } from '../../simulator';
 import { startRed, type RealRed } from '../support/node-red';
-import {
-  adminAuth,
-  advisorsOf,
-  authorizeOn,
-  begin,
-  deployOn,
-  environmentId,
-  open,
-  route,
-  sandboxFlow,
-} from './real';
+import { adminAuth, advisorsOf, authorizeOn, begin, deployOn, open, route, sandboxFlow } from './real';
 import { decide } from './support';
-
-/** Every route there is, told by what adds them. */
-const mountedRoutes = (): [method: string, path: string][] => {
-  const found: [string, string][] = [];
-  const take =
-    (method: string) =>
-    (path: string): void => {
-      found.push([method, path]);
-    };
-  const httpAdmin = { get: take('GET'), post: take('POST'), delete: take('DELETE'), use: take('GET') };
-  const quiet = (): void => undefined;
-  const RED = {
-    httpAdmin,
-    httpNode: { get: quiet },
-    auth: { needsPermission: () => quiet },
-    events: { on: quiet, off: quiet },
-    log: { info: quiet, warn: quiet, error: quiet },
-    settings: { available: () => false },
-  } as unknown as Red;
-  routes(RED, () => reception);
-  reception.addRoutes(RED);
-  return found.filter(([, path]) => path !== '/advisor-texting');
-};
-
-const filledIn = (path: string): string =>
-  path.replace(':env', environmentId).replace(':advisor', 'default').replace(':what', 'groups').slice(1);
 
 describe('admin routes on a real Node-RED, with logins, under a path', function () {
   this.timeout(120_000);
@@ -60,50 +21,6 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
   after(async () => {
     await red.close();
     await simulator.close();
-  });
-
-  const anonymously = async <T>(work: () => Promise<T>): Promise<T> => {
-    const { token } = red;
-    red.token = undefined;
-    try {
-      return await work();
-    } finally {
-      red.token = token;
-    }
-  };
-
-  describe('without a login', () => {
-    for (const [method, path] of mountedRoutes()) {
-      const isOpen = /\/(callback|link\/:token)$/.test(path);
-      it(`${method} ${path} ${isOpen ? 'answers a page' : 'is refused'}`, async () => {
-        const answer = await anonymously(() =>
-          red.request(method, filledIn(path), method === 'POST' ? {} : undefined),
-        );
-        should(answer.status).equal(isOpen ? 400 : 401);
-      });
-    }
-
-    it('covers every route there is', () => {
-      should(mountedRoutes()).have.length(12);
-    });
-  });
-
-  it('lets a reader look and not touch', async () => {
-    const { token } = red;
-    const login = { client_id: 'node-red-admin', grant_type: 'password', scope: 'read' };
-    const viewer = await red.request('POST', 'auth/token', {
-      ...login,
-      username: 'viewer',
-      password: 'viewer',
-    });
-    red.token = (viewer.json as { access_token: string }).access_token;
-    try {
-      should((await red.request('GET', route('advisors'))).status).equal(200);
-      should((await red.request('POST', route('authorize'), { advisor: 'x' })).status).equal(401);
-      should((await red.request('DELETE', route('advisors/x'))).status).equal(401);
-    } finally {
-      red.token = token;
-    }
   });
 
   it('takes nothing but JSON, so that no page of another site can post here', async () => {

@@ -11,11 +11,6 @@ export const adminAuth = {
       password: '$2b$04$G3vAuk1Zj/kAOGMiB15aRe76bReYbms2Wsavggmu6QQ7p.RE1fYBi',
       permissions: '*',
     },
-    {
-      username: 'viewer',
-      password: '$2b$04$XaW7Zva909HL2tmAzTiQL.1O9RDCfD/b.cpqM.NkSDzOKAkfhILia',
-      permissions: 'read',
-    },
   ],
 };
 

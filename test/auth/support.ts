@@ -9,10 +9,11 @@ import { keyFile } from '../../lib/auth/key-file';
 import { fileLease, type Lease } from '../../lib/auth/lease';
 import { readSecrets } from '../../lib/auth/secrets';
 import { settingsShelf, type RuntimeSettings } from '../../lib/auth/shelf';
-import type { PostForm } from '../../lib/auth/token-endpoint';
+import { TokenEndpoints, type PostForm } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { MovableClock } from '../../lib/service/clock';
+import { ServiceError } from '../../lib/service/problems';
 import { postForm } from '../../lib/service/transport';
 import type { Simulator } from '../../simulator';
 
@@ -91,6 +92,7 @@ export interface ProcessOptions {
   readonly variables?: NodeJS.ProcessEnv;
   readonly clock?: MovableClock;
   readonly post?: PostForm;
+  readonly random?: () => number;
   readonly lease?: Lease;
   readonly isFull?: boolean;
   readonly retryAfter?: number;
@@ -127,14 +129,15 @@ export const startProcess = (userDir: string, options: ProcessOptions = {}): Pro
     posted.push(fields);
     return post(address, fields, more);
   };
+  const endpoints = new TokenEndpoints({ clock, post: recorded, random: options.random ?? (() => 1) });
   return {
     settings,
     warnings,
     vault,
     book,
     posted,
-    tokens: new Tokens({ book, clock, post: recorded, lease: options.lease ?? fileLease(userDir) }),
-    authorizations: new Authorizations({ vault, book, clock, post: recorded }),
+    tokens: new Tokens({ book, clock, endpoints, lease: options.lease ?? fileLease(userDir) }),
+    authorizations: new Authorizations({ vault, book, clock, endpoints }),
   };
 };
 
@@ -155,6 +158,7 @@ export const connectionTo = (
   clientSecret: service.credentials.clientSecret,
   scopes: ['openid', 'offline_access', 'text.messaging.read', 'core.contacts.read'],
   seed: '',
+  retries: 4,
   ...changes,
 });
 
@@ -178,4 +182,27 @@ export const authorize = async (
   const back = await decide(await authorizations.begin(connection, advisor), person);
   const finished = await authorizations.finish(back.searchParams);
   if (!finished.ok) throw new Error(`Not authorized: ${finished.why}`);
+};
+
+export const failureOf = async (work: () => unknown): Promise<ServiceError> => {
+  try {
+    await work();
+  } catch (fault) {
+    if (fault instanceof ServiceError) return fault;
+    throw fault;
+  }
+  throw new Error('It did not fail.');
+};
+
+/** Moves the clock until something has come of the work. */
+export const patiently = async <T>(
+  clock: MovableClock,
+  work: () => T | Promise<T>,
+  step = 250,
+): Promise<T> => {
+  const under = { way: true };
+  const result = Promise.resolve(work()).finally(() => (under.way = false));
+  result.catch(() => undefined);
+  while (under.way) await clock.move(step);
+  return result;
 };

@@ -1,5 +1,4 @@
 import should from 'should';
-import { ServiceError } from '../../lib/service/problems';
 import { stateOf } from '../../lib/auth/grant-book';
 import { noLease } from '../../lib/auth/lease';
 import { createClient } from '../../lib/service/client';
@@ -9,8 +8,10 @@ import { startSimulator, type Simulator } from '../../simulator';
 import {
   authorize,
   connectionTo,
+  failureOf,
   freshFolder,
   frozenClock,
+  patiently,
   removeFolders,
   startProcess,
   type Process,
@@ -18,16 +19,6 @@ import {
 } from './support';
 
 const lifetime = 3600;
-
-const failureOf = async (work: () => unknown): Promise<ServiceError> => {
-  try {
-    await work();
-  } catch (fault) {
-    if (fault instanceof ServiceError) return fault;
-    throw fault;
-  }
-  throw new Error('It did not fail.');
-};
 
 describe('tokens', () => {
   let simulator: Simulator;
@@ -167,6 +158,7 @@ describe('tokens', () => {
     ['429', { status: 429, text: '' }],
     ['a redirect', { status: 307, text: '' }],
     ['a page instead of a token', { status: 200, text: '<html>' }],
+    ['a 400 that calls itself temporary', { status: 400, text: '{"error":"temporarily_unavailable"}' }],
     ['a dead network', undefined],
   ] as const) {
     it(`keeps the authorization over ${what} and goes on later`, async () => {
@@ -175,7 +167,9 @@ describe('tokens', () => {
       const broken = start({
         post: () => (answer ? Promise.resolve(answer) : Promise.reject(new Error('down'))),
       });
-      const fault = await failureOf(() => broken.tokens.token(connection(), 'default'));
+      const fault = await failureOf(() =>
+        patiently(clock, async () => broken.tokens.token(connection(), 'default'), 20_000),
+      );
       should(fault.code).equal('network_error');
       should(fault.problem.retryable).be.true();
       should(await status(await start().tokens.token(connection(), 'default'))).equal(200);
@@ -279,12 +273,13 @@ describe('tokens', () => {
     const own = (): ReturnType<typeof connectionTo> =>
       connectionTo(simulator, { grant: 'client_credentials' });
 
-    it('asks for the scopes less offline_access, for the advisor default', async () => {
+    it('asks for the scopes less openid and offline_access, for the advisor default', async () => {
       should(await status(await red.tokens.token(own(), 'default'))).equal(200);
       should(red.posted[0]).containEql({
         grant_type: 'client_credentials',
-        scope: 'openid text.messaging.read core.contacts.read',
+        scope: 'text.messaging.read core.contacts.read',
       });
+      should(red.tokens.client.grant(own())?.scopes).deepEqual(['text.messaging.read', 'core.contacts.read']);
       should((await failureOf(() => red.tokens.token(own(), 'bob'))).code).equal('authorization_required');
     });
 
@@ -301,7 +296,8 @@ describe('tokens', () => {
       const refused = await failureOf(() => red.tokens.token({ ...own(), clientSecret: 'wrong' }, 'default'));
       should(refused.code).equal('authorization_required');
       const down = start({ post: () => Promise.resolve({ status: 503, text: '' }) });
-      should((await failureOf(() => down.tokens.token(own(), 'default'))).code).equal('network_error');
+      const failed = failureOf(() => patiently(clock, async () => down.tokens.token(own(), 'default')));
+      should((await failed).code).equal('network_error');
     });
   });
 

@@ -12,7 +12,7 @@ import { environmentOn } from '../support/environment';
 import { Flow, type FlowOptions } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { errorOf, inOrder, only } from '../texting/setup';
-import { begin, hours, seconds } from './fixtures';
+import { begin, hours, seconds } from './world';
 import { gate } from '../support/gate';
 
 const folders = [
@@ -158,7 +158,8 @@ describe('consent nodes', () => {
         const coming = flow.arrivals.next();
         flow.send({ phone: unknown });
         await new Promise(setImmediate);
-        await on.simulator.clock.move(seconds(5));
+        // While it waits, a number is given five minutes to become known.
+        await on.simulator.clock.move(mode === 'wait' ? seconds(330) : seconds(5));
         const { port, msg } = only(await coming);
         should(port).equal(1);
         should(errorOf(msg)).containEql({ code: 'not_found', status: 404, attempts: 1 });
@@ -319,7 +320,8 @@ describe('consent nodes', () => {
       should(port).equal(2);
       should(msg.payload).containEql({ reason: 'cancelled' });
       should(msg.phone).equal(silent);
-      flow.send({ reset: true, phone: 'nonsense' });
+      const refused = only(await flow.ask({ reset: true, phone: 'nonsense' }));
+      should([refused.port, errorOf(refused.msg).code]).deepEqual([1, 'invalid_input']);
       flow.send({ reset: true });
       should(only(await flow.arrivals.next()).msg.phone).equal(never);
     });

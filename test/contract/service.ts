@@ -1,10 +1,12 @@
+import should from 'should';
 import { MovableClock } from '../../lib/service/clock';
-import { startSimulator, type Simulator } from '../../simulator';
+import { profiles, startSimulator, type Habits, type ProfileName, type Simulator } from '../../simulator';
 
 /**
  * The service under test: our simulator, or the real sandbox when CONTRACT_BASE_URL, CONTRACT_ACCESS_TOKEN,
  * CONTRACT_API_KEY, CONTRACT_CONSENTED_PHONE and CONTRACT_UNASKED_PHONE say where and with what. Tests that have to
- * bring about what only a simulator can are then not registered.
+ * bring about what only a simulator can are then not registered. CONTRACT_HABITS says where the sandbox does otherwise
+ * than we assume, as JSON: `{ "corePrefix": "…", "names": { "page": "…" } }`, see docs/simulator.md.
  */
 const sandbox = process.env['CONTRACT_BASE_URL'];
 
@@ -42,15 +44,72 @@ export const phones = {
   unknown: '+12995550199',
 };
 
-export const startService = async (): Promise<void> => {
-  const begin = Date.now();
-  if (isSimulated) running = await startSimulator({ clock: new MovableClock(() => begin) });
+/** What the service under test does where the contract leaves room. */
+export let habits: Habits = profiles.usual;
+
+const blockOn = (title: string, start: () => Promise<void>, tests: () => void): void => {
+  describe(title, () => {
+    before(start);
+    after(async () => {
+      await running?.close();
+      running = undefined;
+    });
+    tests();
+  });
 };
 
-export const stopService = async (): Promise<void> => {
-  await running?.close();
-  running = undefined;
+/** Rules of the contract, which hold whatever the habits: told of each profile of the simulator, or of the sandbox. */
+export const contract = (title: string, tests: () => void): void => {
+  if (!isSimulated) {
+    const told = JSON.parse(process.env['CONTRACT_HABITS'] ?? '{}') as Partial<Habits>;
+    const start = async (): Promise<void> => {
+      habits = { ...profiles.usual, ...told };
+    };
+    blockOn(`contract: ${title}`, start, tests);
+    return;
+  }
+  for (const profile of Object.keys(profiles) as ProfileName[]) {
+    const start = async (): Promise<void> => {
+      const begin = Date.now();
+      running = await startSimulator({ clock: new MovableClock(() => begin), profile });
+      ({ habits } = running.settings);
+    };
+    blockOn(`contract, ${profile} profile: ${title}`, start, tests);
+  }
 };
+
+const prefixed = (text: string): string =>
+  text.replace(
+    /^(\/?)(core|text)(?=[/.])/,
+    (_, slash: string, half: string) => slash + (half === 'core' ? habits.corePrefix : habits.textPrefix),
+  );
+
+/** A scope of the contract, as this service calls it. */
+export const scopeOf = (scope: string): string => prefixed(scope);
+
+/** A path of the contract with our names in its query, as this service has them. */
+const onWire = (path: string): string => {
+  const [bare = '', query] = path.split('?', 2);
+  if (query === undefined) return prefixed(bare);
+  const search = /(contacts|groups|content)(\/library\/search)?$/.exec(bare)?.[1] ?? '';
+  const { names } = habits;
+  const renamed = query.split('&').map((pair) => {
+    const [name = '', value = ''] = pair.split('=', 2);
+    return `${names[`${search}.${name}`] ?? names[name] ?? name}=${value}`;
+  });
+  return `${prefixed(bare)}?${renamed.join('&')}`;
+};
+
+/** An id in an answer: a number by the contract's tables, and digits in any case. */
+export const shouldBeId = (id: unknown): void => {
+  if (habits.ids === 'numbers') should(id).be.a.Number().and.not.below(0);
+  else should(String(id)).match(/^\d+$/);
+};
+export const idOnWire = (id: number): unknown => (habits.ids === 'numbers' ? id : String(id));
+
+/** A moment as `deliveryDate`. */
+export const deliveryDate = (moment: number): number =>
+  habits.deliveryDateUnit === 's' ? Math.round(moment / 1000) : moment;
 
 export const simulator = (): Simulator => {
   if (running === undefined) throw new Error('only with the simulator');
@@ -73,7 +132,7 @@ export const call = async (method: string, path: string, options: CallOptions = 
     ...options.headers,
   };
   const headers = Object.entries(all).filter((header): header is [string, string] => header[1] !== null);
-  const response = await fetch(`${running?.baseUrl ?? sandbox ?? ''}${path}`, {
+  const response = await fetch(`${running?.baseUrl ?? sandbox ?? ''}${onWire(path)}`, {
     method,
     headers,
     redirect: 'manual',

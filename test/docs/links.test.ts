@@ -55,6 +55,33 @@ describe('the docs', () => {
     for (const code of [...ownCodes, ...Object.keys(serviceCodes)]) page.should.containEql(`| \`${code}\` |`);
   });
 
+  it('say what creates contacts, in the help of both texting nodes and in the checklist', () => {
+    for (const page of [
+      'locales/en-US/advisor-send-text.md',
+      'locales/en-US/advisor-request-consent.md',
+      'docs/production.md',
+    ])
+      readFileSync(join(root, page), 'utf8').should.match(/\*\*creates a contact\*\*.* CRM/);
+  });
+
+  it('have a checklist that names every check, and numbers its steps', () => {
+    const page = readFileSync(join(root, 'docs', 'production.md'), 'utf8');
+    const steps = [...page.matchAll(/^\| (\d+) +\|.*\| (.+?) +\|$/gm)];
+    steps.map(([, number]) => Number(number)).should.eql(steps.map((_, index) => index + 1));
+    const ticks = steps.map(([, , by = '']) => by).join(' ');
+    for (const check of [
+      'reachability',
+      'token',
+      'apiKey',
+      'scopes',
+      'prefixes',
+      'names',
+      'dates',
+      'groupIds',
+    ])
+      ticks.should.containEql(`\`${check}\``);
+  });
+
   it('name only npm scripts that exist', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
       scripts: Record<string, string>;

@@ -6,6 +6,7 @@ import { type FlowNode, startRed, type RealRed } from '../support/node-red';
 
 interface Box {
   readonly z: string;
+  readonly type: string;
   readonly label: string;
   readonly x: number;
   readonly y: number;
@@ -13,10 +14,17 @@ interface Box {
   readonly h: number;
 }
 
+/** A debug node has a button on its right side. */
+const rightOf = ({ type, x, w }: Box): number => x + w / 2 + (type === 'debug' ? 26 : 0);
+
+/** How much of the canvas is to be seen beside the sidebars; in Node-RED 5 the right one lies over the canvas. */
+const readRoom = `document.querySelector('#red-ui-sidebar').getBoundingClientRect().left -
+  document.querySelector('#red-ui-workspace-chart').getBoundingClientRect().left`;
+
 /** The editor alone knows how wide a label makes a node. */
 const readBoxes = `(() => {
   const boxes = [];
-  RED.nodes.eachNode(({ z, name, type, x, y, w, h }) => boxes.push({ z, label: name || type, x, y, w, h }));
+  RED.nodes.eachNode(({ z, name, type, x, y, w, h }) => boxes.push({ z, type, label: name || type, x, y, w, h }));
   return boxes;
 })()`;
 
@@ -33,7 +41,7 @@ for (const version of [4, 5] as const) {
       const { workspaceFlows } = await import('../../scripts/start/workspace.mjs');
       flows = workspaceFlows(root);
       [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
-      ({ page } = await browser.open());
+      ({ page } = await browser.open({ viewport: { width: 1440, height: 900 } }));
       await page.goto(red.url);
       await page.locator('.red-ui-flow-node').first().waitFor();
       const canvases = flows.filter(({ type }) => type === 'tab' || type === 'subflow').map(({ id }) => id);
@@ -83,10 +91,27 @@ for (const version of [4, 5] as const) {
       await phones.close();
     });
 
-    it('begin at the left edge and end within two screens', () => {
-      for (const { z, label, x, w } of boxes) {
-        should(x - w / 2).be.aboveOrEqual(40, `${z}: ${label}`);
-        should(x + w / 2).be.belowOrEqual(1320, `${z}: ${label}`);
+    it('begin at the left edge and fit beside the sidebars of a window of 1440 pixels', async () => {
+      const room = await page.evaluate<number>(readRoom);
+      should(room).be.within(800, 1200);
+      for (const box of boxes) {
+        should(box.x - box.w / 2).be.aboveOrEqual(40, `${box.z}: ${box.label}`);
+        should(rightOf(box)).be.belowOrEqual(room - 8, `${box.z}: ${box.label}`);
+      }
+    });
+
+    it('name their pages by links that lead to where this Node-RED is', async () => {
+      for (const [tab, link, heading] of [
+        ['ex08tab00000000', 'Open the form', 'New contact'],
+        ['ex12tab00000000', 'Open the dashboard', '10 contacts'],
+      ] as const) {
+        await page.evaluate(`RED.workspaces.show('${tab}'); RED.sidebar.info.show()`);
+        const [opened] = await Promise.all([
+          page.context().waitForEvent('page'),
+          page.getByRole('link', { name: link }).first().click(),
+        ]);
+        await opened.getByRole('heading', { name: heading }).waitFor();
+        await opened.close();
       }
     });
   });

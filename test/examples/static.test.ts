@@ -52,8 +52,12 @@ describe('the example flows, as files', () => {
         should(new Set(chosen)).deepEqual(new Set([own?.id]));
       });
 
-      it('has one tab, and every wire ends at a node on the same canvas', () => {
-        should(nodes.filter(({ type }) => type === 'tab').length).equal(1);
+      it('has one tab, called as the example is in the Import menu, number first', () => {
+        const tabs = nodes.filter(({ type }) => type === 'tab');
+        should(tabs.map(({ label }) => label)).deepEqual([title]);
+      });
+
+      it('has wires that end at a node on the same canvas', () => {
         for (const node of nodes)
           for (const id of endsOf(node)) {
             const end = byId.get(id);
@@ -75,6 +79,28 @@ describe('the example flows, as files', () => {
       it('has fictional numbers only, and polls every 5 seconds where it waits', () => {
         for (const [number] of text.matchAll(/\+\d{6,}/g)) should(number).match(/^\+1\d{3}55501\d\d$/);
         for (const node of nodes) if (node['mode'] === 'wait') should(node['pollEvery']).equal(5);
+      });
+
+      it('says beside each wait what to set before it goes live', () => {
+        for (const wait of nodes.filter(({ mode }) => mode === 'wait')) {
+          const notes = nodes.filter((node) => node.type === 'comment' && node['z'] === wait['z']);
+          should(notes.map(nameOf).join('\n')).match(
+            /^Before it goes live: .*"wait for consent".*"as the service recommends, for a day"/m,
+          );
+        }
+      });
+
+      it('asks again after a day without an answer, and not for ever', () => {
+        for (const wait of nodes.filter(({ mode }) => mode === 'wait')) {
+          const [, , notAccepted = []] = wait['wires'] as string[][];
+          const again = byId.get(notAccepted[0] ?? '');
+          should(again?.['property']).equal('payload.reason');
+          should(again?.['rules']).containDeep([{ t: 'eq', v: 'expired' }]);
+          const ask = byId.get((again?.['wires'] as string[][] | undefined)?.[0]?.[0] ?? '');
+          should(ask?.type).equal('advisor-request-consent');
+          should(ask?.['limit']).be.above(0);
+          should(ask?.['every']).be.aboveOrEqual(24);
+        }
       });
 
       it('sets what the nodes know and nothing else', () => {

@@ -5,9 +5,29 @@ import { Clicked, errorOf, exampleOf, examples, overheard, payloadOf, Phones } f
 const ann = '+12065550101';
 const landline = '+12025550115';
 const dana = '+12025550103';
-const dev = '+12145550104';
+const elif = '+12155550105';
+const jonas = '+12245550110';
 const erin = '+12025550104';
-const texting = examples.slice(0, 7).flatMap(overheard);
+const changeContact = [
+  { id: 'change', type: 'test-port', z: 'ex06tab00000000', name: 'change contact', wires: [['update']] },
+  {
+    id: 'update',
+    type: 'advisor-contact',
+    z: 'ex06tab00000000',
+    environment: 'ex06env00000000',
+    operation: 'update',
+    wires: [['changed'], ['changed']],
+  },
+  { id: 'changed', type: 'test-port', z: 'ex06tab00000000', name: 'contact changed', wires: [] },
+];
+const textJonas = {
+  id: 'textJonas',
+  type: 'test-port',
+  z: 'ex02tab00000000',
+  name: 'text Jonas',
+  wires: [['ex02send51000000']],
+};
+const texting = [...examples.slice(0, 7).flatMap(overheard), ...changeContact, textJonas];
 const hour = 3600;
 
 for (const version of [4, 5] as const) {
@@ -37,22 +57,22 @@ for (const version of [4, 5] as const) {
       should((await phones.ledger('sendMessage')).length).equal(3);
     });
 
-    it('2: Dana is asked, accepts by herself and gets her text; Dev when he has accepted', async () => {
+    it('2: Dana is asked, accepts by herself and gets her text; Elif when she has accepted', async () => {
       const flow = example(2);
       await flow.press('Text Dana');
-      await flow.press('Text Dev');
+      await flow.press('Text Elif');
       await flow.status(/^sim 2 waiting/);
       should(await phones.texts(dana)).deepEqual([]);
       await phones.advance(20);
       should(await flow.one('the text is sent')).containEql({ phone: dana });
       should(await phones.texts(dana)).deepEqual(['Dana, your quarterly review is ready.']);
-      await phones.accept(dev);
+      await phones.accept(elif);
       await phones.advance(10);
       const last = await flow.one('the text is sent');
-      should(last).containEql({ phone: dev });
+      should(last).containEql({ phone: elif });
       should(last).not.have.any.keys('resend', 'error');
-      should(await phones.texts(dev)).deepEqual(['Dev, your quarterly review is ready.']);
-      for (const phone of [dana, dev])
+      should(await phones.texts(elif)).deepEqual(['Elif, your quarterly review is ready.']);
+      for (const phone of [dana, elif])
         should((await phones.texts(phone, 'default', 'consent-request')).length).equal(1);
     });
 
@@ -110,6 +130,17 @@ for (const version of [4, 5] as const) {
       should((await phones.ledger('getContact')).length).equal(10);
     });
 
+    it('6: a date of birth of another format is shown by name, and the others are greeted all the same', async () => {
+      const flow = example(6);
+      await red.send('change contact', { contactId: 1002, payload: { birthDate: '11/16/1976' } });
+      await red.messages('contact changed', 1);
+      await flow.press('Whose birthday is it?');
+      const shown = await flow.one('date not readable');
+      should(payloadOf(shown)).containEql({ firstName: 'Ben', lastName: 'Okafor', birthDate: '11/16/1976' });
+      await flow.one('greeted');
+      should((await phones.ledger('sendMessage')).map(({ phone }) => phone)).deepEqual([ann]);
+    });
+
     it('7: each advisor texts from an account of their own', async () => {
       const flow = example(7);
       for (const who of ['Maria', 'Noah', 'Olga']) {
@@ -122,16 +153,33 @@ for (const version of [4, 5] as const) {
 
     it('2: pressed every six hours for a week, it asks a silent person three times and no more', async () => {
       const flow = example(2);
-      await flow.press('Text Dev');
+      await flow.press('Text Elif');
       for (let hours = 0; hours < 7 * 24; hours += 6) {
         await phones.advance(6 * hour);
-        await flow.press('Text Dev');
+        await flow.press('Text Elif');
       }
-      const asked = (await phones.ledger('requestConsent')).filter(({ phone }) => phone === dev);
+      const asked = (await phones.ledger('requestConsent')).filter(({ phone }) => phone === elif);
       const gaps = asked.slice(1).map(({ at }, index) => at - (asked[index]?.at ?? 0));
       should(asked.length).equal(3);
       for (const gap of gaps) should(gap).be.aboveOrEqual(24 * hour * 1000);
-      should(await phones.texts(dev)).deepEqual([]);
+      should(await phones.texts(elif)).deepEqual([]);
+    });
+
+    it('2: who stays silent is asked again after a day, three times in all, and then it ends', async () => {
+      const flow = example(2);
+      const failures = (await red.messages('ex02tab00000000 something failed', 0)).length;
+      await red.send('text Jonas', { phone: jonas, text: 'Jonas, your quarterly review is ready.' });
+      for (let day = 1; day <= 3; day++) {
+        await phones.asked(jonas, day);
+        await flow.status(/waiting/);
+        await phones.advance(25 * hour);
+      }
+      const all = await red.messages('ex02tab00000000 something failed', failures + 1);
+      const [ended] = all.filter(({ phone }) => phone === jonas);
+      should(ended).be.an.Object();
+      if (ended) should(errorOf(ended)).containEql({ code: 'consent_limit' });
+      should(await phones.texts(jonas, 'default', 'consent-request')).have.length(3);
+      should(await phones.texts(jonas)).deepEqual([]);
     });
   });
 }

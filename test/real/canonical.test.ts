@@ -26,7 +26,7 @@ for (const version of [4, 5] as const) {
       await red.close();
     });
 
-    it('imported from the menu, deployed and pressed, it texts Dev once he has accepted on his phone', async () => {
+    it('imported from the menu, deployed and pressed, it texts Elif once she has accepted on her phone', async () => {
       const { page, errors } = await browser.open({ viewport: { width: 1500, height: 900 } });
       await page.goto(red.url);
       await page.locator('#red-ui-header-button-sidemenu').click();
@@ -39,20 +39,20 @@ for (const version of [4, 5] as const) {
       await dialog.waitFor({ state: 'hidden' });
       await page.locator('.red-ui-tab-label', { hasText: 'Ask for consent, then text' }).first().click();
       const node = (label: string): Locator => page.locator('.red-ui-flow-node-group', { hasText: label });
-      await node('wait for consent').waitFor();
+      await page.getByText('wait for consent', { exact: true }).waitFor();
 
       const from = red.lines.length;
       await page.locator('#red-ui-header-button-deploy').click();
       await red.logged(/Started flows/, { from });
-      await node('Text Dev').locator('.red-ui-flow-node-button-button').click();
+      await node('Text Elif').locator('.red-ui-flow-node-button-button').click();
       await page.getByText(/^sim 1 waiting/).waitFor();
 
       const environment = await page.evaluate<string>(environmentId);
       await openEnvironment(page, environment);
       const opened = await windowFrom(page, page.getByRole('button', { name: 'Open the phones' }));
-      const phone = phoneOf(opened, 'Dev Patel');
+      const phone = phoneOf(opened, 'Elif Kaya');
       await phone.getByRole('button', { name: 'Accept' }).click();
-      await phone.getByText('Dev, your quarterly review is ready.').waitFor({ timeout: 20_000 });
+      await phone.getByText('Elif, your quarterly review is ready.').waitFor({ timeout: 20_000 });
       should(errors).deepEqual([]);
     });
   });

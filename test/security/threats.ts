@@ -24,12 +24,13 @@ export const threats: Readonly<Record<number, Threat>> = {
   2: {
     threat: 'an unguarded admin route',
     shownBy: {
-      'auth/real-routes.test.ts': [
-        "${isOpen ? 'answers a page' : 'is refused'}",
-        'covers every route there is',
-        'lets a reader look and not touch',
-        'takes nothing but JSON, so that no page of another site can post here',
+      'security/routes.test.ts': [
+        'each ask for a permission of ours, but for those that are open to all',
+        'pass where the permission allows, and nowhere else',
+        'resolves no variable for ${user}',
+        'tells ${user} none either, who may use them',
       ],
+      'auth/real-routes.test.ts': ['takes nothing but JSON, so that no page of another site can post here'],
     },
   },
   3: {

@@ -1,4 +1,5 @@
 import should from 'should';
+import type { Problem } from '../../lib/service/problems';
 import {
   codeOf,
   closeAll,
@@ -23,20 +24,12 @@ describe('a call', () => {
       const busy = client.call('sendMessage', text, advisor);
       while (server.received.length === 0) await new Promise((resolve) => setImmediate(resolve));
       const cancel = new AbortController();
-      let begun = false;
-      const waiting = client.call('sendMessage', text, {
-        ...advisor,
-        signal: cancel.signal,
-        begin: () => {
-          begun = true;
-        },
-      });
+      const waiting = client.call('sendMessage', text, { ...advisor, signal: cancel.signal });
       cancel.abort();
       should(await problemOf(waiting)).containEql({ code: 'cancelled', attempts: 0 });
       should(await codeOf(client.call('sendMessage', text, { ...advisor, signal: cancel.signal }))).equal(
         'cancelled',
       );
-      should(begun).equal(false);
       should(server.received).have.length(1);
       const ended = codeOf(busy);
       await client.close(0);
@@ -79,18 +72,62 @@ describe('a call', () => {
       should(attempts).equal(1);
     });
 
-    it('while it waits to be repeated stops waiting', async () => {
-      const server = await startServer(() => problemReply('downstream_unavailable'));
-      const cancel = new AbortController();
+    it('while it waits to be repeated stops waiting, and says whether it may have been carried out', async () => {
+      const server = await startServer(() => problemReply('downstream_timeout'));
       const clock = frozenClock();
-      const call = clientOf(server.url, { clock }).call('sendMessage', text, {
-        ...advisor,
-        signal: cancel.signal,
-      });
-      const ended = problemOf(call);
-      await clock.move(0);
+      const client = clientOf(server.url, { clock });
+      const cancelled = async (name: 'send' | 'read'): Promise<Problem> => {
+        const cancel = new AbortController();
+        const options = { ...advisor, signal: cancel.signal };
+        const call =
+          name === 'send'
+            ? client.call('sendMessage', text, options)
+            : client.call('searchContacts', { query: {} }, options);
+        const ended = problemOf(call);
+        await clock.move(0);
+        cancel.abort();
+        return ended;
+      };
+      should(await cancelled('send')).containEql({ code: 'outcome_unknown', attempts: 1 });
+      should(await cancelled('read')).containEql({ code: 'cancelled', attempts: 1 });
+    });
+  });
+
+  describe('whose token is long in coming', () => {
+    const never = new Promise<string>(() => undefined);
+
+    it('stops waiting for it when it is cancelled, or the client closed', async () => {
+      const server = await startServer(() => ({ body: sent }));
+      const client = clientOf(server.url, { token: () => never });
+      const cancel = new AbortController();
+      const cancelled = codeOf(client.call('sendMessage', text, { ...advisor, signal: cancel.signal }));
+      const closed = codeOf(client.call('sendMessage', text, advisor));
       cancel.abort();
-      should(await ended).containEql({ code: 'cancelled', attempts: 1 });
+      should(await cancelled).equal('cancelled');
+      await client.close();
+      should(await closed).equal('cancelled');
+      should(server.received).be.empty();
+    });
+
+    it('keeps nobody else from the turn, also when the token ended in the queue', async () => {
+      let release = (): void => undefined;
+      const server = await startServer(async ({ index }) => {
+        if (index === 0) await new Promise<void>((resolve) => (release = resolve));
+        return { body: sent };
+      });
+      let hasEnded = false;
+      const token = (who: string): string | Promise<string> => (who === 'slow' && hasEnded ? never : 'token');
+      const client = clientOf(server.url, { maxConcurrent: 1, token });
+      const first = client.call('sendMessage', text, advisor);
+      while (server.received.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      const slow = codeOf(client.call('sendMessage', text, { advisor: 'slow' }));
+      const other = client.call('sendMessage', text, advisor);
+      hasEnded = true;
+      release();
+      await Promise.all([first, other]);
+      await client.close();
+      should(await slow).equal('cancelled');
+      should(server.received).have.length(2);
     });
   });
 
@@ -137,7 +174,7 @@ describe('a call', () => {
       const read = codeOf(client.call('getContact', { params: { contactId: 1 } }, advisor));
       await clock.move(0);
       await client.close();
-      should(await send).equal('cancelled');
+      should(await send).equal('outcome_unknown');
       should(await read).equal('cancelled');
     });
   });

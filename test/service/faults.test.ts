@@ -127,6 +127,22 @@ describe('a network that fails', () => {
     }
   });
 
+  it('a service that fails and then is not there: the failed attempt may have been carried out', async () => {
+    for (const [call, code] of [
+      [(client: Client) => client.call('sendMessage', text, advisor), 'outcome_unknown'],
+      [(client: Client) => client.call('getContact', contact, advisor), 'network_error'],
+    ] as const) {
+      const server = await startServer(() => {
+        server.server.close();
+        const reply = problemReply('downstream_timeout');
+        return { ...reply, headers: { ...reply.headers, connection: 'close' } };
+      });
+      const clock = frozenClock();
+      const ended = problemOf(settle<unknown>(clock, call(clientOf(server.url, { clock }))));
+      should(await ended).containEql({ code, attempts: 5 });
+    }
+  });
+
   it('a connection that is opened but never established cannot have carried anything', async () => {
     const silent = net.createServer((socket) => socket.on('error', () => undefined));
     const port = await listen(silent);

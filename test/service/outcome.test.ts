@@ -93,6 +93,27 @@ describe('what an answer means', () => {
     }
   });
 
+  describe('a success that cannot be read', () => {
+    const unreadable = ['<html>', '{"successes":', '7', '{"id":-1,"successes":[],"failures":[{}]}'];
+    for (const name of ['sendMessage', 'requestConsent', 'createContact', 'createGroup'] as const) {
+      it(`says of ${name} that it was probably carried out`, () => {
+        for (const body of unreadable) {
+          const problem = failed(name, answered(200, body));
+          should(problem.code).equal('invalid_response');
+          should(problem.message)
+            .match(/probably carried out/)
+            .and.not.match(/address/);
+        }
+        const tooLarge = { ...answered(200), text: undefined } as Result;
+        should(failed(name, tooLarge).message).match(/probably carried out/);
+      });
+    }
+
+    it('says of a read to check the address', () => {
+      should(failed('getContact', answered(200, '<html>')).message).match(/check the service address/);
+    });
+  });
+
   describe('a problem body', () => {
     for (const code of Object.keys(serviceCodes) as ServiceCode[]) {
       it(`${code} keeps its code, its fields and the service's word on retrying`, () => {

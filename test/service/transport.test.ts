@@ -14,12 +14,19 @@ describe('posting a form', () => {
       { grant_type: 'x', code: 'a b&c=+' },
       limits,
     );
-    should(answer).eql({ status: 400, text: '{"error":"invalid_grant"}' });
+    should(answer).containEql({ status: 400, text: '{"error":"invalid_grant"}' });
     const [request] = server.received;
     should(request?.method).equal('POST');
     should(request?.url).equal('/oauth/token?tenant=a');
     should(request?.headers['content-type']).equal('application/x-www-form-urlencoded');
     should(Object.fromEntries(new URLSearchParams(request?.body))).eql({ grant_type: 'x', code: 'a b&c=+' });
+  });
+
+  it('tells how long the answer asks to wait', async () => {
+    for (const status of [429, 503]) {
+      const server = await startServer(() => ({ status, headers: { 'retry-after': '7' } }));
+      should(await postForm(server.url, {}, limits)).containEql({ status, retryAfter: '7' });
+    }
   });
 
   it('follows no redirect', async () => {

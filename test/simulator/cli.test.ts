@@ -64,6 +64,20 @@ describe('the command line', () => {
     should(wrong.err).match(/^Unknown option '--nonsense'\.\nSee: advisor-texting --help\n$/);
   });
 
+  it('is another service with --profile, less the habits that are named, and says what a client must set', async () => {
+    const child = run('simulator', '--port', '0', '--profile', 'foreign', '--habit', 'corePrefix=book');
+    const ending = finished(child);
+    let said = '';
+    while (!said.includes('Ctrl-C')) said += String(((await once(child.stdout, 'data')) as [Buffer])[0]);
+    should(said).match(/path prefixes book, sms; delivery date in s\n.*"page":"pageNumber"/);
+    const url = /control API\s+(\S+)\/state/.exec(said)?.[1] ?? '';
+    const settings = (await (await fetch(`${url}/settings`)).json()) as Record<string, unknown>;
+    should(settings['profile']).equal(null);
+    should(settings['habits']).containEql({ corePrefix: 'book', ids: 'strings' });
+    child.kill('SIGINT');
+    should((await ending).code).equal(0);
+  });
+
   const bad: readonly [string[], RegExp][] = [
     [['nonsense'], /no command "nonsense"/],
     [['simulator', '--port', 'x'], /--port takes a whole number/],
@@ -72,6 +86,15 @@ describe('the command line', () => {
     [['simulator', '--seed', 'contacts=many'], /whole number/],
     [['simulator', '--token-lifetime', 'x'], /--token-lifetime/],
     [['simulator', '--redirect-uri', 'http://example.com/'], /redirect URI/],
+    [['simulator', '--profile', 'strange'], /no profile "strange". Profiles: usual, foreign/],
+    [['simulator', '--habit', 'mood=bad'], /not "mood=bad". Names: .*contactDelay/],
+    [['simulator', '--habit', 'ids'], /NAME=VALUE/],
+    [['simulator', '--habit', 'ids=letters'], /ids takes numbers or strings or large, not "letters"/],
+    [['simulator', '--habit', 'contactDelay=soon'], /whole number/],
+    [['simulator', '--habit', 'names=page'], /JSON/],
+    [['simulator', '--habit', 'names={"pages":"p"}'], /Unrecognized key: "pages"/],
+    [['simulator', '--habit', 'names={"page":"limit","pageSize":"limit"}'], /name of its own/],
+    [['simulator', '--habit', 'corePrefix=a/b'], /no slash/],
   ];
   for (const [args, message] of bad) {
     it(`refuses ${args.join(' ')}`, () => {

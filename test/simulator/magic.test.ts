@@ -52,7 +52,7 @@ describe('magic numbers', () => {
 
   for (let checks = 1; checks <= 9; checks++) {
     it(`accept after ${String(checks)} checks`, async () => {
-      const phone = named(`Accepts After ${String(checks)}`);
+      const phone = `+1202555010${String(checks)}`;
       should((await caller.check(phone)).body['state']).equal('none');
       await caller.ask(phone);
       for (let check = 1; check <= checks; check++) {
@@ -182,7 +182,8 @@ describe('magic numbers', () => {
   });
 
   it('leave none without a test', () => {
-    const tested = (magic: Magic): boolean => magic.effect?.code !== undefined || names.has(magic.name);
+    const tested = (magic: Magic): boolean =>
+      magic.effect?.code !== undefined || /^\+1202555010[1-9]$/.test(magic.phone) || names.has(magic.name);
     const names = new Set([
       ...['Accepts At Once', 'Declines', 'Stays Silent', 'Has Not Consented', 'Has Consented', 'Opted Out'],
       ...[
@@ -195,7 +196,6 @@ describe('magic numbers', () => {
         'Cut After',
       ],
       ...['Cut Inside', 'Gateway Page', 'Empty 502', 'Truncated', 'Malformed'],
-      ...Array.from({ length: 9 }, (_, index) => `Accepts After ${String(index + 1)}`),
     ]);
     should(magicNumbers.filter((magic) => !tested(magic))).eql([]);
   });

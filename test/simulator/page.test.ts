@@ -1,4 +1,5 @@
 import should from 'should';
+import { profiles } from '../../simulator';
 import { pageForEach, phoneOf } from '../support/simulator-page';
 
 const number = '+14155550123';
@@ -205,5 +206,28 @@ describe("the simulator's page", () => {
     await on.page.getByRole('button', { name: 'Reset the simulator' }).click();
     await on.page.getByRole('button', { name: 'Reset', exact: true }).click();
     await on.page.getByRole('heading', { name: 'Nothing has arrived yet' }).waitFor();
+  });
+
+  it('is another service when one is chosen, says what an environment needs, and takes habits one by one', async () => {
+    const { page, bench } = on;
+    const profile = page.getByRole('combobox', { name: 'Which service to be' });
+    should(await profile.inputValue()).equal('usual');
+    should(await page.locator('#needs').isVisible()).be.false();
+    await profile.selectOption('foreign');
+    await page.getByText('Keeps to the contract').waitFor();
+    should(bench.simulator.settings.habits).eql(profiles.foreign);
+    const needs = await page.locator('#needs').innerText();
+    should(needs).match(/corePrefix\s+crm\s+textPrefix\s+sms\s+names\s+\{\s+"page": "pageNumber"/);
+    should(needs).match(/deliveryDateUnit\s+s\b/);
+    await page.getByText('Habits one by one').click();
+    await page
+      .getByRole('combobox', { name: 'Ids', exact: true })
+      .selectOption({ label: 'are numbers beyond 2^53' });
+    await page.getByText('Single habits were switched.').waitFor();
+    should(await profile.inputValue()).equal('mixed');
+    should(bench.simulator.settings.habits).eql({ ...profiles.foreign, ids: 'large' });
+    await profile.selectOption('usual');
+    await page.getByText('Does what the package assumes').waitFor();
+    should(bench.simulator.settings.habits).eql(profiles.usual);
   });
 });

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
-import { startSimulator, type Simulator } from '../../simulator';
+import { profiles, startSimulator, type Simulator } from '../../simulator';
 import { Caller } from './caller';
 
 const phone = '+12145550104';
@@ -35,6 +35,26 @@ describe("the simulator's data file", () => {
       await simulator.close();
     }
   };
+
+  it('keeps the profile over a restart, and takes a file from before there were profiles as the usual one', async () => {
+    await during(async (simulator) => {
+      simulator.change({ profile: 'foreign' });
+    });
+    await during(async ({ settings }) => {
+      should(settings.habits).eql(profiles.foreign);
+    });
+    const saved = JSON.parse(await readFile(file, 'utf8')) as { state: { settings: { habits?: unknown } } };
+    delete saved.state.settings.habits;
+    await writeFile(file, JSON.stringify(saved));
+    const warnings: string[] = [];
+    await during(
+      async ({ settings }) => {
+        should(settings.habits).eql(profiles.usual);
+      },
+      (text) => warnings.push(text),
+    );
+    should(warnings).eql([]);
+  });
 
   it('keeps contacts, groups, consent, messages, settings, tokens and the clock over a restart', async () => {
     const [token, moved] = await during(async (simulator, caller) => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { keyedHash, seal, unseal, type DataKey } from '../../lib/auth/cipher';
-import type { Sealer } from '../../lib/state/embedded';
+import type { Sealer } from '../../lib/state/sealing';
 
 /** Seals as the vault does, under a key made from a word; the keys of other words are not to be had. */
 export const sealerOf = (word: string): Sealer => {

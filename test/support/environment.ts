@@ -2,6 +2,7 @@ import type { Environment, EnvironmentSettings } from '../../lib/runtime/environ
 import { createClient } from '../../lib/service/client';
 import { systemClock, type Clock } from '../../lib/service/clock';
 import type { Client, ClientOptions } from '../../lib/service/types';
+import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 
 export interface TestEnvironment extends Environment {
@@ -26,6 +27,9 @@ export interface EnvironmentChoices {
   readonly store?: Store;
 }
 
+/** As in a runtime, it outlives the environments of a test. */
+const memory = createMemoryStore();
+
 /** An environment as flow nodes see it, with the real client, on whatever service the test runs. */
 export const environmentOn = (service: Service, choices: EnvironmentChoices = {}): TestEnvironment => {
   const { clock = systemClock, advisors = ['default'] } = choices;
@@ -49,6 +53,9 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
       ...choices.settings,
     },
     client: () => (client ??= createClient({ ...service, clock, onPause: changed, ...choices.client })),
+    space: `${choices.id ?? 'test-environment'}/${service.baseUrl}`,
+    trouble: undefined,
+    memory: () => memory,
     store: () => choices.store ?? Promise.reject(new Error('this test has no store')),
     advisors: () => advisors,
     advisorState: (advisor) =>

@@ -1,7 +1,7 @@
 import helper from 'node-red-node-test-helper';
 import type { Node, NodeAPI } from 'node-red';
 import type { Environment } from '../../lib/runtime/environment';
-import type { Message } from '../../lib/runtime/red';
+import type { Message, RunningNode } from '../../lib/runtime/red';
 import { register, type NodeRuntime } from '../../lib/runtime/register';
 import { registeredOf, type NodeSpec } from '../../lib/runtime/spec';
 import { Arrivals } from './arrivals';
@@ -56,26 +56,16 @@ const environmentType =
     RED.nodes.registerType('test-environment', construct as never);
   };
 
-type InputHandler = (msg: Message, send: unknown, done: (error?: Error) => void) => void;
-
-/** Sees each `done` itself: a Complete node hears nothing any more once the flow is closing. */
+/** Sees each completion itself: a Complete node hears nothing any more once the flow is closing. */
 const noting = (runtime: NodeRuntime, settled: (Error | undefined)[]): NodeRuntime => ({
   create(RED, node, config) {
-    const listen = node.on.bind(node) as (event: string, handler: unknown) => void;
-    const on = (event: string, handler: InputHandler): void => {
-      if (event !== 'input') {
-        listen(event, handler);
-        return;
-      }
-      const noted: InputHandler = (msg, send, done) => {
-        handler(msg, send, (error) => {
-          settled.push(error);
-          done(error);
-        });
-      };
-      listen(event, noted);
+    const running = node as RunningNode;
+    const complete = running._complete.bind(node);
+    running._complete = (msg, error) => {
+      settled.push(error);
+      complete(msg, error);
     };
-    runtime.create(RED, Object.assign(node, { on }), config);
+    runtime.create(RED, node, config);
   },
 });
 

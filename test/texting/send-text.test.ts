@@ -183,7 +183,7 @@ describe('send text node', () => {
       const { environment, bodies } = await scripted(() => ({ body: sent }));
       const flow = await sendNode(environment, { phone: 'payload' });
       const payload = [
-        { phone: '+12025550101', name: 'Ann', text: undefined },
+        { phone: '+12025550101', name: 'Ann' },
         { phone: '+12025550102', name: 'Bob', text: 'Only for Bob' },
       ];
       const arrived = inOrder(await flow.ask({ payload, text: 'For all' }, 2));

@@ -1,0 +1,310 @@
+import { endpoints, type EndpointName, type RequestOf, type ResponseOf } from '../service/endpoints';
+import { systemClock } from '../service/clock';
+import { closeLimit } from '../outbox/outbox';
+import type { Environment } from '../runtime/environment';
+import type { Source } from '../runtime/fields';
+import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
+import type { Job } from '../runtime/job';
+import { refuse } from '../runtime/messages';
+import { NodeOutbox, type Item, type Order, type Turn } from '../runtime/node-outbox';
+import { failureLook, outcomeStatus } from '../runtime/outcome-status';
+import { failure, problemOf, type Outcome } from '../runtime/outcomes';
+import type { Message } from '../runtime/red';
+import { look } from '../runtime/status';
+
+/** Message fields of one outcome, filled in as they become known. */
+export type Known = Record<string, unknown>;
+
+/** The service, on behalf of the advisor a message is for. */
+export interface Caller {
+  readonly environment: Environment;
+  readonly advisor: string;
+  /** What changes something is on record before it leaves. */
+  call<N extends EndpointName>(name: N, request: RequestOf<N>, signal?: AbortSignal): Promise<ResponseOf<N>>;
+}
+
+/** What a message is about: one item, or a list of them. */
+export interface Given<D> {
+  readonly items: readonly unknown[];
+  /** An array came in, even of one. */
+  readonly list: boolean;
+  /** What holds for all of them; kept with the items, so that it must be plain data. */
+  readonly data: D;
+}
+
+/** One item's turn. */
+export interface ItemTurn<D> {
+  readonly caller: Caller;
+  readonly item: unknown;
+  readonly index: number;
+  readonly list: boolean;
+  readonly data: D;
+  /** What it learns on the way goes here. */
+  readonly known: Known;
+  /** Finds something out once for all items of a message. */
+  readonly once: <T>(find: () => Promise<T>) => Promise<T>;
+}
+
+/** An operation on single records: each has its own outcome. */
+export interface ItemOperation<D = unknown> {
+  readonly kind: 'items';
+  /** Where the list is. */
+  readonly source: Source;
+  readonly read: (msg: Message) => Promise<Given<D>>;
+  /** What an outcome carries whatever becomes of it. */
+  readonly carries: (item: unknown, list: boolean) => Known;
+  /** Gives the payload. */
+  readonly work: (turn: ItemTurn<D>) => Promise<unknown>;
+}
+
+/** An operation that finds records: its outcomes are what it finds. */
+export interface SearchOperation {
+  readonly kind: 'search';
+  readonly run: (stream: Stream) => Promise<void>;
+}
+
+export type Operation = ItemOperation | SearchOperation;
+
+interface OperationOrder extends Order {
+  readonly operation: string;
+  readonly data: unknown;
+}
+
+/** Whatever reads and then writes a contact does so under this key, in all nodes. */
+export const contactKey = ({ environment, advisor }: Caller, contactId: number): string =>
+  JSON.stringify([environment.id, advisor, contactId]);
+
+/** One input message of a search, on its way. */
+export class Stream {
+  private readonly halt = new AbortController();
+  private readonly cut = new AbortController();
+  /** The node is closing: what is interrupted now settles nothing. */
+  closing = false;
+
+  constructor(
+    private readonly tools: Tools,
+    readonly msg: Message,
+    readonly job: Job,
+    readonly caller: Caller,
+  ) {}
+
+  /** Aborts when nothing new is to be begun. */
+  get stopped(): AbortSignal {
+    return this.halt.signal;
+  }
+
+  /** Aborts when requests under way are to be given up too. */
+  get givenUp(): AbortSignal {
+    return this.cut.signal;
+  }
+
+  stop(isClosing: boolean): void {
+    this.closing = isClosing;
+    this.halt.abort();
+  }
+
+  giveUp(): void {
+    this.cut.abort();
+  }
+
+  progress(done: number, total: number | undefined): void {
+    const { status, words } = this.tools;
+    status.show(() => {
+      const read = words.number(done);
+      const values = { done: read, count: read, total: total === undefined ? '' : words.number(total) };
+      return look('blue', 'dot', words.say(total === undefined ? 'status.read' : 'status.progress', values));
+    });
+  }
+
+  show(fill: 'green' | 'grey', shape: 'dot' | 'ring', key: string, count = 0): void {
+    const { status, words } = this.tools;
+    const time = words.time(this.tools.now());
+    status.show(() => look(fill, shape, words.say(`status.${key}`, { time, count: words.number(count) })));
+  }
+}
+
+/** The handler of a node that keeps contacts, groups or content. */
+export class OperationHandler implements Handler {
+  private readonly record: NodeOutbox<Item, OperationOrder>;
+  private readonly streams = new Map<Stream, Promise<void>>();
+  private readonly found = new WeakMap<object, Promise<unknown>>();
+  private readonly operation: string;
+  private isClosed = false;
+
+  /** All operations of the node: an item is carried out as it was meant when it came, whatever the node is set to since. */
+  constructor(
+    private readonly tools: Tools,
+    private readonly operations: Readonly<Record<string, Operation>>,
+    operation = tools.plain.text('operation'),
+  ) {
+    this.operation = operation;
+    this.record = new NodeOutbox<Item, OperationOrder>(tools, {
+      work: (turn) => this.work(turn),
+      dress: (outcome, order, item, _index, entry) => this.dress(outcome, order, item, entry),
+      cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
+      phoneOf: () => undefined,
+      told: outcomeStatus(tools, { first: 'status.done' }, () => this.record.progress()),
+    });
+  }
+
+  get opening(): Promise<void> | undefined {
+    return this.record.opening;
+  }
+
+  control(msg: Message): boolean {
+    if (!isOrder(msg, 'reset')) return false;
+    for (const stream of this.streams.keys()) stream.stop(false);
+    this.record.reset();
+    return true;
+  }
+
+  async input(msg: Message, job: Job): Promise<void> {
+    const operation = this.operations[this.operation];
+    if (!operation) {
+      this.tools.checkSettings();
+      throw new Error(`there is no operation ${this.operation}`);
+    }
+    if (operation.kind === 'search') await this.search(operation, msg, job);
+    else await this.take(operation, msg, job);
+  }
+
+  isBusy(): boolean {
+    return this.streams.size > 0 || this.record.isBusy;
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    for (const stream of this.streams.keys()) stream.stop(true);
+    const giveUp = systemClock.after(closeLimit, () => {
+      for (const stream of this.streams.keys()) stream.giveUp();
+    });
+    await Promise.all(this.streams.values());
+    giveUp();
+    await this.record.close();
+  }
+
+  private async take(operation: ItemOperation, msg: Message, job: Job): Promise<void> {
+    const { source } = operation;
+    const [advisor, given] = await Promise.all([this.tools.advisorSource.read(msg), operation.read(msg)]);
+    const { items, list, data } = given;
+    const taken = items.map((_, index): Item => ({ index }));
+    await this.record.take(
+      msg,
+      job,
+      { items: taken, count: items.length, entries: items, list, source },
+      (order) => {
+        order.operation = this.operation;
+        order.data = data;
+        this.tools.checkSettings();
+        order.advisor = this.tools.advisor(this.tools.environment(), advisor, msg);
+      },
+    );
+  }
+
+  private async work(turn: Turn<Item, OperationOrder>): Promise<Outcome> {
+    const { order, item, entry, job } = turn;
+    const operation = this.operations[order.operation];
+    if (operation?.kind !== 'items') throw refuse('cancelled', 'cancelled');
+    const list = order.list !== undefined;
+    const known = operation.carries(entry, list);
+    try {
+      const payload = await operation.work({
+        caller: this.callerOf(turn),
+        item: entry,
+        index: item.index,
+        list,
+        data: order.data,
+        known,
+        once: <T>(find: () => Promise<T>) => this.once(job, find),
+      });
+      return { port: 0, payload, set: known };
+    } catch (thrown) {
+      const why = problemOf(thrown);
+      if (why.code === 'cancelled') throw thrown;
+      return failure(why, known);
+    }
+  }
+
+  private once<T>(job: object, find: () => Promise<T>): Promise<T> {
+    const finding = (this.found.get(job) as Promise<T> | undefined) ?? find();
+    this.found.set(job, finding);
+    return finding;
+  }
+
+  private callerOf({
+    client,
+    environment,
+    order: { advisor },
+    signal,
+    begin,
+    undo,
+  }: Turn<Item, OperationOrder>): Caller {
+    const lane = this.tools.node.id;
+    return {
+      environment,
+      advisor,
+      async call(name, request, stop = signal) {
+        const steps = endpoints[name].method === 'GET' ? {} : { begin, undo };
+        const answer = await client.call(name, request, { advisor, lane, signal: stop, ...steps });
+        return answer.data;
+      },
+    };
+  }
+
+  private dress(outcome: Outcome, order: OperationOrder, _item: Item, entry: unknown): Outcome {
+    if (outcome.set) return outcome;
+    const operation = this.operations[order.operation];
+    const set = operation?.kind === 'items' ? operation.carries(entry, order.list !== undefined) : {};
+    return { ...outcome, set };
+  }
+
+  private async search(operation: SearchOperation, msg: Message, job: Job): Promise<void> {
+    const { tools } = this;
+    this.tools.checkSettings();
+    const environment = tools.environment();
+    const advisor = tools.advisor(environment, await tools.advisorSource.read(msg), msg);
+    const client = await environment.client();
+    const caller: Caller = {
+      environment,
+      advisor,
+      async call(name, request, signal) {
+        const options = { advisor, lane: tools.node.id, ...(signal && { signal }) };
+        const answer = await client.call(name, request, options);
+        return answer.data;
+      },
+    };
+    const stream = new Stream(tools, msg, job, caller);
+    if (this.isClosed) stream.stop(true);
+    const settled = this.settle(stream, operation);
+    this.streams.set(stream, settled);
+    await settled;
+  }
+
+  private async settle(stream: Stream, operation: SearchOperation): Promise<void> {
+    try {
+      await operation.run(stream);
+    } catch (thrown) {
+      const why = problemOf(thrown);
+      this.tools.status.show(() => failureLook(this.tools.words, why, this.tools.now()));
+      stream.job.fail(thrown);
+    } finally {
+      this.streams.delete(stream);
+    }
+    if (stream.closing && !stream.job.isSettled) this.breakOff(stream);
+  }
+
+  /** A deploy or a stop ends a search: on record as cancelled, and told when the flows have started. */
+  private breakOff({ msg, job }: Stream): void {
+    const { problem } = refuse('cancelled', 'cancelled_by_close');
+    const source = this.tools.advisorSource;
+    void this.record.take(
+      msg,
+      job,
+      { items: [{ index: 0, wrong: problem }], count: 1, list: false, source },
+      (order) => {
+        order.operation = this.operation;
+        order.data = null;
+      },
+    );
+  }
+}

@@ -1,0 +1,45 @@
+import { type FieldKinds, fitting, isLeftOut } from '../runtime/kinds';
+import { hideNumbers } from '../runtime/log';
+import { invalid } from '../runtime/messages';
+import type { Tools } from '../runtime/flow-node';
+
+/** Only the fields given, as the service wants them. */
+export const fieldsGiven = <K extends FieldKinds>(
+  record: Readonly<Record<string, unknown>>,
+  kinds: K,
+): { [P in keyof K]?: K[P] extends 'num' ? number : string } => {
+  const given: Record<string, string | number> = {};
+  for (const [field, kind] of Object.entries(kinds)) {
+    const value = Object.hasOwn(record, field) ? record[field] : undefined;
+    if (isLeftOut(value, kind)) continue;
+    const fits = fitting(value, kind);
+    if (fits === undefined) throw invalid(kind === 'num' ? 'field_number' : 'field_text', { field });
+    given[field] = fits;
+  }
+  return given as { [P in keyof K]?: K[P] extends 'num' ? number : string };
+};
+
+/** Enough to help with a wrong spelling; a flow that invents names must not fill the memory with them. */
+const mostNames = 100;
+
+/** Names, once each, the fields that the service does not know: ten thousand contacts make one warning. */
+export const unknownFields = (
+  tools: Tools,
+  known: Readonly<Record<string, unknown>>,
+): ((records: readonly unknown[]) => void) => {
+  const named = new Set<string>();
+  return (records) => {
+    const found: string[] = [];
+    for (const record of records) {
+      if (typeof record !== 'object' || record === null) continue;
+      for (const field of Object.keys(record)) {
+        if (Object.hasOwn(known, field) || named.has(field) || named.size >= mostNames) continue;
+        named.add(field);
+        found.push(field);
+      }
+    }
+    if (found.length === 0) return;
+    const fields = hideNumbers(found.join(', '));
+    tools.node.warn(tools.words.say('warning.unknownFields', { fields }));
+  };
+};

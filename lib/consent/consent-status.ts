@@ -1,0 +1,118 @@
+import { ServiceError, type Problem } from '../service/problems';
+
+/** What is known of a number's consent; null where nothing is. */
+export interface ConsentStatus {
+  readonly memberId: number | string | null;
+  readonly state: string | null;
+  readonly lastChanged: number | null;
+}
+
+export const nothingKnown: ConsentStatus = { memberId: null, state: null, lastChanged: null };
+
+/** How a wait ends. */
+export type WaitOutcome =
+  | { readonly kind: 'accepted'; readonly status: ConsentStatus }
+  | {
+      readonly kind: 'not_accepted';
+      readonly reason: 'unknown_number' | 'expired' | 'cancelled';
+      readonly status: ConsentStatus;
+      /** The service's own word on a number it does not know. */
+      readonly problem?: Problem;
+    }
+  | { readonly kind: 'failed'; readonly problem: Problem };
+
+export const cancelled = (status = nothingKnown): WaitOutcome => ({
+  kind: 'not_accepted',
+  reason: 'cancelled',
+  status,
+});
+
+/** What a look at the consent status came to. */
+export type Look =
+  | { readonly kind: 'accepted'; readonly status: ConsentStatus }
+  /** Any other state, also one that nobody has heard of. */
+  | { readonly kind: 'pending'; readonly status: ConsentStatus }
+  /** The service says that it does not know the number. */
+  | { readonly kind: 'unknown_number'; readonly problem: Problem }
+  /** The service itself refuses the request. */
+  | { readonly kind: 'refused'; readonly problem: Problem }
+  /** Nothing was learned about the number. */
+  | { readonly kind: 'unanswered'; readonly problem?: Problem };
+
+export const statusOf = (data: {
+  readonly memberId?: number | string | null | undefined;
+  readonly state: string;
+  readonly lastChanged?: number | null | undefined;
+}): ConsentStatus => ({
+  memberId: data.memberId ?? null,
+  state: data.state,
+  lastChanged: data.lastChanged ?? null,
+});
+
+export const lookOf = (status: ConsentStatus): Look => ({
+  kind: status.state === 'accepted' ? 'accepted' : 'pending',
+  status,
+});
+
+/** 4xx that say nothing about the number: authorization that may come back, a timeout, a limit on the rate. */
+const passing = new Set([401, 408, 425, 429]);
+
+/**
+ * Only the service's own word counts, and that is a problem body: without one, a gateway or a firewall answered in its
+ * place. What the network, a limit or a login does is waited out.
+ */
+export const lookAfterFault = (fault: unknown): Look => {
+  if (!(fault instanceof ServiceError)) return { kind: 'unanswered' };
+  const { problem, hasProblemBody } = fault;
+  const status = problem.status ?? 0;
+  const isRefusal = hasProblemBody && status >= 400 && status <= 499 && !passing.has(status);
+  if (!isRefusal || problem.code === 'authorization_required') return { kind: 'unanswered', problem };
+  return { kind: status === 404 ? 'unknown_number' : 'refused', problem };
+};
+
+/** Told elsewhere: by the advisor's state, by the pause of the environment, by the environment that closes. */
+const toldElsewhere = new Set(['authorization_required', 'rate_limited', 'cancelled']);
+
+/** Why a look met no answer of the service, for a status. */
+export const outageIn = (look: Look): Problem | undefined => {
+  if (look.kind !== 'unanswered' || look.problem === undefined) return undefined;
+  return toldElsewhere.has(look.problem.code) ? undefined : look.problem;
+};
+
+/** A contact may be made a moment after the request for its consent: so long, "unknown" means nothing yet. */
+const unknownAtFirst = 5 * 60_000;
+/** How long the last look is repeated while it is not answered. */
+const lastLookFor = 60 * 60_000;
+
+/** What a look found, from the side of one wait. */
+export interface Looked {
+  /** How old the wait was when the look began. */
+  readonly age: number;
+  /** How long its end had passed by then, less the time nobody could look; below zero before the end. */
+  readonly overdue: number;
+  readonly seen: ConsentStatus;
+}
+
+/** How a look ends a wait; undefined when it goes on. */
+export const outcomeAfter = (look: Look, { age, overdue, seen }: Looked): WaitOutcome | undefined => {
+  const isLast = overdue >= 0;
+  const expired: WaitOutcome = { kind: 'not_accepted', reason: 'expired', status: seen };
+  switch (look.kind) {
+    case 'accepted':
+      return look;
+    case 'pending':
+      return isLast ? { ...expired, status: look.status } : undefined;
+    case 'unknown_number':
+      if (age < unknownAtFirst && !isLast) return undefined;
+      return {
+        kind: 'not_accepted',
+        reason: 'unknown_number',
+        status: nothingKnown,
+        problem: look.problem,
+      };
+    case 'refused':
+      return { kind: 'failed', problem: look.problem };
+    case 'unanswered':
+      return overdue >= lastLookFor ? expired : undefined;
+  }
+};

@@ -1,0 +1,98 @@
+import type { Clock } from '../service/clock';
+import { systemClock } from '../service/clock';
+import type { Client } from '../service/types';
+import { itemIn } from '../outbox/records';
+import { key, type Operation, type Store } from '../state/store';
+import type { WaitOutcome } from './consent-status';
+import { RequestHistory } from './request-history';
+import { Waits, type Wait } from './waits';
+
+/** What is needed of an environment. */
+interface Surroundings {
+  readonly service: string;
+  readonly space: string;
+  readonly clock: Clock;
+  readonly settings: { readonly maxConcurrent: number };
+  client(): Client | Promise<Client>;
+  store(): Store | Promise<Store>;
+}
+
+/** A node whose waits are polled. */
+export interface Waiter {
+  end(item: Buffer, wait: Wait, outcome: WaitOutcome, removals: readonly Operation[]): Promise<void>;
+  changed(): void;
+}
+
+/** The waits and the request history of an environment: the same for all its nodes. */
+export class Consent {
+  readonly waits: Waits;
+  readonly history: RequestHistory;
+  private readonly waiters = new Map<string, Waiter>();
+
+  private constructor(
+    private readonly environment: Surroundings,
+    readonly store: Store,
+    readonly clock: Clock,
+  ) {
+    this.waits = this.waitsIn(environment.space);
+    this.history = new RequestHistory({
+      store,
+      space: key(environment.space),
+      clock,
+      wallTime: () => environment.clock.now(),
+    });
+  }
+
+  static async open(environment: Surroundings): Promise<Consent> {
+    const store = await environment.store();
+    // Ages are told by the store, whose time never runs back; a simulator has its own, which can be moved.
+    const clock =
+      environment.service === 'simulator'
+        ? environment.clock
+        : { now: () => store.now(), after: systemClock.after.bind(systemClock) };
+    return new Consent(environment, store, clock);
+  }
+
+  /** Waits at a service that the environment pointed to before are found, and never polled. */
+  entriesIn(space: string): Waits {
+    return space === this.environment.space ? this.waits : this.waitsIn(space);
+  }
+
+  /** The waits of a node are polled from now on; returns what ends that. */
+  attach(node: string, waiter: Waiter): () => Promise<void> {
+    if (this.waiters.size === 0) this.waits.start();
+    this.waiters.set(node, waiter);
+    return async () => {
+      this.waiters.delete(node);
+      if (this.waiters.size === 0) await this.waits.stop();
+    };
+  }
+
+  private waitsIn(space: string): Waits {
+    return new Waits({
+      store: this.store,
+      space: key(space),
+      clock: this.clock,
+      client: () => this.environment.client(),
+      concurrency: this.environment.settings.maxConcurrent,
+      isWanted: (item) => this.waiters.has(itemIn(item).node),
+      ended: async (wait, outcome, removals) => {
+        await this.waiters.get(itemIn(wait.item).node)?.end(wait.item, wait, outcome, removals);
+      },
+      changed: () => {
+        for (const waiter of this.waiters.values()) waiter.changed();
+      },
+    });
+  }
+}
+
+const opened = new WeakMap<Surroundings, Promise<Consent>>();
+
+export const consentOf = (environment: Surroundings): Promise<Consent> => {
+  const found = opened.get(environment);
+  if (found) return found;
+  const opening = Consent.open(environment);
+  opened.set(environment, opening);
+  opening.catch(() => opened.delete(environment));
+  return opening;
+};

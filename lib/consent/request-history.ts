@@ -1,0 +1,240 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../service/clock';
+import { ServiceError } from '../service/problems';
+import { endOf, key, type Condition, type Entry, type Store } from '../state/store';
+import { after } from './wait-entries';
+
+export interface RequestAnswer {
+  readonly memberId: number | string | null;
+  readonly consentState: string | null;
+}
+
+interface RequestRecord {
+  /** When consent was last requested: for ages. */
+  readonly at: number;
+  /** The same by the wall clock: for display. */
+  readonly shownAt: number;
+  /** Says which request this is, so that only its own answer is noted. */
+  readonly id: string;
+  readonly unanswered: number;
+  readonly answer: RequestAnswer;
+}
+
+/** What a request came to; `requested` is false when the service says there is nothing to ask. */
+export interface Reply extends RequestAnswer {
+  readonly requested: boolean;
+}
+
+export interface RequestResult extends RequestAnswer {
+  /** False when the number had been asked within `every`, by whichever node, or has accepted already. */
+  readonly requested: boolean;
+  /** Null when it was never asked from here. */
+  readonly requestedAt: number | null;
+}
+
+export interface RequestRules {
+  /** Milliseconds; 0 means always ask. */
+  readonly every: number;
+  /** Requests without an acceptance; 0 means any number of them. */
+  readonly limit: number;
+}
+
+/** Makes the request. It awaits `begin` before the request leaves, and `undo` when it was certainly not carried out. */
+export type Request = (begin: () => Promise<void>, undo: () => Promise<void>) => Promise<Reply>;
+
+export interface RequestHistoryOptions {
+  readonly store: Store;
+  /** What all keys of this environment at this service begin with. */
+  readonly space: Buffer;
+  /** The simulator's, or one that tells the store's time. */
+  readonly clock: Clock;
+  /** For display; `clock` when left out. */
+  readonly wallTime?: () => number;
+}
+
+/** A number that was asked as often as it may be, and has not answered. */
+export class ConsentLimit extends Error {
+  constructor(readonly count: number) {
+    super(`asked ${count} times without an answer`);
+  }
+}
+
+const day = 24 * 3600 * 1000;
+const keptFor = 30 * day;
+const noAnswer: RequestAnswer = { memberId: null, consentState: null };
+const table = 'wait';
+const sweepPage = 100;
+
+/** Failures after which the request may have reached the person. */
+const mayHaveAsked = new Set(['outcome_unknown', 'invalid_response']);
+
+/** In this process, whoever asks a number that is being asked waits for how that ends. */
+const beingAsked = new WeakMap<Store, Map<string, Promise<unknown>>>();
+
+const conditionOf = (at: Buffer, entry: Entry<unknown> | undefined): Condition =>
+  entry ? { table, key: at, version: entry.version } : { table, key: at };
+
+const settled = (work: Promise<unknown>): Promise<void> =>
+  work.then(
+    () => undefined,
+    () => undefined,
+  );
+
+/** When each number was last asked for its consent, so that nobody is asked again and again. */
+export class RequestHistory {
+  private readonly prefix: Buffer;
+  private readonly asking: Map<string, Promise<unknown>>;
+  private sweptAt = -Infinity;
+
+  constructor(private readonly options: RequestHistoryOptions) {
+    const { store, space } = options;
+    this.prefix = key(space, 'asked');
+    const asking = beingAsked.get(store) ?? new Map<string, Promise<unknown>>();
+    beingAsked.set(store, asking);
+    this.asking = asking;
+  }
+
+  /**
+   * Asks, unless that was done within `every`. From `begin` on the number counts as asked, unless it is certain that
+   * nothing came of it.
+   */
+  async ask(advisor: string, phone: string, rules: RequestRules, request: Request): Promise<RequestResult> {
+    const at = this.keyOf(advisor, phone);
+    const name = at.toString('latin1');
+    for (let other = this.asking.get(name); other; other = this.asking.get(name)) await other;
+    const asking = this.askAlone(at, rules, request);
+    this.asking.set(name, settled(asking));
+    try {
+      return await asking;
+    } finally {
+      this.asking.delete(name);
+      void settled(this.sweep());
+    }
+  }
+
+  /** An acceptance was seen: its number has answered. */
+  accepted(advisor: string, phone: string, memberId: number | string | null): Promise<void> {
+    return this.update(this.keyOf(advisor, phone), (known) => {
+      if (!known || (known.unanswered === 0 && known.answer.consentState === 'accepted')) return known;
+      const answer = { memberId: memberId ?? known.answer.memberId, consentState: 'accepted' };
+      return { ...known, unanswered: 0, answer };
+    });
+  }
+
+  private async askAlone(at: Buffer, rules: RequestRules, request: Request): Promise<RequestResult> {
+    for (;;) {
+      const result = await this.askOnce(at, rules, request);
+      if (result) return result;
+    }
+  }
+
+  /** Undefined when another process was quicker. */
+  private async askOnce(
+    at: Buffer,
+    { every, limit }: RequestRules,
+    request: Request,
+  ): Promise<RequestResult | undefined> {
+    const { store, clock, wallTime = () => clock.now() } = this.options;
+    const entry = await this.read(at);
+    const now = clock.now();
+    const last = entry && now - entry.value.at < keptFor ? entry.value : undefined;
+    if (last && now - last.at < every) {
+      return { ...last.answer, requested: false, requestedAt: last.shownAt };
+    }
+    const unanswered = last?.unanswered ?? 0;
+    if (limit > 0 && unanswered >= limit) throw new ConsentLimit(unanswered);
+    const intent = {
+      id: randomBytes(9).toString('base64url'),
+      shownAt: 0,
+      isBegun: false,
+      isOvertaken: false,
+    };
+    const begin = async (): Promise<void> => {
+      if (intent.isBegun) return;
+      intent.shownAt = wallTime();
+      const { id, shownAt } = intent;
+      const value: RequestRecord = {
+        at: clock.now(),
+        shownAt,
+        id,
+        unanswered: unanswered + 1,
+        answer: noAnswer,
+      };
+      intent.isBegun = await store.write([{ table, put: at, value }], [conditionOf(at, entry)]);
+      if (intent.isBegun) return;
+      intent.isOvertaken = true;
+      throw new Error('another process has asked meanwhile');
+    };
+    /** An acceptance that was seen meanwhile stays, and so does what another process has asked since. */
+    const finish = (change: (record: RequestRecord) => RequestRecord | undefined): Promise<void> =>
+      this.update(at, (known) => {
+        const isOwn = known?.id === (intent.isBegun ? intent.id : last?.id);
+        if (!known || !isOwn || (intent.isBegun && known.answer.consentState === 'accepted')) return known;
+        return change(known);
+      });
+    const undo = async (): Promise<void> => {
+      if (intent.isBegun) await finish(() => last);
+      intent.isBegun = false;
+    };
+    try {
+      const { requested, ...answer } = await request(begin, undo);
+      if (!requested) {
+        await finish(() => last && { ...last, unanswered: 0, answer });
+        return { ...answer, requested, requestedAt: last?.shownAt ?? null };
+      }
+      const count = answer.consentState === 'accepted' ? 0 : unanswered + 1;
+      await finish((record) => ({ ...record, answer, unanswered: count }));
+      return { ...answer, requested, requestedAt: intent.shownAt };
+    } catch (fault) {
+      if (intent.isOvertaken) return undefined;
+      const isAsked = !(fault instanceof ServiceError) || mayHaveAsked.has(fault.code);
+      if (intent.isBegun && !isAsked) await finish(() => last);
+      throw fault;
+    }
+  }
+
+  /** A time ahead of now is of a clock that was set back: it counts from now on, or the number would never be asked. */
+  private async read(at: Buffer): Promise<Entry<RequestRecord> | undefined> {
+    const { store, clock } = this.options;
+    const entry = await store.get<RequestRecord>(table, at);
+    if (!entry || entry.value.at <= clock.now()) return entry;
+    await this.update(at, (known) => known && { ...known, at: Math.min(known.at, clock.now()) });
+    return store.get<RequestRecord>(table, at);
+  }
+
+  /** By condition, until nobody interferes. */
+  private async update(
+    at: Buffer,
+    change: (known: RequestRecord | undefined) => RequestRecord | undefined,
+  ): Promise<void> {
+    const { store } = this.options;
+    for (;;) {
+      const entry = await store.get<RequestRecord>(table, at);
+      const value = change(entry?.value);
+      if (value === entry?.value) return;
+      const operation = value ? ({ table, put: at, value } as const) : ({ table, remove: at } as const);
+      if (await store.write([operation], [conditionOf(at, entry)])) return;
+    }
+  }
+
+  private keyOf(advisor: string, phone: string): Buffer {
+    return key(this.prefix, this.options.store.hash(`${advisor}\n${phone}`));
+  }
+
+  private async sweep(): Promise<void> {
+    const { store, clock } = this.options;
+    const now = clock.now();
+    if (now - this.sweptAt < day) return;
+    this.sweptAt = now;
+    for (let from = this.prefix; ;) {
+      const page = await store.page<RequestRecord>(table, { from, to: endOf(this.prefix), limit: sweepPage });
+      for (const entry of page) {
+        if (now - entry.value.at < keptFor) continue;
+        await store.write([{ table, remove: entry.key }], [conditionOf(entry.key, entry)]);
+      }
+      const last = page.at(-1);
+      if (!last || page.length < sweepPage) return;
+      from = after(last.key);
+    }
+  }
+}

@@ -1,0 +1,236 @@
+import { endOf as rangeEnd, key, type Entry, type Operation, type Store } from '../state/store';
+import type { ConsentStatus } from './consent-status';
+import { lastInterval, lastPollOf, placeOn, type Pace, type Place, type Timing } from './rings';
+
+/** Whose consent a wait is for. */
+export type Subject = { readonly phone: string } | { readonly memberId: number | string };
+
+export interface Wait {
+  /** Unique, and sorts by arrival. */
+  readonly item: Buffer;
+  readonly advisor: string;
+  readonly subject: Subject;
+  readonly start: number;
+  readonly pace: Pace;
+}
+
+/** As it is on record, under the hash of advisor and subject, and the item. */
+interface WaitRecord {
+  readonly advisor: string;
+  readonly subject: Subject;
+  readonly start: number;
+  readonly pace: Pace;
+  readonly at: Place;
+  readonly seen?: ConsentStatus;
+}
+
+/** A wait as it was read. */
+export interface Found {
+  readonly wait: Wait;
+  /** What waits for the same advisor and number or member have in common: 16 bytes. */
+  readonly group: Buffer;
+  readonly at: Place;
+  readonly seen: ConsentStatus | undefined;
+  readonly entry: Entry<WaitRecord>;
+}
+
+/** Where a wait lies: all waits of a list are visited by one cursor. */
+export interface List {
+  readonly kind: 'ring' | 'end';
+  readonly interval: number;
+}
+
+const groupLength = 16;
+const timeLength = 6;
+/** Keys of lists say everything. */
+const nothing = 0;
+const table = 'wait';
+
+const timingOf = ({ start, pace }: Pick<Wait, 'start' | 'pace'>, group: Buffer): Timing => ({
+  start,
+  pace,
+  share: group.readUInt32BE(0) / 2 ** 32,
+});
+
+export const isSameStatus = (one: ConsentStatus | undefined, other: ConsentStatus): boolean =>
+  one?.memberId === other.memberId && one.state === other.state && one.lastChanged === other.lastChanged;
+
+/** What follows `key` immediately. */
+export const after = (last: Buffer): Buffer => Buffer.concat([last, Buffer.of(0)]);
+
+/**
+ * What is kept of waits for the sake of polling. Each has a record, which is found by its number; an entry in a list,
+ * where a cursor comes by when it is due; and, once the member id of its number was seen, an entry by member.
+ */
+export class WaitEntries {
+  private readonly records: Buffer;
+  private readonly lists: Readonly<Record<List['kind'], Buffer>>;
+  private readonly members: Buffer;
+
+  constructor(
+    private readonly store: Store,
+    space: Buffer,
+  ) {
+    this.records = key(space, 'wait');
+    this.lists = { ring: key(space, 'ring'), end: key(space, 'end') };
+    this.members = key(space, 'member');
+  }
+
+  groupOf(advisor: string, subject: Subject): Buffer {
+    const whose = 'phone' in subject ? `phone\n${subject.phone}` : `member\n${subject.memberId}`;
+    return this.store.hash(`${whose}\n${advisor}`);
+  }
+
+  timing(wait: Wait, group = this.groupOf(wait.advisor, wait.subject)): Timing {
+    return timingOf(wait, group);
+  }
+
+  timingOf({ wait, group }: Found): Timing {
+    return timingOf(wait, group);
+  }
+
+  /** What puts a new wait on the ring. */
+  additions(wait: Wait, group: Buffer): Operation[] {
+    const { advisor, subject, start, pace } = wait;
+    const value: WaitRecord = { advisor, subject, start, pace, at: 'first' };
+    return [
+      { table, put: this.recordKey(group, wait.item), value },
+      { table, put: this.listKey('first', wait, group), value: nothing },
+    ];
+  }
+
+  removals({ wait, group, at, seen, entry }: Found): Operation[] {
+    const memberKey = this.memberKey(wait, group, seen);
+    return [
+      { table, remove: entry.key },
+      { table, remove: this.listKey(at, wait, group) },
+      ...(memberKey ? [{ table, remove: memberKey } as const] : []),
+    ];
+  }
+
+  /** What changes when a wait is moved, or something new was seen of it; empty when nothing changes. */
+  changes(found: Found, to: Place, seen: ConsentStatus | undefined): Operation[] {
+    const { wait, group, at, entry } = found;
+    const isMoved = to !== at;
+    const isNews = seen !== undefined && !isSameStatus(found.seen, seen);
+    if (!isMoved && !isNews) return [];
+    const operations: Operation[] = [
+      { table, put: entry.key, value: { ...entry.value, at: to, ...(isNews && { seen }) } },
+    ];
+    if (isMoved) {
+      operations.push(
+        { table, remove: this.listKey(at, wait, group) },
+        { table, put: this.listKey(to, wait, group), value: nothing },
+      );
+    }
+    if (isNews) {
+      const before = this.memberKey(wait, group, found.seen);
+      const now = this.memberKey(wait, group, seen);
+      const isSame = before && now ? before.equals(now) : before === now;
+      if (before && !isSame) operations.push({ table, remove: before });
+      if (now && !isSame) operations.push({ table, put: now, value: nothing });
+    }
+    return operations;
+  }
+
+  async find(group: Buffer, item: Buffer): Promise<Found | undefined> {
+    const entry = await this.store.get<WaitRecord>(table, this.recordKey(group, item));
+    return entry && this.found(entry, group);
+  }
+
+  /** Waits of a group in order of arrival. */
+  async page(
+    group: Buffer,
+    limit: number,
+    { from, to, reverse = false }: { from?: Buffer; to?: Buffer; reverse?: boolean } = {},
+  ): Promise<Found[]> {
+    const prefix = key(this.records, group);
+    const range = { from: from ?? prefix, to: to ?? rangeEnd(prefix), limit, reverse };
+    const entries = await this.store.page<WaitRecord>(table, range);
+    return entries.map((entry) => this.found(entry, group));
+  }
+
+  /** The groups, from `from` on, of numbers that were seen to be a member's; at most `limit`. */
+  async groupsOfMember(member: Buffer, from: Buffer | undefined, limit: number): Promise<Buffer[]> {
+    const prefix = key(this.members, member);
+    const groups: Buffer[] = [];
+    let next = from ? rangeEnd(key(prefix, from)) : prefix;
+    while (groups.length < limit) {
+      const [entry] = await this.store.page(table, { from: next, to: rangeEnd(prefix), limit: 1 });
+      if (!entry) break;
+      const group = entry.key.subarray(prefix.length, prefix.length + groupLength);
+      groups.push(group);
+      next = rangeEnd(key(prefix, group));
+    }
+    return groups;
+  }
+
+  prefixOf({ kind, interval }: List): Buffer {
+    return key(this.lists[kind], interval);
+  }
+
+  /** The time or place, the group and the item of an entry in a list. */
+  parse(entry: Buffer, { length }: Buffer): { time: number; group: Buffer; item: Buffer } {
+    const afterTime = length + timeLength;
+    return {
+      time: entry.readUIntBE(length, timeLength),
+      group: entry.subarray(afterTime, afterTime + groupLength),
+      item: entry.subarray(afterTime + groupLength),
+    };
+  }
+
+  /** Whether a wait lies where an entry of `list` says. */
+  isIn({ at, wait: { pace } }: Found, { kind, interval }: List): boolean {
+    if (at === 'end') return kind === 'end' && interval === lastInterval(pace);
+    return kind === 'ring' && interval === (at === 'first' ? pace.pollEvery : pace.thenEvery);
+  }
+
+  listOf(at: Place, { pace }: Wait): List {
+    if (at === 'end') return { kind: 'end', interval: lastInterval(pace) };
+    return { kind: 'ring', interval: at === 'first' ? pace.pollEvery : pace.thenEvery };
+  }
+
+  /** All lists in which something lies. */
+  async occupied(): Promise<List[]> {
+    const lists: List[] = [];
+    for (const kind of ['ring', 'end'] as const) {
+      const prefix = this.lists[kind];
+      let from = prefix;
+      for (;;) {
+        const [entry] = await this.store.page(table, { from, to: rangeEnd(prefix), limit: 1 });
+        if (!entry) break;
+        const interval = entry.key.readUIntBE(prefix.length, timeLength);
+        lists.push({ kind, interval });
+        from = rangeEnd(key(prefix, interval));
+      }
+    }
+    return lists;
+  }
+
+  private found(entry: Entry<WaitRecord>, group: Buffer): Found {
+    const { advisor, subject, start, pace, at, seen } = entry.value;
+    const item = entry.key.subarray(this.records.length + groupLength);
+    return { wait: { item, advisor, subject, start, pace }, group, at, seen, entry };
+  }
+
+  private recordKey(group: Buffer, item: Buffer): Buffer {
+    return key(this.records, group, item);
+  }
+
+  listKey(at: Place, wait: Wait, group: Buffer): Buffer {
+    const list = this.listOf(at, wait);
+    const timing = timingOf(wait, group);
+    const time = at === 'end' ? lastPollOf(timing) : placeOn(list.interval, timing);
+    return key(this.prefixOf(list), time, group, wait.item);
+  }
+
+  /** Undefined where the member id is not known, or is what the wait is for. */
+  private memberKey(
+    { advisor, subject, item }: Wait,
+    group: Buffer,
+    seen: ConsentStatus | undefined,
+  ): Buffer | undefined {
+    if (seen?.memberId == null || !('phone' in subject)) return undefined;
+    return key(this.members, this.groupOf(advisor, { memberId: seen.memberId }), group, item);
+  }
+}

@@ -1,0 +1,74 @@
+/** Hidden in a message: the outcome it tells. Survives Node-RED's copies of a message, and no flow trips over it. */
+const mark = Symbol.for('advisor-texting.outcome');
+
+type Marked = Record<PropertyKey, unknown>;
+
+interface Offer {
+  /** Puts on record that the outcome was told. */
+  readonly told: () => void;
+  /** Nodes of ours that have received it and not put it on record yet. */
+  claims: number;
+}
+
+const offers = new Map<string, Offer>();
+let count = 0;
+
+/** How long an outcome that has left may reach another node of ours before it counts as told. */
+const grace = 100;
+let leaving: string[] = [];
+let timer: NodeJS.Timeout | undefined;
+
+const conclude = (id: string): void => {
+  const offer = offers.get(id);
+  if (!offer) return;
+  offers.delete(id);
+  offer.told();
+};
+
+const concludeAll = (): void => {
+  clearTimeout(timer);
+  timer = undefined;
+  const due = leaving;
+  leaving = [];
+  for (const id of due) if (offers.get(id)?.claims === 0) conclude(id);
+};
+
+/**
+ * Between two nodes of ours, the one that takes a message on puts that on record in one commit with the other's *told*:
+ * a crash leaves both or neither, so that a text behind a wait is not sent twice. Whatever else an outcome goes to, it
+ * counts as told a moment after it has arrived there.
+ */
+export const handOver = {
+  /** Before a message leaves; the messages of one outcome share an offer. */
+  offer(msg: object, told: () => void, shared?: string): string {
+    if (shared === undefined) count += 1;
+    const id = shared ?? String(count);
+    if (shared === undefined) offers.set(id, { told, claims: 0 });
+    (msg as Marked)[mark] = id;
+    return id;
+  },
+  /** It has reached whoever it was for. */
+  arrived(id: string): void {
+    leaving.push(id);
+    timer ??= setTimeout(concludeAll, grace).unref();
+  },
+  /** It did not get there: nobody can claim it any more. */
+  withdraw(id: string): void {
+    offers.delete(id);
+  },
+  /** For the node of ours that receives a message; what it gives is called once, when the message is on record. */
+  claim(msg: object): (() => void) | undefined {
+    const id = (msg as Marked)[mark];
+    if (id === undefined) return undefined;
+    Reflect.deleteProperty(msg, mark);
+    const offer = typeof id === 'string' ? offers.get(id) : undefined;
+    if (!offer || typeof id !== 'string') return undefined;
+    offer.claims += 1;
+    return () => {
+      offer.claims -= 1;
+      if (offer.claims === 0) conclude(id);
+    };
+  },
+  /** What has arrived counts as told now: a node closes. */
+  concludeAll,
+};

@@ -1,0 +1,315 @@
+import type { Operation, Store, Table } from '../state/store';
+import {
+  after,
+  pageOf,
+  pageSize,
+  removalsOf,
+  type Ended,
+  type JobRecord,
+  type Layout,
+  type MessageRecord,
+  type StepsRecord,
+} from './records';
+import { liveMessages, storable, type Input } from './storable-message';
+
+/** One recipient of a message, or one contact, group or id. */
+export interface Item {
+  readonly index: number;
+  /** The same number and text again in the list: carried out once, told with its original. */
+  readonly duplicates?: readonly { readonly index: number }[];
+}
+
+/** What a node takes on. */
+export interface NewJob<I extends Item, O> {
+  readonly message: Record<string, unknown>;
+  readonly order: O;
+  /** Without duplicates, which their originals hold. */
+  readonly items: readonly I[];
+  /** Duplicates included. */
+  readonly count: number;
+  /** What the list held for each, by index. */
+  readonly entries?: readonly unknown[] | undefined;
+  /** Called when it goes on record: what is put on record in this call is so in the same commit. */
+  readonly onRecord?: (() => void) | undefined;
+}
+
+/** A hundred items of a job, and how far each has come. */
+export class Page<I extends Item, E> {
+  readonly begun: Set<number>;
+  readonly ended: Map<number, Ended<E>>;
+  readonly told: Set<number>;
+
+  constructor(
+    readonly number: number,
+    readonly items: readonly I[],
+    steps?: StepsRecord<E>,
+  ) {
+    this.begun = new Set(steps?.begun);
+    this.ended = new Map(steps?.ended);
+    this.told = new Set(steps?.told);
+  }
+
+  end(index: number, ended: Ended<E>): void {
+    this.begun.delete(index);
+    this.ended.set(index, ended);
+  }
+
+  get steps(): StepsRecord<E> {
+    const { begun, ended, told } = this;
+    return {
+      ...(begun.size > 0 && { begun: [...begun] }),
+      ...(ended.size > 0 && { ended: [...ended] }),
+      ...(told.size > 0 && { told: [...told] }),
+    };
+  }
+}
+
+type Counts = Record<string, number>;
+
+const countIn = (counts: Counts, kinds: readonly string[], by: number): void => {
+  for (const kind of kinds) counts[kind] = (counts[kind] ?? 0) + by;
+};
+
+const weightOf = ({ duplicates }: Item): number => 1 + (duplicates?.length ?? 0);
+
+/** Pages to a commit of a long list. */
+const pagesAtOnce = 50;
+
+/** A job in memory: on its way to the record, or with something in flight. */
+export class OpenJob<I extends Item, O, E> {
+  readonly toDo: { readonly page: Page<I, E>; readonly item: I }[] = [];
+  readonly dirty = new Set<Page<I, E>>();
+  /** To be written with the next steps. */
+  readonly beside: Operation[] = [];
+  private readonly pages = new Map<number, Page<I, E>>();
+  private nextPage = 0;
+  /** Outcomes that have left, in memory; `record.told` has those that are told. */
+  private readonly gone: Counts;
+  /** Recipients that are yet to leave, and that are yet to be told. */
+  left: number;
+  private untold: number;
+  isNew = false;
+  private areCountsNew = false;
+  private isRemoved = false;
+  private original: Input | undefined;
+  message: MessageRecord | undefined;
+  onRecord: (() => void) | undefined;
+  /** How many work with it at the moment. */
+  holders = 0;
+  /** What the node keeps with a job in memory. */
+  attachment: unknown;
+
+  private constructor(
+    private readonly table: Table,
+    private readonly at: Layout,
+    readonly arrival: Buffer,
+    public record: JobRecord<I, O>,
+  ) {
+    const told = record.told['total'] ?? 0;
+    this.gone = { ...record.told };
+    this.left = record.count - told;
+    this.untold = this.left;
+  }
+
+  static accepted<I extends Item, O, E>(
+    table: Table,
+    at: Layout,
+    arrival: Buffer,
+    { message, items, entries, order, count, onRecord }: NewJob<I, O>,
+    about: Pick<JobRecord<I, O>, 'at' | 'space' | 'life'>,
+  ): OpenJob<I, O, E> {
+    const job = new OpenJob<I, O, E>(table, at, arrival, { ...about, order, count, told: {} });
+    const { dropped, ...stored } = storable({ message, entries });
+    job.message = dropped ? { ...stored, dropped } : stored;
+    if (dropped) liveMessages.keep(job.name, { message, entries });
+    for (let number = 0, from = 0; number < job.pageCount; number++) {
+      let to = from;
+      while (to < items.length && pageOf(items[to]?.index ?? 0) === number) to += 1;
+      job.pages.set(number, new Page(number, items.slice(from, to)));
+      from = to;
+    }
+    job.original = { message, entries };
+    job.isNew = true;
+    job.onRecord = onRecord;
+    return job;
+  }
+
+  static found<I extends Item, O, E>(
+    table: Table,
+    at: Layout,
+    arrival: Buffer,
+    record: JobRecord<I, O>,
+  ): OpenJob<I, O, E> {
+    const job = new OpenJob<I, O, E>(table, at, arrival, record);
+    job.message = record.single;
+    return job;
+  }
+
+  /** Unique in this process. */
+  get name(): string {
+    return this.at.job(this.arrival).toString('latin1');
+  }
+
+  get pageCount(): number {
+    return Math.ceil(this.record.count / pageSize);
+  }
+
+  /** It is written in several commits, its job record last. */
+  get isLong(): boolean {
+    return this.isNew && this.pageCount > 1;
+  }
+
+  /** The message as it came, where it lives; and whether parts of it are gone. */
+  get input(): Input & { readonly dropped: boolean } {
+    const live = this.original ?? liveMessages.get(this.name);
+    if (live) return { ...live, dropped: false };
+    const { message = {}, entries, dropped = false } = this.message ?? {};
+    return { message, entries, dropped };
+  }
+
+  /** Nothing of it is in flight. */
+  get isAtRest(): boolean {
+    if (this.isNew || this.holders > 0 || this.dirty.size > 0) return false;
+    for (const { ended } of this.pages.values()) if (ended.size > 0) return false;
+    return true;
+  }
+
+  /** All items of a new job are to be done. */
+  takeAll(): void {
+    for (const page of this.pages.values()) for (const item of page.items) this.toDo.push({ page, item });
+    this.nextPage = this.pageCount;
+  }
+
+  /** All its pages are in memory, or have been. */
+  get isRead(): boolean {
+    return this.nextPage >= this.pageCount;
+  }
+
+  /** The next item to be done; `load` when a page must be read for it. */
+  next(): { readonly page: Page<I, E>; readonly item: I } | 'load' | undefined {
+    return this.toDo.shift() ?? (this.isRead ? undefined : 'load');
+  }
+
+  /** Takes items out that have not begun. */
+  drop(isMeant: (item: I) => boolean): { readonly page: Page<I, E>; readonly item: I }[] {
+    const dropped = this.toDo.filter(({ item }) => isMeant(item));
+    if (dropped.length > 0) this.toDo.splice(0, Infinity, ...this.toDo.filter(({ item }) => !isMeant(item)));
+    return dropped;
+  }
+
+  /** Reads the next page. */
+  load(store: Store): Promise<Page<I, E>> {
+    return this.page(store, this.nextPage++);
+  }
+
+  async page(store: Store, number: number): Promise<Page<I, E>> {
+    const known = this.pages.get(number);
+    if (known) return known;
+    const { table, at, arrival, record } = this;
+    const reading = Promise.all([
+      store.get<StepsRecord<E>>(table, at.steps(arrival, number)),
+      record.single ? undefined : store.get<readonly I[]>(table, at.items(arrival, number)),
+      this.message ? undefined : store.get<MessageRecord>(table, at.message(arrival)),
+    ]);
+    const [steps, items, message] = await reading;
+    this.message ??= message?.value ?? { message: {} };
+    const page = new Page<I, E>(number, this.itemsOf(number, items?.value), steps?.value);
+    // Where the steps were lost, nobody knows what had begun.
+    const isUnsure = !steps && (await this.hasLostSteps(store, number));
+    for (const { index } of page.items) {
+      const isOpen = !page.ended.has(index) && !page.told.has(index);
+      if (isOpen && (isUnsure || record.single?.begun)) page.begun.add(index);
+    }
+    const meanwhile = this.pages.get(number);
+    if (meanwhile) return meanwhile;
+    this.pages.set(number, page);
+    return page;
+  }
+
+  /** Counts an outcome that leaves; gives all that have left by then. */
+  leave(item: I, kinds: readonly string[]): Readonly<Counts> {
+    countIn(this.gone, kinds, weightOf(item));
+    this.left -= weightOf(item);
+    return this.gone;
+  }
+
+  /** It did not arrive. */
+  stay(item: I, kinds: readonly string[]): void {
+    countIn(this.gone, kinds, -weightOf(item));
+    this.left += weightOf(item);
+  }
+
+  /** Gives whether all have been told. */
+  tell(page: Page<I, E>, item: I, kinds: readonly string[]): boolean {
+    page.ended.delete(item.index);
+    page.told.add(item.index);
+    const told = { ...this.record.told };
+    countIn(told, [...kinds, 'total'], weightOf(item));
+    this.record = { ...this.record, told };
+    this.areCountsNew = true;
+    this.untold -= weightOf(item);
+    return this.untold === 0;
+  }
+
+  /** Of a long list, all but its job record, which is written last: pages without one count for nothing. */
+  *longParts(): Generator<Operation[]> {
+    const { table, at, arrival } = this;
+    yield [{ table, put: at.message(arrival), value: this.message }];
+    const pages = [...this.pages.values()];
+    for (let from = 0; from < pages.length; from += pagesAtOnce)
+      yield pages
+        .slice(from, from + pagesAtOnce)
+        .map(({ number, items }) => ({ table, put: at.items(arrival, number), value: items }));
+  }
+
+  /** What is to be written of it now. */
+  operations(): Operation[] {
+    const { table, at, arrival, record } = this;
+    const operations = this.beside.splice(0);
+    if (this.isRemoved) return operations;
+    if (this.untold === 0) {
+      this.isRemoved = true;
+      liveMessages.forget(this.name);
+      if (!this.isNew) operations.push(...removalsOf(table, at, arrival, record.count));
+      return operations;
+    }
+    if (this.isNew) this.addNew(operations);
+    else if (this.areCountsNew) operations.push({ table, put: at.job(arrival), value: this.record });
+    this.areCountsNew = false;
+    for (const page of this.dirty) {
+      operations.push({ table, put: at.steps(arrival, page.number), value: page.steps });
+    }
+    this.dirty.clear();
+    return operations;
+  }
+
+  private addNew(operations: Operation[]): void {
+    const { table, at, arrival } = this;
+    const [page] = this.pages.values();
+    const [item] = page?.items ?? [];
+    if (this.record.count === 1 && page && item && this.message) {
+      // A record that says begun needs no steps beside it.
+      const begun = page.begun.has(0) && page.ended.size === 0 && { begun: true as const };
+      const single = { ...this.message, item, ...begun };
+      this.record = { ...this.record, single };
+      if (begun) this.dirty.delete(page);
+    } else if (!this.isLong) for (const part of this.longParts()) operations.push(...part);
+    operations.push({ table, put: at.job(arrival), value: this.record });
+    this.isNew = false;
+  }
+
+  private hasLostSteps(store: Store, number: number): Promise<boolean> {
+    const from = this.at.steps(this.arrival, number);
+    return store.hasLost(this.table, from, after(from, from).from);
+  }
+
+  /** A page that cannot be read any more leaves only the places of its items. */
+  private itemsOf(number: number, found: readonly I[] | undefined): readonly I[] {
+    const { single, count } = this.record;
+    if (single) return [single.item];
+    if (found) return found;
+    const from = number * pageSize;
+    const length = Math.min(pageSize, count - from);
+    return Array.from({ length }, (_, place) => ({ index: from + place }) as I);
+  }
+}

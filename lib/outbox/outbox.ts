@@ -1,0 +1,246 @@
+import { randomBytes } from 'node:crypto';
+import { systemClock } from '../service/clock';
+import type { Operation, Store, Table } from '../state/store';
+import { handOver } from './hand-over';
+import { OpenJob, type Item, type NewJob, type Page } from './open-job';
+import { recorderOf, type Recorder } from './recorder';
+import { layout, type Ended, type Layout } from './records';
+
+/** Why an item ends without its work. */
+export type Reason = 'unknown' | 'stale' | 'reset' | 'moved';
+
+/** An outcome about to leave. */
+export interface Leaving<E> {
+  readonly outcome: E;
+  /** It may have been told before the process was killed. */
+  readonly repeated: boolean;
+  /** How many outcomes of each kind have left, this one included. */
+  readonly counts: Readonly<Record<string, number>>;
+  /** The last of its job. */
+  readonly isLast: boolean;
+  /** Called with each message of it before it is sent. */
+  readonly mark: (msg: object) => void;
+}
+
+/** The node, as its outbox sees it. */
+export interface Host<I extends Item, O, E> {
+  /** Lets an outcome leave, its duplicates with it. False when it did not arrive, because this node is closing. */
+  emit(job: OpenJob<I, O, E>, item: I, leaving: Leaving<E>): Promise<boolean>;
+  /** The outcome of an item that ends without its work. */
+  ended(reason: Reason, item: I): E;
+  /** The kinds an outcome counts as. */
+  kindsOf(outcome: E): readonly string[];
+  fault(fault: unknown): void;
+}
+
+export interface OutboxOptions<H> {
+  readonly store: Store;
+  readonly node: string;
+  /** The environment and the service it points to: what was accepted for another one is not carried out here. */
+  readonly space: string;
+  readonly host: H;
+}
+
+/** The store is slow, full, away or owned by another process, and too much waits for it. */
+export class QueueFull extends Error {}
+const mostUnwritten = 32 * 1024 * 1024;
+
+/** Leaves a little of the 15 s that a runtime gives its nodes to close. */
+export const closeLimit = 12_000;
+
+const run = randomBytes(3);
+let lastTime = 0;
+let sequence = 0;
+
+/** Unique, and in the order of arrival: by the store's time, then by count. */
+export const newArrival = (now: number): Buffer => {
+  if (now > lastTime) {
+    lastTime = now;
+    sequence = 0;
+  }
+  sequence += 1;
+  const bytes = Buffer.allocUnsafe(12);
+  bytes.writeUIntBE(lastTime, 0, 6);
+  bytes.writeUIntBE(sequence, 6, 3);
+  run.copy(bytes, 9);
+  return bytes;
+};
+
+/**
+ * The items of one node, from accepted to told. Each step is on record before the next: accepted, begun (before a request
+ * leaves), ended (before the outcome leaves), told. Memory holds what is in flight; everything else lies in the store,
+ * and the next start of the node goes on from there.
+ */
+export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
+  /** This start of the node. */
+  readonly life = randomBytes(6).toString('base64url');
+  protected readonly at: Layout;
+  protected readonly store: Store;
+  protected readonly host: H;
+  protected readonly recorder: Recorder;
+  /** Accepted, and not on record yet; in the order of arrival. */
+  protected readonly committing = new Map<OpenJob<I, O, E>, Promise<void>>();
+  protected isClosing = false;
+  private underWay = 0;
+  private landed: (() => void) | undefined;
+
+  constructor(
+    protected readonly table: Table,
+    protected readonly options: OutboxOptions<H>,
+  ) {
+    this.at = layout(options.node);
+    this.store = options.store;
+    this.host = options.host;
+    this.recorder = recorderOf(options.store);
+  }
+
+  /** What has not begun stays on record; what is under way lands first, or is unknown to the next start. */
+  async close(): Promise<void> {
+    this.isClosing = true;
+    let forget = (): void => undefined;
+    const late = new Promise<void>((resolve) => {
+      forget = systemClock.after(closeLimit, resolve);
+    });
+    const landed = new Promise<void>((resolve) => {
+      this.landed = resolve;
+      if (this.underWay === 0) resolve();
+    });
+    await Promise.race([landed, late]);
+    handOver.concludeAll();
+    await Promise.race([this.recorder.flush(), late]);
+    forget();
+  }
+
+  /** A new job that is on record with the end of this turn of the event loop. Throws `QueueFull`. */
+  protected newJob(input: NewJob<I, O>): OpenJob<I, O, E> {
+    if (this.store.unwritten > mostUnwritten) throw new QueueFull();
+    const at = this.store.now();
+    const { space } = this.options;
+    return OpenJob.accepted(this.table, this.at, newArrival(at), input, { at, space, life: this.life });
+  }
+
+  protected commit(job: OpenJob<I, O, E>): Promise<void> {
+    const committed = this.write(job).finally(() => {
+      this.committing.delete(job);
+    });
+    this.committing.set(job, committed);
+    return committed;
+  }
+
+  protected track(work: Promise<void>): void {
+    this.underWay += 1;
+    work
+      .catch((fault: unknown) => {
+        this.host.fault(fault);
+      })
+      .finally(() => {
+        this.underWay -= 1;
+        if (this.underWay === 0) this.landed?.();
+      });
+  }
+
+  protected changed(job: OpenJob<I, O, E>, page: Page<I, E>): Promise<void> {
+    job.dirty.add(page);
+    return this.recorder.changed(job);
+  }
+
+  /** Puts the outcome on record; then lets it leave. */
+  protected async settle(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, outcome: E): Promise<void> {
+    await this.putEnd(job, page, item, outcome);
+    await this.tell(job, page, item, outcome, false);
+  }
+
+  protected putEnd(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, outcome: E): Promise<void> {
+    page.end(item.index, this.isClosing ? { outcome, untold: true } : { outcome });
+    return this.changed(job, page);
+  }
+
+  /** Of an outcome found on record. One that has certainly not been told is first put on record as perhaps told. */
+  protected async tellAgain(
+    job: OpenJob<I, O, E>,
+    page: Page<I, E>,
+    item: I,
+    { outcome, untold }: Ended<E>,
+  ): Promise<void> {
+    if (untold) await this.settle(job, page, item, outcome);
+    else await this.tell(job, page, item, outcome, true);
+  }
+
+  protected async tell(
+    job: OpenJob<I, O, E>,
+    page: Page<I, E>,
+    item: I,
+    outcome: E,
+    repeated: boolean,
+  ): Promise<void> {
+    if (this.isClosing) return this.keepUntold(job, page, item, outcome);
+    const kinds = this.host.kindsOf(outcome);
+    const counts = job.leave(item, kinds);
+    let offer: string | undefined;
+    const hasArrived = await this.host.emit(job, item, {
+      outcome,
+      repeated,
+      counts,
+      isLast: job.left === 0,
+      mark: (msg) => {
+        offer = handOver.offer(msg, () => this.told(job, page, item, kinds), offer);
+      },
+    });
+    if (offer !== undefined && hasArrived) handOver.arrived(offer);
+    else if (hasArrived) this.told(job, page, item, kinds);
+    else {
+      if (offer !== undefined) handOver.withdraw(offer);
+      job.stay(item, kinds);
+      await this.keepUntold(job, page, item, outcome);
+    }
+  }
+
+  protected writeAside(operations: readonly Operation[]): void {
+    this.store.write(operations).catch((fault: unknown) => {
+      this.host.fault(fault);
+    });
+  }
+
+  /** Everything of the job is told, and its records are about to go. */
+  protected abstract over(job: OpenJob<I, O, E>): void;
+
+  /** Its steps are on record. */
+  protected rest(_job: OpenJob<I, O, E>): void {
+    return undefined;
+  }
+
+  /** Besides the records of the job, what goes with an outcome that is told. */
+  protected besideTold(_job: OpenJob<I, O, E>, _item: I): Operation[] {
+    return [];
+  }
+
+  private told(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, kinds: readonly string[]): void {
+    job.beside.push(...this.besideTold(job, item));
+    const isOver = job.tell(page, item, kinds);
+    if (isOver) this.over(job);
+    this.changed(job, page).then(
+      () => {
+        this.rest(job);
+      },
+      (fault: unknown) => {
+        this.host.fault(fault);
+      },
+    );
+  }
+
+  private keepUntold(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, outcome: E): Promise<void> {
+    page.end(item.index, { outcome, untold: true });
+    return this.changed(job, page);
+  }
+
+  private async write(job: OpenJob<I, O, E>): Promise<void> {
+    if (job.isLong)
+      for (const part of job.longParts()) {
+        await this.store.write(part);
+        // Others have their turn between the parts of a long list.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    job.onRecord?.();
+    await this.recorder.changed(job);
+  }
+}

@@ -1,0 +1,117 @@
+import { endOf, key, type Operation, type Table } from '../state/store';
+import type { Input } from './storable-message';
+
+/** How an item ended, on record before it is told. */
+export interface Ended<E> {
+  readonly outcome: E;
+  /** It has certainly not been told: the node was closing. */
+  readonly untold?: true;
+}
+
+/** What holds for a whole job. Rewritten with each outcome told of a list, so the message lies beside it. */
+export interface JobRecord<I, O> {
+  /** When it was accepted, by the store's time. */
+  readonly at: number;
+  /** The environment and the service it was accepted for. */
+  readonly space: string;
+  /** The start of the node that accepted it. */
+  readonly life: string;
+  readonly order: O;
+  /** Recipients in all, duplicates included. */
+  readonly count: number;
+  /** How many outcomes of each kind were told. */
+  readonly told: Readonly<Record<string, number>>;
+  /** A job of one recipient is one record. */
+  readonly single?: Single<I>;
+}
+
+interface Single<I> extends MessageRecord {
+  readonly item: I;
+  readonly begun?: true;
+}
+
+/** What a list held for each recipient lies in one record with the message: what they share is stored once. */
+export interface MessageRecord extends Input {
+  /** Something of the message could not be kept: a function, a connection. */
+  readonly dropped?: boolean;
+}
+
+/** The steps of the recipients of one page. */
+export interface StepsRecord<E> {
+  readonly begun?: readonly number[];
+  readonly ended?: readonly (readonly [index: number, ended: Ended<E>])[];
+  readonly told?: readonly number[];
+}
+
+/** Recipients to a record. */
+export const pageSize = 100;
+export const pageOf = (index: number): number => Math.floor(index / pageSize);
+
+/** What came before never begins: all of it, or what is for these numbers. */
+export interface ResetRecord {
+  readonly phones?: readonly string[];
+}
+
+const arrivalLength = 12;
+
+/** What the keys of a node's records begin with. */
+export const recordKinds = ['job', 'message', 'items', 'steps', 'ended', 'reset', 'home', 'open'] as const;
+
+/** Where the records of one node lie. `arrival` is 12 bytes that sort by arrival. */
+export const layout = (node: string) => ({
+  jobs: key('job', node),
+  job: (arrival: Buffer) => key('job', node, arrival),
+  message: (arrival: Buffer) => key('message', node, arrival),
+  items: (arrival: Buffer, page: number) => key('items', node, arrival, page),
+  steps: (arrival: Buffer, page: number) => key('steps', node, arrival, page),
+  /** Waits that have ended and are yet to be told. */
+  allEnded: key('ended', node),
+  ended: (arrival: Buffer, index: number) => key('ended', node, arrival, index),
+  resets: key('reset', node),
+  reset: (arrival: Buffer) => key('reset', node, arrival),
+  /** The space this node works in. */
+  home: key('home', node),
+  /** How many waits are open. */
+  open: key('open', node),
+});
+
+export type Layout = ReturnType<typeof layout>;
+
+/** The arrival in a key of `jobs` or `resets`, which ends with it. */
+export const arrivalIn = (found: Buffer): Buffer => found.subarray(found.length - arrivalLength);
+
+/** What a key of `ended` names. */
+export const endedIn = (found: Buffer): { arrival: Buffer; index: number } => {
+  const at = found.length - arrivalLength - 6;
+  return { arrival: found.subarray(at, at + arrivalLength), index: found.readUIntBE(at + arrivalLength, 6) };
+};
+
+/** The name of an item outside its outbox: its node, its arrival, its index. */
+export const itemKey = (node: string, arrival: Buffer, index: number): Buffer => key(node, arrival, index);
+
+export const itemIn = (item: Buffer): { node: string; arrival: Buffer; index: number } => {
+  const end = item.indexOf(0);
+  return {
+    node: item.toString('utf8', 0, end),
+    arrival: item.subarray(end + 1, end + 1 + arrivalLength),
+    index: item.readUIntBE(end + 1 + arrivalLength, 6),
+  };
+};
+
+export const removalsOf = (table: Table, at: Layout, arrival: Buffer, count: number): Operation[] => {
+  const keys = [at.job(arrival), at.steps(arrival, 0)];
+  if (count > 1) {
+    keys.push(at.message(arrival));
+    for (let page = 0; page * pageSize < count; page++) {
+      keys.push(at.items(arrival, page));
+      if (page > 0) keys.push(at.steps(arrival, page));
+    }
+  }
+  return keys.map((remove) => ({ table, remove }));
+};
+
+/** The keys after `last`, within the range of `prefix`. */
+export const after = (prefix: Buffer, last: Buffer | undefined): { from: Buffer; to: Buffer } => ({
+  from: last ? Buffer.concat([last, Buffer.alloc(1)]) : prefix,
+  to: endOf(prefix),
+});

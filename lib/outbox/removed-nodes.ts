@@ -1,0 +1,59 @@
+import { endOf, key, type Operation, type Store, type Table } from '../state/store';
+import { recordKinds } from './records';
+
+const tables: readonly Table[] = ['work', 'wait'];
+/** How long the data of a node that left the flow is kept, in case its id returns. */
+export const keptFor = 7 * 24 * 3600 * 1000;
+const removedAtOnce = 500;
+const absentKey = (node: string): Buffer => key('absent', node);
+
+/** A node inside a subflow has the id of the instance, a dash and its own: it exists while both do. */
+const doesExist = (id: string, existing: ReadonlySet<string>): boolean =>
+  existing.has(id) || id.split('-').every((part) => existing.has(part));
+
+/** The ids under `prefix`, which follow it as texts. */
+const idsIn = async (store: Store, table: Table, prefix: Buffer): Promise<string[]> => {
+  const ids: string[] = [];
+  for (let from = prefix; ;) {
+    const [first] = await store.page<unknown>(table, { from, to: endOf(prefix), limit: 1 });
+    if (!first) return ids;
+    const id = first.key.toString('utf8', prefix.length, first.key.indexOf(0, prefix.length));
+    ids.push(id);
+    from = endOf(key(prefix, id));
+  }
+};
+
+const removeAll = async (store: Store, table: Table, node: string): Promise<void> => {
+  for (const kind of recordKinds) {
+    const prefix = key(kind, node);
+    for (;;) {
+      const found = await store.page<unknown>(table, {
+        from: prefix,
+        to: endOf(prefix),
+        limit: removedAtOnce,
+      });
+      if (found.length === 0) break;
+      await store.write(found.map(({ key: remove }): Operation => ({ table, remove })));
+    }
+  }
+};
+
+/**
+ * Called when flows have started, with the ids of all nodes that exist, disabled ones among them. Records of others are
+ * kept seven days from when they were first missed, and are as they were if the id returns before that.
+ */
+export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<string>): Promise<void> => {
+  const now = store.now();
+  const missing = new Set<string>();
+  for (const table of tables)
+    for (const id of await idsIn(store, table, key('job'))) if (!doesExist(id, existing)) missing.add(id);
+
+  for (const id of await idsIn(store, 'work', key('absent')))
+    if (!missing.has(id)) await store.write([{ table: 'work', remove: absentKey(id) }]);
+
+  for (const id of missing) {
+    const since = await store.get<number>('work', absentKey(id));
+    if (!since) await store.write([{ table: 'work', put: absentKey(id), value: now }]);
+    else if (now - since.value > keptFor) for (const table of tables) await removeAll(store, table, id);
+  }
+};

@@ -1,0 +1,106 @@
+import { EventEmitter } from 'node:events';
+
+/** Deeper than any message that means something; a guard for the stack. */
+const deepest = 100;
+
+/** Belong to a connection that is gone after a restart, whatever they hold. */
+const ofAConnection = new Set(['req', 'res']);
+
+const keptWhole = (value: object): boolean =>
+  value instanceof Date ||
+  value instanceof RegExp ||
+  value instanceof Error ||
+  value instanceof ArrayBuffer ||
+  (ArrayBuffer.isView(value) && !(value.buffer instanceof SharedArrayBuffer));
+
+const isLive = (value: unknown): boolean =>
+  value instanceof EventEmitter || value instanceof Promise || value instanceof WeakMap;
+
+type Fields = Record<string, unknown>;
+
+/** Copies what can be kept on disk. What two places share, their copies share: it is stored once. */
+class Copier {
+  /** Something could not be kept: a function, a connection, a part that contains itself. */
+  dropped = false;
+  private readonly copies = new Map<object, unknown>();
+  private depth = 0;
+
+  of(value: unknown): unknown {
+    if (typeof value === 'function' || typeof value === 'symbol' || isLive(value)) return this.drop();
+    if (typeof value !== 'object' || value === null || keptWhole(value)) return value;
+    if (this.copies.has(value)) {
+      const copy = this.copies.get(value);
+      // Without a copy yet, it is inside itself.
+      return copy ?? this.drop();
+    }
+    if (this.depth >= deepest) return this.drop();
+    this.depth += 1;
+    this.copies.set(value, undefined);
+    const copy = this.whole(value);
+    this.copies.set(value, copy);
+    this.depth -= 1;
+    return copy;
+  }
+
+  fields(value: Fields, isLeftOut: (key: string) => boolean = () => false): Fields {
+    const copy: Fields = {};
+    for (const key of Object.keys(value)) {
+      const kept = isLeftOut(key) ? this.drop() : this.of(value[key]);
+      if (kept === undefined) continue;
+      // An own property of this name must not become the prototype.
+      if (key === '__proto__')
+        Object.defineProperty(copy, key, { value: kept, enumerable: true, writable: true });
+      else copy[key] = kept;
+    }
+    return copy;
+  }
+
+  private whole(value: object): unknown {
+    if (Array.isArray(value)) return Array.from(value, (item) => this.of(item) ?? null);
+    if (value instanceof Map)
+      return new Map([...value].map(([key, item]) => [this.of(key), this.of(item)] as const));
+    if (value instanceof Set) return new Set([...value].map((item) => this.of(item)));
+    return this.fields(value as Fields);
+  }
+
+  private drop(): unknown {
+    this.dropped = true;
+    return undefined;
+  }
+}
+
+/** A message and what its list held for each recipient. */
+export interface Input {
+  readonly message: Fields;
+  readonly entries?: readonly unknown[] | undefined;
+}
+
+export interface Storable extends Input {
+  readonly dropped: boolean;
+}
+
+export const storable = ({ message, entries }: Input): Storable => {
+  const copier = new Copier();
+  const isConnection = (key: string): boolean => ofAConnection.has(key) && typeof message[key] === 'object';
+  const copy = copier.fields(message, isConnection);
+  return {
+    message: copy,
+    ...(entries && { entries: copier.of(entries) as readonly unknown[] }),
+    dropped: copier.dropped,
+  };
+};
+
+/** Messages with live parts are kept in memory up to this many; of the others the live parts are gone. */
+const mostLive = 10_000;
+const live = new Map<string, Input>();
+
+/** Messages that lose something on disk, as they came: they outlive a deploy, but not the process. */
+export const liveMessages = {
+  keep(name: string, input: Input): void {
+    if (live.size < mostLive) live.set(name, input);
+  },
+  get: (name: string): Input | undefined => live.get(name),
+  forget(name: string): void {
+    live.delete(name);
+  },
+};

@@ -1,0 +1,367 @@
+import type { Operation } from '../state/store';
+import { OpenJob, type Item, type NewJob, type Page } from './open-job';
+import { newArrival, Outbox, type Host, type OutboxOptions } from './outbox';
+import {
+  after,
+  arrivalIn,
+  endedIn,
+  itemIn,
+  itemKey,
+  pageOf,
+  type JobRecord,
+  type ResetRecord,
+} from './records';
+
+/** The entries by which polls find a wait `W`. */
+export interface WaitEntries<W> {
+  begin(waits: readonly W[]): { readonly operations: readonly Operation[]; committed(): void };
+  removals(wait: W): Promise<{ readonly operations: readonly Operation[]; readonly seen: unknown }>;
+  /** Polls them now, as there is room. */
+  flush(waits: AsyncIterable<W>): Promise<void>;
+  next(wait: W): number;
+}
+
+export interface WaitHost<I extends Item, O, E, W> extends Host<I, O, E> {
+  /** What becomes of an item that cannot be waited for. */
+  atOnce(item: I): E | undefined;
+  waitOf(item: Buffer, of: I, order: O): W;
+  /** A wait was cancelled, when this was last seen of it. */
+  cancelled(reason: 'reset' | 'moved', item: I, seen: unknown): E;
+  phoneOf(item: I): string | undefined;
+  /** So many waits left because the environment points elsewhere now. */
+  moved(count: number): void;
+  changed(): void;
+}
+
+export interface WaitOptions<I extends Item, O, E, W> extends OutboxOptions<WaitHost<I, O, E, W>> {
+  /** Of the environment and the service it points to, or pointed to. */
+  readonly entries: (space: string) => WaitEntries<W>;
+}
+
+/** Waits put on record in one commit of a long list. */
+const waitsAtOnce = 500;
+/** Jobs read from the store at once. */
+const readAtOnce = 100;
+
+type Meant<I extends Item, O> = (record: JobRecord<I, O>, arrival: Buffer, item: I) => boolean;
+
+/** Items that wait to be ended from outside. None of them is in memory. */
+export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHost<I, O, E, W>> {
+  /** Jobs with outcomes in flight. */
+  private readonly open = new Map<string, OpenJob<I, O, E>>();
+  private resets: (readonly [arrival: Buffer, reset: ResetRecord])[] = [];
+  private waiting = 0;
+  private readonly counter = {
+    operations: (): Operation[] => [{ table: this.table, put: this.at.open, value: this.waiting }],
+  };
+
+  constructor(private readonly wait: WaitOptions<I, O, E, W>) {
+    super('wait', wait);
+  }
+
+  /** How many wait. */
+  get count(): number {
+    return this.waiting;
+  }
+
+  /** What must be known before the first message is taken. */
+  async prepare(): Promise<void> {
+    const { from, to } = after(this.at.resets, undefined);
+    const [open, resets] = await Promise.all([
+      this.store.get<number>(this.table, this.at.open),
+      this.store.page<ResetRecord>(this.table, { from, to, limit: 1000 }),
+    ]);
+    this.waiting = open?.value ?? 0;
+    this.resets = resets.map(({ key, value }) => [arrivalIn(key), value]);
+  }
+
+  /** Tells what had ended before, and ends what was reset, or belongs to another service. */
+  async start(): Promise<void> {
+    await this.tellEnded();
+    const { space } = this.options;
+    const home = await this.store.get<string>(this.table, this.at.home);
+    if (home && home.value !== space) {
+      const count = await this.sweep('moved', (record) => record.space !== space);
+      if (count > 0) this.host.moved(count);
+    }
+    if (!this.isClosing && home?.value !== space)
+      await this.store.write([{ table: this.table, put: this.at.home, value: space }]);
+    await this.sweepResets();
+  }
+
+  /** Resolves when the waits are on record. */
+  accept(input: NewJob<I, O>, attachment: unknown): Promise<void> {
+    const job = this.newJob(input);
+    job.attachment = attachment;
+    this.open.set(job.name, job);
+    const waits: W[] = [];
+    const others: I[] = [];
+    for (const item of input.items) {
+      if (this.host.atOnce(item) !== undefined) others.push(item);
+      else
+        waits.push(this.host.waitOf(itemKey(this.options.node, job.arrival, item.index), item, input.order));
+    }
+    this.addToCount(waits.length);
+    const accepted = this.commitWaits(job, waits);
+    this.track(
+      accepted.then(async () => {
+        for (const item of others) {
+          const page = await job.page(this.store, pageOf(item.index));
+          const outcome = this.host.atOnce(item);
+          if (outcome !== undefined) this.track(this.settle(job, page, item, outcome));
+        }
+        this.rest(job);
+      }),
+    );
+    return accepted;
+  }
+
+  /** A wait has ended: on record together with `removals`, then told. Resolves when it is on record. */
+  async end(item: Buffer, outcome: E, removals: readonly Operation[]): Promise<void> {
+    const { arrival, index } = itemIn(item);
+    const isFound = await this.withItem(arrival, index, async (job, page, found) => {
+      const isReset = this.isReset(arrival, found);
+      const ended = isReset ? this.host.cancelled('reset', found, undefined) : outcome;
+      await this.endItem(job, page, found, ended, removals);
+    });
+    if (!isFound && !this.isClosing) await this.store.write(removals);
+  }
+
+  /** Cancels all, or those for these numbers. */
+  reset(phones?: readonly string[]): void {
+    const arrival = newArrival(this.store.now());
+    const value: ResetRecord = phones ? { phones } : {};
+    this.resets.push([arrival, value]);
+    this.writeAside([{ table: this.table, put: this.at.reset(arrival), value }]);
+    this.track(this.sweepResets());
+  }
+
+  /** Polls all now, or those for these numbers. */
+  flush(phones?: readonly string[]): void {
+    this.track(this.wait.entries(this.options.space).flush(this.waitsFor(phones)));
+  }
+
+  /** When the next poll of the first waits is due; undefined when nothing waits. With more than are read, now. */
+  async next(now: number): Promise<number | undefined> {
+    if (this.waiting === 0) return undefined;
+    const entries = this.wait.entries(this.options.space);
+    const jobs = await this.page(undefined, readAtOnce);
+    if (jobs.length === readAtOnce) return now;
+    let next = Infinity;
+    for (const job of jobs) {
+      const page = await job.page(this.store, 0);
+      for (const item of page.items) {
+        if (page.ended.has(item.index) || page.told.has(item.index)) continue;
+        next = Math.min(next, entries.next(this.waitOf(job, item)));
+      }
+    }
+    return next === Infinity ? now : Math.max(next, now);
+  }
+
+  protected override over(job: OpenJob<I, O, E>): void {
+    this.open.delete(job.name);
+  }
+
+  protected override besideTold(job: OpenJob<I, O, E>, item: I): Operation[] {
+    return [{ table: this.table, remove: this.at.ended(job.arrival, item.index) }];
+  }
+
+  protected override rest(job: OpenJob<I, O, E>): void {
+    if (job.isAtRest) this.open.delete(job.name);
+  }
+
+  /** One object for each job while anybody works with it: two would write over each other's steps. */
+  private hold(job: OpenJob<I, O, E>): OpenJob<I, O, E> {
+    const held = this.open.get(job.name) ?? job;
+    this.open.set(held.name, held);
+    held.holders += 1;
+    return held;
+  }
+
+  private release(job: OpenJob<I, O, E>): void {
+    job.holders -= 1;
+    this.rest(job);
+  }
+
+  private async commitWaits(job: OpenJob<I, O, E>, waits: readonly W[]): Promise<void> {
+    const entries = this.wait.entries(this.options.space);
+    const begun: { committed(): void }[] = [];
+    const { isLong } = job;
+    try {
+      for (let from = 0; from < waits.length; from += waitsAtOnce) {
+        const part = entries.begin(waits.slice(from, from + waitsAtOnce));
+        begun.push(part);
+        if (isLong) await this.store.write(part.operations);
+        else job.beside.push(...part.operations);
+      }
+      await this.commit(job);
+    } finally {
+      for (const part of begun) part.committed();
+    }
+  }
+
+  private addToCount(by: number): void {
+    this.waiting = Math.max(0, this.waiting + by);
+    this.recorder.changed(this.counter).catch((fault: unknown) => {
+      this.host.fault(fault);
+    });
+    this.host.changed();
+  }
+
+  private async endItem(
+    job: OpenJob<I, O, E>,
+    page: Page<I, E>,
+    item: I,
+    outcome: E,
+    removals: readonly Operation[],
+  ): Promise<void> {
+    job.beside.push(...removals);
+    if (page.ended.has(item.index) || page.told.has(item.index)) {
+      await this.changed(job, page);
+      return;
+    }
+    job.beside.push({ table: this.table, put: this.at.ended(job.arrival, item.index), value: 0 });
+    const onRecord = this.putEnd(job, page, item, outcome);
+    this.addToCount(-1);
+    await onRecord;
+    this.track(this.tell(job, page, item, outcome, false));
+  }
+
+  private async tellEnded(): Promise<void> {
+    const { allEnded } = this.at;
+    for (let last: Buffer | undefined; !this.isClosing;) {
+      const found = await this.store.page<0>(this.table, { ...after(allEnded, last), limit: readAtOnce });
+      if (found.length === 0) return;
+      for (const { key } of found) {
+        last = key;
+        const { arrival, index } = endedIn(key);
+        const isFound = await this.withItem(arrival, index, async (job, page, item) => {
+          const ended = page.ended.get(index);
+          if (ended) await this.tellAgain(job, page, item, ended);
+          else this.writeAside([{ table: this.table, remove: key }]);
+        });
+        if (!isFound) this.writeAside([{ table: this.table, remove: key }]);
+      }
+    }
+  }
+
+  private async sweepResets(): Promise<void> {
+    const { resets } = this;
+    if (resets.length === 0) return;
+    await Promise.allSettled(this.committing.values());
+    await this.sweep('reset', (_record, arrival, item) => this.isReset(arrival, item));
+    if (this.isClosing) return;
+    const isDone = (reset: (typeof resets)[number]): boolean => resets.includes(reset);
+    const removals = resets.map(([arrival]) => ({ table: this.table, remove: this.at.reset(arrival) }));
+    await this.store.write(removals);
+    this.resets = this.resets.filter((reset) => !isDone(reset));
+  }
+
+  private async sweep(reason: 'reset' | 'moved', isMeant: Meant<I, O>): Promise<number> {
+    let count = 0;
+    // A hundred at a time: they share commits.
+    const ending: Promise<void>[] = [];
+    for await (const { job, page, item } of this.waitingItems()) {
+      if (!isMeant(job.record, job.arrival, item)) continue;
+      count += 1;
+      ending.push(this.cancel(reason, job, page, item));
+      if (ending.length >= readAtOnce) await Promise.all(ending.splice(0));
+    }
+    await Promise.all(ending);
+    return count;
+  }
+
+  private async cancel(
+    reason: 'reset' | 'moved',
+    job: OpenJob<I, O, E>,
+    page: Page<I, E>,
+    item: I,
+  ): Promise<void> {
+    this.hold(job);
+    try {
+      const entries = this.wait.entries(job.record.space);
+      const { operations, seen } = await entries.removals(this.waitOf(job, item));
+      await this.endItem(job, page, item, this.host.cancelled(reason, item, seen), operations);
+    } finally {
+      this.release(job);
+    }
+  }
+
+  private async *waitsFor(phones: readonly string[] | undefined): AsyncGenerator<W> {
+    for await (const { job, item } of this.waitingItems())
+      if (this.isFor(phones, item)) yield this.waitOf(job, item);
+  }
+
+  /** All items that wait, in the order of arrival; a hundred jobs in memory at a time. */
+  private async *waitingItems(): AsyncGenerator<{ job: OpenJob<I, O, E>; page: Page<I, E>; item: I }> {
+    for (let last: Buffer | undefined; !this.isClosing;) {
+      const jobs = await this.page(last, readAtOnce);
+      const final = jobs.at(-1);
+      if (!final) return;
+      last = this.at.job(final.arrival);
+      for (const each of jobs) {
+        const job = this.hold(each);
+        try {
+          for (let number = 0; number < job.pageCount; number++) {
+            const page = await job.page(this.store, number);
+            for (const item of page.items)
+              if (!page.ended.has(item.index) && !page.told.has(item.index)) yield { job, page, item };
+          }
+        } finally {
+          this.release(job);
+        }
+      }
+    }
+  }
+
+  /** False when there is no such item. */
+  private async withItem(
+    arrival: Buffer,
+    index: number,
+    work: (job: OpenJob<I, O, E>, page: Page<I, E>, item: I) => Promise<void>,
+  ): Promise<boolean> {
+    const job = await this.jobAt(arrival);
+    if (!job) return false;
+    try {
+      const page = await job.page(this.store, pageOf(index));
+      const item = page.items.find((each) => each.index === index);
+      if (!item) return false;
+      if (!this.isClosing) await work(job, page, item);
+      return true;
+    } finally {
+      this.release(job);
+    }
+  }
+
+  private async page(last: Buffer | undefined, limit: number): Promise<OpenJob<I, O, E>[]> {
+    const found = await this.store.page<JobRecord<I, O>>(this.table, { ...after(this.at.jobs, last), limit });
+    return found.map(({ key, value }) => OpenJob.found(this.table, this.at, arrivalIn(key), value));
+  }
+
+  /** Held; the caller releases it. */
+  private async jobAt(arrival: Buffer): Promise<OpenJob<I, O, E> | undefined> {
+    for (const [job, committed] of this.committing)
+      if (job.arrival.equals(arrival)) await committed.catch(() => undefined);
+    const key = this.at.job(arrival);
+    const known = this.open.get(key.toString('latin1'));
+    if (known) return this.hold(known);
+    const found = await this.store.get<JobRecord<I, O>>(this.table, key);
+    return found && this.hold(OpenJob.found<I, O, E>(this.table, this.at, arrival, found.value));
+  }
+
+  private waitOf(job: OpenJob<I, O, E>, item: I): W {
+    return this.host.waitOf(itemKey(this.options.node, job.arrival, item.index), item, job.record.order);
+  }
+
+  private isReset(arrival: Buffer, item: I): boolean {
+    return this.resets.some(
+      ([at, { phones }]) => Buffer.compare(arrival, at) < 0 && this.isFor(phones, item),
+    );
+  }
+
+  private isFor(phones: readonly string[] | undefined, item: I): boolean {
+    if (phones === undefined) return true;
+    const phone = this.host.phoneOf(item);
+    return phone !== undefined && phones.includes(phone);
+  }
+}

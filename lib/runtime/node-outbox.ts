@@ -1,0 +1,321 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Draft } from '../draft';
+import type { OpenJob, Item as OutboxItem } from '../outbox/open-job';
+import { QueueFull, type Leaving, type Reason } from '../outbox/outbox';
+import { RequestOutbox, type RequestHost, type Turn as OutboxTurn } from '../outbox/request-outbox';
+import { ServiceError, type Problem } from '../service/problems';
+import type { Client } from '../service/types';
+import { deliver } from './delivery';
+import type { Environment } from './environment';
+import { sharedBy, type Source } from './fields';
+import type { Tools } from './flow-node';
+import type { Job } from './job';
+import { refuse } from './messages';
+import { failure, problemOf, type Outcome } from './outcomes';
+import type { Message } from './red';
+
+/** One recipient of a message. */
+export interface Item extends OutboxItem {
+  /** Why nothing can be done for it. */
+  readonly wrong?: Problem;
+}
+
+/** What holds for all items of one message. */
+export interface Order {
+  readonly advisor: string;
+  /** An array came in: the id of its sequence, and the message property that holds the list. */
+  readonly list?: { readonly id: string; readonly shared?: string };
+}
+
+/** One item's turn. */
+export interface Turn<T, O> extends OutboxTurn {
+  readonly environment: Environment;
+  readonly client: Client;
+  readonly order: O;
+  readonly item: T;
+  /** What the list held for it. */
+  readonly entry: unknown;
+  /** The same object for all items of a message. */
+  readonly job: object;
+}
+
+/** What a node does: from an item to its outcome. */
+export interface Trade<T, O> {
+  /** What it throws becomes a failure. */
+  readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
+  /** Adds the fields that a node writes as used; `index` is that of the item, or of a duplicate of it. */
+  readonly dress: (outcome: Outcome, order: O, item: T, index: number, entry: unknown) => Outcome;
+  readonly cancelled: () => Outcome;
+  readonly phoneOf: (item: T) => string | undefined;
+  /** With the last of a list goes how many of it have failed. */
+  readonly told: (outcome: Outcome, failed?: number) => void;
+}
+
+/** The items of a message, as a node takes them on. */
+export interface Taken<T> {
+  readonly items: readonly T[];
+  /** Duplicates included. */
+  readonly count: number;
+  readonly entries?: readonly unknown[] | undefined;
+  /** An array came in, even of one. */
+  readonly list: boolean;
+  readonly source: Source;
+}
+
+/** What a full outbox says to the flow. */
+export const asProblem = (thrown: unknown): unknown =>
+  thrown instanceof QueueFull ? refuse('queue_full', 'queue_full') : thrown;
+
+const indexesOf = ({ index, duplicates = [] }: Item): readonly number[] => [
+  index,
+  ...duplicates.map((each) => each.index),
+];
+
+const codePrefix = 'code ';
+
+/** What an outcome counts as, in the sum of its list. */
+export const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
+  const name = tools.exit.nameOf(outcome);
+  return name === 'failed' && outcome.problem ? [name, codePrefix + outcome.problem.code] : [name];
+};
+
+/** `msg.summary`, less its id. */
+const summaryOf = (
+  tools: Tools,
+  total: number,
+  counts: Readonly<Record<string, number>>,
+): Record<string, unknown> => {
+  const byCode: Record<string, number> = {};
+  for (const [kind, count] of Object.entries(counts))
+    if (kind.startsWith(codePrefix) && count > 0) byCode[kind.slice(codePrefix.length)] = count;
+  const outputs = Object.fromEntries(tools.outputs.map((name) => [name, counts[name] ?? 0]));
+  return { total, ...outputs, byCode };
+};
+
+/** Makes the messages of a job that was read from the store. */
+const jobOf = <T extends Item, O extends Order>(
+  tools: Tools,
+  open: OpenJob<T, O, Outcome>,
+  life: string,
+): Job => {
+  if (open.attachment) return open.attachment as Job;
+  const { message, dropped } = open.input;
+  const { list } = open.record.order;
+  const job = tools.resumed(message, open.record.life === life);
+  if (list) job.asList(open.record.count, list.shared, list.id);
+  if (dropped) tools.warnOfDropped();
+  open.attachment = job;
+  return job;
+};
+
+/** Lets an outcome leave, with the duplicates of its item; false when the node closed first. */
+export const emitOutcome = <T extends Item, O extends Order>(
+  tools: Tools,
+  open: OpenJob<T, O, Outcome>,
+  life: string,
+  item: T,
+  { outcome, repeated, counts, isLast, mark }: Leaving<Outcome>,
+  dress: Trade<T, O>['dress'],
+): Promise<boolean> => {
+  const { RED, node, closed } = tools;
+  const { order, count } = open.record;
+  const { entries } = open.input;
+  const indexes = indexesOf(item);
+  let job = jobOf(tools, open, life);
+  let isFirst = true;
+  return deliver(RED, node, outcome.port, closed, () => {
+    if (!isFirst) job = job.anew();
+    isFirst = false;
+    indexes.forEach((index, place) => {
+      const dressed = dress(outcome, order, item, index, entries?.[index]);
+      const summary =
+        isLast && order.list && place === indexes.length - 1 ? summaryOf(tools, count, counts) : undefined;
+      job.leave(index, repeated ? { ...dressed, repeated } : dressed, { mark, summary });
+    });
+  });
+};
+
+/**
+ * What a flow node has taken on, item by item: on record before it begins, its outcome on record before it is told. What a
+ * close, a kill or a deploy interrupts is taken up by the next node of the same id.
+ */
+export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<T, O, Outcome> {
+  private outbox: RequestOutbox<T, O, Outcome> | undefined;
+  environment: Environment | undefined;
+  /** Until it is known where to put messages on record; never fails. */
+  opening: Promise<void> | undefined;
+
+  constructor(
+    private readonly tools: Tools,
+    private readonly trade: Trade<T, O>,
+  ) {
+    // A moment later: what it tells may ask the node for this very record, which it does not hold yet.
+    this.opening = Promise.resolve()
+      .then(() => this.open())
+      .catch((thrown: unknown) => {
+        const why = problemOf(thrown);
+        if (why.code !== 'not_configured') this.fault(thrown);
+        trade.told(failure(why));
+      })
+      .finally(() => {
+        this.opening = undefined;
+      });
+  }
+
+  get isBusy(): boolean {
+    return this.outbox?.isBusy ?? false;
+  }
+
+  progress(): { readonly done: number; readonly total: number } {
+    return this.outbox?.progress ?? { done: 0, total: 0 };
+  }
+
+  /**
+   * Takes the items of a message on. `fill` completes the order, and what it throws fails each item; `begin` is for whoever
+   * does something else with them.
+   */
+  take(
+    msg: Message,
+    job: Job,
+    taken: Taken<T>,
+    fill: (order: Draft<O>) => void,
+    begin = (order: O): void | Promise<void> => {
+      this.accept(msg, job, order, taken);
+    },
+  ): void | Promise<void> {
+    // Whatever else an order has is optional.
+    const order = { advisor: '' } as Draft<O>;
+    if (taken.list) {
+      const shared = sharedBy(taken.source);
+      const id = job.asList(taken.count, shared);
+      order.list = shared === undefined ? { id } : { id, shared };
+    }
+    const refuseAll = (thrown: unknown): void => {
+      this.refuseAll(job, order, taken, thrown);
+    };
+    try {
+      fill(order);
+      return begin(order)?.catch(refuseAll);
+    } catch (thrown) {
+      refuseAll(thrown);
+      return undefined;
+    }
+  }
+
+  /** Cancels what has not begun: all, or what is for these numbers. */
+  reset(phones?: readonly string[]): void {
+    this.outbox?.reset(phones);
+  }
+
+  async close(): Promise<void> {
+    await this.opening;
+    await this.outbox?.close();
+  }
+
+  work(open: OpenJob<T, O, Outcome>, item: T, turn: OutboxTurn): Promise<Outcome> {
+    if (item.wrong) throw new ServiceError(item.wrong);
+    const { environment } = this;
+    if (!environment) throw refuse('not_configured', 'no_environment');
+    const client = environment.client();
+    const begin = (ready: Client): Promise<Outcome> => {
+      const entry = open.input.entries?.[item.index];
+      return this.trade.work({
+        ...turn,
+        environment,
+        client: ready,
+        order: open.record.order,
+        item,
+        entry,
+        job: open,
+      });
+    };
+    return client instanceof Promise ? client.then(begin) : begin(client);
+  }
+
+  failed(thrown: unknown, isBrokenOff: boolean): Outcome | undefined {
+    const why = problemOf(thrown);
+    if (why.code !== 'cancelled') return failure(why);
+    return isBrokenOff ? undefined : this.trade.cancelled();
+  }
+
+  ended(reason: Reason): Outcome {
+    switch (reason) {
+      case 'reset':
+        return this.trade.cancelled();
+      case 'moved':
+        return failure(refuse('cancelled', 'environment_changed').problem);
+      case 'stale':
+        return failure(refuse('stale', 'stale').problem);
+      case 'unknown':
+        return failure(refuse('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem);
+    }
+  }
+
+  phoneOf(item: T): string | undefined {
+    return this.trade.phoneOf(item);
+  }
+
+  kindsOf(outcome: Outcome): readonly string[] {
+    return kindsIn(this.tools, outcome);
+  }
+
+  async emit(open: OpenJob<T, O, Outcome>, item: T, leaving: Leaving<Outcome>): Promise<boolean> {
+    const left = emitOutcome(this.tools, open, this.outbox?.life ?? '', item, leaving, (...args) =>
+      this.trade.dress(...args),
+    );
+    const { outcome, isLast, counts } = leaving;
+    this.trade.told(outcome, isLast && open.record.count > 1 ? (counts['failed'] ?? 0) : 0);
+    return left;
+  }
+
+  fault(fault: unknown): void {
+    this.tools.node.error(this.tools.words.problem(problemOf(fault)));
+  }
+
+  private async open(): Promise<void> {
+    const { tools } = this;
+    const environment = tools.environment();
+    const { journal, maxConcurrent, resumeWithin } = environment.settings;
+    const store = await (journal ? environment.store() : environment.memory());
+    if (journal && !store.durable) tools.markUnsaved();
+    const outbox = new RequestOutbox<T, O, Outcome>({
+      store,
+      node: tools.node.id,
+      space: environment.space,
+      width: maxConcurrent,
+      resumeWithin,
+      host: this,
+    });
+    this.outbox = outbox;
+    this.environment = environment;
+    tools.whenStarted(() => {
+      // A turn later: an order to cancel may be in line.
+      nextTurn()
+        .then(() => outbox.start())
+        .catch((fault: unknown) => {
+          this.fault(fault);
+        });
+    });
+  }
+
+  private accept(msg: Message, job: Job, order: O, { items, count, entries }: Taken<T>): void {
+    if (!this.outbox) throw refuse('not_configured', 'no_environment');
+    const onRecord = job.takeHandOver();
+    try {
+      this.outbox.accept({ message: msg, order, items, count, entries, onRecord }, job);
+    } catch (thrown) {
+      onRecord?.();
+      throw asProblem(thrown);
+    }
+  }
+
+  private refuseAll(job: Job, order: O, { items, entries }: Taken<T>, thrown: unknown): void {
+    const why = failure(problemOf(thrown));
+    for (const item of items)
+      for (const index of indexesOf(item)) {
+        const outcome = item.wrong ? failure(item.wrong) : why;
+        job.leave(index, this.trade.dress(outcome, order, item, index, entries?.[index]));
+      }
+    this.trade.told(why);
+  }
+}

@@ -1,0 +1,190 @@
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+
+/**
+ * Reads a file of lmdb without lmdb, whose native code may crash or run for ever on pages that are damaged. Only what hangs
+ * on the newest root is read: a page that was freed still holds records, and to bring them back would send texts twice.
+ *
+ * The layout is that of data version 2, little-endian, 64 bits: a page is a header (number 8, transaction 8, padding 2,
+ * flags 2, lower 2, upper 2), then an offset of 2 bytes for each node; a node is size or page (2 + 2), flags 2, length of
+ * the key 2, key, data.
+ */
+const headLength = 24;
+const nodeHead = 8;
+const magic = 0xbeefc0de;
+const dataVersion = 2;
+const branch = 0x01;
+const leaf = 0x02;
+const overflow = 0x04;
+const isLarge = 0x01;
+const isTree = 0x02;
+const noPage = 0xffffffffffffffffn;
+const deepest = 32;
+
+export interface Tree {
+  readonly name: string;
+  /** Pages in use. */
+  readonly pages: number;
+  readonly records: number;
+  readonly root: number | undefined;
+}
+
+interface Meta {
+  readonly transaction: bigint;
+  readonly pageSize: number;
+  readonly free: Tree;
+  readonly main: Tree;
+}
+
+export class NotReadable extends Error {}
+
+const treeAt = (bytes: Buffer, at: number, name: string): Tree => {
+  const root = bytes.readBigUInt64LE(at + 40);
+  return {
+    name,
+    pages: [8, 16, 24].reduce((sum, offset) => sum + Number(bytes.readBigUInt64LE(at + offset)), 0),
+    records: Number(bytes.readBigUInt64LE(at + 32)),
+    root: root === noPage ? undefined : Number(root),
+  };
+};
+
+const metaAt = (bytes: Buffer, at: number): Meta | undefined => {
+  const start = at + headLength;
+  if (bytes.length < start + 144 || bytes.readUInt32LE(start) !== magic) return undefined;
+  if ((bytes.readUInt32LE(start + 4) & 0xffff) !== dataVersion) return undefined;
+  const dbs = start + 24;
+  const pageSize = bytes.readUInt32LE(dbs);
+  if (pageSize < 512 || pageSize > 0x10000) return undefined;
+  return {
+    transaction: bytes.readBigUInt64LE(dbs + 104),
+    pageSize,
+    free: treeAt(bytes, dbs, 'free'),
+    main: treeAt(bytes, dbs + 48, 'main'),
+  };
+};
+
+export class PageReader {
+  readonly #descriptor: number;
+  readonly #meta: Meta;
+  readonly size: number;
+  /** Pages that could not be read so far. */
+  lost = 0;
+
+  /** Throws where there is nothing to begin with. */
+  constructor(path: string) {
+    this.#descriptor = openSync(path, 'r');
+    try {
+      this.size = fstatSync(this.#descriptor).size;
+      const head = this.#bytesAt(0, 0x10000 + 4096);
+      const first = metaAt(head, 0);
+      const second = first ? metaAt(head, first.pageSize) : undefined;
+      if (!first || !second) throw new NotReadable('it does not begin as a database does');
+      this.#meta = second.transaction > first.transaction ? second : first;
+    } catch (fault) {
+      closeSync(this.#descriptor);
+      throw fault;
+    }
+  }
+
+  get pageSize(): number {
+    return this.#meta.pageSize;
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
+  }
+
+  /** Tables by name; those of which nothing can be read are missing, and `lost` counts it. */
+  tables(): readonly Tree[] {
+    return [...this.#nodes(this.#meta.main)].flatMap(({ key, data, flags }) =>
+      flags & isTree && data.length >= 48 ? [treeAt(data, 0, key.toString().replace(/\0+$/, ''))] : [],
+    );
+  }
+
+  /** Pages in use, by the file's own count. */
+  usedPages(): number {
+    const trees = [this.#meta.free, this.#meta.main, ...this.tables()];
+    return 2 + trees.reduce((sum, { pages }) => sum + pages, 0);
+  }
+
+  /** Whether the first page of each table is what it should be. */
+  isSoundAtFirstSight(): boolean {
+    const trees = [this.#meta.free, this.#meta.main, ...this.tables()];
+    for (const { root } of trees) if (root !== undefined) this.#page(root);
+    return this.lost === 0;
+  }
+
+  *records(table: Tree): Generator<{ readonly key: Buffer; readonly data: Buffer }> {
+    for (const { key, data } of this.#nodes(table)) yield { key, data };
+  }
+
+  *#nodes(tree: Tree): Generator<{ readonly key: Buffer; readonly data: Buffer; readonly flags: number }> {
+    if (tree.root !== undefined) yield* this.#below(tree.root, 0);
+  }
+
+  *#below(
+    number: number,
+    depth: number,
+  ): Generator<{ readonly key: Buffer; readonly data: Buffer; readonly flags: number }> {
+    const page = depth < deepest ? this.#page(number) : undefined;
+    if (!page) return;
+    for (const at of page.nodes) {
+      const [low, high] = [page.bytes.readUInt16LE(at), page.bytes.readUInt16LE(at + 2)];
+      const flags = page.bytes.readUInt16LE(at + 4);
+      const keyEnd = at + nodeHead + page.bytes.readUInt16LE(at + 6);
+      const size = low + high * 0x10000;
+      if (page.isBranch) {
+        yield* this.#below(size + flags * 0x100000000, depth + 1);
+        continue;
+      }
+      const dataEnd = keyEnd + (flags & isLarge ? 24 : size);
+      if (keyEnd > page.bytes.length || dataEnd > page.bytes.length) {
+        this.lost += 1;
+        continue;
+      }
+      const key = Buffer.from(page.bytes.subarray(at + nodeHead, keyEnd));
+      const data = page.bytes.subarray(keyEnd, dataEnd);
+      const whole =
+        flags & isLarge ? this.#largeAt(Number(data.readBigUInt64LE(0)), size) : Buffer.from(data);
+      if (whole) yield { key, data: whole, flags };
+    }
+  }
+
+  #largeAt(number: number, size: number): Buffer | undefined {
+    const bytes = this.#bytesAt(number * this.pageSize, headLength + size);
+    if (bytes.length === headLength + size && this.#isPage(bytes, number, overflow))
+      return Buffer.from(bytes.subarray(headLength));
+    this.lost += 1;
+    return undefined;
+  }
+
+  #isPage(bytes: Buffer, number: number, kind: number): boolean {
+    return (
+      bytes.readBigUInt64LE(0) === BigInt(number) &&
+      bytes.readBigUInt64LE(8) <= this.#meta.transaction &&
+      (bytes.readUInt16LE(18) & kind) !== 0
+    );
+  }
+
+  #page(
+    number: number,
+  ): { readonly bytes: Buffer; readonly isBranch: boolean; readonly nodes: readonly number[] } | undefined {
+    const bytes = this.#bytesAt(number * this.pageSize, this.pageSize);
+    const lower = bytes.length === this.pageSize ? bytes.readUInt16LE(20) : 0;
+    const nodes = Array.from({ length: lower >> 1 }, (_, n) => headLength + n * 2)
+      .filter((at) => at + 2 <= bytes.length)
+      .map((at) => bytes.readUInt16LE(at) + headLength);
+    const isSound =
+      bytes.length === this.pageSize &&
+      this.#isPage(bytes, number, branch | leaf) &&
+      nodes.every((at) => at + nodeHead <= bytes.length);
+    if (isSound) return { bytes, isBranch: (bytes.readUInt16LE(18) & branch) !== 0, nodes };
+    this.lost += 1;
+    return undefined;
+  }
+
+  #bytesAt(position: number, length: number): Buffer {
+    if (!Number.isSafeInteger(position) || position < 0 || position >= this.size) return Buffer.alloc(0);
+    const bytes = Buffer.allocUnsafe(Math.min(length, this.size - position));
+    return bytes.subarray(0, readSync(this.#descriptor, bytes, 0, bytes.length, position));
+  }
+}

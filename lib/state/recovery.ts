@@ -1,0 +1,268 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import type * as Lmdb from 'lmdb';
+import { basename, dirname, join } from 'node:path';
+import { DatabaseFile, format, NewerFormat, type Ownership, type RawOperation } from './database-file';
+import { NotReadable, PageReader, type Tree } from './page-reader';
+
+/**
+ * What lmdb says on meeting a page that is damaged: corrupted, page not found, invalid; and where it has taken such a page
+ * for a good one, that its stack is too small, the transaction bad, a value too large, or that there is a problem.
+ */
+const damageCodes: ReadonlySet<unknown> = new Set([-30796, -30797, -30793, -30787, -30782, -30781, -30779]);
+
+/** Whether the engine itself says that the file is damaged. Anything else is unknown, and the file stays. */
+export const isDamage = (fault: unknown): boolean => {
+  const { code, cause } = (fault ?? {}) as { readonly code?: unknown; readonly cause?: unknown };
+  return damageCodes.has(code) || (cause !== undefined && isDamage(cause));
+};
+
+const rebuiltTogether = 4 * 1024 * 1024;
+/** A file over this size that is three quarters free is copied compact. */
+const largeFile = 64 * 1024 * 1024;
+
+/** What a directory entry needs to survive a power cut; some systems have no such thing. */
+const syncPath = (path: string): void => {
+  try {
+    const descriptor = openSync(path, 'r');
+    try {
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    // Windows cannot sync a directory.
+  }
+};
+
+const fileBeside = (path: string): string => `${path}.new-${randomBytes(6).toString('hex')}`;
+
+/** A file appears under its name only when it is whole: lmdb may crash on one that a power cut left half made. */
+const putInPlace = (made: string, path: string): void => {
+  rmSync(`${made}-lock`, { force: true });
+  rmSync(`${path}-lock`, { force: true });
+  syncPath(made);
+  renameSync(made, path);
+  syncPath(dirname(path));
+};
+
+const removeLeftovers = (path: string): void => {
+  const folder = dirname(path);
+  for (const name of readdirSync(folder))
+    if (name.startsWith(`${basename(path)}.new-`)) rmSync(join(folder, name), { force: true });
+};
+
+interface Rebuilt {
+  readonly kept: number;
+  readonly lost: number;
+}
+
+/** Reads record by record, without lmdb, and writes a new file with what there is. */
+const rebuild = async (lmdb: typeof Lmdb, path: string, made: string): Promise<Rebuilt> => {
+  let reader: PageReader | undefined;
+  try {
+    reader = new PageReader(path);
+  } catch (fault) {
+    if (!(fault instanceof NotReadable)) throw fault;
+  }
+  const file = new DatabaseFile(lmdb, made);
+  let [kept, lost] = [0, 0];
+  try {
+    await file.hand(undefined, { commit: 0, time: 0 });
+    const trees = reader?.tables() ?? [];
+    const before = reader && ownershipIn(reader, trees);
+    const owner: Ownership = { commit: before?.commit ?? 0, time: before?.time ?? 0 };
+    for (const place of ['wait', 'work', 'damaged'] as const) {
+      const tree = trees.find(({ name }) => name === place);
+      if (!reader || !tree) continue;
+      let batch: RawOperation[] = [];
+      let [count, bytes] = [0, 0];
+      const flush = async (): Promise<void> => {
+        await file.commit(1, owner, batch);
+        count += batch.length;
+        [batch, bytes] = [[], 0];
+      };
+      for (const { key, data } of reader.records(tree)) {
+        if (key.length === 0) continue;
+        batch.push({ place, key, bytes: data });
+        bytes += key.length + data.length;
+        if (bytes > rebuiltTogether) await flush();
+      }
+      await flush();
+      kept += count;
+      lost += Math.max(0, tree.records - count);
+    }
+    if (!reader || trees.length < 4) lost = Math.max(lost, reader?.lost ?? 1);
+  } finally {
+    reader?.close();
+    await file.close();
+  }
+  return { kept, lost };
+};
+
+/** In this table a record begins with its version, 8 bytes. */
+const metaIn = (reader: PageReader, trees: readonly Tree[], name: string): unknown => {
+  const tree = trees.find((each) => each.name === 'meta');
+  if (!tree) return undefined;
+  for (const { key, data } of reader.records(tree)) {
+    if (key.toString() !== name) continue;
+    try {
+      return JSON.parse(data.toString('utf8', 8));
+    } catch {
+      return undefined;
+    }
+  }
+  return undefined;
+};
+
+const ownershipIn = (reader: PageReader, trees: readonly Tree[]): Ownership | undefined =>
+  metaIn(reader, trees, 'owner') as Ownership | undefined;
+
+type Verdict = 'sound' | 'damaged' | 'unknown';
+
+const firstSight = (path: string): { readonly verdict: Verdict; readonly isMostlyFree: boolean } => {
+  try {
+    const reader = new PageReader(path);
+    try {
+      const found = metaIn(reader, reader.tables(), 'format') as { readonly version?: number } | undefined;
+      if ((found?.version ?? 0) > format.version) throw new NewerFormat();
+      const verdict = reader.isSoundAtFirstSight() ? 'sound' : 'damaged';
+      const isMostlyFree = reader.size > largeFile && reader.usedPages() * reader.pageSize * 4 < reader.size;
+      return { verdict, isMostlyFree };
+    } finally {
+      reader.close();
+    }
+  } catch (fault) {
+    if (fault instanceof NotReadable) return { verdict: 'damaged', isMostlyFree: false };
+    throw fault;
+  }
+};
+
+const reading = `
+  const [lmdb, file] = process.argv.slice(1);
+  try {
+    const root = require(lmdb).open(file, { encoding: 'binary', keyEncoding: 'binary', readOnly: true, maxDbs: 8 });
+    for (const name of [...root.getKeys()].map(String)) {
+      const table = root.openDB(name.replace(/\\0+$/, ''), { encoding: 'binary', keyEncoding: 'binary' });
+      let count = 0;
+      if (table) for (const { value } of table.getRange()) if (value.length >= 0) count += 1;
+      // A range may end early at a page that is damaged.
+      if (table && count !== table.getStats().entryCount) process.exit(3);
+    }
+    process.exitCode = 0;
+  } catch (fault) {
+    process.exitCode = ${JSON.stringify([...damageCodes])}.includes(fault.code) ? 3 : 4;
+  }
+`;
+const crashes: ReadonlySet<unknown> = new Set(['SIGSEGV', 'SIGBUS', 'SIGABRT']);
+const longestStart = 10_000;
+const slowestRead = 5_000_000;
+
+/**
+ * Reads everything in a process of its own, and in a process group of its own: what stops this one must say nothing about
+ * the file.
+ */
+export const probe = (path: string): Promise<Verdict> =>
+  new Promise((resolve) => {
+    const child = spawn(process.execPath, ['-e', reading, '--', require.resolve('lmdb'), path], {
+      stdio: 'ignore',
+      detached: true,
+      env: { ...process.env, ELECTRON_RUN_AS_NODE: '1', NODE_OPTIONS: '' },
+      timeout: longestStart + Math.ceil((statSync(path).size / slowestRead) * 1000),
+      killSignal: 'SIGKILL',
+      windowsHide: true,
+    });
+    child.once('error', () => resolve('unknown'));
+    child.once('close', (code, signal) => {
+      resolve(crashes.has(signal) || code === 3 ? 'damaged' : code === 0 ? 'sound' : 'unknown');
+    });
+  });
+
+// Starts that came to nothing: a file that crashes the runtime would do so each time
+
+const startsOf = (path: string): string => `${path}-starts`;
+/** After as many starts in a row that ended within a minute, and not cleanly, the file is looked through first. */
+const suspiciousStarts = 2;
+
+const countStart = (path: string): number => {
+  try {
+    const before = existsSync(startsOf(path)) ? Number(readFileSync(startsOf(path), 'utf8')) || 0 : 0;
+    writeFileSync(startsOf(path), String(before + 1), { mode: 0o600 });
+    return before;
+  } catch {
+    // A disk that is full or read-only has other troubles.
+    return 0;
+  }
+};
+
+/** The start went well. */
+export const forgetStarts = (path: string): void => {
+  try {
+    rmSync(startsOf(path), { force: true });
+  } catch {
+    // The next start looks through the file once more than it needs to.
+  }
+};
+
+/**
+ * Makes sure that a sound file is there to be opened. To be called while no other process has it open.
+ * `isDamaged`: the engine has said so.
+ */
+export const prepareFile = async (
+  lmdb: typeof Lmdb,
+  path: string,
+  warn: (text: string) => void,
+  isDamaged = false,
+): Promise<{ readonly isMostlyFree: boolean }> => {
+  removeLeftovers(path);
+  if (!existsSync(path)) {
+    const made = fileBeside(path);
+    const file = new DatabaseFile(lmdb, made);
+    await file.close();
+    putInPlace(made, path);
+    return { isMostlyFree: false };
+  }
+  const starts = countStart(path);
+  const { verdict, isMostlyFree } = firstSight(path);
+  const damaged =
+    isDamaged || verdict === 'damaged' || (starts >= suspiciousStarts && (await probe(path)) === 'damaged');
+  if (damaged) await replaceFile(lmdb, path, warn, true);
+  return { isMostlyFree: isMostlyFree && !damaged };
+};
+
+/** To be called while this process owns the file and has it closed. */
+export const compactFile = (lmdb: typeof Lmdb, path: string, warn: (text: string) => void): Promise<void> =>
+  replaceFile(lmdb, path, warn, false);
+
+const replaceFile = async (
+  lmdb: typeof Lmdb,
+  path: string,
+  warn: (text: string) => void,
+  isDamaged: boolean,
+): Promise<void> => {
+  const made = fileBeside(path);
+  const { kept, lost } = await rebuild(lmdb, path, made);
+  if (isDamaged || lost > 0) {
+    const date = new Date().toISOString().replaceAll(/[:.]/g, '-');
+    const aside = join(dirname(path), `store-damaged-${date}.mdb`);
+    renameSync(path, aside);
+    warn(
+      `The stored state was damaged. ${kept} record(s) could be read and were carried over, ${lost} could not; the damaged ` +
+        `file was set aside as ${aside}. Texts and waits among those that were lost have to be sent in again.`,
+    );
+  }
+  putInPlace(made, path);
+  forgetStarts(path);
+};

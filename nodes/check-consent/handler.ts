@@ -1,0 +1,47 @@
+import { isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
+import { PeopleHandler } from '../../lib/runtime/people';
+import { lookOnce } from './look';
+import { cancelledWait } from './outcome';
+import { subjects } from './subject';
+import { Waiting } from './wait';
+
+/**
+ * Looks once or waits, as the node is set. What was begun under the other setting goes on: both kinds of work are there
+ * in either.
+ */
+export const checkHandler = (tools: Tools): Handler => {
+  const isWaiting = tools.plain.text('mode') === 'wait';
+  const subject = subjects(tools);
+  const looks = new PeopleHandler(tools, {
+    ...subject,
+    work: lookOnce(tools),
+    cancelled: cancelledWait,
+    said: { first: 'status.accepted', third: 'status.notAccepted' },
+  });
+  const waiting = new Waiting(tools, (outcome) => {
+    looks.show(outcome);
+  });
+
+  return {
+    get opening() {
+      const both = [looks.opening, waiting.opening].filter((each) => each !== undefined);
+      return both.length === 0 ? undefined : Promise.all(both).then(() => undefined);
+    },
+    input: (msg, job) =>
+      looks.input(msg, job, isWaiting ? (order, people) => waiting.take(msg, job, order, people) : undefined),
+    control(msg) {
+      const isReset = isOrder(msg, 'reset');
+      if (!isReset && !isOrder(msg, 'flush')) return false;
+      const phones = looks.phonesOf(msg);
+      if (isReset) {
+        looks.reset(phones);
+        waiting.reset(phones);
+      } else waiting.flush(phones);
+      return true;
+    },
+    isBusy: () => looks.isBusy(),
+    async close() {
+      await Promise.all([looks.close(), waiting.close()]);
+    },
+  };
+};

@@ -1,0 +1,206 @@
+import { z } from 'zod';
+import type { EndpointName } from '../../lib/service/endpoints';
+
+/**
+ * The contract as the simulator reads it. The client has a reading of its own (lib/service): were there only one, a
+ * mistake in it would be on both sides and no test could find it. A test compares the two and names each difference.
+ */
+
+/** Limits, *Phone number format*. */
+export const E164 = /^\+[1-9][0-9]{7,14}$/;
+
+const phone = z.string().regex(E164, 'must be E.164: a plus sign, a digit 1-9, then 7 to 14 more digits');
+
+const message = z.object({
+  text: z.string(),
+  phone,
+  scheduleDelivery: z.boolean().optional(),
+  deliveryDate: z.number().optional(),
+  frequency: z.int().optional(),
+});
+
+const consentRequest = z.object({ phoneNumbers: z.array(phone).min(1) });
+
+/** The contract's limit on phone numbers holds for every phone field, also that of a contact. */
+export const contactFields = z.object({
+  firstName: z.string().optional(),
+  lastName: z.string().optional(),
+  emailAddress: z.string().optional(),
+  nickname: z.string().optional(),
+  birthDate: z.string().optional(),
+  phone: phone.optional(),
+  clientAnniversary: z.string().optional(),
+  gender: z.number().optional(),
+  maritalStatus: z.number().optional(),
+  address1: z.string().optional(),
+  address2: z.string().optional(),
+  city: z.string().optional(),
+  state: z.string().optional(),
+  postalCode: z.string().optional(),
+});
+export type ContactFields = z.output<typeof contactFields>;
+
+const group = z.object({ name: z.string().optional(), externalGroupId: z.string().optional() });
+
+const memberships = z.object({ groupIds: z.array(z.int()), isSelectAllGroup: z.boolean().optional() });
+
+export const sortFields = [
+  'fullName',
+  'email',
+  'emailStatus',
+  'groupCount',
+  'source',
+  'dateTimeCreated',
+] as const;
+export const contentTypes = [
+  'All',
+  'WebContent',
+  'Emails',
+  'SocialPosts',
+  'Print',
+  'DownloadContent',
+] as const;
+
+const page = z.int().min(1).optional();
+const pageSize = z.int().min(1).max(200).optional();
+const sortDirection = z.enum(['asc', 'desc']).optional();
+
+const consentQuery = z.object({ phone: phone.optional(), memberId: z.int().optional() });
+const contactQuery = z.object({ page, pageSize, sortBy: z.enum(sortFields).optional(), sortDirection });
+const groupQuery = z.object({ page, pageSize, sortDirection });
+const contentQuery = z.object({
+  contentType: z.enum(contentTypes).optional(),
+  searchText: z.string().max(150).optional(),
+  page,
+  pageSize,
+});
+
+export const none = z.undefined();
+
+interface Declared {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Below the base address, with the contract's stand-in for the first segment. */
+  readonly path: `/${'core' | 'text'}/${string}`;
+  readonly scope: `${'core' | 'text'}.${string}`;
+  readonly query: z.ZodType;
+  readonly body: z.ZodType;
+}
+
+const noQuery = z.object({});
+
+/** Endpoints. One of the client's table that is missing here does not compile, nor does one that it does not have. */
+export const contract = {
+  sendMessage: {
+    method: 'POST',
+    path: '/text/messaging/messages',
+    scope: 'text.messaging.write',
+    query: noQuery,
+    body: message,
+  },
+  requestConsent: {
+    method: 'POST',
+    path: '/text/messaging/consent-requests',
+    scope: 'text.messaging.write',
+    query: noQuery,
+    body: consentRequest,
+  },
+  getConsent: {
+    method: 'GET',
+    path: '/text/messaging/consents',
+    scope: 'text.messaging.read',
+    query: consentQuery,
+    body: none,
+  },
+  createContact: {
+    method: 'POST',
+    path: '/core/contact/contacts',
+    scope: 'core.contacts.write',
+    query: noQuery,
+    body: contactFields,
+  },
+  updateContact: {
+    method: 'PUT',
+    path: '/core/contact/contacts/{contactId}',
+    scope: 'core.contacts.write',
+    query: noQuery,
+    body: contactFields,
+  },
+  getContact: {
+    method: 'GET',
+    path: '/core/contact/contacts/{contactId}',
+    scope: 'core.contacts.read',
+    query: noQuery,
+    body: none,
+  },
+  searchContacts: {
+    method: 'GET',
+    path: '/core/contact/contacts',
+    scope: 'core.contacts.read',
+    query: contactQuery,
+    body: none,
+  },
+  deleteContact: {
+    method: 'DELETE',
+    path: '/core/contact/contacts/{contactId}',
+    scope: 'core.contacts.write',
+    query: noQuery,
+    body: none,
+  },
+  setContactGroups: {
+    method: 'PUT',
+    path: '/core/contact/contacts/{contactId}/groups',
+    scope: 'core.contacts.write',
+    query: noQuery,
+    body: memberships,
+  },
+  createGroup: {
+    method: 'POST',
+    path: '/core/contact/groups',
+    scope: 'core.contacts.write',
+    query: noQuery,
+    body: group,
+  },
+  searchGroups: {
+    method: 'GET',
+    path: '/core/contact/groups',
+    scope: 'core.contacts.read',
+    query: groupQuery,
+    body: none,
+  },
+  deleteGroup: {
+    method: 'DELETE',
+    path: '/core/contact/groups/{groupId}',
+    scope: 'core.contacts.write',
+    query: noQuery,
+    body: none,
+  },
+  searchContent: {
+    method: 'GET',
+    path: '/core/content/library/search',
+    scope: 'core.content.read',
+    query: contentQuery,
+    body: none,
+  },
+} as const satisfies Readonly<Record<EndpointName, Declared>>;
+
+export type OperationName = keyof typeof contract;
+export const operationNames = Object.keys(contract) as OperationName[];
+
+/** What a request asks for, once it has passed the contract's rules. */
+export interface Asked<N extends OperationName = OperationName> {
+  /** The contact or group named in the path. */
+  readonly id: number;
+  readonly query: z.output<(typeof contract)[N]['query']>;
+  readonly body: z.output<(typeof contract)[N]['body']>;
+}
+
+/** Authentication, *Scopes*. */
+export const allScopes: readonly string[] = [
+  'core.contacts.read',
+  'core.contacts.write',
+  'core.content.read',
+  'text.messaging.read',
+  'text.messaging.write',
+  'openid',
+  'offline_access',
+];

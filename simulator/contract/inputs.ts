@@ -1,0 +1,94 @@
+import type { z } from 'zod';
+import { Refusal } from '../problem';
+import type { Habits } from '../profiles';
+import { contract, none, operationNames, type Asked, type OperationName } from './declaration';
+import type { Route } from './routes';
+import { keptDate, nameOnWire, ownIds } from './wire';
+
+interface Parameter {
+  readonly name: string;
+  /** A query carries text: this one is to be read as a number. */
+  readonly isNumber: boolean;
+}
+
+const parametersOf = (query: z.ZodObject): Parameter[] =>
+  Object.entries(query.shape as Record<string, z.ZodType>).map(([name, rule]) => ({
+    name,
+    isNumber: rule.safeParse(1).success,
+  }));
+
+const parameters = new Map(operationNames.map((name) => [name, parametersOf(contract[name].query)]));
+
+const refuse = (what: string, error: z.ZodError, onWire = (field: string): string => field): Refusal => {
+  const details = error.issues.map(({ path, message }) => ({ field: onWire(path.join('.')), message }));
+  const said = details
+    .map(({ field, message }) => (field === '' ? message : `${field}: ${message}`))
+    .join('; ');
+  return new Refusal('invalid_request', `The ${what} is not valid. ${said}`, { details });
+};
+
+const readQuery = (name: OperationName, text: string, habits: Habits): unknown => {
+  const sent = new Map<string, string>();
+  for (const [key, value] of new URLSearchParams(text)) {
+    if (sent.has(key)) throw new Refusal('invalid_request', `The query parameter ${key} is given twice.`);
+    sent.set(key, value);
+  }
+  const values: Record<string, string | number> = {};
+  const renamed = new Map<string, string>();
+  for (const { name: parameter, isNumber } of parameters.get(name) ?? []) {
+    const onWire = nameOnWire(name, parameter, habits);
+    renamed.set(parameter, onWire);
+    const value = sent.get(onWire);
+    sent.delete(onWire);
+    if (value === undefined) continue;
+    values[parameter] = isNumber && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
+  }
+  if (sent.size > 0 && habits.unknownQuery === 'refused') {
+    const unknown = [...sent.keys()].join(', ');
+    const known = [...renamed.values()].join(', ') || 'none';
+    throw new Refusal('invalid_request', `Unknown query parameter: ${unknown}. Known here: ${known}.`);
+  }
+  const parsed = contract[name].query.safeParse(values);
+  if (!parsed.success) throw refuse('query', parsed.error, (field) => renamed.get(field) ?? field);
+  return parsed.data;
+};
+
+export const wantsBody = (name: OperationName): boolean => contract[name].body !== none;
+
+/** Ids and dates as this service gives them are taken back, too. */
+const fieldIn =
+  (habits: Habits) =>
+  (name: string, value: unknown): unknown => {
+    if (name === 'groupIds' && Array.isArray(value) && habits.ids !== 'numbers')
+      return value.map((id: unknown) => (typeof id === 'string' && /^\d{1,15}$/.test(id) ? Number(id) : id));
+    return typeof value === 'string' && (name === 'birthDate' || name === 'clientAnniversary')
+      ? keptDate(value, habits)
+      : value;
+  };
+
+/** Errors, rule 1: unknown fields in request bodies are stripped. */
+const readJson = (name: OperationName, text: string, habits: Habits): unknown => {
+  if (!wantsBody(name)) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(name === 'setContactGroups' ? ownIds(text, habits) : text, fieldIn(habits));
+  } catch {
+    throw new Refusal('invalid_request', 'The body is not valid JSON.');
+  }
+  const parsed = contract[name].body.safeParse(value);
+  if (!parsed.success) throw refuse('body', parsed.error);
+  return parsed.data;
+};
+
+const readId = (id: string | undefined): number => {
+  if (id !== undefined && !/^\d{1,15}$/.test(id))
+    throw new Refusal('invalid_request', 'The id in the path must be an integer.');
+  return Number(id ?? 0);
+};
+
+export const readInputs = ({ name, id }: Route, query: string, body: string, habits: Habits): Asked =>
+  ({
+    id: readId(id === undefined ? undefined : ownIds(id, habits)),
+    query: readQuery(name, ownIds(query, habits), habits),
+    body: readJson(name, body, habits),
+  }) as Asked;

@@ -1,0 +1,212 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { handlers } from '../handlers';
+import type { Reply } from '../handlers/handler';
+import { isProcessed, nameOf, type Effect } from '../effects';
+import type { Faults } from '../faults';
+import { readBody, saysWhoItIs, tooLarge } from '../http';
+import { inHabits, perform, write, type Ready } from '../injection';
+import type { Ledger, LedgerEntry } from '../ledger';
+import { magicOf } from '../magic';
+import type { Tokens } from '../oauth/tokens';
+import { injected, problemBody, Refusal, turnedAway } from '../problem';
+import type { Habits } from '../profiles';
+import type { Account } from '../state/account';
+import type { State } from '../state/state';
+import { contract, type Asked, type OperationName } from './declaration';
+import { readInputs, wantsBody } from './inputs';
+import { allowedMethods, findRoute, type Route } from './routes';
+import { answerOnWire, scopeOnWire } from './wire';
+
+/** The contract has a 413 and no figure for it. */
+export const bodyLimit = 256 * 1024;
+
+export interface Surroundings {
+  readonly state: State;
+  readonly tokens: Tokens;
+  readonly faults: Faults;
+  readonly ledger: Ledger;
+  readonly apiKey: string;
+}
+
+/** Which of them it is, and so what was asked of it, is known only as a request comes. */
+type AnyHandler = (asked: Asked, account: Account, state: State) => Reply;
+const handlerOf = (name: OperationName): AnyHandler => handlers[name];
+
+const json = 'application/json';
+
+/** Serves one request below the base address; `path` begins after the version. */
+export const serveContract = async (
+  around: Surroundings,
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+  query: string,
+): Promise<void> => {
+  const { state, ledger } = around;
+  const entry: LedgerEntry = {
+    at: state.clock.now(),
+    method: request.method ?? '',
+    path,
+    endpoint: null,
+    advisor: null,
+    phone: null,
+    status: 0,
+    outcome: '',
+    processed: false,
+  };
+  try {
+    const { habits } = state.settings;
+    checkGateway(around, request);
+    const route = routeOf(entry.method, path, habits);
+    entry.endpoint = route.name;
+    entry.advisor = advisorOf(around, request, route.name);
+    const asked = readInputs(route, query, await bodyOf(request, route.name), habits);
+    const phones = phonesIn(asked);
+    if (phones.length > 0) entry.phone = phones.join(',');
+    if (route.name === 'sendMessage') entry.text = (asked.body as { text: string }).text;
+    carryOut(around, response, route.name, asked, phones, entry);
+  } catch (error) {
+    if (request.destroyed && !request.complete) entry.outcome = 'client-gone';
+    else refuse(response, error, path, entry);
+  }
+  ledger.add(entry);
+};
+
+const carryOut = (
+  around: Surroundings,
+  response: ServerResponse,
+  name: OperationName,
+  asked: Asked,
+  phones: readonly string[],
+  entry: LedgerEntry,
+): void => {
+  const { state, faults } = around;
+  const { habits } = state.settings;
+  const account = state.account(entry.advisor ?? '');
+  const run = (): Ready => {
+    const reply = handlerOf(name)(asked, account, state);
+    entry.processed = true;
+    entry.outcome = reply.outcome;
+    if (reply.messageId !== undefined) entry.messageId = reply.messageId;
+    state.changed();
+    return reply.body === undefined
+      ? { status: 204, type: json, body: '' }
+      : { status: 200, type: json, body: answerOnWire(name, reply.body, reply.reasons ?? [], habits) };
+  };
+  const met = magicEffect(name, phones, account) ?? faults.meet(name, phones);
+  if (met === undefined) {
+    const ready = run();
+    entry.status = ready.status;
+    write(response, ready);
+    return;
+  }
+  const effect = inHabits(met, state);
+  const carriedOut = isProcessed(effect) ? run() : undefined;
+  // What a cut request did is worth more in the ledger than that it was cut, which its status tells.
+  if (carriedOut === undefined) entry.outcome = nameOf(effect);
+  entry.status = perform(
+    effect,
+    response,
+    state.clock,
+    carriedOut,
+    ({ code = 'internal_error', retryAfter }) =>
+      problem(injected(code, scopeOnWire(contract[name].scope, habits), retryAfter), entry.path),
+  );
+};
+
+/** The trouble a magic number stands for. */
+const magicEffect = (
+  name: OperationName,
+  phones: readonly string[],
+  account: Account,
+): Effect | undefined => {
+  for (const phone of phones) {
+    const magic = magicOf(phone);
+    if (magic?.effect === undefined) continue;
+    if (magic.once !== true) return magic.effect;
+    const { struck } = account.line(account.contactFor(phone), phone);
+    if (struck.includes(name)) continue;
+    struck.push(name);
+    return magic.effect;
+  }
+  return undefined;
+};
+
+const problem = (refusal: Refusal, instance: string): Ready => ({
+  status: refusal.status,
+  type: 'application/problem+json',
+  body: refusal.isBare ? '' : problemBody(refusal, instance),
+  headers: refusal.headers,
+});
+
+const refuse = (response: ServerResponse, error: unknown, path: string, entry: LedgerEntry): void => {
+  const refusal =
+    error instanceof Refusal
+      ? error
+      : new Refusal('internal_error', 'The simulator failed to handle this request.', {
+          details: error instanceof Error ? error.message : String(error),
+        });
+  entry.status = refusal.status;
+  entry.outcome = refusal.code;
+  write(response, problem(refusal, path));
+};
+
+const routeOf = (method: string, path: string, habits: Habits): Route => {
+  const route = findRoute(method, path, habits);
+  if (route !== undefined) return route;
+  const allowed = allowedMethods(path, habits);
+  if (allowed.length === 0) throw new Refusal('not_found', 'The service has no such path.');
+  throw new Refusal('invalid_request', `This path takes ${allowed.join(' or ')}, not ${method}.`, {
+    status: 405,
+    headers: { allow: allowed.join(', ') },
+  });
+};
+
+/** A gateway in front, where there is one, knows the keys and nothing of tokens. */
+const checkGateway = ({ state, apiKey }: Surroundings, request: IncomingMessage): void => {
+  const { habits } = state.settings;
+  if (!saysWhoItIs(request, habits)) throw turnedAway('A User-Agent is required.');
+  if (habits.badKey === 'bare' && request.headers['x-api-key'] !== apiKey) throw turnedAway('Unknown key.');
+};
+
+/** Both credentials and the scope, or no further. */
+const advisorOf = (
+  { state, tokens, apiKey }: Surroundings,
+  request: IncomingMessage,
+  name: OperationName,
+): string => {
+  const { authorization, 'x-api-key': key } = request.headers;
+  const token = authorization?.startsWith('Bearer ') === true ? authorization.slice(7) : undefined;
+  const access = token === undefined ? undefined : tokens.check(token);
+  if (access === undefined) {
+    throw new Refusal('unauthorized', 'The access token is missing, unknown or expired. Refresh it.', {
+      headers: { 'www-authenticate': 'Bearer' },
+    });
+  }
+  if (key !== apiKey) throw new Refusal('unauthorized', 'The x-api-key header is missing or wrong.');
+  const scope = scopeOnWire(contract[name].scope, state.settings.habits);
+  if (!access.scopes.has(scope)) throw new Refusal('forbidden', `The token lacks the scope ${scope}.`);
+  return access.advisor;
+};
+
+const bodyOf = async (request: IncomingMessage, name: OperationName): Promise<string> => {
+  if (!wantsBody(name)) {
+    request.resume();
+    return '';
+  }
+  const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+  if (type !== json) throw new Refusal('unsupported_media_type', `The body must be ${json}.`);
+  const body = await readBody(request, bodyLimit);
+  if (body === tooLarge) {
+    throw new Refusal('payload_too_large', `The body is larger than ${String(bodyLimit)} bytes.`, {
+      headers: { connection: 'close' },
+    });
+  }
+  return body.toString('utf8');
+};
+
+/** The numbers a texting request names. */
+const phonesIn = ({ query, body }: Asked): readonly string[] => {
+  const { phone, phoneNumbers } = (body ?? query) as { phone?: string; phoneNumbers?: string[] };
+  return phoneNumbers ?? (phone === undefined ? [] : [phone]);
+};

@@ -1,0 +1,138 @@
+import fc from 'fast-check';
+import should from 'should';
+import { paceOf } from '../../lib/consent/rings';
+import type { Wait } from '../../lib/consent/waits';
+import { ann, bob, refusal, seconds, World } from './world';
+
+/** Short, so that a run goes through everything; the last has been edited. */
+const paces = [
+  paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 100 }),
+  paceOf({ pollEvery: 2, pollFor: 6, thenEvery: 20, giveUpAfter: 70 }),
+] as const;
+/** Two numbers, and a member whose id has the digits of a number. */
+const people = [ann, bob, `#${ann.slice(1)}`] as const;
+const advisors = ['default', 'another'] as const;
+
+const who = fc.record({ person: fc.constantFrom(...people), advisor: fc.constantFrom(...advisors) });
+type Who = typeof who extends fc.Arbitrary<infer T> ? T : never;
+const nameOf = ({ person, advisor }: Who): string => `${advisor} ${person}`;
+
+const step = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('add' as const), who, pace: fc.constantFrom(...paces) }),
+  },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('pass' as const), time: fc.nat({ max: 40_000 }) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('accept' as const), who }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('cancel' as const), index: fc.nat({ max: 9 }) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('flush' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('outage' as const), time: fc.nat({ max: 30_000 }) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('seenElsewhere' as const), who }) },
+);
+
+interface Expected {
+  readonly n: number;
+  readonly name: string;
+  readonly start: number;
+  readonly wait: Wait;
+}
+
+describe('waits against a naive model', () => {
+  it('each ends once, for a reason that holds, in order of arrival, and nothing is polled that does not wait', async function () {
+    this.timeout(120_000);
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 30, size: 'max' }), async (steps) => {
+        const world = new World();
+        world.memberId = null;
+        const accepted = new Set<string>();
+        /** Waits that have not ended, in order of arrival. */
+        let open: Expected[] = [];
+        /** Polls for nobody. */
+        const strays: string[] = [];
+        let isOut = false;
+        let count = 0;
+        let checked = 0;
+        world.answer = (person, advisor) => {
+          const name = `${advisor} ${person}`;
+          if (!open.some((each) => each.name === name)) strays.push(name);
+          if (isOut) return refusal('network_error');
+          return accepted.has(name) ? 'accepted' : 'pending';
+        };
+        const check = (): void => {
+          const news = world.told.slice(checked);
+          checked = world.told.length;
+          const latest = new Map<string, number>();
+          for (const { n, end, at } of news) {
+            const expected = open.find((each) => each.n === n);
+            if (!expected) throw new Error(`${n} ended twice`);
+            const { name, start, wait } = expected;
+            open = open.filter((each) => each !== expected);
+            if (end === 'expired') should(at).be.aboveOrEqual(start + wait.pace.giveUpAfter);
+            if (end !== 'accepted') continue;
+            should(accepted.has(name)).be.true();
+            should(n).be.above(latest.get(name) ?? -1);
+            latest.set(name, n);
+          }
+        };
+        for (const each of steps) {
+          switch (each.do) {
+            case 'add': {
+              const wait = world.wait(each.who.person, each.pace, each.who.advisor);
+              open.push({ n: count++, name: nameOf(each.who), start: world.elapsed, wait });
+              await world.accept(wait);
+              break;
+            }
+            case 'pass':
+              await world.clock.move(each.time);
+              break;
+            case 'accept':
+              accepted.add(nameOf(each.who));
+              break;
+            case 'cancel': {
+              const found = open[each.index];
+              if (found) await world.cancel(found.wait);
+              break;
+            }
+            case 'flush':
+              await world.waits.flush(open.map(({ wait }) => wait));
+              await world.clock.move(0);
+              break;
+            case 'restart':
+              await world.restart();
+              break;
+            case 'outage':
+              isOut = true;
+              await world.clock.move(each.time);
+              isOut = false;
+              break;
+            case 'seenElsewhere': {
+              const { person, advisor } = each.who;
+              accepted.add(nameOf(each.who));
+              const status = { memberId: null, state: 'accepted', lastChanged: null };
+              const subject = person.startsWith('#')
+                ? { memberId: Number(person.slice(1)) }
+                : { phone: person };
+              await world.waits.accepted(advisor, subject, status);
+              check();
+              should(open.some(({ name }) => name === nameOf(each.who))).be.false();
+              break;
+            }
+          }
+          check();
+        }
+        // Whoever has accepted is seen within a turn; all end within a turn of their end.
+        await world.clock.move(seconds(22));
+        check();
+        should(open.filter(({ name }) => accepted.has(name))).eql([]);
+        await world.clock.move(seconds(120));
+        check();
+        should(open).eql([]);
+        should(strays).eql([]);
+        should(await world.left()).equal(0);
+        await world.waits.stop();
+      }),
+      { numRuns: 150 },
+    );
+  });
+});

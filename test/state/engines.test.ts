@@ -1,0 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openEmbedded } from '../../lib/state/embedded';
+import { createMemoryStore } from '../../lib/state/memory';
+import { sealerOf } from './sealer';
+import { testEngine } from './engine-suite';
+
+testEngine('memory', async () => ({ open: async () => createMemoryStore(), dispose: async () => undefined }));
+
+testEngine('embedded', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'advisor-store-'));
+  const open = () =>
+    openEmbedded({ directory, sealer: sealerOf('test'), warn: (text) => console.error(text) });
+  return {
+    open,
+    reopen: async (store) => {
+      await store.close();
+      return open();
+    },
+    dispose: async () => rmSync(directory, { recursive: true, force: true }),
+  };
+});

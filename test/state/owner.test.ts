@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openEmbedded } from '../../lib/state/embedded';
+import { endOf, key, type Store } from '../../lib/state/store';
+import { sealerOf } from './sealer';
+import { startStore, type StoreProcess } from './processes';
+
+const owner = (line: string): boolean => line === 'owner';
+const troubled = (line: string): boolean => line.startsWith('trouble Another process');
+const isNumber = (line: string): boolean => /^\d+$/.test(line);
+
+const numbersOf = async (store: Store, name: string): Promise<number[]> => {
+  const prefix = key('a', name);
+  const page = await store.page<{ n: number }>('work', { from: prefix, to: endOf(prefix), limit: 1e6 });
+  return page.map(({ value }) => value.n);
+};
+
+describe('the owner of a store', function () {
+  this.timeout(60_000);
+  let directory: string;
+  let processes: StoreProcess[];
+  const start = (...[args, options]: Parameters<typeof startStore>): StoreProcess => {
+    const started = startStore(args, options);
+    processes.push(started);
+    return started;
+  };
+  const open = (): Promise<Store> =>
+    openEmbedded({ directory, sealer: sealerOf('test'), warn: () => undefined });
+
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'advisor-owner-'));
+    processes = [];
+  });
+  afterEach(async () => {
+    for (const each of processes) each.signal('SIGKILL');
+    await Promise.all(processes.map(({ ended }) => ended));
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  /** Starts a second while a first writes, ends the first, and waits until the second has taken over. */
+  const succession = async (
+    signal: NodeJS.Signals,
+    options: [object?, object?] = [],
+  ): Promise<{ readonly seconds: number }> => {
+    const first = start([directory, 'first', 'write'], options[0]);
+    await first.said(isNumber);
+    const second = start([directory, 'second', 'write'], options[1]);
+    await second.said(troubled);
+    // The second asks several times meanwhile, and is told each time that the first lives.
+    await new Promise((resolve) => setTimeout(resolve, 5000));
+    assert.equal(second.lines.some(isNumber), false, 'two wrote at the same time');
+    first.signal(signal);
+    await first.ended;
+    const at = performance.now();
+    await second.said(isNumber);
+    const seconds = (performance.now() - at) / 1000;
+    second.signal('SIGTERM');
+    await second.ended;
+    const store = await open();
+    for (const [name, each] of [
+      ['first', first],
+      ['second', second],
+    ] as const) {
+      const acknowledged = each.lines.filter(isNumber).map(Number);
+      const kept = new Set(await numbersOf(store, name));
+      assert.deepEqual(
+        acknowledged.filter((n) => !kept.has(n)),
+        [],
+        `${name} lost what was on record`,
+      );
+    }
+    await store.close();
+    return { seconds };
+  };
+
+  it('is followed by the process that waited when it is killed', async () => {
+    const { seconds } = await succession('SIGKILL');
+    assert.ok(seconds < 10, `after ${seconds} s`);
+  });
+
+  it('is followed by the process that waited when it stops', async () => {
+    const { seconds } = await succession('SIGTERM');
+    assert.ok(seconds < 10, `after ${seconds} s`);
+  });
+
+  it('is seen through a path that is too long for a socket, whatever the temporary folders', async () => {
+    const base = directory;
+    directory = join(base, 'a'.repeat(100), 'b'.repeat(100));
+    const temps = ['one', 'two'].map((name) => join(base, name));
+    for (const temp of temps) mkdirSync(temp);
+    const { seconds } = await succession('SIGKILL', [
+      { env: { TMPDIR: temps[0] } },
+      { env: { TMPDIR: temps[1] } },
+    ]);
+    assert.ok(seconds < 10, `after ${seconds} s`);
+    directory = base;
+  });
+
+  it('is left alone while it is stopped or busy, and loses nothing', async () => {
+    const first = start([directory, 'first', 'write']);
+    await first.said(isNumber);
+    first.signal('SIGSTOP');
+    const second = start([directory, 'second', 'write']);
+    await second.said(troubled);
+    await new Promise((resolve) => setTimeout(resolve, 5000));
+    assert.equal(second.lines.some(isNumber), false);
+    const before = first.lines.length;
+    first.signal('SIGCONT');
+    await first.said(isNumber, before);
+  });
+
+  it('keeps the store when no sign of its life can be seen, and is followed when it ends', async () => {
+    const first = start([directory, 'first', 'write']);
+    await first.said(isNumber);
+    for (const name of readdirSync(directory)) if (name.endsWith('.sock')) rmSync(join(directory, name));
+    const second = start([directory, 'second', 'write']);
+    await second.said(troubled);
+    await new Promise((resolve) => setTimeout(resolve, 14_000));
+    assert.equal(second.lines.some(isNumber), false, 'it answered the claim and yet lost the store');
+    first.signal('SIGKILL');
+    await first.ended;
+    const at = performance.now();
+    await second.said(isNumber);
+    assert.ok(performance.now() - at < 10_000);
+  });
+
+  it('stops writing when another has taken over by mistake, and writes again when that one ends', async () => {
+    const first = start([directory, 'first', 'hold']);
+    await first.said(owner);
+    // It cannot answer a claim while it is stopped, and its socket is gone: the second must think that it is dead.
+    for (const name of readdirSync(directory)) if (name.endsWith('.sock')) rmSync(join(directory, name));
+    first.signal('SIGSTOP');
+    const second = start([directory, 'second', 'write']);
+    await second.said(isNumber);
+    const before = first.lines.length;
+    first.signal('SIGUSR2');
+    first.signal('SIGCONT');
+    await first.said(troubled, before);
+    assert.equal(first.lines.some(isNumber), false, 'it wrote what the other might have overwritten');
+    const told = first.lines.length;
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+    assert.equal(first.lines.slice(told).some(isNumber), false, 'two wrote at the same time');
+    second.signal('SIGTERM');
+    await second.ended;
+    await first.said(isNumber, told);
+    first.signal('SIGTERM');
+    await first.ended;
+    const store = await open();
+    for (const [name, each] of [
+      ['first', first],
+      ['second', second],
+    ] as const)
+      assert.deepEqual(await numbersOf(store, name), each.lines.filter(isNumber).map(Number));
+    await store.close();
+  });
+
+  it('gives a rolling update to each process in turn, and loses nothing', async () => {
+    let before = start([directory, '0', 'write']);
+    await before.said(isNumber);
+    for (let n = 1; n < 4; n++) {
+      const next = start([directory, String(n), 'write']);
+      await next.said(troubled);
+      before.signal('SIGTERM');
+      await next.said(owner);
+      await next.said(isNumber);
+      before = next;
+    }
+    before.signal('SIGTERM');
+    await before.ended;
+    const store = await open();
+    for (const [n, each] of processes.entries())
+      assert.deepEqual(await numbersOf(store, String(n)), each.lines.filter(isNumber).map(Number));
+    await store.close();
+  });
+
+  it('leaves the files to nobody else, and no socket behind', async () => {
+    const store = await open();
+    assert.equal(statSync(directory).mode & 0o777, 0o700);
+    for (const name of ['store.mdb', 'store.mdb-lock'])
+      assert.equal(statSync(join(directory, name)).mode & 0o777, 0o600);
+    await store.close();
+    assert.deepEqual(
+      readdirSync(directory).filter((name) => name.endsWith('.sock')),
+      [],
+    );
+  });
+
+  it('is one for a process, whoever opens the store and by whatever path', async () => {
+    const one = await open();
+    const two = await openEmbedded({
+      directory: `${directory}/.`,
+      sealer: sealerOf('test'),
+      warn: () => undefined,
+    });
+    await one.write([{ table: 'work', put: key('a'), value: 1 }]);
+    await one.close();
+    assert.equal((await two.get('work', key('a')))?.value, 1);
+    await two.close();
+    const three = await open();
+    assert.equal((await three.get('work', key('a')))?.value, 1);
+    await three.close();
+  });
+});

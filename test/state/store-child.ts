@@ -1,0 +1,47 @@
+import { openEmbedded } from '../../lib/state/embedded';
+import { key } from '../../lib/state/store';
+import { sealerOf } from './sealer';
+
+/**
+ * A process with a store, for tests that kill it. Prints `owner` and `trouble …` as they come, and with `write` the number
+ * of each record once it is on record; with `hold` it begins to write on SIGUSR2, with `burst` it writes five at a time, 150 in all, and with `read` it counts what there is. Ends, cleanly, on SIGTERM.
+ */
+const run = async (directory: string, name: string, work: string): Promise<void> => {
+  console.log('begin');
+  const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn: () => undefined });
+  const tell = (): void => console.log(store.trouble === undefined ? 'owner' : `trouble ${store.trouble}`);
+  tell();
+  store.onChange(tell);
+  let isStopping = false;
+  process.once('SIGTERM', () => {
+    isStopping = true;
+    void store.close().then(() => process.exit(0));
+  });
+  const stay = setInterval(() => undefined, 1000);
+  if (work === 'hold') await new Promise((resolve) => process.once('SIGUSR2', resolve));
+  if (work === 'read') {
+    for (const table of ['wait', 'work'] as const) {
+      const range = { from: Buffer.alloc(0), to: Buffer.alloc(100, 0xff), limit: 1e6 };
+      console.log(`${table} ${(await store.page(table, range)).length}`);
+    }
+    process.kill(process.pid, name === 'dies' ? 'SIGKILL' : 'SIGTERM');
+  }
+  const write = async (n: number): Promise<void> => {
+    const value = { n, text: 'x'.repeat((n * 37) % 3000) };
+    const done = await store
+      .write([
+        { table: 'work', put: key('a', name, n), value },
+        { table: 'wait', put: key('b', name, n), value },
+        ...(n >= 50 ? [{ table: 'wait' as const, remove: key('b', name, n - 50) }] : []),
+      ])
+      .catch(() => false);
+    if (done) console.log(n);
+  };
+  const [together, most] = work === 'burst' ? [5, 150] : [1, Infinity];
+  for (let n = 0; n < most && !isStopping && work !== 'read'; n += together)
+    await Promise.all(Array.from({ length: together }, (_, more) => write(n + more)));
+  if (work === 'burst') await store.close();
+  clearInterval(stay);
+};
+
+void run(process.argv[2] ?? '', process.argv[3] ?? '', process.argv[4] ?? '');
