@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from './start/port.mjs';
 import { claim } from './start/running.mjs';
+import { flowsIn, whoIsTexted } from './start/services.mjs';
 import { layWorkspace } from './start/workspace.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -91,17 +92,24 @@ const child = spawn(
 );
 
 child.stdout.setEncoding('utf8');
-let isReady = false;
+let said = '';
 child.stdout.on('data', (text) => {
   process.stdout.write(text);
-  if (isReady || !text.includes('Started flows')) return;
-  isReady = true;
-  console.log(`
+  // Again after a deploy, should an environment lead elsewhere since.
+  if (!/Started (modified )?(flows|nodes)/.test(text)) return;
+  const isReady = said !== '';
+  const now = whoIsTexted(flowsIn(join(data, 'flows.json')), process.env);
+  if (now === said) return;
+  said = now;
+  if (isReady) console.log(`\n  ${now}\n`);
+  else
+    console.log(`
   ${isNew ? 'Ready.' : 'Ready, as you left it (npm start -- --fresh begins anew and sets this aside).'}
 
 ${addresses(address)}
 
-  Everything here runs on the simulator: nobody is really texted. Ctrl-C ends it.
+  ${now}
+  Ctrl-C ends it.
 `);
 });
 

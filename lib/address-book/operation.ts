@@ -1,4 +1,4 @@
-import { endpoints, type EndpointName, type RequestOf, type ResponseOf } from '../service/endpoints';
+import { endpoints, type EndpointName, type Id, type RequestOf, type ResponseOf } from '../service/endpoints';
 import { systemClock } from '../service/clock';
 import { closeLimit } from '../outbox/outbox';
 import type { Environment } from '../runtime/environment';
@@ -71,7 +71,7 @@ interface OperationOrder extends Order {
 }
 
 /** Whatever reads and then writes a contact does so under this key, in all nodes. */
-export const contactKey = ({ environment, advisor }: Caller, contactId: number): string =>
+export const contactKey = ({ environment, advisor }: Caller, contactId: Id): string =>
   JSON.stringify([environment.id, advisor, contactId]);
 
 /** One input message of a search, on its way. */

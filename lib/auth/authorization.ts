@@ -5,7 +5,7 @@ import { ServiceError } from '../service/problems';
 import type { Connection } from './connection';
 import { stateOf, type GrantBook, type GrantState } from './grant-book';
 import { newGrant, renewed, type TokenAnswer } from './grants';
-import type { TokenEndpoints, TokenResult } from './token-endpoint';
+import { onTheWire, type TokenEndpoints, type TokenResult } from './token-endpoint';
 import type { Vault } from './vault';
 
 const stateLifetime = 10 * 60 * 1000;
@@ -21,6 +21,10 @@ interface Pending {
   readonly verifier: string;
   readonly expiresAt: number;
   readonly link: string | undefined;
+  /** The authorization page, with everything that is asked for. */
+  readonly url: string;
+  /** A hash of what the browser that began it was given; undefined where none could be told. */
+  browser?: string;
 }
 
 interface Link {
@@ -31,7 +35,15 @@ interface Link {
 
 /** Why a return from the authorization page came to nothing. */
 export type Refusal =
-  'invalid' | 'expired' | 'denied' | 'declined' | 'refused' | 'client' | 'later' | 'spentLink';
+  | 'invalid'
+  | 'otherBrowser'
+  | 'expired'
+  | 'denied'
+  | 'declined'
+  | 'refused'
+  | 'client'
+  | 'later'
+  | 'spentLink';
 
 export type Finished =
   | { readonly ok: true; readonly environment: string; readonly advisor: string; readonly state: GrantState }
@@ -44,7 +56,12 @@ export interface AuthorizationsOptions {
   readonly endpoints: TokenEndpoints;
 }
 
-const linkName = (token: string): string => `link:${createHash('sha256').update(token).digest('base64url')}`;
+/** How somebody came back: in a browser, with what that was given, or by pasting the address for an environment. */
+export type Returning = { readonly browser: string } | { readonly pastedFor: string };
+
+const hashOf = (secret: string): string => createHash('sha256').update(secret).digest('base64url');
+
+const linkName = (token: string): string => `link:${hashOf(token)}`;
 
 const denied = 'access_denied';
 
@@ -91,32 +108,55 @@ export class Authorizations {
     const verifier = randomBytes(32).toString('base64url');
     const state = randomBytes(16).toString('base64url');
     const expiresAt = this.#options.clock.now() + stateLifetime;
-    this.#pending.set(state, { connection, advisor, verifier, expiresAt, link });
-    return withParameters(connection.authUrl, {
+    const url = withParameters(connection.authUrl, {
       response_type: 'code',
       client_id: connection.clientId,
       redirect_uri: connection.redirectUri,
       code_challenge: await generateChallenge(verifier),
       code_challenge_method: 'S256',
       state,
-      scope: connection.scopes.join(' '),
+      scope: onTheWire(connection.scopes, connection),
     });
+    this.#pending.set(state, { connection, advisor, verifier, expiresAt, link, url });
+    return url;
+  }
+
+  isPending(state: string): boolean {
+    return this.#pending.has(state);
+  }
+
+  /**
+   * Binds a request to the browser that shows our own page, if that is the first or the same, and gives the address of
+   * the authorization page. `browser` is a secret that only this browser holds.
+   */
+  enter(state: string, browser: string): { readonly url: string; readonly isSecure: boolean } | Refusal {
+    const pending = this.#pending.get(state);
+    if (!pending) return 'invalid';
+    if (this.#options.clock.now() >= pending.expiresAt) return 'expired';
+    pending.browser ??= hashOf(browser);
+    if (pending.browser !== hashOf(browser)) return 'otherBrowser';
+    return { url: pending.url, isSecure: pending.connection.redirectUri.startsWith('https:') };
   }
 
   /**
    * Takes the query the browser came back with. Only `code`, `state` and `error` are looked at. A state that is unknown,
-   * used, expired or another environment's changes nothing; whoever denied access is told so all the same, since not
-   * every authorization page sends the state along then.
+   * used, expired, another environment's or another browser's changes nothing; whoever denied access is told so all the
+   * same, since not every authorization page sends the state along then.
    */
-  async finish(query: URLSearchParams, environment?: string): Promise<Finished> {
+  async finish(query: URLSearchParams, returning: Returning): Promise<Finished> {
     const returned = readReturn(query);
     const pending = returned && this.#pending.get(returned.state);
-    if (!pending || (environment !== undefined && pending.connection.environment !== environment)) {
-      return { ok: false, why: returned?.error === denied ? 'denied' : 'invalid' };
+    const isDenied = returned?.error === denied;
+    if (!pending || ('pastedFor' in returning && pending.connection.environment !== returning.pastedFor)) {
+      return { ok: false, why: isDenied ? 'denied' : 'invalid' };
+    }
+    if ('browser' in returning && pending.browser !== undefined) {
+      const isOther = pending.browser !== hashOf(returning.browser);
+      if (isOther) return { ok: false, why: isDenied ? 'denied' : 'otherBrowser' };
     }
     this.#pending.delete(returned.state);
     if (this.#options.clock.now() >= pending.expiresAt) return { ok: false, why: 'expired' };
-    if (returned.error !== '') return { ok: false, why: returned.error === denied ? 'denied' : 'declined' };
+    if (returned.error !== '') return { ok: false, why: isDenied ? 'denied' : 'declined' };
     return this.#exchange(pending, returned.code);
   }
 

@@ -1,3 +1,5 @@
+import type { Prefixes } from '../service/prefixes';
+
 /** How an environment gets its tokens: everything filled in and every `${VARIABLE}` resolved. */
 export interface Connection {
   /** The environment's id in the editor: its authorizations are kept under it. */
@@ -12,8 +14,12 @@ export interface Connection {
   readonly redirectUri: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** As sent: with `openid`. */
+  /** With `openid`, in the contract's words. */
   readonly scopes: readonly string[];
+  /** What the service says in place of `core` and `text`. */
+  readonly prefixes?: Prefixes;
+  /** The HTTP proxy that the environment names; empty means what the process says. */
+  readonly proxy?: string;
   /** A refresh token given as a credential, to seed an installation that has no browser; empty when there is none. */
   readonly seed: string;
   /** How often a token request that failed is repeated. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { onAbort } from '../service/cancel';
 import type { Clock } from '../service/clock';
 import { failure } from '../service/messages';
+import { contractScope, usualPrefixes, wireScope } from '../service/prefixes';
 import { ServiceError } from '../service/problems';
 import { backoff, decide, readRetryAfter, RetryBudget, type Happened } from '../service/retry';
 import type { Connection } from './connection';
@@ -10,7 +11,7 @@ import { readTokenAnswer, type TokenAnswer } from './grants';
 export type PostForm = (
   address: string,
   fields: Readonly<Record<string, string>>,
-  options: { readonly timeout: number },
+  options: { readonly timeout: number; readonly proxy?: string | undefined },
 ) => Promise<{ readonly status: number; readonly text: string; readonly retryAfter?: string | undefined }>;
 
 /** Milliseconds. */
@@ -54,6 +55,19 @@ export const notAuthorized = ({ name }: Connection, advisor: string): ServiceErr
  */
 export const clientScopes = ({ scopes }: Connection): string[] =>
   scopes.filter((scope) => scope !== 'openid' && scope !== 'offline_access');
+
+/** Scopes as the service calls them. */
+export const onTheWire = (
+  scopes: readonly string[],
+  { prefixes = usualPrefixes }: Pick<Connection, 'prefixes'>,
+): string => scopes.map((scope) => wireScope(scope, prefixes)).join(' ');
+
+/** The scopes of an answer in the contract's words. */
+const inContractWords = (result: TokenResult, { prefixes = usualPrefixes }: Connection): TokenResult => {
+  if (result.outcome !== 'issued' || result.answer.scopes === null) return result;
+  const scopes = result.answer.scopes.map((scope) => contractScope(scope, prefixes));
+  return { ...result, answer: { ...result.answer, scopes } };
+};
 
 /** RFC 6749, section 5.2: about the application, not about the code or token it presented. */
 const clientErrors: readonly unknown[] = ['invalid_client', 'unauthorized_client'];
@@ -164,7 +178,7 @@ export class TokenEndpoints {
     const scopes = clientScopes(connection);
     const result = await this.#ask(connection, {
       grant_type: 'client_credentials',
-      ...(scopes.length > 0 ? { scope: scopes.join(' ') } : {}),
+      ...(scopes.length > 0 ? { scope: onTheWire(scopes, connection) } : {}),
     });
     if (result.outcome === 'issued') return result.answer;
     throw new Trouble({ what: 'refused', status: 400 }, clientRefused);
@@ -176,7 +190,6 @@ export class TokenEndpoints {
     for (;;) {
       await this.#turn(access, connection, signal);
       const { failures } = access;
-      const release = this.#options.clock.hold?.();
       try {
         const value = await attempt();
         access.recovered();
@@ -186,7 +199,6 @@ export class TokenEndpoints {
         if (access.failures === failures) this.#judge(access, fault, connection);
       } finally {
         access.running--;
-        release?.();
         for (const wake of [...access.waiting]) wake();
       }
     }
@@ -258,14 +270,18 @@ export class TokenEndpoints {
 
   async #ask(connection: Connection, fields: Readonly<Record<string, string>>): Promise<TokenResult> {
     const { clock, post } = this.#options;
-    const { tokenUrl, clientId, clientSecret } = connection;
+    const { tokenUrl, clientId, clientSecret, proxy } = connection;
     const all = { ...fields, client_id: clientId, client_secret: clientSecret };
+    const release = clock.hold?.();
     try {
-      return read(await post(tokenUrl, all, { timeout: timeLimit }), clock.now());
+      const answer = read(await post(tokenUrl, all, { timeout: timeLimit, proxy }), clock.now());
+      return inContractWords(answer, connection);
     } catch (fault) {
       if (fault instanceof Trouble) throw fault;
       if (fault instanceof ServiceError && fault.code === 'not_configured') throw fault;
       throw new Trouble({ what: 'unreached' }, tryLater('unreachable'));
+    } finally {
+      release?.();
     }
   }
 

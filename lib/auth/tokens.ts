@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../service/clock';
+import { backoff } from '../service/retry';
 import { ClientTokens } from './client-tokens';
 import type { Connection } from './connection';
 import { Flights } from './flights';
-import type { GrantBook } from './grant-book';
+import type { Entry, GrantBook } from './grant-book';
 import { isNearEnd, renewed, usableToken, type Grant } from './grants';
 import type { Lease } from './lease';
 import { authorizeAgain, notAuthorized, tryLater, type TokenEndpoints } from './token-endpoint';
@@ -13,7 +14,21 @@ export interface TokensOptions {
   readonly clock: Clock;
   readonly endpoints: TokenEndpoints;
   readonly lease: Lease;
+  readonly warn: (message: string) => void;
 }
+
+/** A renewed authorization that is not on disk yet. */
+interface Unstored {
+  readonly name: string;
+  readonly connection: Connection;
+  readonly advisor: string;
+  readonly entry: Entry;
+  /** The refresh tokens it came from: what is stored is older than this as long as it is one of them. */
+  readonly replaces: readonly (string | null)[];
+}
+
+/** Milliseconds. After that a renewed token is used though it is not on disk: the one before it is dead by now. */
+const storingLimit = 5000;
 
 /** After an attempt ahead of time, how long the token at hand serves before the next. */
 const pauseAhead = 30_000;
@@ -32,6 +47,7 @@ export class Tokens {
   readonly #options: TokensOptions;
   readonly #flights = new Flights();
   readonly #nextAhead = new Map<string, number>();
+  readonly #unstored = new Map<string, Unstored>();
 
   constructor(options: TokensOptions) {
     this.#options = options;
@@ -41,8 +57,8 @@ export class Tokens {
   /** As `ClientOptions.token`: a plain string when one is at hand. */
   token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
     if (connection.grant === 'client_credentials') return this.client.token(connection, advisor, rejected);
-    const { book, clock } = this.#options;
-    const grant = book.get(connection, advisor)?.grant;
+    const { clock } = this.#options;
+    const grant = this.#entry(connection, advisor)?.grant;
     if (!grant) throw notAuthorized(connection, advisor);
     if (grant.refused || !fits(grant, connection)) throw authorizeAgain(connection, advisor);
     const usable = usableToken(grant, clock, rejected);
@@ -92,8 +108,9 @@ export class Tokens {
     let tried: string | undefined;
     for (;;) {
       // Another process may have renewed it, or somebody disconnected it, in the meantime.
-      await book.reread();
-      const entry = book.get(connection, advisor);
+      const release = clock.hold?.();
+      await book.reread().finally(release);
+      const entry = this.#entry(connection, advisor);
       if (!entry) throw notAuthorized(connection, advisor);
       const { grant } = entry;
       const usable = usableToken(grant, clock, rejected);
@@ -102,18 +119,78 @@ export class Tokens {
         // What cannot be renewed goes once more though it was rejected: the API key may be what is wrong.
         const last = grant.refreshToken === null ? usableToken(grant, clock) : usable;
         if (last !== undefined) return last;
-        if (grant.refreshToken === tried)
-          await book.put(name, { ...entry, grant: { ...grant, refused: true } });
+        if (grant.refreshToken === tried) {
+          const refused = { ...entry, grant: { ...grant, refused: true } };
+          await this.#store({ name, connection, advisor, entry: refused, replaces: [tried] });
+        }
         throw authorizeAgain(connection, advisor);
       }
       const result = await endpoints.refresh(connection, grant.refreshToken);
       tried = grant.refreshToken;
       if (result.outcome === 'refused') continue;
-      const latest = book.get(connection, advisor);
+      const latest = this.#entry(connection, advisor);
       // Somebody authorized anew or disconnected while this was under way: that counts, not what was renewed.
       if (latest?.grant.refreshToken !== tried) continue;
-      await book.put(name, { ...latest, grant: renewed(grant, result.answer, clock.now()) });
+      const fresh = { ...latest, grant: renewed(grant, result.answer, clock.now()) };
+      await this.#store({ name, connection, advisor, entry: fresh, replaces: [tried] });
       return result.answer.accessToken;
     }
+  }
+
+  /** The newest there is: as stored, unless what was renewed since could not be. */
+  #entry(connection: Connection, advisor: string): Entry | undefined {
+    const { book } = this.#options;
+    const stored = book.get(connection, advisor);
+    if (this.#unstored.size === 0) return stored;
+    const name = book.name(connection, advisor);
+    const unstored = this.#unstored.get(name);
+    if (!unstored) return stored;
+    if (stored && unstored.replaces.includes(stored.grant.refreshToken)) return unstored.entry;
+    // Somebody disconnected or authorized anew: that counts.
+    this.#unstored.delete(name);
+    return stored;
+  }
+
+  /**
+   * Resolves when it is on disk, or after a while: a renewed token is never lost while the process lives, whatever
+   * becomes of the disk, and storing it is tried until it is done.
+   */
+  async #store(given: Unstored): Promise<void> {
+    const { clock, warn } = this.#options;
+    const before = this.#unstored.get(given.name)?.replaces ?? [];
+    const unstored = { ...given, replaces: [...before, ...given.replaces] };
+    this.#unstored.set(given.name, unstored);
+    const course = { isLate: false };
+    const storing = this.#keepStoring(unstored).then((isStored) => {
+      if (isStored && course.isLate) warn('A renewed authorization that could not be stored is stored now.');
+    });
+    let forget = (): void => undefined;
+    const late = new Promise<void>((resolve) => {
+      forget = clock.after(storingLimit, () => {
+        course.isLate = true;
+        warn(
+          'A renewed authorization cannot be stored. It is in use, and would be lost if Node-RED stopped now: the advisor would have to authorize again. Storing it is tried until it is done. Check that the disk has room and can be written to.',
+        );
+        resolve();
+      });
+    });
+    await Promise.race([storing, late]);
+    forget();
+  }
+
+  /** False when something newer took its place. */
+  async #keepStoring(unstored: Unstored): Promise<boolean> {
+    const { book, clock } = this.#options;
+    const { name, connection, advisor, entry } = unstored;
+    for (let round = 0; this.#entry(connection, advisor) === entry; round++) {
+      try {
+        await book.put(name, entry);
+        if (this.#unstored.get(name) === unstored) this.#unstored.delete(name);
+        return true;
+      } catch {
+        await new Promise<void>((resolve) => clock.after(backoff(round, 1), resolve));
+      }
+    }
+    return false;
   }
 }

@@ -1,7 +1,22 @@
 interface Refusal {
-  readonly failures: readonly string[];
-  readonly failureDetails?: readonly { readonly code?: string | null | undefined }[] | null | undefined;
+  readonly failures?: readonly string[] | null | undefined;
+  /** Planned in the contract, which shows no shape for it. */
+  readonly failureDetails?: unknown;
 }
+
+/** A text that may be a code: one word, such as `consent_required`. */
+const isWord = (value: unknown): value is string => typeof value === 'string' && /^[\w.:/-]+$/.test(value);
+
+/** The codes in it, wherever they are: under `code`, under a name that ends so, or as words in a list. */
+const codesIn = (details: unknown, depth = 8): string[] => {
+  if (isWord(details)) return [details];
+  if (typeof details !== 'object' || details === null || depth === 0) return [];
+  if (Array.isArray(details)) return details.flatMap((each) => codesIn(each, depth - 1));
+  return Object.entries(details).flatMap(([name, value]) => {
+    if (/code$/i.test(name) && typeof value === 'string') return [value];
+    return typeof value === 'object' ? codesIn(value, depth - 1) : [];
+  });
+};
 
 /** Somebody who left is not to be asked again, whatever else the reason says about consent. */
 const left = /(?<!\p{L})stop|opt(?:ed|ing)?[\s_-]?out|unsubscri|revok|withdr[ae]w/iu;
@@ -13,9 +28,10 @@ const byDefault = /consent/i;
 export const consentTest = (pattern: string): ((refusal: Refusal) => boolean) => {
   const wanted = pattern === '' ? byDefault : new RegExp(pattern, 'i');
   return ({ failures, failureDetails }) => {
-    const codes = (failureDetails ?? []).map(({ code }) => code ?? '');
+    const codes = codesIn(failureDetails);
     if (codes.some(hasLeft)) return false;
     if (codes.some((code) => byDefault.test(code))) return true;
-    return !failures.some(hasLeft) && failures.some((words) => wanted.test(words));
+    const texts = failures ?? [];
+    return !texts.some(hasLeft) && texts.some((words) => wanted.test(words));
   };
 };

@@ -8,6 +8,7 @@ import type {
   TypedField,
   ValueType,
 } from '../runtime/spec';
+import { prefixPattern } from '../service/prefixes';
 import { isCountry } from './countries';
 import { literalProblem, type Surroundings } from './literals';
 import {
@@ -157,12 +158,22 @@ const urlProblem = (field: TextField, text: string, say: Say): string | undefine
   return field.name === 'redirectUri' && text.includes('#') ? say('invalid.fragment') : undefined;
 };
 
+/** A flow is read by many: a user and a password come from variables. */
+const proxyProblem = (text: string, say: Say): string | undefined => {
+  if (!succeeds(() => new URL(text))) return say('invalid.proxy');
+  const { protocol, username, password } = new URL(text);
+  if (protocol !== 'http:' && protocol !== 'https:') return say('invalid.proxy');
+  return username + password === '' ? undefined : say('invalid.proxyPassword');
+};
+
 const textProblem = (field: TextField, value: unknown, { say }: Surroundings): string | undefined => {
   const text = typeof value === 'string' ? value.trim() : '';
   if (holdsVariable(text)) return undefined;
   if (text === '')
     return field.required ? say('invalid.empty', { label: say(`label.${field.name}`) }) : undefined;
   if (field.format === 'url') return urlProblem(field, text, say);
+  if (field.format === 'prefix' && !prefixPattern.test(text)) return say('invalid.prefix');
+  if (field.format === 'proxy') return proxyProblem(text, say);
   if (field.format === 'country' && !isCountry(text)) return say('invalid.country');
   if (field.format === 'pattern' && !succeeds(() => new RegExp(text))) return say('invalid.pattern');
   return undefined;

@@ -1,11 +1,12 @@
-import { isNothing, wholeId } from './kinds';
+import type { Id } from '../service/endpoints';
+import { anyId, isNothing } from './kinds';
 import { invalid } from './messages';
 
-export { wholeId } from './kinds';
+export { anyId, wholeId } from './kinds';
 
 /** The id, or an error that says where it should have been. */
-export const idFrom = (value: unknown, where: string): number => {
-  const id = wholeId(value);
+export const idFrom = (value: unknown, where: string): Id => {
+  const id = anyId(value);
   if (id !== undefined) return id;
   throw invalid(isNothing(value) ? 'id_missing' : 'id_kind', { where });
 };

@@ -20,11 +20,21 @@ export const placeholder = /\{\{\s*([^{}]+?)\s*\}\}/g;
 /** Whether a text has double braces that hold no field's name: it would be sent as it stands. */
 export const hasBrokenPlaceholder = (text: string): boolean => text.replace(placeholder, '').includes('{{');
 
-/** A whole number of 0 or more, or a string of digits; undefined for anything else. */
-export const wholeId = (value: unknown): number | undefined => {
-  const isDigits = typeof value === 'string' && /^\d+$/.test(value.trim());
-  const id = isDigits ? Number(value) : value;
-  return typeof id === 'number' && Number.isSafeInteger(id) && id >= 0 ? id : undefined;
+/**
+ * A whole number of 0 or more, or a string of digits, which stays a string where a number would round it; undefined for
+ * anything else.
+ */
+export const wholeId = (value: unknown): number | string | undefined => {
+  if (typeof value === 'string' && /^\d+$/.test(value.trim())) {
+    return Number.isSafeInteger(Number(value)) ? Number(value) : value.trim();
+  }
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+};
+
+/** The same, or what a service may use for ids in place of numbers: `c-17`, a UUID. A mere word is none. */
+export const anyId = (value: unknown): number | string | undefined => {
+  const isName = typeof value === 'string' && /^(?=.*\d)[a-z\d][\w:~-]{0,199}$/i.test(value.trim());
+  return wholeId(value) ?? (isName ? value.trim() : undefined);
 };
 
 /** Milliseconds since 1970 from the same, an ISO string or a Date; NaN for anything else. */

@@ -91,7 +91,8 @@ export const messages = {
   cancelled_by_close:
     'The node was stopped by a deploy or a shutdown before this was carried out: send it again if it is still wanted.',
   id_missing: 'There is no id in {where}: put one there, or choose another place in the node.',
-  id_kind: 'What is in {where} is not an id: give it a whole number, or a text of digits.',
+  id_kind:
+    'What is in {where} is not an id: give it a whole number, or a text of digits, or an id as the service gave it.',
   list_empty: 'The list in {where} is empty: give it at least one entry.',
   page_repeated:
     'The service gave the same records again when asked for page {page}: check the name it has for the page number, under "Query names" in the environment.',
@@ -127,6 +128,12 @@ export const messages = {
   setting_insecure:
     '"{name}" is not ready: "{setting}" must begin with https://, unless it is on this machine.',
   setting_fragment: '"{name}" is not ready: "{setting}" must have no part after #.',
+  setting_prefix:
+    '"{name}" is not ready: "{setting}" must be one word without slashes, dots or spaces; leave it empty for the usual one.',
+  setting_proxy:
+    '"{name}" is not ready: "{setting}" is not the address of an HTTP proxy, such as http://proxy.example:3128.',
+  setting_proxy_password:
+    '"{name}" is not ready: "{setting}" holds a user or a password: name environment variables in their place, and set those where Node-RED runs.',
   setting_pattern:
     '"{setting}" is not a valid regular expression: open the environment and correct it, or leave it empty.',
   service_unknown: '"{name}" is not ready: "{setting}" must be simulator, sandbox or production.',

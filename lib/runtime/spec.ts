@@ -76,7 +76,7 @@ export interface TextField extends Common {
   readonly default: string;
   readonly required?: boolean;
   /** What the text must look like when it is neither empty nor a `${VARIABLE}`. */
-  readonly format?: 'url' | 'country' | 'pattern';
+  readonly format?: 'url' | 'country' | 'pattern' | 'prefix' | 'proxy';
 }
 
 export interface JsonField extends Common {

@@ -208,7 +208,6 @@ export class Call {
   #outgoing() {
     const { path, body } = this.#wire;
     const headers = ['authorization', `Bearer ${this.#token}`, 'x-api-key', this.#shared.apiKey];
-    headers.push('accept', 'application/json');
     if (body !== null) headers.push('content-type', 'application/json');
     return { method: this.#plan.method, path, headers, body };
   }

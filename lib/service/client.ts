@@ -7,6 +7,7 @@ import { Limits } from './limits';
 import { failure } from './messages';
 import { planEndpoint } from './plan';
 import type { Plan, Request } from './plan';
+import { usualPrefixes } from './prefixes';
 import { RetryBudget } from './retry';
 import { createTransport, trustedUrl } from './transport';
 import type { Answer, CallOptions, Client, ClientOptions } from './types';
@@ -23,7 +24,12 @@ export const createClient = (options: ClientOptions): Client => {
 
   const clock = options.clock ?? systemClock;
   const limits = new Limits(clock, maxConcurrent, requestsPerSecond);
-  const transport = createTransport({ origin: base.origin, timeout, connections: maxConcurrent });
+  const transport = createTransport({
+    origin: base.origin,
+    timeout,
+    connections: maxConcurrent,
+    proxy: options.proxy,
+  });
   const closing = new AbortController();
   const shared: Shared = {
     transport,
@@ -38,11 +44,14 @@ export const createClient = (options: ClientOptions): Client => {
     paused: (until) => options.onPause?.(until),
   };
 
-  const names = new Map(Object.entries(options.names ?? {}));
+  const dialect = {
+    names: new Map(Object.entries(options.names ?? {})),
+    prefixes: options.prefixes ?? usualPrefixes,
+  };
   const basePath = base.pathname.replace(/\/+$/, '');
   const plans = new Map<EndpointName, Plan>();
   for (const name of Object.keys(endpoints) as EndpointName[]) {
-    plans.set(name, planEndpoint(name, basePath, names));
+    plans.set(name, planEndpoint(name, basePath, dialect));
   }
 
   let underWay = 0;

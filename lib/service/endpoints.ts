@@ -148,6 +148,9 @@ export const endpoints = {
   }),
 } as const;
 
+/** As the service gave it; an integer beyond 2^53, which a number cannot hold, is a string of its digits. */
+export type Id = number | string;
+
 export type EndpointName = keyof typeof endpoints;
 export type Endpoint<N extends EndpointName = EndpointName> = (typeof endpoints)[N];
 
@@ -163,7 +166,7 @@ type Part<Key extends string, S> = S extends z.ZodType
 /** What a call to an endpoint must supply: its path parameters, its query, its body; no more, no less. */
 export type RequestOf<N extends EndpointName> = ([ParamNames<Endpoint<N>['path']>] extends [never]
   ? unknown
-  : { params: Record<ParamNames<Endpoint<N>['path']>, number> }) &
+  : { params: Record<ParamNames<Endpoint<N>['path']>, Id> }) &
   Part<'query', Endpoint<N> extends { query?: infer Q } ? Exclude<Q, undefined> : never> &
   Part<'body', Endpoint<N> extends { body?: infer B } ? Exclude<B, undefined> : never>;
 

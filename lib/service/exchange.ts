@@ -20,7 +20,7 @@ export type Result =
 export interface Outgoing {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
-  /** Names and values in turn. */
+  /** Names and values in turn; the transport adds those that every request has. */
   readonly headers: string[];
   readonly body: string | null;
 }

@@ -1,5 +1,7 @@
+import type { Id } from './endpoints';
 import { reasons } from './exchange';
 import type { Result } from './exchange';
+import { exact, parse, parseShallow, shallow } from './json';
 import { failure } from './messages';
 import type { MessageKey, MessageValues } from './messages';
 import type { Plan } from './plan';
@@ -7,7 +9,6 @@ import { serviceCodes } from './problems';
 import type { Code, Problem, ServiceCode, ServiceError } from './problems';
 import { readRetryAfter } from './retry';
 import type { Decision, Happened } from './retry';
-import { goesDeeper } from './shape';
 
 /** The service's word, ready to become an error. */
 interface Told {
@@ -33,43 +34,6 @@ type Fields = Readonly<Record<string, unknown>>;
 const isFields = (body: unknown): body is Fields => typeof body === 'object' && body !== null;
 
 const done: Happened = { what: 'done' };
-/** Deeper answers are hostile: what clones or prints them later goes down level by level, on the stack. */
-const deepest = 64;
-/** Up to here even the deepest text is parsed in no time, and what came of it is quicker to look through. */
-const quickToParse = 256 * 1024;
-
-const isTooDeep = (text: string): boolean => {
-  let depth = 0;
-  let quoted = false;
-  for (let at = 0; at < text.length; at++) {
-    const char = text.charCodeAt(at);
-    if (quoted) {
-      if (char === 0x5c) at++;
-      else if (char === 0x22) quoted = false;
-    } else if (char === 0x22) quoted = true;
-    else if (char === 0x7b || char === 0x5b) {
-      if (++depth > deepest) return true;
-    } else if (char === 0x7d || char === 0x5d) depth--;
-  }
-  return false;
-};
-
-/** The value of a JSON text; undefined, which JSON cannot say, when it is not one. */
-const parse = (text: string): unknown => {
-  if (text.length > quickToParse && isTooDeep(text)) return undefined;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-};
-
-/** What was parsed from a text, unless it is too deep. */
-const shallow = (value: unknown, text: string): unknown =>
-  isFields(value) && text.length > 2 * deepest && goesDeeper(value, deepest) ? undefined : value;
-
-const parseShallow = (text: string): unknown => shallow(parse(text), text);
-
 const isServiceCode = (code: string): code is ServiceCode => Object.hasOwn(serviceCodes, code);
 
 /** version_mismatch is a 400 too, but a 400 that does not say so is an invalid request. */
@@ -80,15 +44,13 @@ const codeOfStatus = (status: number): ServiceCode => {
   return found ?? 'invalid_request';
 };
 
-const scopeName = /\b(?:core|text)(?:\.[a-z]+)+\b|\boffline_access\b|\bopenid\b/;
-
 const sentence = (plan: Plan, code: Code, detail: string): Pick<Told, 'key' | 'values'> => {
   if (!isServiceCode(code)) return { key: 'other_code', values: { code } };
   switch (code) {
     case 'invalid_request':
       return detail === '' ? { key: 'invalid_request_plain' } : { key: code, values: { detail } };
     case 'forbidden':
-      return { key: code, values: { scope: scopeName.exec(detail)?.[0] ?? plan.scope } };
+      return { key: code, values: { scope: plan.scopeNames.exec(detail)?.[0] ?? plan.scope } };
     case 'not_found':
       return { key: plan.name === 'getConsent' ? 'not_found_phone' : code };
     case 'conflict':
@@ -163,10 +125,16 @@ const unfit = (status: number, key: MessageKey, reason: string): Assessment => (
   reason,
 });
 
-/** Any 2xx is a success for a write; an update says nothing we did not know, so it may be empty. */
+/** An update says nothing we did not know, and a create at most the id: their answers may be empty (design: any 2xx). */
+const withoutBody = ({ name, kind }: Plan, id: Id | undefined): unknown => {
+  if (kind === 'replace') return { id };
+  return name === 'createContact' || name === 'createGroup' ? {} : undefined;
+};
+
+/** Any 2xx is a success for a write. */
 const assessSuccess = (
   plan: Plan,
-  id: number | undefined,
+  id: Id | undefined,
   status: number,
   text: string | undefined,
 ): Assessment => {
@@ -175,10 +143,11 @@ const assessSuccess = (
   const unread = (reason: string, key: MessageKey = 'invalid_response'): Assessment =>
     unfit(status, plan.kind === 'once' ? 'unreadable_success' : key, reason);
   if (text === undefined) return unread(reasons.tooLarge, 'answer_too_large');
-  if (text === '' && plan.kind === 'replace') return { happened: done, data: { id }, reason: '' };
+  const known = text === '' ? withoutBody(plan, id) : undefined;
+  if (known !== undefined) return { happened: done, data: known, reason: '' };
   const value = parse(text);
   if (plan.looksRight(value)) return { happened: done, data: value, reason: '' };
-  const body = shallow(value, text);
+  const body = shallow(exact(value, text), text);
   if (body === undefined) return unread(text === '' ? 'empty' : 'not JSON');
   const checked = plan.response.safeParse(body);
   if (checked.success) return { happened: done, data: checked.data, reason: '' };
@@ -211,7 +180,7 @@ const withoutSecrets = (text: string, secrets: readonly string[]): string => {
 /** From what came back to what it means. `secrets` are taken out of it, should the service echo them. */
 export const assess = (
   plan: Plan,
-  id: number | undefined,
+  id: Id | undefined,
   result: Result,
   now: number,
   secrets: readonly string[],

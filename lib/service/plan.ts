@@ -1,7 +1,8 @@
 import type { z } from 'zod';
 import { endpoints } from './endpoints';
-import type { EndpointName } from './endpoints';
+import type { EndpointName, Id } from './endpoints';
 import { failure } from './messages';
+import { scopeNames, usualPrefixes, wirePath, wireScope, type Prefixes } from './prefixes';
 import type { Kind } from './retry';
 import { quickLook, type Fit } from './shape';
 
@@ -10,7 +11,7 @@ export interface Wire {
   readonly path: string;
   readonly body: string | null;
   /** The id in its path, if it has one. */
-  readonly id: number | undefined;
+  readonly id: Id | undefined;
 }
 
 /** An endpoint, prepared once per client so that a call only fills it in. */
@@ -18,7 +19,10 @@ export interface Plan {
   readonly name: EndpointName;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly kind: Kind;
+  /** As the service calls it. */
   readonly scope: string;
+  /** Finds a scope in what the service says. */
+  readonly scopeNames: RegExp;
   readonly response: z.ZodType;
   /** Whether an answer is plainly as `response` would have it; when in doubt, false. */
   readonly looksRight: Fit;
@@ -28,7 +32,7 @@ export interface Plan {
 
 /** The shape all of RequestOf share. */
 export interface Request {
-  readonly params?: Readonly<Record<string, number>>;
+  readonly params?: Readonly<Record<string, Id>>;
   readonly query?: unknown;
   readonly body?: unknown;
 }
@@ -43,54 +47,95 @@ const check = (schema: z.ZodType, part: string, value: unknown): unknown => {
   });
 };
 
-const pathId = (params: Request['params'], name: string): number => {
+/** `.` and `..` are steps in a path, and a lone surrogate cannot be encoded. */
+const isPathText = (id: string): boolean => !/^\.{0,2}$/.test(id) && !/\p{Cc}|\p{Cs}/u.test(id);
+
+const pathId = (params: Request['params'], name: string): Id => {
   const id = params?.[name];
-  if (id === undefined || !Number.isSafeInteger(id) || id < 0) {
+  const isUsable = typeof id === 'string' ? isPathText(id) : Number.isSafeInteger(id) && Number(id) >= 0;
+  if (id === undefined || !isUsable) {
     throw failure('invalid_input', 'invalid_input', {
       field: name,
-      issue: 'must be a whole number, 0 or more',
+      issue: 'must be a whole number, 0 or more, or an id as the service gave it',
     });
   }
   return id;
 };
 
-const queryString = (query: object, names: ReadonlyMap<string, string>): string => {
+/** Ids in a body are integers in the contract: those that are strings here only because of their length go as such. */
+const withLongIntegers = (body: string): string =>
+  body.replace(/"(\d{16,})"/g, (quoted, digits: string) =>
+    Number.isSafeInteger(Number(digits)) ? quoted : digits,
+  );
+
+/** What a setting calls each search, to rename a query parameter for that one alone: `contacts.page`. */
+const searches: Readonly<Partial<Record<EndpointName, string>>> = {
+  searchContacts: 'contacts',
+  searchGroups: 'groups',
+  searchContent: 'content',
+};
+
+const queryString = (query: object, onTheWire: (name: string) => string): string => {
   let written = '';
   for (const [name, value] of Object.entries(query) as [string, string | number | undefined][]) {
     if (value === undefined) continue;
-    const onTheWire = encodeURIComponent(names.get(name) ?? name);
-    written += `${written === '' ? '?' : '&'}${onTheWire}=${encodeURIComponent(value)}`;
+    written += `${written === '' ? '?' : '&'}${onTheWire(name)}=${encodeURIComponent(value)}`;
   }
   return written;
 };
 
+/** Query names of an endpoint, ready for an address and worked out once. */
+const namesOnTheWire = (search: string | undefined, names: ReadonlyMap<string, string>) => {
+  const known = new Map<string, string>();
+  return (name: string): string => {
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    const own = search === undefined ? undefined : names.get(`${search}.${name}`);
+    const written = encodeURIComponent(own ?? names.get(name) ?? name);
+    known.set(name, written);
+    return written;
+  };
+};
+
+/** How this service differs from the contract's own words. */
+export interface Dialect {
+  readonly names: ReadonlyMap<string, string>;
+  readonly prefixes: Prefixes;
+}
+
 export const planEndpoint = (
   name: EndpointName,
   basePath: string,
-  names: ReadonlyMap<string, string>,
+  { names, prefixes }: Dialect = { names: new Map(), prefixes: usualPrefixes },
 ): Plan => {
-  const { method, path, repeat, scope, response, ...parts } = endpoints[name];
+  const { method, repeat, response, ...parts } = endpoints[name];
+  const path = wirePath(parts.path, prefixes);
+  const onTheWire = namesOnTheWire(searches[name], names);
   const query = 'query' in parts ? parts.query : undefined;
   const body = 'body' in parts ? parts.body : undefined;
   const [, before = path, parameter, after = ''] = /^(.*)\{(\w+)\}(.*)$/.exec(path) ?? [];
   const kind = method === 'GET' ? 'read' : repeat === 'safe' ? 'replace' : repeat;
 
+  const write = (value: unknown): string =>
+    name === 'setContactGroups' ? withLongIntegers(JSON.stringify(value)) : JSON.stringify(value);
+
   return {
     name,
     method,
     kind,
-    scope,
+    scope: wireScope(parts.scope, prefixes),
+    scopeNames: scopeNames(prefixes),
     response,
     looksRight: quickLook(response),
     wire(request) {
       const id = parameter === undefined ? undefined : pathId(request.params, parameter);
-      const filled = basePath + before + (id === undefined ? '' : String(id)) + after;
+      const filled = basePath + before + (id === undefined ? '' : encodeURIComponent(id)) + after;
       return {
         id,
         path: query
-          ? filled + queryString(check(query, 'query', request.query ?? {}) as object, names)
+          ? filled + queryString(check(query, 'query', request.query ?? {}) as object, onTheWire)
           : filled,
-        body: body ? JSON.stringify(check(body, 'body', request.body)) : null,
+        body: body ? write(check(body, 'body', request.body)) : null,
       };
     },
   };

@@ -32,6 +32,11 @@ const text = maybe(z.string());
 const number = maybe(z.number());
 const whole = maybe(integer);
 const flag = maybe(z.boolean());
+/** The contract says integer; an id that is a string, or a longer integer than a number holds, is passed on. */
+const anyId = z.union([integer, z.string()]);
+const id = maybe(anyId);
+/** In a request, an empty one would change what is asked for. */
+const givenId = z.union([integer, z.string().min(1)]);
 
 export const messageRequest = z.object({
   text: z.string(),
@@ -42,19 +47,18 @@ export const messageRequest = z.object({
 });
 
 export const messageResult = z.looseObject({
-  successes: z.array(z.looseObject({ messageId: whole, memberId: whole })),
-  failures: z.array(z.string()),
-  failureDetails: maybe(z.array(z.looseObject({ code: text }))),
+  successes: maybe(z.array(z.looseObject({ messageId: id, memberId: id }))),
+  failures: maybe(z.array(z.string())),
 });
 
 export const consentRequest = z.object({ phoneNumbers: z.array(phone).min(1) });
 
 export const consentRequestResult = z.looseObject({
-  successes: z.array(z.looseObject({ memberId: whole, consentState: text })),
-  failures: z.array(z.string()),
+  successes: maybe(z.array(z.looseObject({ memberId: id, consentState: text }))),
+  failures: maybe(z.array(z.string())),
 });
 
-export const consentStatus = z.looseObject({ memberId: whole, state: z.string(), lastChanged: number });
+export const consentStatus = z.looseObject({ memberId: id, state: z.string(), lastChanged: number });
 
 export const contactInput = z
   .object({
@@ -75,10 +79,10 @@ export const contactInput = z
   })
   .partial();
 
-export const idResult = z.looseObject({ id: integer.min(0) });
+export const idResult = z.looseObject({ id: maybe(z.union([integer.min(0), z.string()])) });
 
 export const contactDetail = z.looseObject({
-  contactId: integer,
+  contactId: anyId,
   identifier: text,
   remoteContactId: text,
   source: whole,
@@ -103,7 +107,7 @@ export const contactDetail = z.looseObject({
   city: text,
   state: text,
   postalCode: text,
-  groupIds: maybe(z.array(integer)),
+  groupIds: maybe(z.array(anyId)),
   remoteContactUrl: text,
   customFields: maybe(
     z.array(z.looseObject({ key: text, label: text, author: text, display: text, value: text })),
@@ -111,7 +115,7 @@ export const contactDetail = z.looseObject({
 });
 
 const contactSummary = z.looseObject({
-  contactId: whole,
+  contactId: id,
   identifier: text,
   fullName: text,
   firstName: text,
@@ -133,7 +137,7 @@ const contactSummary = z.looseObject({
 export const groupInput = z.object({ name: z.string(), externalGroupId: z.string() }).partial();
 
 const groupSummary = z.looseObject({
-  groupId: whole,
+  groupId: id,
   externalId: text,
   name: text,
   dateTimeCreated: text,
@@ -143,7 +147,7 @@ const groupSummary = z.looseObject({
 });
 
 export const membershipInput = z.object({
-  groupIds: z.array(integer),
+  groupIds: z.array(givenId),
   isSelectAllGroup: z.boolean().optional(),
 });
 
@@ -172,4 +176,4 @@ export const contentQuery = z.object({
   searchText: z.string().max(searchTextLimit).optional(),
   ...paging,
 });
-export const consentQuery = z.object({ phone: phone.optional(), memberId: integer.optional() });
+export const consentQuery = z.object({ phone: phone.optional(), memberId: givenId.optional() });

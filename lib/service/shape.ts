@@ -10,6 +10,7 @@ interface Definition {
   readonly checks?: readonly unknown[];
   readonly innerType?: Defined;
   readonly element?: Defined;
+  readonly options?: readonly Defined[];
   readonly shape?: Readonly<Record<string, Defined>>;
   readonly catchall?: Defined;
 }
@@ -49,13 +50,23 @@ const allows = (rule: Rule, value: unknown): boolean => {
   return rule.inside?.(value) ?? false;
 };
 
-/** What the contract does not name may hold anything, as long as it is not deeply nested. */
-const deepest = 16;
 export const goesDeeper = (value: object, than: number): boolean => {
   if (than === 0) return true;
   for (const key in value) {
     const inner = (value as Readonly<Record<string, unknown>>)[key];
     if (typeof inner === 'object' && inner !== null && goesDeeper(inner, than - 1)) return true;
+  }
+  return false;
+};
+
+/** What the contract does not name may hold anything, short of deep nesting and of integers that may be rounded. */
+const deepest = 16;
+const isDoubtful = (value: unknown, than: number): boolean => {
+  if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value);
+  if (typeof value !== 'object' || value === null) return false;
+  if (than === 0) return true;
+  for (const key in value) {
+    if (isDoubtful((value as Readonly<Record<string, unknown>>)[key], than - 1)) return true;
   }
   return false;
 };
@@ -97,10 +108,29 @@ const looseObject = (shape: Readonly<Record<string, Defined>>): Fit | undefined 
         if (!allows(rule, inner)) return false;
         if (!rule.missing) found += 1;
       } else if (name === '__proto__') return false;
-      else if (typeof inner === 'object' && inner !== null && goesDeeper(inner, deepest)) return false;
+      else if (isDoubtful(inner, deepest)) return false;
     }
     return found === required;
   };
+};
+
+/** Any of several plain kinds. */
+const unionOf = (options: readonly Defined[]): Rule | undefined => {
+  let union = nothing;
+  for (const option of options) {
+    const rule = ruleOf(option);
+    if (!rule || rule.inside) return undefined;
+    union = {
+      text: union.text || rule.text,
+      flag: union.flag || rule.flag,
+      number: union.number || rule.number,
+      whole: union.whole || rule.whole,
+      null: union.null || rule.null,
+      missing: union.missing || rule.missing,
+      inside: undefined,
+    };
+  }
+  return union;
 };
 
 const ruleOf = ({ def }: Defined): Rule | undefined => {
@@ -110,6 +140,7 @@ const ruleOf = ({ def }: Defined): Rule | undefined => {
   if (type === 'boolean') return { ...nothing, flag: true };
   if (type === 'number' && def.format === 'safeint') return { ...nothing, whole: true };
   if (type === 'number' && def.format === undefined) return { ...nothing, number: true };
+  if (type === 'union') return unionOf(def.options ?? []);
   const rule = innerType && ruleOf(innerType);
   if (type === 'nullable') return rule && { ...rule, null: true };
   if (type === 'optional') return rule && { ...rule, missing: true };

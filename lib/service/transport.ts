@@ -1,3 +1,5 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import axios from 'axios';
 import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios';
 import { Pool } from 'undici';
@@ -5,6 +7,7 @@ import { onAbort } from './cancel';
 import { Exchange, reasons } from './exchange';
 import type { Outgoing, Result } from './exchange';
 import { failure } from './messages';
+import { isLoopback, proxyFor, tunnelThrough } from './proxy';
 
 /** Below the idle limits of servers (5 s and more): a POST on a connection they just closed is an unknown outcome. */
 const idleLimit = 4000;
@@ -16,6 +19,8 @@ export interface TransportOptions {
   /** Milliseconds for the whole of a request, the last byte of its answer included. */
   readonly timeout: number;
   readonly connections: number;
+  /** An HTTP proxy on the way there; empty means what the variables of the process say. */
+  readonly proxy?: string | undefined;
 }
 
 export interface Transport {
@@ -25,7 +30,19 @@ export interface Transport {
   destroy(): Promise<void>;
 }
 
-const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+/** package.json is two folders up, three once compiled. */
+const versionOf = (folder: string): string => {
+  const path = ['../..', '../../..'].map((up) => join(folder, up, 'package.json')).find(existsSync);
+  return path === undefined ? '' : (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
+};
+
+/** Who we are, for firewalls and for whoever reads the service's log (RFC 9110, 10.1.5), and what we can read. */
+const introduction = [
+  'user-agent',
+  `advisor-texting-node-red/${versionOf(__dirname)}`,
+  'accept',
+  'application/json, application/problem+json',
+] as const;
 
 /** The address, if a secret may go there: HTTPS, or this machine. Throws `not_configured`. */
 export const trustedUrl = (address: string, setting: string): URL => {
@@ -35,7 +52,7 @@ export const trustedUrl = (address: string, setting: string): URL => {
   } catch {
     throw failure('not_configured', 'address_invalid', { setting });
   }
-  const trusted = url.protocol === 'https:' || (url.protocol === 'http:' && loopback.test(url.hostname));
+  const trusted = url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url));
   if (!trusted) throw failure('not_configured', 'address_insecure', { setting });
   return url;
 };
@@ -43,13 +60,15 @@ export const trustedUrl = (address: string, setting: string): URL => {
 /** Axios insists on a headers object for each answer; the one header that matters is in the result. */
 const noHeaders = new axios.AxiosHeaders();
 
-export const createTransport = ({ origin, timeout, connections }: TransportOptions): Transport => {
+export const createTransport = ({ origin, timeout, connections, proxy }: TransportOptions): Transport => {
+  const connectWithin = Math.min(timeout, connectLimit);
+  const way = proxyFor(new URL(origin), proxy);
   const pool = new Pool(origin, {
     connections,
     pipelining: 1,
     keepAliveTimeout: idleLimit,
     keepAliveMaxTimeout: idleLimit,
-    connect: { timeout: Math.min(timeout, connectLimit) },
+    connect: way === undefined ? { timeout: connectWithin } : tunnelThrough(way, connectWithin),
     // undici's limits start anew with every byte; the exchange has one for the whole.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -68,6 +87,7 @@ export const createTransport = ({ origin, timeout, connections }: TransportOptio
 
   return {
     async send(outgoing, signal) {
+      outgoing.headers.push(...introduction);
       const exchange = new Exchange(outgoing);
       const forget =
         signal &&
@@ -98,17 +118,22 @@ export interface FormAnswer {
 export const postForm = async (
   address: string,
   fields: Readonly<Record<string, string>>,
-  options: { readonly timeout: number; readonly signal?: AbortSignal },
+  options: {
+    readonly timeout: number;
+    readonly signal?: AbortSignal;
+    readonly proxy?: string | undefined;
+  },
 ): Promise<FormAnswer> => {
   const url = trustedUrl(address, 'tokenUrl');
   if (options.signal?.aborted === true) throw failure('cancelled', 'abandoned');
-  const transport = createTransport({ origin: url.origin, timeout: options.timeout, connections: 1 });
+  const { timeout, proxy } = options;
+  const transport = createTransport({ origin: url.origin, timeout, connections: 1, proxy });
   try {
     const result = await transport.send(
       {
         method: 'POST',
         path: url.pathname + url.search,
-        headers: ['content-type', 'application/x-www-form-urlencoded', 'accept', 'application/json'],
+        headers: ['content-type', 'application/x-www-form-urlencoded'],
         body: new URLSearchParams(fields).toString(),
       },
       options.signal,

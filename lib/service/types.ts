@@ -1,5 +1,6 @@
 import type { EndpointName, RequestOf, ResponseOf } from './endpoints';
 import type { Clock } from './clock';
+import type { Prefixes } from './prefixes';
 
 export type RepeatSends = 'never' | 'contract' | 'always';
 
@@ -12,8 +13,12 @@ export interface ClientOptions {
    * the common case costs no turn of the event loop. Throws ServiceError `authorization_required` and the like.
    */
   readonly token: (advisor: string, rejected?: string) => string | Promise<string>;
-  /** Query parameter names on the wire, where they differ from ours. */
+  /** What the service says in place of the contract's `core` and `text`. */
+  readonly prefixes?: Prefixes;
+  /** Query parameter names on the wire, where they differ from ours; `contacts.page` for one search alone. */
   readonly names?: Readonly<Record<string, string>>;
+  /** An HTTP proxy on the way there; empty means what the variables of the process say. */
+  readonly proxy?: string;
   /** Milliseconds for the whole of one request; 30 s. */
   readonly timeout?: number;
   readonly retries?: number;

@@ -8,11 +8,11 @@ import {
 import { unknownFields } from '../../lib/address-book/record-fields';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { idFrom, oneOrList, wholeId } from '../../lib/runtime/ids';
+import { anyId, idFrom, oneOrList } from '../../lib/runtime/ids';
 import { invalid } from '../../lib/runtime/messages';
 import { oneAtATime } from '../../lib/runtime/queue';
 import { isRecord } from '../../lib/runtime/red';
-import type { RequestOf } from '../../lib/service/endpoints';
+import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { bodyOf, changesOf, contactReader, merged } from './input';
 import { contactFields } from './spec';
 
@@ -34,17 +34,17 @@ const creating = (tools: Tools, config: Config): ItemOperation => {
     async work({ caller, item, known }) {
       const body = bodyOf(item, contact.where, caller.environment.settings.country);
       const result = await caller.call('createContact', { body });
-      known.contactId = result.id;
+      if (result.id != null) known.contactId = result.id;
       return result;
     },
   };
 };
 
 /** In a list each contact says which one it is: one id for all would write them over each other. */
-const idToUpdate = ({ item, data: ids, index, list }: ItemTurn<unknown>, where: string): number => {
-  const own = isRecord(item) ? wholeId(item.contactId) : undefined;
-  if (!list) return own !== undefined && wholeId(ids) === undefined ? own : idFrom(ids, where);
-  const id = own ?? (Array.isArray(ids) ? wholeId(ids[index]) : undefined);
+const idToUpdate = ({ item, data: ids, index, list }: ItemTurn<unknown>, where: string): Id => {
+  const own = isRecord(item) ? anyId(item.contactId) : undefined;
+  if (!list) return own !== undefined && anyId(ids) === undefined ? own : idFrom(ids, where);
+  const id = own ?? (Array.isArray(ids) ? anyId(ids[index]) : undefined);
   if (id === undefined) throw invalid('contact_id_in_list');
   return id;
 };
@@ -73,7 +73,7 @@ const updating = (tools: Tools, config: Config): ItemOperation => {
   };
 };
 
-const updateOne = ({ caller, item }: ItemTurn<unknown>, id: number, where: string, merge: boolean) => {
+const updateOne = ({ caller, item }: ItemTurn<unknown>, id: Id, where: string, merge: boolean) => {
   const params = { contactId: id };
   const { country } = caller.environment.settings;
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => oneAtATime(contactKey(caller, id), work);
@@ -91,7 +91,7 @@ const updateOne = ({ caller, item }: ItemTurn<unknown>, id: number, where: strin
 /** For operations that need nothing but the id. */
 const byId = (
   tools: Tools,
-  operate: (caller: ItemTurn<unknown>['caller'], id: number) => Promise<unknown>,
+  operate: (caller: ItemTurn<unknown>['caller'], id: Id) => Promise<unknown>,
 ): ItemOperation => {
   const contactId = tools.source('contactId');
   return {

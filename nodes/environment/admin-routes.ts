@@ -10,6 +10,7 @@ import { runChecks } from './checks';
 import { connectionOf, serviceOf, type Values } from './config';
 import { FormReader } from './form';
 import { lookUp } from './lookup';
+import { comesBackHere, placeBeside } from './open-routes';
 import { advisorKey, field, jsonOnly, Refused, reply, wordsFor } from './reply';
 import type { Services } from './services';
 
@@ -25,13 +26,6 @@ const codeConnection = (id: string, values: Values): Connection => {
   const connection = connectionOf(id, values);
   if (connection.grant === 'authorization_code') return connection;
   throw new Refused(400, 'refused.clientCredentials');
-};
-
-/** The link leads to the same place as the redirect; where that is not ours to know, the editor completes it. */
-const linkAddress = (redirectUri: string, token: string): string => {
-  const path = `advisor-texting/link/${token}`;
-  const place = /^(.*\/)advisor-texting\/callback$/.exec(redirectUri.split('?')[0] ?? '')?.[1];
-  return place === undefined ? path : place + path;
 };
 
 /** The query of an address that was pasted. */
@@ -116,7 +110,12 @@ const table: readonly AdminRoute[] = [
     path: 'authorize',
     async work({ authorizations }, asked) {
       const connection = codeConnection(asked.id, asked.form.use(field(asked.request, 'form')));
-      return { url: await authorizations.begin(connection, bodyAdvisor(asked)) };
+      const url = await authorizations.begin(connection, bodyAdvisor(asked));
+      const { redirectUri } = connection;
+      if (!comesBackHere(asked.request, redirectUri)) return { url };
+      // Our own page comes first where it can bind the browser, with all that the authorization page is asked.
+      const { search, searchParams } = new URL(url);
+      return { url: placeBeside(redirectUri, `link/${searchParams.get('state') ?? ''}`) + search };
     },
   },
   {
@@ -125,14 +124,14 @@ const table: readonly AdminRoute[] = [
     async work({ authorizations }, asked) {
       const { redirectUri } = codeConnection(asked.id, asked.form.deployed().values);
       const token = await authorizations.createLink(asked.id, bodyAdvisor(asked));
-      return { url: linkAddress(redirectUri, token) };
+      return { url: placeBeside(redirectUri, `link/${token}`) };
     },
   },
   {
     ...write,
     path: 'complete',
     async work({ authorizations }, { id, request }) {
-      const finished = await authorizations.finish(queryIn(field(request, 'address')), id);
+      const finished = await authorizations.finish(queryIn(field(request, 'address')), { pastedFor: id });
       if (finished.ok) return { advisor: finished.advisor, state: finished.state };
       throw new Refused(400, `page.${finished.why}.text`);
     },

@@ -80,10 +80,10 @@ const tryRead = async (
 };
 
 /** Whether anything answers there, told without handing over a token or a key. */
-const tryReach = async (baseUrl: string, { say, language }: Words): Promise<Check> => {
+const tryReach = async (baseUrl: string, proxy: string, { say, language }: Words): Promise<Check> => {
   const { createTransport, trustedUrl } = lazy.transport();
   const { origin, pathname } = trustedUrl(baseUrl, 'baseUrl');
-  const transport = createTransport({ origin, timeout: patience, connections: 1 });
+  const transport = createTransport({ origin, timeout: patience, connections: 1, proxy });
   try {
     const result = await transport.send({ method: 'GET', path: pathname, headers: [], body: null });
     return result.state === 'answered'
@@ -154,8 +154,9 @@ export const runChecks = async (
   const address = serviceAddressOf(values);
   const { createClient } = lazy.client();
   // Somebody is looking at the dialog: an honest answer now is better than a patient one.
+  const settings = requestSettingsOf(values);
   const client = createClient({
-    ...requestSettingsOf(values),
+    ...settings,
     ...address,
     retries: 0,
     timeout: patience,
@@ -169,7 +170,7 @@ export const runChecks = async (
     !isByCode || originOf(address.baseUrl) === (deployedAt ?? originOf(grant()?.baseUrl));
   const undeployed = words.say('refused.notDeployed');
   try {
-    const reach = tryReach(address.baseUrl, words);
+    const reach = tryReach(address.baseUrl, settings.proxy, words);
     const others = withToken(
       words,
       () => tokens.tokenWithin(patience, connection, advisor),

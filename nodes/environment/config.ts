@@ -2,6 +2,7 @@ import type { Connection } from '../../lib/auth/connection';
 import { splitScopes } from '../../lib/auth/grants';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { refuse, type MessageKey } from '../../lib/runtime/messages';
+import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
 import type { RepeatSends } from '../../lib/service/types';
 import { scopes } from './spec';
 
@@ -25,9 +26,40 @@ const flag = (value: unknown, fallback: boolean): boolean => {
   return value === 'true' || (value === 'false' ? false : fallback);
 };
 
-const scopesOf = (value: unknown = scopes): string[] => {
+const prefixOf = (values: Values, setting: 'corePrefix' | 'textPrefix', usual: string): string => {
+  const prefix = text(values[setting]) || usual;
+  if (prefixPattern.test(prefix)) return prefix;
+  throw refuse('not_configured', 'setting_prefix', { name: nameOf(values), setting });
+};
+
+/** Throws `not_configured`. */
+const prefixesOf = (values: Values): Prefixes => ({
+  core: prefixOf(values, 'corePrefix', usualPrefixes.core),
+  text: prefixOf(values, 'textPrefix', usualPrefixes.text),
+});
+
+/** In the contract's words, also those that somebody has copied from the service. */
+const scopesOf = (value: unknown = scopes, prefixes: Prefixes = usualPrefixes): string[] => {
   const given = Array.isArray(value) ? value.map(text) : splitScopes(text(value));
-  return [...new Set(['openid', ...given.filter(Boolean)])];
+  const inContractWords = (scope: string): string =>
+    /^(core|text)\./.test(scope) ? scope : contractScope(scope, prefixes);
+  return [...new Set(['openid', ...given.filter(Boolean).map(inContractWords)])];
+};
+
+/** Where in an address somebody has written a user or a password rather than the name of a variable. */
+const writtenPassword = /^[a-z]+:\/\/(?!(?:\$\{[^}]+\})?(?::(?:\$\{[^}]+\})?)?@)[^/?#]*@/i;
+
+/** Throws `not_configured`. `proxyAsWritten` is what the flow holds: what is read by everybody must hold no password. */
+const proxyOf = (values: Values): string => {
+  const proxy = text(values['proxy']);
+  const name = nameOf(values);
+  const unset = /\$\{([^}]+)\}/.exec(proxy)?.[1];
+  if (unset !== undefined) throw refuse('not_configured', 'variables_unset', { name, variables: unset });
+  if (writtenPassword.test(text(values['proxyAsWritten'])))
+    throw refuse('not_configured', 'setting_proxy_password', { name, setting: 'proxy' });
+  if (proxy !== '' && !(URL.canParse(proxy) && /^https?:$/.test(new URL(proxy).protocol)))
+    throw refuse('not_configured', 'setting_proxy', { name, setting: 'proxy' });
+  return proxy;
 };
 
 const namesOf = (value: unknown): Record<string, string> => {
@@ -68,6 +100,8 @@ export const settingsOf = (values: Values): EnvironmentSettings => ({
 });
 
 export interface RequestSettings {
+  readonly prefixes: Prefixes;
+  readonly proxy: string;
   readonly names: Readonly<Record<string, string>>;
   readonly timeout: number;
   readonly retries: number;
@@ -83,6 +117,8 @@ export const requestSettingsOf = (values: Values): RequestSettings => {
   const { consentPattern, maxConcurrent } = settingsOf(values);
   checkPattern(consentPattern);
   return {
+    prefixes: prefixesOf(values),
+    proxy: proxyOf(values),
     names: namesOf(values['names']),
     timeout: number(values['timeout'], 30, 0.001) * 1000,
     retries: retriesOf(values),
@@ -152,6 +188,7 @@ export const connectionOf = (environment: string, values: Values): Connection =>
   checkService(values);
   check(values, tokenFields(values));
   const grant = grantOf(values);
+  const prefixes = prefixesOf(values);
   return {
     environment,
     name: nameOf(values),
@@ -162,7 +199,9 @@ export const connectionOf = (environment: string, values: Values): Connection =>
     redirectUri: text(values['redirectUri']),
     clientId: text(values['clientId']),
     clientSecret: text(values['clientSecret']),
-    scopes: scopesOf(values['scopes']),
+    scopes: scopesOf(values['scopes'], prefixes),
+    prefixes,
+    proxy: proxyOf(values),
     seed: grant === 'authorization_code' ? text(values['refreshToken']) : '',
     retries: retriesOf(values),
   };

@@ -108,7 +108,8 @@ export class FormReader {
     this.#used = { ...this.#written, ...this.#form, ...kept };
     const filled: Record<string, unknown> = {};
     for (const [name, value] of Object.entries(this.#form)) filled[name] = this.#resolved(name, value);
-    return { ...this.#running?.values, ...filled, ...resolveValues(kept, this.#lookup) };
+    const written = 'proxy' in this.#form ? { proxyAsWritten: this.#form['proxy'] } : {};
+    return { ...this.#running?.values, ...filled, ...written, ...resolveValues(kept, this.#lookup) };
   }
 
   /**

@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Red } from '../../lib/runtime/red';
-import { privately, sendPage } from './pages';
+import { cookieOf, privately, sendPage } from './pages';
 import { findRunning } from './running';
 import type { Services } from './services';
 
@@ -14,19 +15,62 @@ export type OpenRoutes = Readonly<
   Record<'callback' | 'link', (request: Request, response: Response) => void>
 >;
 
-/** For people who have no login here: the way back from the authorization page, and links sent to advisors. */
+/** Seconds; as long as a request for authorization lives. */
+const cookieLifetime = 600;
+/** Browsers take the prefix as a promise that no other host has set it; it needs TLS. */
+const cookieNames = ['advisor-texting', '__Host-advisor-texting'] as const;
+
+/** The secret this browser was given before, if it was. */
+const browserOf = (request: Request): string =>
+  [...cookieNames]
+    .reverse()
+    .map((name) => cookieOf(request, name))
+    .find((value) => /^[\w-]{43}$/.test(value)) ?? '';
+
+/** Where a place of ours is, told by the redirect URI, which leads to the callback. Relative where that cannot be told. */
+export const placeBeside = (redirectUri: string, place: string): string => {
+  const path = `advisor-texting/${place}`;
+  const root = /^(.*\/)advisor-texting\/callback$/.exec(redirectUri.split('?')[0] ?? '')?.[1];
+  return root === undefined ? path : root + path;
+};
+
+/** Whether a browser that asks here also comes back here, and so can keep a cookie for us. */
+export const comesBackHere = (request: Request, redirectUri: string): boolean => {
+  const { origin, host } = new URL(redirectUri);
+  // Behind a proxy only the browser knows under which name this is: it says so with every POST.
+  return request.headers.origin === undefined
+    ? request.headers.host === host
+    : request.headers.origin === origin;
+};
+
+/** For people who have no login here: the way to the authorization page and back, and links sent to advisors. */
 export const openRoutes = (RED: Red, { authorizations, log }: Services): OpenRoutes => {
   const guarded =
-    (work: (request: Request, response: Response) => Promise<void>) =>
+    (work: (request: Request, response: Response) => void | Promise<void>) =>
     (request: Request, response: Response): void => {
-      work(request, response).catch((fault: unknown) => {
+      void (async () => work(request, response))().catch((fault: unknown) => {
         log.error(`An authorization failed: ${fault instanceof Error ? fault.message : String(fault)}`);
         sendPage(request, response, 400, 'later');
       });
     };
 
+  /** Names no path: the callback may be under another root than this page. */
+  const enter = (request: Request, response: Response, state: string): void => {
+    const browser = browserOf(request) || randomBytes(32).toString('base64url');
+    const entered = authorizations.enter(state, browser);
+    if (typeof entered === 'string') {
+      sendPage(request, response, 400, entered);
+      return;
+    }
+    const [name, secure] = entered.isSecure ? [cookieNames[1], '; Secure'] : [cookieNames[0], ''];
+    const age = String(cookieLifetime);
+    privately(response)
+      .set('Set-Cookie', `${name}=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${age}${secure}`)
+      .redirect(entered.url);
+  };
+
   const callback = guarded(async (request, response) => {
-    const finished = await authorizations.finish(queryOf(request));
+    const finished = await authorizations.finish(queryOf(request), { browser: browserOf(request) });
     if (!finished.ok) {
       sendPage(request, response, 400, finished.why);
       return;
@@ -43,7 +87,9 @@ export const openRoutes = (RED: Red, { authorizations, log }: Services): OpenRou
     const token = request.params['token'] ?? '';
     const owner = authorizations.readLink(token);
     if (!owner) {
-      sendPage(request, response, 400, 'spentLink');
+      // Not one that was sent to an advisor: the window that the editor has opened begins here, with its state.
+      if (authorizations.isPending(token)) enter(request, response, token);
+      else sendPage(request, response, 400, 'spentLink');
       return;
     }
     const environment = findRunning(RED, owner.environment);
@@ -53,9 +99,16 @@ export const openRoutes = (RED: Red, { authorizations, log }: Services): OpenRou
     } catch {
       // The person who opened the link cannot mend it; whoever runs Node-RED sees it in the environment.
     }
-    if (connection)
-      privately(response).redirect(await authorizations.begin(connection, owner.advisor, token));
-    else sendPage(request, response, 400, 'notReady');
+    if (!connection) {
+      sendPage(request, response, 400, 'notReady');
+      return;
+    }
+    const url = await authorizations.begin(connection, owner.advisor, token);
+    if (comesBackHere(request, connection.redirectUri)) {
+      enter(request, response, new URL(url).searchParams.get('state') ?? '');
+    } else {
+      privately(response).redirect(url);
+    }
   });
 
   return { callback, link };

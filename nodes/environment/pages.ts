@@ -11,6 +11,12 @@ const style =
 
 const policy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
+export const cookieOf = (request: Request, name: string): string =>
+  (request.headers.cookie ?? '')
+    .split(';')
+    .map((pair) => pair.trim().split('='))
+    .find(([each]) => each === name)?.[1] ?? '';
+
 export const privately = (response: Response): Response =>
   response.set({
     'Cache-Control': 'no-store',

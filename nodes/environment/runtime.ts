@@ -11,11 +11,24 @@ import { resolveValues } from './variables';
 /** What flow nodes find when they look their environment up. */
 type EnvironmentNode = RunningNode & { environment?: RunningEnvironment };
 
+/** As the flow holds it: Node-RED gives a node the value of a variable in its place. */
+const proxyAsWritten = (RED: Red, id: string): unknown => {
+  let found: unknown;
+  RED.nodes.eachNode((node) => {
+    if (node.id === id) found = (node as { proxy?: unknown }).proxy;
+  });
+  return found;
+};
+
 export const create: NodeRuntime['create'] = (RED: Red, node: Node, config: Config): void => {
   const self: EnvironmentNode = node as EnvironmentNode;
   const lookup = (variable: string): unknown => RED.util.getSetting(self, variable);
-  const values = resolveValues({ ...config, ...self.credentials }, lookup);
-  const environment = new RunningEnvironment(servicesOf(RED), self._alias ?? self.id, values, lookup);
+  const id = self._alias ?? self.id;
+  const values = {
+    ...resolveValues({ ...config, ...self.credentials }, lookup),
+    proxyAsWritten: proxyAsWritten(RED, id),
+  };
+  const environment = new RunningEnvironment(servicesOf(RED), id, values, lookup);
   const running = runningOf(RED);
   self.environment = environment;
   running.add(environment);

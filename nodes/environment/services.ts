@@ -82,7 +82,15 @@ const start = (RED: Red): Services => {
     log,
     vault,
     book,
-    tokens: new Tokens({ book, clock, endpoints, lease: leaseOf(userDir) }),
+    tokens: new Tokens({
+      book,
+      clock,
+      endpoints,
+      lease: leaseOf(userDir),
+      warn: (message) => {
+        log.warn(message);
+      },
+    }),
     authorizations: new Authorizations({ vault, book, clock, endpoints }),
     simulator: new SharedSimulator(userDir),
     memory: () => (memory ??= lazy.memoryStore().createMemoryStore()),

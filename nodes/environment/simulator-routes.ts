@@ -1,18 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Red } from '../../lib/runtime/red';
+import { cookieOf } from './pages';
 import { answer, fail, jsonOnly, Refused } from './reply';
 import type { Services } from './services';
 
 const cookie = 'advisor-texting-simulator';
 const keyLifetime = 60_000;
 const sessionLifetime = 12 * 60 * 60 * 1000;
-
-const cookieOf = (request: Request): string =>
-  (request.headers.cookie ?? '')
-    .split(';')
-    .map((pair) => pair.trim().split('='))
-    .find(([name]) => name === cookie)?.[1] ?? '';
 
 /** Secrets that serve until they expire. */
 class Passes {
@@ -80,7 +75,7 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
     };
     const isKeyed = typeof key === 'string' && request.path === '/' && keys.spend(key);
     if (isKeyed) admit(request, response);
-    if (isKeyed || sessions.has(cookieOf(request))) handle();
+    if (isKeyed || sessions.has(cookieOf(request, cookie))) handle();
     // Where Node-RED asks nobody for a login, neither does this page.
     else mayOpen(request, response, handle);
   });

@@ -45,6 +45,8 @@ export const spec: NodeSpec = {
     { kind: 'credential', name: 'clientSecret', secret: true, required: true, when: real },
     { kind: 'credential', name: 'apiKey', secret: true, required: true, when: real },
     { kind: 'ticks', name: 'scopes', options: scopes, default: scopes, when: real },
+    { kind: 'text', name: 'corePrefix', default: '', format: 'prefix', advanced: true },
+    { kind: 'text', name: 'textPrefix', default: '', format: 'prefix', advanced: true },
     { kind: 'text', name: 'country', default: '', format: 'country', advanced: true },
     { kind: 'number', name: 'maxConcurrent', default: 16, min: 1, whole: true, advanced: true },
     { kind: 'number', name: 'requestsPerSecond', default: 0, min: 0, advanced: true },
@@ -69,6 +71,7 @@ export const spec: NodeSpec = {
     { kind: 'choice', name: 'deliveryDateUnit', options: ['ms', 's'], default: 'ms', advanced: true },
     { kind: 'json', name: 'names', default: {}, advanced: true },
     { kind: 'text', name: 'consentPattern', default: '', format: 'pattern', advanced: true },
+    { kind: 'text', name: 'proxy', default: '', format: 'proxy', when: real, advanced: true },
     { kind: 'credential', name: 'refreshToken', secret: true, when: byCode, advanced: true },
   ],
 };

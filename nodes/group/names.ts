@@ -3,9 +3,10 @@ import type { Environment } from '../../lib/runtime/environment';
 import { wholeId } from '../../lib/runtime/ids';
 import { invalid, refuse } from '../../lib/runtime/messages';
 import { pagesOf } from '../../lib/address-book/paging';
+import type { Id } from '../../lib/service/endpoints';
 
 /** Ids by name: several where a name was given twice. */
-type Names = ReadonlyMap<string, readonly number[]>;
+type Names = ReadonlyMap<string, readonly Id[]>;
 
 interface Lookup {
   readonly at: number;
@@ -19,14 +20,14 @@ const pageSize = 200;
 const lookups = new WeakMap<Environment, Map<string, Lookup>>();
 
 const readNames = async (caller: Caller): Promise<Names> => {
-  const names = new Map<string, number[]>();
+  const names = new Map<string, Id[]>();
   const pages = pagesOf(
     (page, signal) => caller.call('searchGroups', { query: { page, pageSize } }, signal),
     pageSize,
   );
   for await (const { data } of pages) {
     for (const { groupId, name } of data) {
-      if (typeof groupId !== 'number' || typeof name !== 'string') continue;
+      if (groupId == null || groupId === '' || typeof name !== 'string') continue;
       const ids = names.get(name.trim()) ?? [];
       if (!ids.includes(groupId)) names.set(name.trim(), [...ids, groupId]);
     }
@@ -54,7 +55,7 @@ export const forgetNames = ({ environment, advisor }: Caller): void => {
   lookups.get(environment)?.delete(advisor);
 };
 
-const idNamed = async (caller: Caller, name: string): Promise<number> => {
+const idNamed = async (caller: Caller, name: string): Promise<Id> => {
   const remembered = lookups.get(caller.environment)?.get(caller.advisor);
   let lookup = lookUp(caller, rememberFor);
   let ids = (await lookup.names).get(name);
@@ -70,7 +71,7 @@ const idNamed = async (caller: Caller, name: string): Promise<number> => {
 };
 
 /** An integer or a string of digits is an id, any other string a name. */
-export const groupFrom = async (caller: Caller, value: unknown, where: string): Promise<number> => {
+export const groupFrom = async (caller: Caller, value: unknown, where: string): Promise<Id> => {
   const id = wholeId(value);
   if (id !== undefined) return id;
   if (value === undefined || value === null || value === '') throw invalid('group_missing', { where });

@@ -13,7 +13,7 @@ import { idFrom, oneOrList, wholeId } from '../../lib/runtime/ids';
 import { invalid } from '../../lib/runtime/messages';
 import { oneAtATime } from '../../lib/runtime/queue';
 import { isRecord, type Message } from '../../lib/runtime/red';
-import type { RequestOf } from '../../lib/service/endpoints';
+import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { forgetNames, groupFrom } from './names';
 import { groupFields } from './spec';
 
@@ -42,7 +42,7 @@ const creating = (tools: Tools): ItemOperation => {
       const body = groupBody(item, group.where);
       try {
         const result = await caller.call('createGroup', { body });
-        known.groupId = result.id;
+        if (result.id != null) known.groupId = result.id;
         return result;
       } finally {
         forgetNames(caller);
@@ -53,7 +53,7 @@ const creating = (tools: Tools): ItemOperation => {
 
 const deleting = (tools: Tools): ItemOperation => {
   const groupId = tools.source('groupId');
-  const idToDelete = (value: unknown): number => {
+  const idToDelete = (value: unknown): Id => {
     const isName = typeof value === 'string' && value.trim() !== '' && wholeId(value) === undefined;
     if (isName) throw invalid('group_delete_id', { where: groupId.where });
     return idFrom(value, groupId.where);
@@ -79,7 +79,7 @@ const deleting = (tools: Tools): ItemOperation => {
 interface Change {
   /** Message fields that every outcome carries. */
   readonly known: Known;
-  readonly make: (caller: Caller, contactId: number) => Promise<unknown>;
+  readonly make: (caller: Caller, contactId: Id) => Promise<unknown>;
 }
 
 /** Changes the groups of each contact of the message. What the change is gets found out once for all of them. */
@@ -109,8 +109,8 @@ const changing = (
 
 /** Reads the groups of a contact and writes them back with the change, unless there is none to make. */
 const changeGroups =
-  (change: (groupIds: readonly number[]) => readonly number[]) =>
-  async (caller: Caller, contactId: number): Promise<unknown> => {
+  (change: (groupIds: readonly Id[]) => readonly Id[]) =>
+  async (caller: Caller, contactId: Id): Promise<unknown> => {
     const params = { contactId };
     const { groupIds } = await caller.call('getContact', { params });
     const before = groupIds ?? [];
@@ -121,7 +121,7 @@ const changeGroups =
 
 const withGroup = (
   tools: Tools,
-  change: (groupIds: readonly number[], groupId: number) => readonly number[],
+  change: (groupIds: readonly Id[], groupId: Id) => readonly Id[],
 ): ItemOperation => {
   const group = tools.source('groupId');
   return changing(tools, group.read, async (caller, value) => {
@@ -130,11 +130,19 @@ const withGroup = (
   });
 };
 
+/** A service that writes its ids as strings gives `"12"` for what a message calls 12. */
+const isSame = (one: Id, other: Id): boolean => String(one) === String(other);
+
 const adding = (tools: Tools): ItemOperation =>
-  withGroup(tools, (groupIds, groupId) => (groupIds.includes(groupId) ? groupIds : [...groupIds, groupId]));
+  withGroup(tools, (groupIds, groupId) => {
+    if (groupIds.some((id) => isSame(id, groupId))) return groupIds;
+    // A long integer is a string here only because a number would round it.
+    const areStrings = groupIds.some((id) => typeof id === 'string' && !/^\d{16,}$/.test(id));
+    return [...groupIds, areStrings ? String(groupId) : groupId];
+  });
 
 const removing = (tools: Tools): ItemOperation =>
-  withGroup(tools, (groupIds, groupId) => groupIds.filter((id) => id !== groupId));
+  withGroup(tools, (groupIds, groupId) => groupIds.filter((id) => !isSame(id, groupId)));
 
 const setting = (tools: Tools): ItemOperation => {
   const groups = tools.source('groupIds');
@@ -142,7 +150,7 @@ const setting = (tools: Tools): ItemOperation => {
   return changing(tools, groups.read, async (caller, value) => {
     const none = isSelectAllGroup && (value === undefined || value === null || value === '');
     const given: readonly unknown[] = Array.isArray(value) ? value : none ? [] : [value];
-    const groupIds: number[] = [];
+    const groupIds: Id[] = [];
     for (const one of given) groupIds.push(await groupFrom(caller, one, groups.where));
     const body = { groupIds: [...new Set(groupIds)], ...(isSelectAllGroup && { isSelectAllGroup }) };
     return {

@@ -44,14 +44,14 @@ const request = async (phone: string, turn: PersonTurn, lane: string, consent: C
       { advisor, lane, signal, begin, undo },
     );
     const { attempts } = answer;
-    const [success] = answer.data.successes;
+    const success = answer.data.successes?.[0];
     if (success)
       return {
         memberId: success.memberId ?? null,
         consentState: success.consentState ?? null,
         requested: true,
       };
-    const [detail] = answer.data.failures;
+    const detail = answer.data.failures?.[0];
     if (detail === undefined) throw refuse('invalid_response', 'no_outcome', {}, { attempts });
     throw refuse('rejected', 'rejected', {}, { detail, attempts });
   } catch (fault) {

@@ -11,12 +11,12 @@ export interface Asked {
 /** Any entry in `successes` is a success, only `failures` a failure, and neither is no answer at all. */
 export const outcomeOf = (result: ResponseOf<'sendMessage'>, asked: Asked): Outcome => {
   const { attempts } = asked;
-  const [success] = result.successes;
+  const success = result.successes?.[0];
   if (success) {
     const { messageId = null, memberId = null } = success;
     return { port: 0, payload: { messageId, memberId, scheduled: asked.scheduled, attempts } };
   }
-  const [reason] = result.failures;
+  const reason = result.failures?.[0];
   if (reason === undefined)
     return failure(refuse('invalid_response', 'no_outcome', {}, { attempts }).problem);
   const code = asked.isConsentMissing(result) ? 'consent_required' : 'rejected';

@@ -131,7 +131,7 @@ export const apiPage = ({ endpoints, serviceCodes }, document) => {
     '',
     '## Bodies',
     '',
-    'A field that is not required may be missing or null.',
+    'A field that is not required may be missing or null. Ids are integers in the contract; those that come as strings are passed on, and an integer beyond 2^53, which JavaScript would round, is given as a string of its digits.',
     '',
     ...schemas,
   ].join('\n');

@@ -56,7 +56,7 @@ const welcome = (titles) => [
     id: welcomeId,
     type: 'tab',
     label: 'Welcome',
-    info: `Start here. Nothing in this workspace texts a real person: it all runs on the built-in simulator.
+    info: `Start here. The examples run on the built-in simulator: they text no real person as long as you leave their environments as they are.
 
 **${phones}**: they show what arrives at each number, and have buttons to accept or decline.
 
@@ -67,7 +67,7 @@ ${titles.map((title) => `- ${title}`).join('\n')}`,
   comment(
     'welcome000000001',
     60,
-    'Welcome. Nothing here texts a real person: it all runs on the built-in simulator.',
+    'Welcome. The examples run on the built-in simulator: they text no real person.',
   ),
   comment(
     'welcome000000002',

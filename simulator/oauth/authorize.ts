@@ -9,6 +9,8 @@ export interface Asked {
   readonly state: string;
   readonly challenge: string;
   readonly scopes: readonly string[];
+  /** Comes back in the id token (OpenID Connect Core 3.1.2.1). */
+  readonly nonce: string | undefined;
 }
 
 export type Judged =
@@ -91,5 +93,6 @@ export const judge = (query: string, clientId: string, settings: Settings): Judg
     state: values['state'] ?? '',
     challenge: values['code_challenge'] ?? '',
     scopes,
+    nonce: values['nonce'],
   };
 };

@@ -7,6 +7,7 @@ export interface Code {
   readonly challenge: string;
   readonly advisor: string;
   readonly scopes: readonly string[];
+  readonly nonce: string | undefined;
   readonly expiresAt: number;
   /** Set when it was exchanged: a second exchange then ends what the first one began. */
   spent: boolean;
@@ -22,7 +23,7 @@ export class Codes {
 
   constructor(private readonly clock: Clock) {}
 
-  issue(granted: Pick<Code, 'redirectUri' | 'challenge' | 'advisor' | 'scopes'>): string {
+  issue(granted: Pick<Code, 'redirectUri' | 'challenge' | 'advisor' | 'scopes' | 'nonce'>): string {
     const now = this.clock.now();
     for (const [code, { expiresAt }] of this.codes) if (expiresAt <= now) this.codes.delete(code);
     const code = randomBytes(24).toString('base64url');

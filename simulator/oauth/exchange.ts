@@ -3,7 +3,7 @@ import { defaultAdvisor } from '../state/identities';
 import { provisionedScopes, type Settings } from '../state/settings';
 import type { Codes } from './codes';
 import { readParameters } from './parameters';
-import type { TokenAnswer, Tokens } from './tokens';
+import type { Family, TokenAnswer, Tokens } from './tokens';
 
 export interface Client {
   readonly clientId: string;
@@ -28,9 +28,15 @@ interface Around {
   readonly codes: Codes;
   readonly client: Client;
   readonly settings: Settings;
+  /** The origin that was asked: who the simulator is, in an id token. */
+  readonly issuer: string;
 }
 
-const byCode = async ({ tokens, codes }: Around, values: Values): Promise<Exchanged> => {
+const answerFor = ({ tokens, client, issuer }: Around, family: Family, nonce?: string): TokenAnswer =>
+  tokens.answer(family, { iss: issuer, aud: client.clientId, nonce }, client.clientSecret);
+
+const byCode = async (around: Around, values: Values): Promise<Exchanged> => {
+  const { tokens, codes } = around;
   const code = codes.find(values['code'] ?? '');
   if (code === undefined) return no('invalid_grant', 'The code is unknown or has expired. Authorize again.');
   if (code.spent) {
@@ -48,25 +54,26 @@ const byCode = async ({ tokens, codes }: Around, values: Values): Promise<Exchan
   code.family = tokens.begin(code.advisor, code.scopes);
   return {
     ok: true,
-    answer: tokens.answer(code.family),
+    answer: answerFor(around, code.family, code.nonce),
     advisor: code.advisor,
     outcome: 'authorization_code',
   };
 };
 
-const byRefreshToken = ({ tokens }: Around, values: Values): Exchanged => {
-  const family = tokens.refresh(values['refresh_token'] ?? '');
+const byRefreshToken = (around: Around, values: Values): Exchanged => {
+  const family = around.tokens.refresh(values['refresh_token'] ?? '');
   if (family === undefined) {
     return no(
       'invalid_grant',
       'The refresh token is unknown, expired, replaced or revoked. Authorize again.',
     );
   }
-  return { ok: true, answer: tokens.answer(family), advisor: family.advisor, outcome: 'refresh_token' };
+  return { ok: true, answer: answerFor(around, family), advisor: family.advisor, outcome: 'refresh_token' };
 };
 
 /** The contract does not say whose account this is: it is that of the default advisor. */
-const byClient = ({ tokens, settings }: Around, values: Values): Exchanged => {
+const byClient = (around: Around, values: Values): Exchanged => {
+  const { tokens, settings } = around;
   const asked = (values['scope'] ?? '').split(' ').filter((scope) => scope !== '');
   const isRefused = (scope: string): boolean =>
     scope === 'openid' && settings.habits.clientOpenid === 'refused';
@@ -77,7 +84,12 @@ const byClient = ({ tokens, settings }: Around, values: Values): Exchanged => {
   }
   const scopes = (asked.length > 0 ? asked : provisioned).filter((scope) => scope !== 'offline_access');
   const family = tokens.begin(defaultAdvisor, scopes);
-  return { ok: true, answer: tokens.answer(family), advisor: defaultAdvisor, outcome: 'client_credentials' };
+  return {
+    ok: true,
+    answer: answerFor(around, family),
+    advisor: defaultAdvisor,
+    outcome: 'client_credentials',
+  };
 };
 
 /** Answers a token request whose form body is `body`. */

@@ -74,7 +74,7 @@ export const serveAuthorize = async (
   } else {
     const form = readParameters((await formBody(request)) ?? '');
     const values = 'values' in form ? form.values : {};
-    const { redirectUri, challenge, scopes } = judged;
+    const { redirectUri, challenge, scopes, nonce } = judged;
     const advisor = values['advisor'] ?? '';
     if (values['decision'] !== 'approve' || advisor === '') {
       const description = 'The advisor denied access.';
@@ -82,7 +82,7 @@ export const serveAuthorize = async (
       redirect(response, redirectWith(redirectUri, parameters));
       return;
     }
-    const code = codes.issue({ redirectUri, challenge, scopes, advisor });
+    const code = codes.issue({ redirectUri, challenge, scopes, nonce, advisor });
     redirect(response, redirectWith(redirectUri, { code, state: judged.state }));
   }
 };
@@ -127,6 +127,7 @@ export const serveToken = async (
     state.changed();
     return readyFor(exchanged);
   };
+  const issuer = `http://${request.headers.host ?? ''}`;
   const form = request.method === 'POST' ? await formBody(request) : undefined;
   if (!saysWhoItIs(request, state.settings.habits)) {
     write(response, { status: 403, type: '', body: '' });
@@ -137,7 +138,11 @@ export const serveToken = async (
   const effect = met === undefined ? undefined : inHabits(met, state);
   const carriedOut =
     effect === undefined || isProcessed(effect)
-      ? settle(form === undefined ? notAForm : await exchange({ ...oauth, settings: state.settings }, form))
+      ? settle(
+          form === undefined
+            ? notAForm
+            : await exchange({ ...oauth, settings: state.settings, issuer }, form),
+        )
       : undefined;
   if (effect === undefined) {
     if (carriedOut !== undefined) write(response, carriedOut);

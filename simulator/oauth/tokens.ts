@@ -38,6 +38,13 @@ export interface TokenAnswer {
   readonly id_token?: string;
 }
 
+/** For whom an id token is, by whom, and the value by which a client knows its own request again. */
+export interface IdentityOf {
+  readonly iss: string;
+  readonly aud: string;
+  readonly nonce?: string | undefined;
+}
+
 const claimsSchema = z.object({
   advisor: z.string(),
   scope: z.string(),
@@ -98,7 +105,8 @@ export class Tokens {
     return family;
   }
 
-  answer(family: Family): TokenAnswer {
+  /** The id token is signed with the client's secret, as OpenID Connect Core 10.1 has it for HS256. */
+  answer(family: Family, identity: IdentityOf, clientSecret: string): TokenAnswer {
     const { advisor, scopes, refreshToken } = family;
     return {
       access_token: this.issue(advisor, scopes, family.id),
@@ -106,7 +114,9 @@ export class Tokens {
       expires_in: this.settings().accessTokenLifetime,
       scope: scopes.join(' '),
       ...(refreshToken === null ? {} : { refresh_token: refreshToken }),
-      ...(scopes.includes('openid') ? { id_token: sign(this.identityClaims(advisor), this.key) } : {}),
+      ...(scopes.includes('openid')
+        ? { id_token: sign({ ...this.identityClaims(advisor), ...identity }, clientSecret) }
+        : {}),
     };
   }
 

@@ -13,7 +13,7 @@ const retirement = 103;
 describe('contact group node', () => {
   const on = simulatedForEach();
 
-  const groupsOf = async (contactId: number): Promise<number[]> => {
+  const groupsOf = async (contactId: number): Promise<unknown[]> => {
     const client = await on().environment.client();
     const answer = await client.call('getContact', { params: { contactId } }, { advisor: 'default' });
     return [...(answer.data.groupIds ?? [])];

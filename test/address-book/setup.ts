@@ -66,8 +66,13 @@ const readable = ({ method, url, body }: Received): Request => {
 export const scripted = async (
   answer: (request: Request, index: number) => Reply | Promise<Reply>,
   choices: EnvironmentChoices = {},
+  /** Sees each body as it was written. */
+  see: (body: string) => void = () => undefined,
 ): Promise<{ environment: Environment; requests: () => Request[] }> => {
-  const server = await startServer((request) => answer(readable(request), request.index));
+  const server = await startServer((request) => {
+    see(request.body);
+    return answer(readable(request), request.index);
+  });
   const environment = alsoClose(
     environmentOn(
       { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' },

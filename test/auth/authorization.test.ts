@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as fc from 'fast-check';
 import should from 'should';
-import type { Finished } from '../../lib/auth/authorization';
+import type { Finished, Returning } from '../../lib/auth/authorization';
 import type { MovableClock } from '../../lib/service/clock';
 import { startSimulator, type Simulator } from '../../simulator';
 import {
@@ -38,8 +38,10 @@ describe('authorization', () => {
 
   const connection = (changes = {}): ReturnType<typeof connectionTo> => connectionTo(simulator, changes);
   const begin = (advisor = 'default'): Promise<string> => red.authorizations.begin(connection(), advisor);
-  const finish = (query: URLSearchParams | string, environment?: string): Promise<Finished> =>
-    red.authorizations.finish(new URLSearchParams(query), environment);
+  const finish = (
+    query: URLSearchParams | string,
+    returning: Returning = { browser: '' },
+  ): Promise<Finished> => red.authorizations.finish(new URLSearchParams(query), returning);
   const returned = async (advisor = 'default', person = 'Alice'): Promise<URLSearchParams> =>
     (await decide(await begin(advisor), person)).searchParams;
   const known = (): string[] => red.book.list('env1').map(([advisor]) => advisor);
@@ -133,8 +135,8 @@ describe('authorization', () => {
 
     it('when finished for another environment, which leaves the request good', async () => {
       const query = await returned();
-      should(await finish(query, 'env2')).deepEqual({ ok: false, why: 'invalid' });
-      should(await finish(query, 'env1')).containEql({ ok: true });
+      should(await finish(query, { pastedFor: 'env2' })).deepEqual({ ok: false, why: 'invalid' });
+      should(await finish(query, { pastedFor: 'env1' })).containEql({ ok: true });
       await red.book.disconnect('env1', 'default');
     });
 
@@ -150,7 +152,10 @@ describe('authorization', () => {
     it('when access was denied and no state came along, which leaves every request good', async () => {
       const query = await returned();
       should(await finish('error=access_denied')).deepEqual({ ok: false, why: 'denied' });
-      should(await finish('error=access_denied&state=x', 'env1')).deepEqual({ ok: false, why: 'denied' });
+      should(await finish('error=access_denied&state=x', { pastedFor: 'env1' })).deepEqual({
+        ok: false,
+        why: 'denied',
+      });
       should(await finish(query)).containEql({ ok: true });
       await red.book.disconnect('env1', 'default');
     });
@@ -188,6 +193,51 @@ describe('authorization', () => {
         }),
         { numRuns: 300 },
       );
+    });
+  });
+
+  describe('in a browser that showed our page', () => {
+    const [here, there] = ['secret of this browser', 'secret of another'];
+    const enter = (url: string, browser: string): unknown =>
+      red.authorizations.enter(new URL(url).searchParams.get('state') ?? '', browser);
+
+    it('is finished there and nowhere else, and a try elsewhere spoils nothing', async () => {
+      const url = await begin();
+      should(enter(url, here)).deepEqual({ url, isSecure: false });
+      const { searchParams } = await decide(url);
+      for (const browser of ['', there]) {
+        should(await finish(searchParams, { browser })).deepEqual({ ok: false, why: 'otherBrowser' });
+        const denied = new URLSearchParams({
+          state: searchParams.get('state') ?? '',
+          error: 'access_denied',
+        });
+        should(await finish(denied, { browser })).deepEqual({ ok: false, why: 'denied' });
+      }
+      should(red.posted).be.empty();
+      should(await finish(searchParams, { browser: here })).containEql({ ok: true });
+      should(await finish(searchParams, { browser: here })).deepEqual({ ok: false, why: 'invalid' });
+    });
+
+    it('belongs to the first that shows it, also when that shows it again', async () => {
+      const url = await begin();
+      enter(url, here);
+      should(enter(url, here)).containEql({ url });
+      should(enter(url, there)).equal('otherBrowser');
+      should(await finish((await decide(url)).searchParams, { browser: here })).containEql({ ok: true });
+    });
+
+    it('is finished from a pasted address by the state alone', async () => {
+      const url = await begin();
+      enter(url, here);
+      const { searchParams } = await decide(url);
+      should(await finish(searchParams, { pastedFor: 'env1' })).containEql({ ok: true });
+    });
+
+    it('begins nothing after ten minutes, nor with a state nobody was given', async () => {
+      const url = await begin();
+      await clock.move(minutes(10));
+      should(enter(url, here)).equal('expired');
+      should(red.authorizations.enter('nonsense', here)).equal('invalid');
     });
   });
 

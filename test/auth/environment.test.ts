@@ -84,9 +84,18 @@ describe('environment', () => {
   });
 
   it('never starts the simulator for anything else', async () => {
-    const environment = environmentWith(filled);
-    await environment.client();
+    let started = 0;
+    services.simulator.start = () => {
+      started += 1;
+      return Promise.reject(new Error('The simulator was started.'));
+    };
+    for (const service of ['sandbox', 'production', '${UNSET}']) {
+      const environment = environmentWith({ ...filled, service });
+      await Promise.resolve(environment.client()).catch(() => undefined);
+      await environment.close();
+    }
     should(services.simulator.isWanted).be.false();
+    should(started).equal(0);
   });
 
   it('says what to fill in', () => {

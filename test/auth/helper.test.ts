@@ -127,6 +127,31 @@ describe('the built nodes in the test helper, which has no settings', () => {
     should(JSON.parse(text.body)).deepEqual({ phone, text: 'Hello' });
   });
 
+  it('send with the prefix of the service', async () => {
+    await load({ ...sandbox(), textPrefix: 'acme' }, { ...credentials, refreshToken: 'seed' });
+    should((await ask({ phone, text: 'Hello' }))[0]).equal(0);
+    should(service.received.at(-1)?.url).equal('/v1/acme/messaging/messages');
+  });
+
+  it('take the password of a proxy from a variable, and refuse one that everybody could read', async () => {
+    const secret = { ...credentials, refreshToken: 'seed' };
+    process.env['TEST_PROXY'] = 'http://ann:swordfish@proxy.example:3128';
+    try {
+      await load({ ...sandbox(), proxy: '${TEST_PROXY}' }, secret);
+      should((await ask({ phone, text: 'Hello' }))[0]).equal(0);
+      await helper.unload();
+      await load({ ...sandbox(), proxy: process.env['TEST_PROXY'] }, secret);
+      const [port, { error }] = await ask({ phone, text: 'Hello' });
+      should(port).equal(1);
+      should(error).containEql({ code: 'not_configured' });
+      should((error as Error).message)
+        .match(/environment variables/)
+        .and.not.match(/swordfish/);
+    } finally {
+      delete process.env['TEST_PROXY'];
+    }
+  });
+
   it('say what failed in plain words, though the helper translates nothing', async () => {
     await load(sandbox(), { ...credentials, refreshToken: 'seed' });
     answers.push({ status: 502, body: '<html>' });

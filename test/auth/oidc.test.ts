@@ -17,7 +17,10 @@ describe('with a certified authorization server', () => {
     folder = freshFolder();
     red = start();
     const back = await server.signIn(await red.authorizations.begin(connection(), 'default'), 'alice');
-    should(await red.authorizations.finish(back.searchParams)).containEql({ ok: true, state: 'authorized' });
+    should(await red.authorizations.finish(back.searchParams, { browser: '' })).containEql({
+      ok: true,
+      state: 'authorized',
+    });
     server.granted.length = 0;
   });
   after(async () => {

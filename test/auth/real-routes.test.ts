@@ -1,7 +1,18 @@
 import should from 'should';
 import { startSimulator, type Simulator } from '../../simulator';
 import { startRed, type RealRed } from '../support/node-red';
-import { adminAuth, advisorsOf, authorizeOn, begin, deployOn, open, route, sandboxFlow } from './real';
+import {
+  adminAuth,
+  advisorsOf,
+  authorizeOn,
+  begin,
+  decideFrom,
+  deployOn,
+  enter,
+  open,
+  route,
+  sandboxFlow,
+} from './real';
 import { decide } from './support';
 
 describe('admin routes on a real Node-RED, with logins, under a path', function () {
@@ -109,13 +120,14 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     should(page.text).not.containEql('alert');
     should(page.headers.get('content-security-policy')).match(/^default-src 'none'; style-src 'sha256-/);
     should(page.headers.get('cache-control')).equal('no-store');
-    const denied = await open(await decide(await begin(red), 'Alice', 'deny'));
+    const { back, cookie } = await decideFrom(await begin(red), 'Alice', 'deny');
+    const denied = await open(back, { cookie });
     should(denied.status).equal(400);
     should(denied.text).containEql('Access was denied');
   });
 
   it('takes a callback once, on either root, and no smuggled parameters', async () => {
-    const back = await decide(await begin(red, 'twice'));
+    const { back, cookie } = await decideFrom(await begin(red, 'twice'));
     const query = back.search;
     for (const bad of [
       `${query}&code=x`,
@@ -123,12 +135,77 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
       query.replace('code=', 'code[]='),
       '?__proto__[code]=x',
     ]) {
-      should((await open(`${red.adminUrl}/advisor-texting/callback${bad}`)).status).equal(400);
+      should((await open(`${red.adminUrl}/advisor-texting/callback${bad}`, { cookie })).status).equal(400);
     }
-    should((await open(`${red.url}/api/advisor-texting/callback${query}&advisor=other`)).status).equal(200);
-    should((await open(back)).status).equal(400);
+    const onOtherRoot = `${red.url}/api/advisor-texting/callback${query}&advisor=other`;
+    should((await open(onOtherRoot, { cookie })).status).equal(200);
+    should((await open(back, { cookie })).status).equal(400);
     should((await advisorsOf(red)).map(({ advisor }) => advisor)).deepEqual(['twice']);
     await red.request('DELETE', route('advisors/twice'));
+  });
+
+  it('binds an authorization to the browser that began it, by a cookie of our own page', async () => {
+    const url = await begin(red, 'bound');
+    const { state } = Object.fromEntries(new URL(url).searchParams);
+    should(url).startWith(`${red.adminUrl}/advisor-texting/link/${state ?? ''}?`);
+    const page = await open(url);
+    should(page.status).equal(302);
+    should(page.headers.get('set-cookie')).match(
+      /^advisor-texting=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/,
+    );
+    should(page.headers.get('location')).startWith(simulator.authUrl);
+    should(new URL(page.headers.get('location') ?? '').search).equal(new URL(url).search);
+    should((await open(url)).status).equal(400);
+    const [own = ''] = (page.headers.get('set-cookie') ?? '').split(';');
+    const back = await decide(page.headers.get('location') ?? '');
+    for (const other of [
+      {},
+      { cookie: `advisor-texting=${'A'.repeat(43)}` },
+      { cookie: 'advisor-texting=' },
+    ]) {
+      const refused = await open(back, other);
+      should(refused.status).equal(400);
+      should(refused.text).containEql('Go back to the browser you began in');
+    }
+    should((await open(back, { cookie: `other=1; ${own}` })).status).equal(200);
+    await red.request('DELETE', route('advisors/bound'));
+  });
+
+  it('gives a browser that authorizes twice at a time one cookie for both', async () => {
+    const first = await enter(await begin(red, 'one'));
+    const page = await open(await begin(red, 'two'), { cookie: first.cookie });
+    should(page.headers.get('set-cookie')).startWith(`${first.cookie};`);
+    for (const address of [first.address, page.headers.get('location') ?? '']) {
+      should((await open(await decide(address), { cookie: first.cookie })).status).equal(200);
+    }
+    for (const advisor of ['one', 'two']) await red.request('DELETE', route(`advisors/${advisor}`));
+  });
+
+  it('leads straight to the authorization page, bound by the state alone, when that leads back elsewhere', async () => {
+    const elsewhere = 'http://127.0.0.1:1/advisor-texting/callback';
+    await deployOn(red, sandboxFlow(red, simulator, { redirectUri: elsewhere }));
+    const url = await begin(red, 'away');
+    should(url).startWith(simulator.authUrl);
+    const back = await decide(url);
+    should(back.href).startWith(elsewhere);
+    should((await open(`${red.adminUrl}/advisor-texting/callback${back.search}`)).status).equal(200);
+    await deployOn(red, sandboxFlow(red, simulator));
+    await red.request('DELETE', route('advisors/away'));
+  });
+
+  it('knows the name the browser has for this place from what the browser says, behind a proxy', async () => {
+    const redirectUri = 'https://red.example/red/advisor-texting/callback';
+    const [, form] = sandboxFlow(red, simulator, { redirectUri });
+    const ask = async (headers: Record<string, string>): Promise<string> => {
+      const body = { advisor: 'x', form: { ...form, ...simulator.credentials } };
+      return ((await red.request('POST', route('authorize'), body, headers)).json as { url: string }).url;
+    };
+    const url = await ask({ origin: 'https://red.example' });
+    should(url).startWith('https://red.example/red/advisor-texting/link/');
+    const page = await open(url.replace('https://red.example/red', red.adminUrl));
+    should(page.headers.get('set-cookie')).match(/^__Host-advisor-texting=.*; Secure$/);
+    should(await ask({ origin: 'http://red.example' })).startWith(simulator.authUrl);
+    should(await ask({})).startWith(simulator.authUrl);
   });
 
   it('uses the configured redirect address, whatever the request says about its host', async () => {
@@ -147,9 +224,9 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
   it('lets an advisor without a login authorize by a link', async () => {
     const { url } = (await red.request('POST', route('link'), { advisor: 'carol' })).json as { url: string };
     should((await open(url)).status).equal(302);
-    const visit = await open(url);
-    const page = await open(await decide(visit.headers.get('location') ?? '', 'Carol'));
-    should(page.status).equal(200);
+    const { back, cookie } = await decideFrom(url, 'Carol');
+    should((await open(back)).status).equal(400);
+    should((await open(back, { cookie })).status).equal(200);
     should((await advisorsOf(red)).map(({ advisor }) => advisor)).deepEqual(['carol']);
     const spent = await open(url);
     should(spent.status).equal(400);
@@ -158,7 +235,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
   });
 
   it('finishes from a pasted address, for the environment it belongs to', async () => {
-    const address = (await decide(await begin(red, 'dave'))).href;
+    const address = (await decideFrom(await begin(red, 'dave'))).back.href;
     should((await red.request('POST', 'advisor-texting/other/complete', { address })).status).equal(400);
     const answer = await red.request('POST', route('complete'), { address });
     should(answer.json).deepEqual({ advisor: 'dave', state: 'authorized' });

@@ -78,13 +78,33 @@ export const begin = async (red: RealRed, advisor = 'default', form?: object): P
   return (answer.json as { url: string }).url;
 };
 
-/** The whole flow through the browser's way back. */
+/** What our own page gives a browser on its way: the authorization page, and a cookie. */
+export const enter = async (url: string): Promise<{ address: string; cookie: string }> => {
+  const page = await open(url);
+  const [cookie = ''] = (page.headers.get('set-cookie') ?? '').split(';');
+  return { address: page.headers.get('location') ?? '', cookie };
+};
+
+/** What an advisor decides, from our own page on; gives the way back, and the cookie that belongs to it. */
+export const decideFrom = async (
+  url: string,
+  person = 'Alice',
+  decision = 'approve',
+): Promise<{ back: URL; cookie: string }> => {
+  const { address, cookie } = await enter(url);
+  return { back: await decide(address, person, decision), cookie };
+};
+
+/** The whole flow of one browser. */
 export const authorizeOn = async (
   red: RealRed,
   advisor = 'default',
   person = 'Alice',
   form?: object,
-): Promise<Page> => open(await decide(await begin(red, advisor, form), person));
+): Promise<Page> => {
+  const { back, cookie } = await decideFrom(await begin(red, advisor, form), person);
+  return open(back, { cookie });
+};
 
 export interface Listed {
   readonly advisor: string;

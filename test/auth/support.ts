@@ -136,7 +136,13 @@ export const startProcess = (userDir: string, options: ProcessOptions = {}): Pro
     vault,
     book,
     posted,
-    tokens: new Tokens({ book, clock, endpoints, lease: options.lease ?? fileLease(userDir) }),
+    tokens: new Tokens({
+      book,
+      clock,
+      endpoints,
+      lease: options.lease ?? fileLease(userDir),
+      warn: (message) => warnings.push(message),
+    }),
     authorizations: new Authorizations({ vault, book, clock, endpoints }),
   };
 };
@@ -180,7 +186,7 @@ export const authorize = async (
   person = 'Alice',
 ): Promise<void> => {
   const back = await decide(await authorizations.begin(connection, advisor), person);
-  const finished = await authorizations.finish(back.searchParams);
+  const finished = await authorizations.finish(back.searchParams, { browser: '' });
   if (!finished.ok) throw new Error(`Not authorized: ${finished.why}`);
 };
 

@@ -238,14 +238,18 @@ describe('while the token endpoint is in trouble', () => {
   it('exchanges a code over two 503, while somebody looks at the page', async () => {
     const back = await decide(await troubled.authorizations.begin(connection(), 'late'));
     begin([{ status: 503 }, 'down']);
-    const finished = await patiently(clock, () => troubled.authorizations.finish(back.searchParams));
+    const finished = await patiently(clock, () =>
+      troubled.authorizations.finish(back.searchParams, { browser: '' }),
+    );
     should(finished).containEql({ ok: true, advisor: 'late' });
   });
 
   it('lets nobody look at the page for longer than some seconds', async () => {
     const back = await decide(await troubled.authorizations.begin(connection(), 'late'));
     begin({ status: 429, retryAfter: '1000' });
-    const finished = await patiently(clock, () => troubled.authorizations.finish(back.searchParams));
+    const finished = await patiently(clock, () =>
+      troubled.authorizations.finish(back.searchParams, { browser: '' }),
+    );
     should(finished).deepEqual({ ok: false, why: 'later' });
     should(clock.now() - began).be.within(20_000, 25_000);
   });

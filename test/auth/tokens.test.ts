@@ -102,6 +102,68 @@ describe('tokens', () => {
     should(start().tokens.token(connection(), 'default')).equal(token);
   });
 
+  describe('while a renewed token cannot be stored', () => {
+    let isFull: boolean;
+    let stored: string;
+
+    /** As a store on a disk that is full: it refuses, or it waits. */
+    const fill = (process: Process, manner: 'refuses' | 'waits'): void => {
+      const put = process.book.put.bind(process.book);
+      const waiting: (() => void)[] = [];
+      isFull = true;
+      process.book.put = async (...record) => {
+        if (isFull && manner === 'refuses') throw new Error('ENOSPC');
+        while (isFull) await new Promise<void>((resolve) => waiting.push(resolve));
+        await put(...record);
+      };
+      free = () => {
+        isFull = false;
+        for (const go of waiting.splice(0)) go();
+      };
+    };
+    let free = (): void => undefined;
+    const token = (): Promise<string> =>
+      patiently(clock, async () => red.tokens.token(connection(), 'default'));
+
+    beforeEach(async () => {
+      await authorize(red, connection());
+      stored = red.book.get(connection(), 'default')?.grant.refreshToken ?? '';
+      await spend();
+    });
+
+    for (const manner of ['refuses', 'waits'] as const) {
+      it(`goes on with it, says so, and stores it once there is room (the store ${manner})`, async () => {
+        fill(red, manner);
+        should(await status(await token())).equal(200);
+        should(red.warnings.join()).match(/cannot be stored.*Check that the disk has room/);
+        await spend();
+        const newest = await token();
+        should(await status(newest)).equal(200);
+        should(refreshes()).equal(2);
+        should(start().book.get(connection(), 'default')?.grant.refreshToken).equal(stored);
+        free();
+        await patiently(clock, async () => {
+          while (red.book.get(connection(), 'default')?.grant.accessToken !== newest)
+            await new Promise(setImmediate);
+        });
+        should(start().tokens.token(connection(), 'default')).equal(newest);
+        should(red.warnings.join()).match(/is stored now/);
+      });
+    }
+
+    it('does not bring back an advisor who is disconnected meanwhile', async () => {
+      fill(red, 'refuses');
+      await token();
+      free();
+      await red.book.disconnect('env1', 'default');
+      await clock.move(60_000);
+      should((await failureOf(() => red.tokens.token(connection(), 'default'))).message).match(
+        /has not authorized/,
+      );
+      should(start().book.list('env1')).be.empty();
+    });
+  });
+
   it('renews a token the service rejected, once, and gives those who come late the newer one', async () => {
     await authorize(red, connection());
     const old = await red.tokens.token(connection(), 'default');

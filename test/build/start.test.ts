@@ -52,11 +52,14 @@ describe('npm start', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
+  /** Further variables of the process. */
+  let variables: Record<string, string> = {};
+
   const run = (...flags: string[]): { child: ChildProcess; said: () => string } => {
     let said = '';
     const child = spawn(process.execPath, [join(folder, 'scripts', 'start.mjs'), ...flags], {
       cwd: folder,
-      env: { ...process.env, PORT: String(port) },
+      env: { ...process.env, ...variables, PORT: String(port) },
     });
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => (said += text));
@@ -142,6 +145,54 @@ describe('npm start', function () {
     const said = await start();
     said.should.containEql('as you left it');
     labels(await flows()).should.containEql(own.label);
+  });
+
+  it('says which environments lead elsewhere than to the simulator, at the start and after a deploy', async () => {
+    (await start()).should.containEql('Everything here runs on the simulator: nobody is really texted.');
+    const environment = (name: string, service: string, more: object = {}): Node => ({
+      ...more,
+      id: name.toLowerCase(),
+      type: 'advisor-environment',
+      ...{ name, service },
+    });
+    const made = [
+      environment('Live', 'production'),
+      environment('Trial', '${THE_STAGE}'),
+      environment('Unset', '${NO_STAGE}'),
+      environment('Odd', 'prodution'),
+      environment('Off', 'production', { d: true }),
+      { ...own, env: [{ name: 'TAB_STAGE', value: 'production', type: 'str' }] },
+      environment('Inner', '${TAB_STAGE}', { z: own.id }),
+    ];
+    const before = await flows();
+    const deploy = (nodes: readonly Node[]): Promise<unknown> =>
+      fetch(address('flows'), {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(nodes),
+      });
+    const heard = new Promise<void>((resolve) => {
+      running?.stdout?.on('data', (text: string) => {
+        if (text.includes('"Live" leads to production: real people are texted')) resolve();
+      });
+    });
+    await deploy([...before, ...made]);
+    await heard;
+    await end();
+
+    variables = { THE_STAGE: 'sandbox' };
+    const said = await start();
+    variables = {};
+    said.should.not.containEql('Everything here runs on the simulator');
+    said.should.containEql('"Live" leads to production: real people are texted.');
+    said.should.containEql('"Trial" leads to sandbox (${THE_STAGE}): ');
+    said.should.containEql('"Unset" leads to nothing, since ${NO_STAGE} is not set.');
+    said.should.containEql('"Odd" leads to nothing: this service does not exist.');
+    said.should.containEql(
+      '"Inner" leads to what ${TAB_STAGE} says in the flows: this may be the real service.',
+    );
+    said.should.not.containEql('"Off"');
+    await deploy(before);
   });
 
   it('begins anew with --fresh, keeps what was there, and says how to go back to it', async () => {

@@ -26,6 +26,32 @@ describe('a refusal that asking for consent can mend', () => {
     });
   }
 
+  it('is told by a code wherever it is in the details', () => {
+    const isMissing = consentTest('');
+    const wherever = (code: string): unknown[] => [
+      [{ code }],
+      { code },
+      code,
+      [code],
+      [{ phone: '+12025550123', reason: { code, title: 'Not sent' } }],
+      { '+12025550123': { errors: [{ reasonCode: code }] } },
+    ];
+    for (const failureDetails of wherever('CONSENT_REQUIRED'))
+      should(isMissing({ failures: ['Not sent'], failureDetails })).equal(true);
+    for (const failureDetails of wherever('OPTED_OUT'))
+      should(isMissing({ failures: ['No consent'], failureDetails })).equal(false);
+  });
+
+  it('is told by the text when the details hold no code', () => {
+    const isMissing = consentTest('');
+    const nested = JSON.parse(`${'['.repeat(40)}${']'.repeat(40)}`) as unknown;
+    for (const failureDetails of [null, 7, '', {}, [], [null], { text: 'a b' }, { code: 5 }, nested]) {
+      should(isMissing({ failures: ['No consent'], failureDetails })).equal(true);
+      should(isMissing({ failures: ['Landline'], failureDetails })).equal(false);
+      should(isMissing({ failures: null, failureDetails })).equal(false);
+    }
+  });
+
   it('is told by the pattern of the environment instead, and still not for who has left', () => {
     const isMissing = consentTest('permission');
     should(isMissing({ failures: ['No Permission yet'] })).equal(true);

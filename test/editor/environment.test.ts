@@ -2,6 +2,7 @@ import should from 'should';
 import type { Locator, Page } from 'playwright-core';
 import { startSimulator, type Simulator } from '../../simulator';
 import { adminAuth } from '../auth/real';
+import { decideFrom, enter } from '../auth/real';
 import { decide } from '../auth/support';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
@@ -96,6 +97,35 @@ for (const version of [4, 5] as const) {
       await closeEnvironment(page, 'cancel');
     });
 
+    it('shows permissions as the service calls them, and refuses what cannot be a prefix or a proxy', async () => {
+      await openEnvironment(page, 'simulated');
+      await field('service').selectOption('sandbox');
+      const form = environmentForm(page);
+      const codes = (): Promise<string[]> => form.locator('.advisor-ticks code').allTextContents();
+      (await codes()).should.containDeep(['text.messaging.write', 'core.contacts.read', 'openid']);
+      await form.locator('.advisor-advanced summary').click();
+      await field('corePrefix').fill('acme-crm');
+      await field('textPrefix').fill('acme-sms');
+      (await codes()).should.eql([
+        'openid',
+        'acme-sms.messaging.write',
+        'acme-sms.messaging.read',
+        'acme-crm.contacts.read',
+        'acme-crm.contacts.write',
+        'acme-crm.content.read',
+        'offline_access',
+      ]);
+      await field('corePrefix').fill('a/b');
+      await form.getByText('Write one word without slashes').waitFor();
+      await field('corePrefix').fill('');
+      (await codes()).should.containDeep(['core.contacts.read']);
+      await field('proxy').fill('http://ann:secret@proxy.example:3128');
+      await form.getByText('Everybody who sees the flow would see').waitFor();
+      await field('proxy').fill('http://${USER}:${PASSWORD}@proxy.example:3128');
+      await form.getByText('Everybody who sees the flow would see').waitFor({ state: 'hidden' });
+      await closeEnvironment(page, 'cancel');
+    });
+
     it('authorizes before the first deploy, from what the form holds', async () => {
       await openNode(page, 'send');
       await page
@@ -154,15 +184,38 @@ for (const version of [4, 5] as const) {
       await openEnvironment(page, environment);
       await stateOf('default', 'Authorized');
       await add('ann');
-      const back = await decide(await blockedLink('ann', 'Authorize'), 'jordan');
-      (await fetch(back)).status.should.equal(200);
+      const { back, cookie } = await decideFrom(await blockedLink('ann', 'Authorize'), 'jordan');
+      (await fetch(back, { headers: { cookie } })).status.should.equal(200);
       await stateOf('ann', 'Authorized');
       (await factsOf('ann')).should.match(/Jordan Blake/);
     });
 
+    it('lets nobody but this browser finish what was begun in it, at the page of another site', async () => {
+      await field('authUrl').fill(simulator.authUrl.replace('127.0.0.1', 'localhost'));
+      await add('eve');
+      const approval = await windowFrom(page, press('eve', 'Authorize'));
+      await approval.locator('button[value=approve]').waitFor();
+      const [cookie] = (await page.context().cookies()).filter(({ name }) => name === 'advisor-texting');
+      should(cookie).containEql({ httpOnly: true, sameSite: 'Lax', path: '/' });
+
+      const other = await browser.open();
+      await other.page.goto((await decide(approval.url())).href);
+      await other.page.getByText('Go back to the browser you began in').waitFor();
+      await other.page.context().close();
+
+      await approval.locator('button[value=approve]').click();
+      await approval.getByText('You can close this window').waitFor();
+      await approval.close();
+      await stateOf('eve', 'Authorized');
+      await press('eve', 'Disconnect').click();
+      await card('eve').locator('.advisor-panel').getByRole('button', { name: 'Disconnect' }).click();
+      await stateOf('eve', 'Not authorized yet');
+      await field('authUrl').fill(simulator.authUrl);
+    });
+
     it('finishes with an address that was pasted', async () => {
       await add('bob');
-      const back = await decide(await blockedLink('bob', 'Authorize'), 'riley');
+      const { back } = await decideFrom(await blockedLink('bob', 'Authorize'), 'riley');
       await press('bob', 'Paste the address').click();
       const box = page.getByLabel('The address the browser ended at');
       await box.fill(`${red.adminUrl}/advisor-texting/callback?state=nonsense&code=x`);
@@ -178,13 +231,12 @@ for (const version of [4, 5] as const) {
       await press('bob', 'Copy link').click();
       const url = await page.getByLabel('Link for the advisor').inputValue();
       url.should.startWith(`${red.adminUrl}/advisor-texting/link/`);
-      const answer = await fetch(url, { redirect: 'manual' });
-      answer.headers.get('location')?.should.startWith(simulator.authUrl);
+      (await enter(url)).address.should.startWith(simulator.authUrl);
     });
 
     it('waits for a confirmation when somebody else signs in', async () => {
-      const back = await decide(await blockedLink('bob', 'Authorize again'), hostile);
-      (await fetch(back)).status.should.equal(200);
+      const { back, cookie } = await decideFrom(await blockedLink('bob', 'Authorize again'), hostile);
+      (await fetch(back, { headers: { cookie } })).status.should.equal(200);
       await stateOf('bob', 'Confirm the change');
       const facts = await factsOf('bob');
       facts.should.match(/Riley Chen had authorized before/);

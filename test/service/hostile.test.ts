@@ -43,7 +43,10 @@ describe('a hostile or broken server', () => {
     const server = await startServer((_request, response) => {
       const chunk = 'x'.repeat(256 * 1024);
       const more = (): void => {
-        while (!response.destroyed && response.write(chunk)) written += chunk.length;
+        while (!response.destroyed) {
+          written += chunk.length;
+          if (!response.write(chunk)) break;
+        }
       };
       response.on('drain', more);
       response.on('error', () => undefined);
@@ -132,7 +135,7 @@ describe('a hostile or broken server', () => {
         async (code, body) => {
           next = { status: code, body };
           const call = client.call('sendMessage', text, advisor).then(
-            ({ data }) => should(data.successes).be.an.Array(),
+            ({ data }) => should(data).be.an.Object(),
             (error: unknown) => should(error).have.property('problem'),
           );
           await settle(clock, call);

@@ -12,7 +12,7 @@ import { endpoints } from '../../lib/service/endpoints';
 import type { EndpointName } from '../../lib/service/endpoints';
 import { problemReply, sent } from './support';
 
-const plan = (name: EndpointName): Plan => planEndpoint(name, '/v1', new Map());
+const plan = (name: EndpointName): Plan => planEndpoint(name, '/v1');
 const answered = (status: number, body: unknown = ''): Result => ({
   state: 'answered',
   status,
@@ -45,6 +45,66 @@ describe('what an answer means', () => {
       should(judge('setContactGroups', answered(200)).data).eql({ id: 5 });
     });
 
+    it('a create without a body or without an id is a success without one', () => {
+      for (const name of ['createContact', 'createGroup'] as const) {
+        for (const [body, data] of [
+          ['', {}],
+          ['{}', {}],
+          ['{"id":null}', { id: null }],
+        ]) {
+          const { happened, data: given } = judge(name, answered(201, body));
+          should(happened.what).equal('done');
+          should(given).eql(data);
+        }
+      }
+    });
+
+    it('a send or consent request with entries on one side alone', () => {
+      const success = { successes: [{ messageId: 1 }] };
+      const refusal = { failures: ['no'], successes: null };
+      for (const name of ['sendMessage', 'requestConsent'] as const) {
+        for (const body of [success, { ...success, failures: null }, refusal]) {
+          const { happened, data } = judge(name, answered(200, body));
+          should(happened.what).equal('done');
+          should(data).eql(body);
+        }
+      }
+    });
+
+    it('failure details of any shape, kept as they came', () => {
+      for (const failureDetails of [null, 'x', 7, {}, ['a'], [{ code: 5 }], { items: [{ reason: {} }] }]) {
+        const body = { successes: [], failures: ['no'], failureDetails };
+        should(judge('sendMessage', answered(200, body)).data).eql(body);
+      }
+    });
+
+    it('ids as they came: strings, and integers beyond 2^53 as strings of their digits', () => {
+      const send = (id: string): unknown =>
+        judge('sendMessage', answered(200, `{"successes":[{"messageId":${id},"memberId":${id}}]}`)).data;
+      for (const [written, id] of [
+        ['7', 7],
+        ['"m-7"', 'm-7'],
+        ['9007199254740991', 9007199254740991],
+        ['9007199254740993', '9007199254740993'],
+        ['123456789012345678901234567890', '123456789012345678901234567890'],
+        ['"9007199254740993"', '9007199254740993'],
+      ] as const) {
+        should(send(written)).eql({ successes: [{ messageId: id, memberId: id }] });
+      }
+      const contact = `{"groupIds":[12,9007199254740993], "contactId":9007199254740995,"note":"id \\"9007199254740993\\" 1","later":{"n":[-9007199254740993,0.1234567890123456,1e300]}}`;
+      should(judge('getContact', answered(200, contact)).data).eql({
+        groupIds: [12, '9007199254740993'],
+        contactId: '9007199254740995',
+        note: 'id "9007199254740993" 1',
+        later: { n: ['-9007199254740993', 0.1234567890123456, 1e300] },
+      });
+      const page = '{"data":[{"contactId":"c-1","fullName":"A"}],"cursor":9007199254740993}';
+      should(judge('searchContacts', answered(200, page)).data).eql({
+        data: [{ contactId: 'c-1', fullName: 'A' }],
+        cursor: '9007199254740993',
+      });
+    });
+
     it('null and missing fields where the contract does not require them', () => {
       const lookup = judge('getConsent', answered(200, { state: 'pending', memberId: null }));
       should(lookup.happened.what).equal('done');
@@ -55,7 +115,6 @@ describe('what an answer means', () => {
 
   describe('invalid_response', () => {
     const cases: [string, EndpointName, Result][] = [
-      ['a create without a body, whose id nobody knows', 'createContact', answered(201)],
       ['a send without a body', 'sendMessage', answered(200)],
       ['HTML', 'getContact', answered(200, '<html>Welcome</html>')],
       ['truncated JSON', 'searchContacts', answered(200, '{"data":[{"contactId":1')],

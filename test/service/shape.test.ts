@@ -97,7 +97,8 @@ describe('the quick look at an answer', () => {
   it('finds every wrong field of a contact', () => {
     const looksRight = quickLook(schemas.contactPage);
     const wrong = {
-      contactId: ['7', 7.5, 2 ** 53, true, {}],
+      contactId: [7.5, 2 ** 53, true, {}],
+      somethingNew: [2 ** 53, { nested: [{ id: 2 ** 60 }] }],
       fullName: [7, false, [], {}],
       groupNames: ['Clients', [1], [null]],
       isCrmLinkedContact: ['yes', 0],

@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs';
 import should from 'should';
 import { postForm } from '../../lib/service/transport';
-import { codeOf, closeAll, startServer } from './support';
+import { clientOf, codeOf, closeAll, sent, startServer, text } from './support';
 
 const limits = { timeout: 10_000 };
 
@@ -48,5 +49,23 @@ describe('posting a form', () => {
     cancel.abort();
     should(await call).equal('cancelled');
     should(await codeOf(postForm(server.url, {}, { ...limits, signal: cancel.signal }))).equal('cancelled');
+  });
+});
+
+describe('every request', () => {
+  afterEach(closeAll);
+
+  it('says who it is from and that it reads problem bodies', async () => {
+    const server = await startServer(() => ({ body: sent }));
+    await clientOf(server.url).call('sendMessage', text, { advisor: 'ann' });
+    await postForm(server.url, {}, limits);
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+    should(server.received).have.length(2);
+    for (const { headers } of server.received) {
+      should(headers).containEql({
+        'user-agent': `advisor-texting-node-red/${version}`,
+        accept: 'application/json, application/problem+json',
+      });
+    }
   });
 });

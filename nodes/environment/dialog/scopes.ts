@@ -1,4 +1,6 @@
-import type { Form, Say } from '../../../lib/editor/red';
+import type { Form, Say, Values } from '../../../lib/editor/red';
+import { holdsVariable } from '../../../lib/editor/values';
+import { prefixPattern, usualPrefixes, wireScope, type Prefixes } from '../../../lib/service/prefixes';
 
 const nodesIn = (types: string): string[] =>
   types
@@ -6,7 +8,17 @@ const nodesIn = (types: string): string[] =>
     .filter((type) => type !== '')
     .map((type) => RED.nodes.getType(type)?._('title') ?? type);
 
-/** Says under each permission which nodes need it, and shows the one that is always asked for. */
+/** What the form says; the contract's own word where it says nothing, or names a variable. */
+const prefixesIn = (values: Values): Prefixes => {
+  const read = (name: string, usual: string): string => {
+    const value = values[name];
+    const text = typeof value === 'string' ? value.trim() : '';
+    return prefixPattern.test(text) && !holdsVariable(text) ? text : usual;
+  };
+  return { core: read('corePrefix', usualPrefixes.core), text: read('textPrefix', usualPrefixes.text) };
+};
+
+/** Says under each permission which nodes need it and what the service calls it, and shows the one always asked for. */
 export const addScopes = (form: Form): void => {
   const { say } = form;
   const ticks = form.row('scopes').find('.advisor-ticks');
@@ -26,6 +38,13 @@ export const addScopes = (form: Form): void => {
     $('<small>', { text: say('scopes.always') }),
   );
   ticks.prepend(always);
+  form.onChange((values) => {
+    const prefixes = prefixesIn(values);
+    ticks.find('label').each((_, label) => {
+      const scope = $(label).find('input').attr('value');
+      if (scope !== undefined) $(label).find('code').text(wireScope(scope, prefixes));
+    });
+  });
 };
 
 /** A scope in plain words, where it is one we know. */

@@ -1,0 +1,44 @@
+/**
+ * The contract's `core` and `text` are stand-ins for words that each maker of the service chooses: the first segment of
+ * every path and the first word of every scope. Everything here speaks the contract's words; the wire speaks the maker's.
+ * It imports nothing: the editor loads it too.
+ */
+export interface Prefixes {
+  readonly core: string;
+  readonly text: string;
+}
+
+export const usualPrefixes: Prefixes = { core: 'core', text: 'text' };
+
+/** One segment of a path (RFC 3986, section 3.3), without the dot that divides a scope. */
+export const prefixPattern = /^[\w~!$&'()*+,;=:@-]+$/;
+
+type Part = keyof Prefixes;
+
+const isPart = (word: string): word is Part => word === 'core' || word === 'text';
+
+/** `/core/contact/contacts` as it is on the wire. */
+export const wirePath = (path: string, prefixes: Prefixes): string =>
+  path.replace(/^\/(\w+)/, (whole, part: string) => (isPart(part) ? `/${prefixes[part]}` : whole));
+
+/** `core.contacts.read` as it is on the wire; whatever is not of the contract goes as it is. */
+export const wireScope = (scope: string, prefixes: Prefixes): string =>
+  scope.replace(/^(\w+)(?=\.)/, (whole, part: string) => (isPart(part) ? prefixes[part] : whole));
+
+/** A scope of the wire in the contract's words. */
+export const contractScope = (scope: string, prefixes: Prefixes): string => {
+  const at = scope.indexOf('.');
+  const first = scope.slice(0, Math.max(at, 0));
+  const isText =
+    first === prefixes.text && (first !== prefixes.core || scope.startsWith(`${first}.messaging`));
+  if (first === '' || (!isText && first !== prefixes.core)) return scope;
+  return (isText ? 'text' : 'core') + scope.slice(at);
+};
+
+const escaped = (word: string): string => word.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+
+/** Finds the name of a scope in the words of the service. */
+export const scopeNames = ({ core, text }: Prefixes): RegExp =>
+  new RegExp(
+    `(?<![\\w.])(?:${escaped(core)}|${escaped(text)})(?:\\.[a-z]+)+\\b|\\boffline_access\\b|\\bopenid\\b`,
+  );

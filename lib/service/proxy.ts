@@ -1,0 +1,107 @@
+import http from 'node:http';
+import https from 'node:https';
+import type { Socket } from 'node:net';
+import { buildConnector } from 'undici';
+
+/** This machine, which no proxy can reach for us. */
+export const isLoopback = ({ hostname }: URL): boolean =>
+  /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname);
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** Upper or lower case, as curl and others have it. */
+const variable = (variables: Variables, name: string): string =>
+  (variables[name.toLowerCase()] ?? variables[name] ?? '').trim();
+
+const portOf = ({ port, protocol }: URL): string => port || (protocol === 'https:' ? '443' : '80');
+
+/** `example.com` and `.example.com` mean the host and all below it, `*` everything, `example.com:8443` that port. */
+const isExcepted = (target: URL, exceptions: string): boolean =>
+  exceptions.split(/[\s,]+/).some((entry) => {
+    if (entry === '*') return true;
+    const [, host = '', port] = /^\*?\.?(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? [];
+    if (host === '' || (port !== undefined && port !== portOf(target))) return false;
+    return target.hostname === host || target.hostname.endsWith(`.${host}`);
+  });
+
+/** The proxy to reach an address through: what is set, else the usual variables; never for this machine. */
+export const proxyFor = (
+  target: URL,
+  setting = '',
+  variables: Variables = process.env,
+): string | undefined => {
+  if (isLoopback(target)) return undefined;
+  if (setting !== '') return setting;
+  if (isExcepted(target, variable(variables, 'NO_PROXY'))) return undefined;
+  const found = variable(variables, target.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY');
+  if (found === '') return undefined;
+  // curl and others take a host and port without a scheme.
+  return found.includes('://') ? found : `http://${found}`;
+};
+
+/** An error of the way to the proxy; the address of one may hold a password and is not in it. */
+const proxyError = (reason: string): Error =>
+  Object.assign(new Error('The proxy did not connect.'), { code: `proxy: ${reason}` });
+
+const credentialsOf = ({ username, password }: URL): Record<string, string> => {
+  if (username === '' && password === '') return {};
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { 'proxy-authorization': `Basic ${Buffer.from(pair).toString('base64')}` };
+};
+
+/**
+ * Connections through a proxy, for a pool of undici: a tunnel by CONNECT (RFC 9110, section 9.3.6), and TLS inside it
+ * with the service itself, so that the proxy sees neither tokens nor texts. undici's own ProxyAgent brings pools with it
+ * that do not keep to our idle limit.
+ */
+export const tunnelThrough = (proxy: string, timeout: number): buildConnector.connector => {
+  const secured = buildConnector({ timeout });
+  return (options, callback) => {
+    const url = URL.canParse(proxy) ? new URL(proxy) : undefined;
+    if (url === undefined) {
+      callback(proxyError('address'), null);
+      return;
+    }
+    const target = `${options.hostname}:${options.port || (options.protocol === 'https:' ? '443' : '80')}`;
+    const request = (url.protocol === 'https:' ? https : http).request({
+      host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: portOf(url),
+      method: 'CONNECT',
+      path: target,
+      headers: { host: target, ...credentialsOf(url) },
+      agent: false,
+    });
+    let isSettled = false;
+    const settle = (settled: () => void): void => {
+      clearTimeout(late);
+      if (isSettled) return;
+      isSettled = true;
+      settled();
+    };
+    const fail = (reason: string): void => {
+      settle(() => {
+        request.destroy();
+        callback(proxyError(reason), null);
+      });
+    };
+    const late = setTimeout(() => {
+      fail('timeout');
+    }, timeout);
+    request.once('connect', ({ statusCode = 0 }, socket: Socket, head: Buffer) => {
+      if (statusCode < 200 || statusCode > 299) {
+        socket.destroy();
+        fail(`HTTP ${String(statusCode)}`);
+        return;
+      }
+      settle(() => {
+        if (head.length > 0) socket.unshift(head);
+        if (options.protocol === 'https:') secured({ ...options, httpSocket: socket }, callback);
+        else callback(null, socket);
+      });
+    });
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      fail(error.code ?? error.name);
+    });
+    request.end();
+  };
+};

@@ -1,0 +1,367 @@
+import type { Titles } from './threats';
+
+/** Something that keeps a threat away, and the tests that fail without it. */
+export interface Defence {
+  readonly what: string;
+  /** The file that it is in, and what to put there in place of which text so that it is gone. */
+  readonly file: string;
+  readonly changes: readonly (readonly [defence: string, instead: string])[];
+  readonly shownBy: Titles;
+  /** The tests run what `npm run build` makes. */
+  readonly needsBuild?: boolean;
+}
+
+const authorization = 'lib/auth/authorization.ts';
+const form = 'nodes/environment/form.ts';
+
+/** By the number of the threat. `npm run threats` takes each out of a copy of the sources, and sees its tests fail. */
+export const defences: Readonly<Record<number, readonly Defence[]>> = {
+  1: [
+    {
+      what: 'a state serves once',
+      file: authorization,
+      changes: [['    this.#pending.delete(returned.state);\n', '']],
+      shownBy: { 'auth/authorization.test.ts': ['takes a callback once'] },
+    },
+    {
+      what: 'a state serves ten minutes',
+      file: authorization,
+      changes: [
+        [
+          "    if (this.#options.clock.now() >= pending.expiresAt) return { ok: false, why: 'expired' };\n",
+          '',
+        ],
+      ],
+      shownBy: { 'auth/authorization.test.ts': ['after ten minutes'] },
+    },
+    {
+      what: 'a state is bound to its environment',
+      file: authorization,
+      changes: [['(environment !== undefined && pending.connection.environment !== environment)', 'false']],
+      shownBy: {
+        'auth/authorization.test.ts': [
+          'when finished for another environment, which leaves the request good',
+        ],
+      },
+    },
+    {
+      what: 'a state cannot be guessed',
+      file: authorization,
+      changes: [["const state = randomBytes(16).toString('base64url');", "const state = 'state';"]],
+      shownBy: { 'auth/authorization.test.ts': ['never uses a state or verifier twice'] },
+    },
+    {
+      what: 'a code is bound to the verifier of its request',
+      file: authorization,
+      changes: [
+        ["const verifier = randomBytes(32).toString('base64url');", "const verifier = 'v'.repeat(43);"],
+      ],
+      shownBy: { 'auth/authorization.test.ts': ["with the code of another advisor's request"] },
+    },
+  ],
+  2: [
+    {
+      what: 'every route asks for its permission',
+      file: 'nodes/environment/admin-routes.ts',
+      changes: [['      RED.auth.needsPermission(permission) as RequestHandler,\n', '']],
+      shownBy: {
+        'security/routes.test.ts': ['each ask for a permission of ours, but for those that are open to all'],
+      },
+    },
+    {
+      what: 'nothing is changed by who may only read',
+      file: 'nodes/environment/admin-routes.ts',
+      changes: [
+        [
+          "const write = { method: 'post', permission: 'advisor-texting.write' } as const;",
+          "const write = { method: 'post', permission: 'advisor-texting.read' } as const;",
+        ],
+      ],
+      shownBy: { 'security/routes.test.ts': ['let nobody change anything who may only read'] },
+    },
+    {
+      what: 'a variable is resolved for who may deploy, or where it is deployed',
+      file: form,
+      changes: [
+        ['return this.mayDeploy || textsOf(name, this.#written[name]).includes(text);', 'return true;'],
+      ],
+      shownBy: { 'security/routes.test.ts': ['resolves no variable for ${user}'] },
+      needsBuild: true,
+    },
+    {
+      what: 'who may deploy is told by the permission',
+      file: 'nodes/environment/admin-routes.ts',
+      changes: [
+        [
+          'return [scope].flat().some((permission) => sufficient.includes(permission));',
+          'return sufficient.length > 0 || scope === undefined;',
+        ],
+      ],
+      shownBy: { 'security/routes.test.ts': ['resolves no variable for ${user}'] },
+      needsBuild: true,
+    },
+    {
+      what: 'no answer holds the value of a variable',
+      file: form,
+      changes: [
+        [
+          "if (typeof value === 'string') return hider(value);",
+          "if (typeof value === 'string') return value;",
+        ],
+      ],
+      shownBy: {
+        'security/routes.test.ts': [
+          'tells ${user} none either, who may use them',
+          'names a missing scope as it is written',
+        ],
+      },
+      needsBuild: true,
+    },
+    {
+      what: 'what is deployed goes to no address that only a form names',
+      file: form,
+      changes: [
+        ['return !this.mayDeploy && variablesIn(Object.values(this.#used)).length > 0;', 'return false;'],
+      ],
+      shownBy: {
+        'security/routes.test.ts': ['hands what the deployed environment refers to over to no other place'],
+      },
+      needsBuild: true,
+    },
+    {
+      what: 'secrets of other kinds of nodes are none of ours',
+      file: form,
+      changes: [[' && node.type === spec.type', '']],
+      shownBy: { 'auth/form.test.ts': ['knows nothing that is stored for a node of another kind'] },
+    },
+    {
+      what: 'a page of another site cannot post',
+      file: 'nodes/environment/admin-routes.ts',
+      changes: [["      ...(method === 'post' ? [jsonOnly] : []),\n", '']],
+      shownBy: { 'auth/real-routes.test.ts': ['takes nothing but JSON'] },
+      needsBuild: true,
+    },
+  ],
+  3: [
+    {
+      what: 'a parameter that is there twice is none',
+      file: authorization,
+      changes: [[' || [state, code, error].some((values) => values.length > 1)', '']],
+      shownBy: {
+        'auth/authorization.test.ts': ['when ${name} is there twice, which leaves the request good'],
+      },
+    },
+  ],
+  4: [
+    {
+      what: 'the redirect address is the configured one',
+      file: 'nodes/environment/admin-routes.ts',
+      changes: [
+        [
+          "const connection = codeConnection(asked.id, asked.form.use(field(asked.request, 'form')));",
+          "const found = codeConnection(asked.id, asked.form.use(field(asked.request, 'form')));\n      const host = String(asked.request.headers['x-forwarded-host']);\n      const connection = { ...found, redirectUri: `https://${host}/advisor-texting/callback` };",
+        ],
+      ],
+      shownBy: {
+        'auth/real-routes.test.ts': [
+          'uses the configured redirect address, whatever the request says about its host',
+        ],
+      },
+      needsBuild: true,
+    },
+  ],
+  5: [
+    {
+      what: 'pages come with a policy that runs no script',
+      file: 'nodes/environment/pages.ts',
+      changes: [["    'Content-Security-Policy': policy,\n", '']],
+      shownBy: {
+        'auth/real-routes.test.ts': ['answers the callback with static pages and a strict policy'],
+      },
+      needsBuild: true,
+    },
+    {
+      what: 'names are text in a list to choose from',
+      file: 'lib/editor/options.ts',
+      changes: [
+        [
+          "{ class: 'advisor-option-title', text: choice.title }",
+          "{ class: 'advisor-option-title', html: choice.title }",
+        ],
+      ],
+      shownBy: { 'security/browser.test.ts': ['are text in the list to choose from'] },
+      needsBuild: true,
+    },
+    {
+      what: 'errors are text where a list says why it is empty',
+      file: 'lib/editor/picker.ts',
+      changes: [['note.text(wordsOf(fault));', 'note.html(wordsOf(fault));']],
+      shownBy: { 'security/browser.test.ts': ['are text where a list says why it is empty'] },
+      needsBuild: true,
+    },
+  ],
+  7: [
+    {
+      what: 'a sentence for the log is searched for secrets',
+      file: 'lib/runtime/log.ts',
+      changes: [['${redact(sentence)}', '${sentence}']],
+      shownBy: { 'auth/environment.test.ts': ['logs no number, token or key'] },
+    },
+    {
+      what: 'the editor never gets a secret',
+      file: 'nodes/environment/spec.ts',
+      changes: [["name: 'clientSecret', secret: true", "name: 'clientSecret', secret: false"]],
+      shownBy: { 'editor/environment.test.ts': ['gives the browser no secret'] },
+      needsBuild: true,
+    },
+  ],
+  8: [
+    {
+      what: 'no redirect is followed',
+      file: 'lib/service/transport.ts',
+      changes: [
+        ["import { Pool } from 'undici';", "import { interceptors, Pool } from 'undici';"],
+        [
+          'exchange?.start(pool, timeout,',
+          'exchange?.start(pool.compose(interceptors.redirect({ maxRedirections: 3 })) as Pool, timeout,',
+        ],
+      ],
+      shownBy: {
+        'service/hostile.test.ts': ['that redirects elsewhere never sees the token arrive there'],
+        'service/transport.test.ts': ['follows no redirect'],
+      },
+    },
+    {
+      what: 'secrets go by HTTPS, or stay on this machine',
+      file: 'lib/service/transport.ts',
+      changes: [["  if (!trusted) throw failure('not_configured', 'address_insecure', { setting });\n", '']],
+      shownBy: { 'service/transport.test.ts': ['goes nowhere without TLS but on this machine'] },
+    },
+    {
+      what: 'an authorization goes where it came from',
+      file: 'lib/auth/tokens.ts',
+      changes: [['new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin', 'true']],
+      shownBy: {
+        'auth/tokens.test.ts': ['never sends an authorization to another place than the one that issued it'],
+      },
+    },
+    {
+      what: 'stored secrets go to no address that only a form names',
+      file: form,
+      changes: [
+        [
+          'if (this.#isMoved(values) && this.#isOurs(values))',
+          'if (this.#isMoved(values) && this.#isOurs(values) && form === given)',
+        ],
+      ],
+      shownBy: {
+        'auth/form.test.ts': ['sends no stored secret to another place when secrets are ${what}'],
+      },
+    },
+  ],
+  9: [
+    {
+      what: 'a send whose outcome is unknown is not repeated',
+      file: 'lib/service/retry.ts',
+      changes: [["return kind !== 'once' || repeatSends === 'always';", 'return true;']],
+      shownBy: {
+        'service/faults.test.ts': ['a send is not repeated with ${repeatSends}'],
+        'security/ledger.test.ts': ['repeatSends ${repeatSends}: no text twice'],
+      },
+    },
+  ],
+  11: [
+    {
+      what: 'an answer ends at 5 MB',
+      file: 'lib/service/exchange.ts',
+      changes: [['if (this.#size > answerLimit) {', 'if (this.#size > 100 * answerLimit) {']],
+      shownBy: { 'service/hostile.test.ts': ['that never stops answering is cut off at 5 MB'] },
+    },
+    {
+      what: 'an answer ends with the time limit',
+      file: 'lib/service/exchange.ts',
+      changes: [['Math.min(timeout, longestTimer)', 'longestTimer']],
+      shownBy: { 'service/faults.test.ts': ['an answer that drips longer than the time limit is cut off'] },
+    },
+    {
+      what: 'a pause lasts an hour at most',
+      file: 'lib/service/retry.ts',
+      changes: [
+        [
+          'if (/^\\d+$/.test(said)) return Math.min(Number(said) * 1000, hour);',
+          'if (/^\\d+$/.test(said)) return Number(said) * 1000;',
+        ],
+        ['Math.min(happened.retryAfter ?? 0, hour)', 'happened.retryAfter ?? 0'],
+        ['if (course.limitedFor + ms <= hour)', 'if (ms > 0)'],
+      ],
+      shownBy: { 'service/retry.test.ts': ['pauses as long as the service asks, at most an hour'] },
+    },
+  ],
+  12: [
+    {
+      what: 'who was asked is not asked again before its time',
+      file: 'nodes/request-consent/request.ts',
+      changes: [
+        [
+          "const rules = { every: tools.plain.number('every') * hour, limit: tools.plain.number('limit') };",
+          'const rules = { every: 0 * hour, limit: 0 };',
+        ],
+      ],
+      shownBy: { 'examples/texting.test.ts': ['2: pressed every six hours for a week'] },
+    },
+  ],
+  13: [
+    {
+      what: 'what was changed is not read',
+      file: 'lib/auth/cipher.ts',
+      changes: [['    decipher.final();\n    return plain;', '    return plain;']],
+      shownBy: {
+        'auth/vault.test.ts': [
+          'sets a record with any flipped bit aside, reports it, and goes on with the others',
+        ],
+      },
+    },
+    {
+      what: 'a key in a file is for its owner',
+      file: 'lib/auth/key-file.ts',
+      changes: [['mode: 0o600,', 'mode: 0o644,']],
+      shownBy: {
+        'auth/vault.test.ts': ['without a secret keeps the key in a file for its owner only, with a warning'],
+      },
+    },
+  ],
+  14: [
+    {
+      what: 'the simulator listens on the loopback address',
+      file: 'simulator/index.ts',
+      changes: [["const defaultHost = '127.0.0.1';", "const defaultHost = '0.0.0.0';"]],
+      shownBy: { 'security/bind.test.ts': ['answers on no address of this machine but the loopback one'] },
+    },
+    {
+      what: 'a name that leads to this machine is no way in',
+      file: 'simulator/guard.ts',
+      changes: [
+        [
+          'return hostname === undefined || !isLoopbackHost(hostname);',
+          "return hostname === undefined && isLoopbackHost('');",
+        ],
+      ],
+      shownBy: {
+        'simulator/control.test.ts': [
+          'refuses foreign hosts and origins on page and control, and not on the contract',
+        ],
+      },
+    },
+    {
+      what: 'no simulator runs for another service',
+      file: 'nodes/environment/environment.ts',
+      changes: [
+        [
+          "const options = this.service === 'simulator' ? await this.#simulated() : this.#configured();",
+          "const options = this.service === 'production' ? this.#configured() : await this.#simulated();",
+        ],
+      ],
+      shownBy: { 'auth/environment.test.ts': ['never starts the simulator for anything else'] },
+    },
+  ],
+};

@@ -1,0 +1,52 @@
+import should from 'should';
+import type { Environment } from '../../lib/runtime/environment';
+import { alsoClose, closeAll, startServer } from '../service/support';
+import { environmentOn } from '../support/environment';
+import { Flow } from '../support/flow';
+import { errorOf, only, sendNode } from './setup';
+
+describe('a text, answered with the freedom the contract leaves', () => {
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+  });
+
+  const scripted = async (answer: () => { body: unknown }): Promise<{ environment: Environment }> => {
+    const server = await startServer(answer);
+    const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+    return { environment: alsoClose(environmentOn(service)) };
+  };
+
+  it('is sent though the answer has no failures, with ids as they came', async () => {
+    for (const [written, id] of [
+      ['"m-1"', 'm-1'],
+      ['9007199254740993', '9007199254740993'],
+    ]) {
+      const body = `{"successes":[{"messageId":${String(written)},"memberId":${String(written)}}]}`;
+      const { environment } = await scripted(() => ({ body }));
+      const flow = await sendNode(environment);
+      const { port, msg } = only(await flow.ask({ phone: '+12025550113', text: 'Hi' }));
+      should(port).equal(0);
+      should(msg.payload).containEql({ messageId: id, memberId: id });
+      await Flow.unload();
+    }
+  });
+
+  it('reads a want of consent from failure details of any shape', async () => {
+    const failureDetails = { '+12025550113': { reason: { code: 'CONSENT_REQUIRED' } } };
+    const { environment } = await scripted(() => ({ body: { failures: ['Not sent'], failureDetails } }));
+    const flow = await sendNode(environment);
+    const { port, msg } = only(await flow.ask({ phone: '+12025550113', text: 'Hi' }));
+    should(port).equal(2);
+    should(msg.payload).eql({ reason: 'Not sent' });
+  });
+
+  it('says that a text was probably sent when the answer cannot be read', async () => {
+    const { environment } = await scripted(() => ({ body: '<html>OK</html>' }));
+    const flow = await sendNode(environment);
+    const { port, msg } = only(await flow.ask({ phone: '+12025550113', text: 'Hi' }));
+    should(port).equal(1);
+    should(errorOf(msg)).containEql({ code: 'invalid_response', retryable: false });
+    should(errorOf(msg).message).match(/probably carried out/);
+  });
+});
