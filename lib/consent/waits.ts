@@ -247,7 +247,7 @@ export class Waits {
     try {
       const service = await client();
       const options = { advisor, lane: 'polls', priority: 'poll' } as const;
-      const answer = await service.call('getConsent', { query: subject as { phone: string } }, options);
+      const answer = await service.call('getConsent', { query: subject }, options);
       return { began, look: lookOf(statusOf(answer.data)) };
     } catch (fault) {
       return { began, look: lookAfterFault(fault) };
