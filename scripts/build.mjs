@@ -22,7 +22,7 @@ const isRegistration = (path) =>
 
 /** Everything that runs, but not what is bundled: for a browser, or for the start. */
 const runtimeSources = () =>
-  ['lib', 'nodes', 'simulator']
+  ['command', 'lib', 'nodes', 'simulator']
     .flatMap((folder) => readdirSync(at(folder), { withFileTypes: true, recursive: true }))
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && entry.name !== 'editor.ts')
     .map((entry) => join(entry.parentPath, entry.name))
@@ -50,7 +50,7 @@ const compile = async () => {
 /** What a source that was renamed, removed or moved to the browser has left behind would be packed with the rest. */
 const removeStale = () => {
   const sources = new Set(runtimeSources());
-  for (const folder of ['lib', 'nodes', 'simulator']) {
+  for (const folder of ['command', 'lib', 'nodes', 'simulator']) {
     if (!existsSync(out(folder))) continue;
     for (const entry of readdirSync(out(folder), { withFileTypes: true, recursive: true })) {
       const path = join(entry.parentPath, entry.name);

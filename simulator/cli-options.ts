@@ -6,6 +6,7 @@ import { settingsChange, type SettingsChange } from './state/settings';
 export const defaultPort = 4010;
 
 export const help = `Usage: advisor-texting simulator [options]
+       advisor-texting check [options]     (see: advisor-texting check --help)
 
 Runs the texting and address-book service on this machine, with nobody at the other end:
 the contract under /v1, OAuth under /oauth, a page of phones at /, and a control API.
@@ -128,7 +129,7 @@ export const readCommandLine = (args: readonly string[]): SimulatorOptions | 'he
   if (values.help === true || (positionals.length === 0 && args.length === 0)) return 'help';
   const [command, ...rest] = positionals;
   if (command !== 'simulator' || rest.length > 0) {
-    throw new UsageError(`There is no command "${positionals.join(' ')}". The only one is: simulator`);
+    throw new UsageError(`There is no command "${positionals.join(' ')}". There are: simulator, check`);
   }
   const options: Mutable<SimulatorOptions> = {
     port: values.port === undefined ? defaultPort : wholeNumber('--port', values.port, 65_535),

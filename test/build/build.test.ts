@@ -15,6 +15,7 @@ import should from 'should';
 import { root } from '../support/installation';
 
 const parts = [
+  'command',
   'examples',
   'icons',
   'lib',

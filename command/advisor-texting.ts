@@ -1,0 +1,14 @@
+#!/usr/bin/env node
+import type * as checking from './check';
+
+const [command, ...rest] = process.argv.slice(2);
+
+// Each command loads what it needs: the simulator runs where it is loaded.
+if (command === 'check') {
+  const { check } = require('./check') as typeof checking;
+  void check(rest, process.env).then((code) => {
+    process.exitCode = code;
+  });
+} else {
+  require('../simulator/cli');
+}

@@ -1,0 +1,153 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import should from 'should';
+import { environmentFor, startSimulator, type Simulator, type SimulatorOptions } from '../../simulator';
+
+interface Line {
+  readonly check: string;
+  readonly ok: boolean | null;
+  readonly message: string;
+}
+
+describe('the command check', function () {
+  this.timeout(30_000);
+  let simulator: Simulator;
+  let directory: string;
+
+  const start = async (options: SimulatorOptions = {}): Promise<void> => {
+    simulator = await startSimulator(options);
+  };
+  const run = async (args: string[], variables: Record<string, string> = {}) => {
+    const command = join(__dirname, '..', '..', 'command', 'advisor-texting.ts');
+    const { PATH = '', HOME = '' } = process.env;
+    const child = spawn(process.execPath, ['--import', 'tsx', command, 'check', ...args], {
+      env: { PATH, HOME, LANG: 'en', ...variables },
+    });
+    let [out, err] = ['', ''];
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
+    child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
+    const [code] = (await once(child, 'close')) as [number];
+    return { code, out, err };
+  };
+  const variables = (): Record<string, string> => ({
+    ADVISOR_TEXTING_BASE_URL: simulator.baseUrl,
+    ADVISOR_TEXTING_TOKEN_URL: simulator.tokenUrl,
+    ADVISOR_TEXTING_GRANT: 'client_credentials',
+    ADVISOR_TEXTING_CLIENT_ID: simulator.credentials.clientId,
+    ADVISOR_TEXTING_CLIENT_SECRET: simulator.credentials.clientSecret,
+    ADVISOR_TEXTING_API_KEY: simulator.credentials.apiKey,
+  });
+  const reads = (): void => {
+    simulator.ledger
+      .entries()
+      .filter(({ method, endpoint }) => method !== 'GET' && endpoint !== 'token')
+      .should.eql([]);
+  };
+
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'check-'));
+  });
+  afterEach(async () => {
+    rmSync(directory, { recursive: true, force: true });
+    await simulator.close();
+  });
+
+  it('takes its settings from variables, prints a line for each check, and ends with 0', async () => {
+    await start();
+    const { code, out, err } = await run([], variables());
+    should({ code, err }).eql({ code: 0, err: '' });
+    for (const check of [
+      'reachability',
+      'token',
+      'apiKey',
+      'scopes',
+      'prefixes',
+      'names',
+      'dates',
+      'groupIds',
+    ])
+      out.should.match(new RegExp(`^ok +${check} `, 'm'));
+    out.should.not.containEql(simulator.credentials.apiKey);
+    out.should.not.containEql(simulator.credentials.clientSecret);
+    reads();
+  });
+
+  it('takes them from a file with variables in it, whose values it does not print; foreign service', async () => {
+    await start({ profile: 'foreign' });
+    const file = join(directory, 'settings.json');
+    const { credentials, tokenUrl } = simulator;
+    const properties = { tokenUrl, grant: 'client_credentials', baseUrl: '${THE_ADDRESS}', credentials };
+    writeFileSync(file, JSON.stringify({ ...properties, ...environmentFor(simulator.settings.habits) }));
+    const told = await run(['--settings', file, '--json'], { THE_ADDRESS: simulator.baseUrl });
+    should(told.code).equal(0);
+    const lines = JSON.parse(told.out) as Line[];
+    lines.map(({ ok }) => ok).should.eql([true, true, true, true, true, true, null, null]);
+    lines[0]?.message.should.match(/at \$\{THE_ADDRESS\}\.$/);
+
+    writeFileSync(file, JSON.stringify({ ...properties, corePrefix: 'crm', textPrefix: 'sms' }));
+    const untold = await run(['--settings', file, '--json'], { THE_ADDRESS: simulator.baseUrl });
+    should(untold.code).equal(1);
+    const names = (JSON.parse(untold.out) as Line[]).find(({ check }) => check === 'names');
+    should(names).match({ ok: false, message: /"page":"pageNumber"/ });
+    reads();
+  });
+
+  it('says of refused scopes that it is those, and not the client secret', async () => {
+    await start({ profile: 'foreign' });
+    const { code, out } = await run([], variables());
+    should(code).equal(1);
+    out.should.match(/^WRONG token .*refused the permissions/m);
+  });
+
+  it('spends no refresh token unless told, and then loses no new one', async () => {
+    await start({ settings: { rotateRefreshTokens: true, redirectUris: ['http://localhost/back'] } });
+    const { ADVISOR_TEXTING_GRANT: _, ...rest } = variables();
+    const withToken = { ...rest, ADVISOR_TEXTING_REFRESH_TOKEN: 'never-issued' };
+    const unused = await run([], withToken);
+    should(unused.code).equal(0);
+    unused.out.should.match(/^- +token .*--use-refresh-token FILE/m);
+    simulator.ledger
+      .entries()
+      .filter(({ endpoint }) => endpoint === 'token')
+      .should.eql([]);
+
+    const file = join(directory, 'token');
+    const refused = await run(['--use-refresh-token', file], withToken);
+    should(refused.code).equal(1);
+    refused.out.should.match(/^WRONG token .*authorize again/m);
+    should(existsSync(file)).be.false();
+    writeFileSync(file, 'something of value');
+    should((await run(['--use-refresh-token', file], withToken)).code).equal(2);
+    should(readFileSync(file, 'utf8')).equal('something of value');
+  });
+
+  it('uses an access token that it is given', async () => {
+    await start();
+    const { code, out } = await run([], {
+      ADVISOR_TEXTING_BASE_URL: simulator.baseUrl,
+      ADVISOR_TEXTING_API_KEY: simulator.credentials.apiKey,
+      ADVISOR_TEXTING_ACCESS_TOKEN: simulator.accessToken('default'),
+    });
+    should(code).equal(0);
+    out.should.match(/^ok +token /m);
+    out.should.match(/^- +scopes /m);
+  });
+
+  it('ends with 2, and says what to do, where there is nothing to check', async () => {
+    await start();
+    const nothing = await run([]);
+    should(nothing.code).equal(2);
+    nothing.err.should.match(/--settings FILE.*\n.*--help/);
+    const { ADVISOR_TEXTING_API_KEY: _, ...keyless } = variables();
+    const missing = await run([], keyless);
+    should(missing.code).equal(2);
+    missing.err.should.match(/API key/);
+    should((await run(['--nonsense'])).code).equal(2);
+    const helped = await run(['--help']);
+    should(helped.code).equal(0);
+    helped.out.should.match(/ADVISOR_TEXTING_BASE_URL/);
+  });
+});
