@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import should from 'should';
 import {
   environmentFor,
@@ -156,13 +155,6 @@ export class Phones {
     const { phones } = (await this.control('GET', `state?advisor=${advisor}`)) as StateView;
     const messages = phones.find((one) => one.phone === phone)?.messages ?? [];
     return messages.filter((one) => one.kind === kind && one.arrived).map(({ text }) => text);
-  }
-
-  /** Resolves when the service has been told to ask this number so many times. */
-  async asked(phone: string, times: number): Promise<void> {
-    const count = async (): Promise<number> =>
-      (await this.ledger('requestConsent')).filter((entry) => entry.phone === phone).length;
-    while ((await count()) < times) await setTimeout(20);
   }
 
   async advance(seconds: number): Promise<void> {
