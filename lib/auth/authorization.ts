@@ -187,7 +187,10 @@ export class Authorizations {
     });
     try {
       const attempt = (): Promise<TokenResult> => endpoints.exchangeCode(connection, code, verifier);
-      const result = await endpoints.run(connection, attempt, controller.signal);
+      const result = await endpoints.run(connection, attempt, {
+        signal: controller.signal,
+        isPerson: true,
+      });
       return result.outcome === 'issued' ? result.answer : 'refused';
     } catch (fault) {
       if (fault instanceof ServiceError && fault.code === 'not_configured') throw fault;

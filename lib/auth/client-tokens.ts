@@ -46,7 +46,7 @@ export class ClientTokens {
 
   #renew(name: string, connection: Connection): Promise<string> {
     return this.#flights.join(name, connection, (signal) =>
-      this.#endpoints.run(connection, () => this.#ask(name, connection), signal),
+      this.#endpoints.run(connection, () => this.#ask(name, connection), { signal }),
     );
   }
 

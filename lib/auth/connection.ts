@@ -4,6 +4,8 @@ import type { Prefixes } from '../service/prefixes';
 export interface Connection {
   /** The environment's id in the editor: its authorizations are kept under it. */
   readonly environment: string;
+  /** Sandbox or production. */
+  readonly service?: string;
   /** As the user calls it, for messages. */
   readonly name: string;
   readonly grant: 'authorization_code' | 'client_credentials';

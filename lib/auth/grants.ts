@@ -14,6 +14,8 @@ export interface Grant {
   /** Where it was issued, and to which application: it is of no use anywhere else and goes nowhere else. */
   readonly tokenUrl: string;
   readonly clientId: string;
+  /** Sandbox or production: an authorization is not carried from one to the other, wherever their addresses are. */
+  readonly service?: string | undefined;
   /** Where it was to be used when it was issued; older ones do not say. */
   readonly baseUrl?: string;
   readonly accessToken: string | null;
@@ -35,6 +37,7 @@ export const newGrant = (connection: Connection, advisor: string): Grant => ({
   advisor,
   tokenUrl: connection.tokenUrl,
   clientId: connection.clientId,
+  service: connection.service,
   baseUrl: connection.baseUrl,
   accessToken: null,
   refreshToken: null,

@@ -21,7 +21,8 @@ const mostAtOnce = 4;
 
 /** `refused`: the code or refresh token is no good. Anything that says nothing about it is `Trouble`. */
 export type TokenResult =
-  { readonly outcome: 'issued'; readonly answer: TokenAnswer } | { readonly outcome: 'refused' };
+  | { readonly outcome: 'issued'; readonly answer: TokenAnswer }
+  | { readonly outcome: 'refused'; readonly error: unknown };
 
 /** The endpoint did not accept the application, could not tell, or could not be asked. */
 class Trouble extends Error {
@@ -37,6 +38,9 @@ class Trouble extends Error {
 
 const clientRefused = ({ name }: Connection): ServiceError =>
   failure('authorization_required', 'client_refused', { name });
+
+const scopesRefused = ({ name }: Connection): ServiceError =>
+  failure('authorization_required', 'scopes_refused', { name });
 
 export const tryLater =
   (reason: string) =>
@@ -99,7 +103,7 @@ const read = ({ status, text, retryAfter }: Awaited<ReturnType<PostForm>>, now: 
   if (status === 401 || status === 403 || clientErrors.includes(error)) {
     throw new Trouble({ what: 'refused', status }, clientRefused);
   }
-  if (status === 400) return { outcome: 'refused' };
+  if (status === 400) return { outcome: 'refused', error };
   throw new Trouble({ what: 'refused', status }, tryLater(said));
 };
 
@@ -181,12 +185,22 @@ export class TokenEndpoints {
       ...(scopes.length > 0 ? { scope: onTheWire(scopes, connection) } : {}),
     });
     if (result.outcome === 'issued') return result.answer;
-    throw new Trouble({ what: 'refused', status: 400 }, clientRefused);
+    // RFC 6749, section 5.2.
+    const fault = result.error === 'invalid_scope' ? scopesRefused : clientRefused;
+    throw new Trouble({ what: 'refused', status: 400 }, fault);
   }
 
-  /** Attempts until one gives a value. Rejects with ServiceError when it is given up, or the signal aborts. */
-  async run<T>(connection: Connection, attempt: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  /**
+   * Attempts until one gives a value. Rejects with ServiceError when it is given up, or the signal aborts. A person, who
+   * may just have mended what was wrong, gets one attempt whatever is remembered.
+   */
+  async run<T>(
+    connection: Connection,
+    attempt: () => Promise<T>,
+    { signal, isPerson = false }: { readonly signal?: AbortSignal; readonly isPerson?: boolean } = {},
+  ): Promise<T> {
     const access = this.#accessOf(connection);
+    if (isPerson && access.remembered) access.pause(this.#options.clock.now(), 0);
     for (;;) {
       await this.#turn(access, connection, signal);
       const { failures } = access;

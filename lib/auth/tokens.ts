@@ -34,8 +34,9 @@ const storingLimit = 5000;
 const pauseAhead = 30_000;
 
 /** Whether a grant was issued to this application, here. If not it goes nowhere, and somebody must authorize again. */
-export const fits = ({ tokenUrl, clientId }: Grant, connection: Connection): boolean =>
+export const fits = ({ tokenUrl, clientId, service }: Grant, connection: Connection): boolean =>
   clientId === connection.clientId &&
+  (service === undefined || service === connection.service) &&
   (tokenUrl === connection.tokenUrl || new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin);
 
 const leaseName = (name: string): string =>
@@ -100,7 +101,7 @@ export class Tokens {
     // The lease is for one attempt: between attempts may lie an hour.
     const attempt = (): Promise<string> =>
       lease(leaseName(name), () => this.#attempt(name, connection, advisor, rejected));
-    return this.#flights.join(name, connection, (signal) => endpoints.run(connection, attempt, signal));
+    return this.#flights.join(name, connection, (signal) => endpoints.run(connection, attempt, { signal }));
   }
 
   async #attempt(name: string, connection: Connection, advisor: string, rejected?: string): Promise<string> {

@@ -59,12 +59,12 @@ export class Consent {
   }
 
   /** The waits of a node are polled from now on; returns what ends that. */
-  attach(node: string, waiter: Waiter): () => Promise<void> {
+  attach(node: string, waiter: Waiter): () => void {
     if (this.waiters.size === 0) this.waits.start();
     this.waiters.set(node, waiter);
-    return async () => {
+    return () => {
       this.waiters.delete(node);
-      if (this.waiters.size === 0) await this.waits.stop();
+      if (this.waiters.size === 0) this.waits.stop();
     };
   }
 

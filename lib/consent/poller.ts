@@ -12,15 +12,20 @@ export interface Due {
   readonly at: number;
 }
 
+/** A visit whose request has ended. */
+export interface Visited {
+  /** Until what was found is on record; true when the service gave no answer and the visit is to be repeated. */
+  readonly recorded: Promise<boolean>;
+}
+
 export interface PollerOptions {
   readonly store: Store;
   readonly clock: Clock;
-  /** Visits at once. */
+  /** Requests at once. */
   readonly concurrency: number;
   readonly occupied: () => Promise<readonly List[]>;
   readonly prefixOf: (list: List) => Buffer;
-  /** Resolves to true when the service gave no answer and the visit is to be repeated. */
-  readonly visit: (due: Due) => Promise<boolean>;
+  readonly visit: (due: Due) => Promise<Visited>;
   /** Polls have begun, or ceased, to be late. */
   readonly changed: () => void;
 }
@@ -29,6 +34,8 @@ export interface PollerOptions {
 const longestSleep = 60_000;
 /** After a fault of the store. */
 const pause = 1000;
+/** Visits whose request has ended, and which wait for the disk: it may be slow, and is no reason to poll slower. */
+const mostUnrecorded = 1000;
 const timeLength = 6;
 const table = 'wait';
 
@@ -59,11 +66,17 @@ interface Cursor {
 }
 
 /** Something to be polled out of turn. */
-type Task = () => Promise<unknown>;
+type Task = () => Promise<Visited>;
 interface Extra {
   readonly tasks: AsyncIterator<Task>;
   readonly done: () => void;
 }
+
+const settled = (work: Promise<unknown>): Promise<void> =>
+  work.then(
+    () => undefined,
+    () => undefined,
+  );
 
 /**
  * Visits waits when they are due: a cursor for each list, in memory, reads a page at a time; lists take turns. Nothing
@@ -74,10 +87,12 @@ export class Poller {
   private readonly extras = new Set<Extra>();
   private readonly pageSize: number;
   private running = 0;
+  private unrecorded = 0;
   private slotFreed: (() => void) | undefined;
   private wake: (() => void) | undefined;
   private release: (() => void) | undefined;
   private isStopped = true;
+  private loop: Promise<void> = Promise.resolve();
   private wasLate = false;
   private observed = 0;
   /** Since when the passing of time was noticed without a gap, such as a machine that slept. */
@@ -88,10 +103,11 @@ export class Poller {
   }
 
   start(): void {
-    const { clock } = this.options;
+    if (!this.isStopped) return;
     this.isStopped = false;
-    this.observed = this.awakeSince = clock.now();
-    void this.run();
+    this.observed = this.awakeSince = this.options.clock.now();
+    // One that was stopped just before may not have noticed yet: it goes on, and there are never two.
+    this.loop = this.loop.then(() => this.run());
   }
 
   stop(): void {
@@ -187,7 +203,7 @@ export class Poller {
         await this.sleep(pause);
       }
     }
-    this.release?.();
+    this.letGo();
   }
 
   /** A page of each. */
@@ -354,13 +370,14 @@ export class Poller {
   private async occupy(visit: Task, cursor?: Cursor): Promise<void> {
     this.running += 1;
     if (cursor) cursor.visits += 1;
-    let isUnanswered = true;
-    try {
-      isUnanswered = (await visit()) === true;
-    } catch {
-      // A fault of the store: the wait comes again.
-    }
+    const visiting = visit();
+    await settled(visiting);
     this.running -= 1;
+    this.unrecorded += 1;
+    this.slotFreed?.();
+    // What fails is a fault of the store: the wait comes again.
+    const isUnanswered = await visiting.then(({ recorded }) => recorded).catch(() => true);
+    this.unrecorded -= 1;
     if (cursor) cursor.visits -= 1;
     this.slotFreed?.();
     if (!isUnanswered || cursor?.list.kind !== 'end' || this.isStopped) return;
@@ -368,8 +385,12 @@ export class Poller {
     this.poke();
   }
 
+  private isFull(): boolean {
+    return this.running >= this.options.concurrency || this.unrecorded >= mostUnrecorded;
+  }
+
   private async free(): Promise<void> {
-    while (this.running >= this.options.concurrency && !this.isStopped) {
+    while (this.isFull() && !this.isStopped) {
       this.letGo();
       await new Promise<void>((resolve) => (this.slotFreed = resolve));
       this.slotFreed = undefined;

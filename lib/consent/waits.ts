@@ -13,7 +13,7 @@ import {
   type Look,
   type WaitOutcome,
 } from './consent-status';
-import { Poller, type Due } from './poller';
+import { Poller, type Due, type Visited } from './poller';
 import { decide, endOf, firstPollOf, lastPollOf, nextPoll, type Decision, type Place } from './rings';
 import { after, WaitEntries, type Found, type Subject, type Wait } from './wait-entries';
 
@@ -34,7 +34,7 @@ export interface WaitsOptions {
    * removed.
    */
   readonly ended: (wait: Wait, outcome: WaitOutcome, removals: readonly Operation[]) => Promise<void>;
-  /** Whether a wait is to be polled: the data of a node that left the flow is kept for a while. */
+  /** Whether a wait is polled and ends: what belongs to a node that left the flow is kept for a while, as it is. */
   readonly isWanted?: (item: Buffer) => boolean;
   /** `outage` has changed, or polls have begun or ceased to be late. */
   readonly changed: () => void;
@@ -47,10 +47,17 @@ interface Polled {
   readonly began: number;
 }
 
+interface Recorded {
+  readonly began: number;
+  readonly isUnanswered: boolean;
+}
+
 type Course = Omit<Decision, 'isPolled'>;
 
 /** Waits that are ended together: one commit. */
 const batch = 100;
+/** Waits for one number that are read at once to find who governs. */
+const companyPage = 4;
 const table = 'wait';
 /** Later than that, the node of a wait has been gone for so long that its data was removed. */
 const forgottenAfter = 8 * 24 * 3600 * 1000;
@@ -62,11 +69,10 @@ export class Waits {
   private readonly entries: WaitEntries;
   private readonly poller: Poller;
   /** By group, what is polled, until what was found is on record: one at a time. */
-  private readonly polls = new Map<string, Promise<{ began: number; isUnanswered: boolean }>>();
-  private readonly requests = new Set<Promise<Polled>>();
+  private readonly polls = new Map<string, Promise<Recorded>>();
   /** Items whose end is being written. */
   private readonly ending = new Set<string>();
-  private stopping = new AbortController();
+  private isStopped = true;
   /** Why the last poll, whoever it was for, met no answer of the service. */
   outage: Problem | undefined;
 
@@ -86,15 +92,14 @@ export class Waits {
   }
 
   start(): void {
-    this.stopping = new AbortController();
+    this.isStopped = false;
     this.poller.start();
   }
 
-  /** Resolves when no poll is in flight any more. What they find from now on is left to the next start. */
-  async stop(): Promise<void> {
+  /** What polls in flight find is left to the next start. */
+  stop(): void {
+    this.isStopped = true;
     this.poller.stop();
-    this.stopping.abort();
-    await Promise.all(this.requests);
   }
 
   /** How late polls are, in milliseconds. */
@@ -175,80 +180,74 @@ export class Waits {
 
   private async *tasks<T>(
     items: Iterable<T> | AsyncIterable<T>,
-    task: (item: T) => Promise<unknown>,
-  ): AsyncGenerator<() => Promise<unknown>, undefined> {
+    task: (item: T) => Promise<Visited>,
+  ): AsyncGenerator<() => Promise<Visited>, undefined> {
     for await (const item of items) yield () => task(item);
     return undefined;
   }
 
   /** The cursor has come by. */
-  private async visit(due: Due): Promise<boolean> {
+  private async visit(due: Due): Promise<Visited> {
     const { entries, options } = this;
     const { group, item } = entries.parse(due.key, due.prefix);
     const company = await this.steady(this.companyOf(group, item));
     if (!company || !entries.isIn(company.found, due.list)) {
       // Its wait has ended, or lies elsewhere.
-      await options.store.write([{ table, remove: due.key }]);
-      return false;
+      return { recorded: options.store.write([{ table, remove: due.key }]).then(() => false) };
     }
     const { found, olderStart, isYoungest } = company;
     const timing = entries.timingOf(found);
     const now = options.clock.now();
     if (options.isWanted?.(item) === false) {
-      if (now - endOf(timing) > forgottenAfter) await options.store.write(entries.removals(found));
-      return false;
+      const isForgotten = now - endOf(timing) > forgottenAfter;
+      const removed = isForgotten ? options.store.write(entries.removals(found)) : Promise.resolve(false);
+      return { recorded: removed.then(() => false) };
     }
     const decision = decide({ ...timing, at: found.at, due: due.at, now, olderStart, isYoungest });
-    if (!decision.isPolled) {
-      await this.steady(this.change(found, decision.to));
-      return false;
-    }
-    return this.pollFor(found, decision);
+    return decision.isPolled ? this.pollFor(found, decision) : this.pass(found, decision);
   }
 
   /** Out of turn: whether others for the number govern does not matter. */
-  private async pollNow(wait: Wait): Promise<void> {
-    const found = await this.entries.find(this.entries.groupOf(wait.advisor, wait.subject), wait.item);
-    if (!found) return;
+  private async pollNow(wait: Wait): Promise<Visited> {
+    const group = this.entries.groupOf(wait.advisor, wait.subject);
+    const found = await this.steady(this.entries.find(group, wait.item));
+    if (!found) return { recorded: Promise.resolve(false) };
     const isLast = this.options.clock.now() >= endOf(this.entries.timingOf(found));
-    await this.pollFor(found, { isLast, to: found.at });
+    return this.pollFor(found, { isLast, to: found.at });
   }
 
-  /** Gives whether the last look is to be repeated. */
-  private async pollFor(found: Found, course: Course): Promise<boolean> {
+  private pass(found: Found, { to }: Course): Visited {
+    return { recorded: this.steady(this.change(found, to)).then(() => false) };
+  }
+
+  private async pollFor(found: Found, course: Course): Promise<Visited> {
     const { wait, group } = found;
     const name = nameOf(group);
     for (let other = this.polls.get(name); other; other = this.polls.get(name)) {
-      if (!course.isLast) {
-        await this.steady(this.change(found, course.to));
-        return false;
-      }
+      if (!course.isLast) return this.pass(found, course);
       const { began, isUnanswered } = await other;
       // One that began before the end does not decide.
-      if (began >= wait.start + wait.pace.giveUpAfter) return isUnanswered;
+      if (began >= wait.start + wait.pace.giveUpAfter) return { recorded: Promise.resolve(isUnanswered) };
     }
-    const polling = this.pollOnce(found, course).finally(() => this.polls.delete(name));
-    this.polls.set(name, polling);
-    return (await polling).isUnanswered;
+    const request = this.poll(wait);
+    const whole = this.recorded(found, course, request).finally(() => this.polls.delete(name));
+    this.polls.set(name, whole);
+    await request;
+    return { recorded: whole.then(({ isUnanswered }) => isUnanswered) };
   }
 
-  private async pollOnce(found: Found, course: Course): Promise<{ began: number; isUnanswered: boolean }> {
-    const request = this.poll(found.wait);
-    this.requests.add(request);
+  private async recorded(found: Found, course: Course, request: Promise<Polled>): Promise<Recorded> {
     const polled = await request;
-    this.requests.delete(request);
-    const isUnanswered = await this.steady(this.apply(found, course, polled));
-    return { began: polled.began, isUnanswered };
+    return { began: polled.began, isUnanswered: await this.steady(this.apply(found, course, polled)) };
   }
 
   private async poll({ advisor, subject }: Wait): Promise<Polled> {
     const { clock, client } = this.options;
     const began = clock.now();
     try {
-      const { signal } = this.stopping;
       const service = await client();
-      const options = { advisor, lane: 'polls', priority: 'poll', signal } as const;
-      const answer = await service.call('getConsent', { query: subject as { phone: string } }, options);
+      const options = { advisor, lane: 'polls', priority: 'poll' } as const;
+      const answer = await service.call('getConsent', { query: subject }, options);
       return { began, look: lookOf(statusOf(answer.data)) };
     } catch (fault) {
       return { began, look: lookAfterFault(fault) };
@@ -258,7 +257,7 @@ export class Waits {
   private async apply(found: Found, { isLast, to }: Course, polled: Polled): Promise<boolean> {
     const { wait, group } = found;
     const { look } = polled;
-    if (this.stopping.signal.aborted) return false;
+    if (this.isStopped) return false;
     this.hear(outageIn(look));
     if (look.kind === 'accepted') {
       await this.accepted(wait.advisor, wait.subject, look.status);
@@ -318,15 +317,31 @@ export class Waits {
     }
     const found = some.find(({ wait }) => wait.item.equals(item)) ?? (await entries.find(group, item));
     if (!found) return undefined;
-    const [[youngest], [older]] = await Promise.all([
-      entries.page(group, 1, { reverse: true }),
-      entries.page(group, 1, { reverse: true, to: found.entry.key }),
+    const { key } = found.entry;
+    const [younger, older] = await Promise.all([
+      this.firstWanted(group, { from: after(key) }),
+      this.firstWanted(group, { to: key }),
     ]);
-    return {
-      found,
-      olderStart: older?.wait.start,
-      isYoungest: youngest?.wait.item.equals(item) ?? true,
-    };
+    return { found, olderStart: older?.wait.start, isYoungest: !younger };
+  }
+
+  /** The youngest of some waits; those that are not polled at all govern nobody. */
+  private async firstWanted(
+    group: Buffer,
+    { from, to }: { from?: Buffer; to?: Buffer },
+  ): Promise<Found | undefined> {
+    const { entries, options } = this;
+    for (let end = to; ;) {
+      const page = await entries.page(group, companyPage, {
+        reverse: true,
+        ...(from && { from }),
+        ...(end && { to: end }),
+      });
+      const wanted = page.find(({ wait }) => options.isWanted?.(wait.item) !== false);
+      const last = page.at(-1);
+      if (wanted || !last || page.length < companyPage) return wanted;
+      end = last.entry.key;
+    }
   }
 
   /** What was last seen of a number is on record with the wait that was polled then. */
@@ -366,11 +381,12 @@ export class Waits {
   }
 
   private async end(found: Found, outcome: WaitOutcome): Promise<void> {
+    const { ended, isWanted } = this.options;
     const name = nameOf(found.wait.item);
-    if (this.ending.has(name)) return;
+    if (this.ending.has(name) || isWanted?.(found.wait.item) === false) return;
     this.ending.add(name);
     try {
-      await this.options.ended(found.wait, outcome, this.entries.removals(found));
+      await ended(found.wait, outcome, this.entries.removals(found));
     } finally {
       this.ending.delete(name);
     }

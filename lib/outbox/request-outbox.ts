@@ -1,4 +1,4 @@
-import type { Entry } from '../state/store';
+import { endOf, type Entry } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
 import { newArrival, Outbox, type Host, type OutboxOptions } from './outbox';
 import { after, arrivalIn, type JobRecord, type ResetRecord } from './records';
@@ -56,6 +56,11 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   get isBusy(): boolean {
     return this.open.size > 0;
+  }
+
+  /** How many messages are on record and not done. */
+  count(): Promise<number> {
+    return this.store.count(this.table, this.at.jobs, endOf(this.at.jobs));
   }
 
   /** How far the lists in memory have come. */

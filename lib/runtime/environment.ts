@@ -40,6 +40,8 @@ export interface Environment {
   advisors(): readonly string[];
   /** In `simulator` always `authorized`. Throws `not_configured` as `client` does. */
   advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown';
+  /** A node says how much it has accepted and not ended; returns what takes that back. */
+  addPending(count: () => number | Promise<number>): () => void;
   /** Called when an authorization, a pause or the configuration changes, so that statuses can follow. */
   onChange(listener: () => void): () => void;
   /**

@@ -1,5 +1,6 @@
 import type * as simulator from '../../simulator';
 import type * as client from '../service/client';
+import type * as rehearsal from '../service/rehearsal';
 import type * as transport from '../service/transport';
 import type * as removedNodes from '../outbox/removed-nodes';
 import type * as store from '../state/embedded';
@@ -12,6 +13,7 @@ import type * as memoryStore from '../state/memory';
 export const lazy = {
   client: () => require('../service/client') as typeof client,
   transport: () => require('../service/transport') as typeof transport,
+  rehearsal: () => require('../service/rehearsal') as typeof rehearsal,
   store: () => require('../state/embedded') as typeof store,
   memoryStore: () => require('../state/memory') as typeof memoryStore,
   removedNodes: () => require('../outbox/removed-nodes') as typeof removedNodes,

@@ -111,6 +111,8 @@ export const messages = {
   group_unnamed: 'The group has neither a name nor an external id: give it a name.',
   group_missing: 'No group is named in {where}: put the id or the name of a group there.',
   group_value: 'What is in {where} is not a group: give the id or the name of one.',
+  group_ids_missing:
+    'The service gave this contact without its groups, so nothing was written, for that would have taken it out of all the others: ask the service for "groupIds", or use "set a contact\'s groups".',
   group_delete_id: 'A group is deleted by its id only, so that no other is hit: put its id in {where}.',
   group_unknown: 'This advisor has no group named "{name}": check the name, or create the group first.',
   group_ambiguous: 'Several groups are named "{name}" (ids {ids}): give the id of the one you mean.',

@@ -142,6 +142,7 @@ export const emitOutcome = <T extends Item, O extends Order>(
 export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<T, O, Outcome> {
   private outbox: RequestOutbox<T, O, Outcome> | undefined;
   environment: Environment | undefined;
+  private unlist: (() => void) | undefined;
   /** Until it is known where to put messages on record; never fails. */
   opening: Promise<void> | undefined;
 
@@ -209,6 +210,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
 
   async close(): Promise<void> {
     await this.opening;
+    this.unlist?.();
     await this.outbox?.close();
   }
 
@@ -288,6 +290,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     });
     this.outbox = outbox;
     this.environment = environment;
+    this.unlist = environment.addPending(() => outbox.count());
     tools.whenStarted(() => {
       // A turn later: an order to cancel may be in line.
       nextTurn()

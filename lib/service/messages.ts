@@ -64,6 +64,8 @@ export const messages = {
   abandoned: 'This was cancelled before it was carried out: send it again if it is still wanted.',
   client_refused:
     'The authorization service did not accept the client ID or client secret of "{name}": correct them in the environment.',
+  scopes_refused:
+    'The authorization service refused the permissions that "{name}" asks for: untick what was not provisioned for your application, and check both prefixes.',
   token_later:
     'The token for "{name}" could not be renewed because the authorization service failed ({reason}): the authorization is kept, try again later.',
   authorization_ended:

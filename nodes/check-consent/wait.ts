@@ -34,7 +34,7 @@ export class Waiting implements WaitHost<Person, WaitOrder, Outcome, Wait> {
   private readonly pace: Pace;
   private consent: Consent | undefined;
   private outbox: WaitOutbox<Person, WaitOrder, Outcome, Wait> | undefined;
-  private detach: (() => Promise<void>) | undefined;
+  private detach: (() => void) | undefined;
   private readonly unlisten: (() => void)[] = [];
   private refresh: (() => void) | undefined;
   /** Until waits can be added. */
@@ -92,7 +92,7 @@ export class Waiting implements WaitHost<Person, WaitOrder, Outcome, Wait> {
     this.refresh?.();
     await this.outbox?.close();
     await this.started;
-    await this.detach?.();
+    this.detach?.();
   }
 
   atOnce({ wrong }: Person): Outcome | undefined {
@@ -161,6 +161,7 @@ export class Waiting implements WaitHost<Person, WaitOrder, Outcome, Wait> {
     this.consent = consent;
     this.outbox = outbox;
     this.unlisten.push(
+      environment.addPending(() => outbox.count),
       environment.onChange(() => {
         this.draw();
       }),

@@ -138,6 +138,12 @@ const table: readonly AdminRoute[] = [
   },
   { ...read, path: 'advisors', work: listAdvisors },
   {
+    ...read,
+    path: 'pending',
+    // What is cancelled when the environment is pointed to another service.
+    work: async (_, { form }) => ({ count: (await form.running?.pending()) ?? 0 }),
+  },
+  {
     ...write,
     path: 'advisors/:advisor/confirm',
     async work({ book }, asked) {

@@ -191,6 +191,7 @@ export const connectionOf = (environment: string, values: Values): Connection =>
   const prefixes = prefixesOf(values);
   return {
     environment,
+    service: text(values['service']),
     name: nameOf(values),
     grant,
     baseUrl: text(values['baseUrl']),

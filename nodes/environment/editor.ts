@@ -4,7 +4,7 @@ import { isVariable } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
 import { addBadge } from './dialog/badge';
-import { openPagesApart } from './dialog/notes';
+import { addPendingNote, openPagesApart } from './dialog/notes';
 import { addRedirect } from './dialog/redirect';
 import { addScopes } from './dialog/scopes';
 
@@ -19,6 +19,7 @@ const lists = new WeakMap<Form, { close(): void }>();
 
 export const opened = (form: Form): void => {
   addBadge(form);
+  addPendingNote(form);
   addRedirect(form);
   addScopes(form);
   addDurations(form, ['timeout', 'resumeWithin']);

@@ -33,6 +33,7 @@ export class RunningEnvironment implements Environment {
   readonly settings: EnvironmentSettings;
   readonly #services: Services;
   readonly #listeners = new Set<() => void>();
+  readonly #pending = new Set<() => number | Promise<number>>();
   readonly #held = new Set<Promise<void>>();
   readonly #endings: (() => Promise<unknown>)[] = [];
   trouble: string | undefined;
@@ -109,6 +110,19 @@ export class RunningEnvironment implements Environment {
     if (!entry) return 'unknown';
     const { grant } = entry;
     return isOver(grant, this.clock.now()) || !fits(grant, connection) ? 'authorize_again' : 'authorized';
+  }
+
+  addPending(count: () => number | Promise<number>): () => void {
+    this.#pending.add(count);
+    return () => {
+      this.#pending.delete(count);
+    };
+  }
+
+  /** What all its nodes have accepted and not ended. */
+  async pending(): Promise<number> {
+    const counts = await Promise.all([...this.#pending].map((count) => count()));
+    return counts.reduce((sum, count) => sum + count, 0);
   }
 
   onChange(listener: () => void): () => void {

@@ -10,7 +10,7 @@ import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { idFrom, oneOrList, wholeId } from '../../lib/runtime/ids';
-import { invalid } from '../../lib/runtime/messages';
+import { invalid, refuse } from '../../lib/runtime/messages';
 import { oneAtATime } from '../../lib/runtime/queue';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
@@ -113,9 +113,10 @@ const changeGroups =
   async (caller: Caller, contactId: Id): Promise<unknown> => {
     const params = { contactId };
     const { groupIds } = await caller.call('getContact', { params });
-    const before = groupIds ?? [];
-    const after = change(before);
-    if (after.length === before.length) return { id: contactId };
+    // Written back without the others, it would leave them.
+    if (!groupIds) throw refuse('invalid_response', 'group_ids_missing');
+    const after = change(groupIds);
+    if (after.length === groupIds.length) return { id: contactId };
     return caller.call('setContactGroups', { params, body: { groupIds: [...after] } });
   };
 

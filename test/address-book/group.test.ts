@@ -106,14 +106,21 @@ describe('contact group node', () => {
       should((await groupsOf(dev)).sort()).deepEqual([clients, retirement, 104]);
     });
 
-    it('takes a contact without a word on groups for one that is in none', async () => {
-      const { environment, requests } = await scripted(({ method }) => ({
-        body: method === 'GET' ? { contactId: 5 } : { id: 5 },
-      }));
-      const flow = await groupNode(environment, { operation: 'addContact' });
-      await flow.ask({ contactId: 5, groupId: 9 });
-      should(requests()[1]?.body).deepEqual({ groupIds: [9] });
-    });
+    for (const operation of ['addContact', 'removeContact']) {
+      for (const contact of [{ contactId: 5 }, { contactId: 5, groupIds: null }]) {
+        it(`writes nothing for a contact that comes as ${JSON.stringify(contact)}: ${operation}`, async () => {
+          const { environment, requests } = await scripted(({ method }) => ({
+            body: method === 'GET' ? contact : { id: 5 },
+          }));
+          const flow = await groupNode(environment, { operation });
+          const failed = first(await flow.ask({ contactId: 5, groupId: 9 }));
+          should(failed.port).equal(1);
+          should(errorOf(failed).code).equal('invalid_response');
+          should(errorOf(failed).message).match(/without its groups, so nothing was written/);
+          should(requests().map(({ method }) => method)).deepEqual(['GET']);
+        });
+      }
+    }
   });
 
   describe('setting the groups', () => {

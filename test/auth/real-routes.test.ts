@@ -62,12 +62,14 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     should(answer.text).not.match(/token|eyJ/i);
 
     const checks = await red.request('POST', route('test'), { advisor: 'default' });
-    should(checks.json).have.length(4);
+    should(checks.json).have.length(6);
     should((checks.json as { check: string; ok: boolean }[]).map(({ check, ok }) => [check, ok])).deepEqual([
       ['reachability', true],
       ['token', true],
       ['apiKey', true],
       ['scopes', true],
+      ['prefixes', true],
+      ['names', true],
     ]);
 
     const all = (await red.request('GET', route('lookup/contacts?advisor=default'))).json as {
@@ -91,22 +93,33 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
   it('says which of token, API key, reachability and scopes is the trouble', async () => {
     await authorizeOn(red);
     const [, form] = sandboxFlow(red, simulator);
-    const check = async (changes: object, advisor = 'default'): Promise<Record<string, boolean>> => {
+    const check = async (changes: object, advisor = 'default'): Promise<Record<string, boolean | null>> => {
       const answer = await red.request('POST', route('test'), {
         advisor,
         form: { ...form, ...simulator.credentials, ...changes },
       });
       return Object.fromEntries(
-        (answer.json as { check: string; ok: boolean }[]).map(({ check, ok }) => [check, ok]),
+        (answer.json as { check: string; ok: boolean | null }[]).map(({ check, ok }) => [check, ok]),
       );
     };
-    const good = { reachability: true, token: true, apiKey: true, scopes: true };
+    const good = {
+      reachability: true,
+      token: true,
+      apiKey: true,
+      scopes: true,
+      prefixes: true,
+      names: true,
+    };
     should(await check({})).deepEqual(good);
     should(await check({ apiKey: 'wrong' })).containEql({ reachability: true, token: true, apiKey: false });
     should(await check({ baseUrl: 'http://127.0.0.1:1/v1' })).containEql({
       reachability: false,
       token: true,
+      apiKey: null,
+      names: null,
     });
+    should(await check({ textPrefix: 'other' })).containEql({ reachability: true, prefixes: false });
+    should(await check({ names: { page: 'p' } })).containEql({ prefixes: true, names: false });
     should(await check({ scopes: ['core.content.read'] })).containEql({ apiKey: true, scopes: false });
     should(await check({}, 'nobody')).containEql({ reachability: true, token: false });
     await red.request('DELETE', route('advisors/default'));

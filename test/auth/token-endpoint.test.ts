@@ -235,6 +235,21 @@ describe('while the token endpoint is in trouble', () => {
     should(await patiently(clock, () => waiting, 10_000)).be.a.String();
   });
 
+  it('tries for somebody who authorizes, whatever it remembers', async () => {
+    begin({ status: 401 });
+    await failureOf(() => troubled.tokens.token(connection(), 'default'));
+    for (const [now, result] of [
+      [{ status: 401 }, { ok: false, why: 'client' }],
+      ['fine', { ok: true, advisor: 'late' }],
+    ] as const) {
+      const back = await decide(await troubled.authorizations.begin(connection(), 'late'));
+      begin(now);
+      const finished = await troubled.authorizations.finish(back.searchParams, { browser: '' });
+      should(finished).containEql(result);
+      should(asked).have.length(1);
+    }
+  });
+
   it('exchanges a code over two 503, while somebody looks at the page', async () => {
     const back = await decide(await troubled.authorizations.begin(connection(), 'late'));
     begin([{ status: 503 }, 'down']);

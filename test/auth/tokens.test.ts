@@ -189,6 +189,14 @@ describe('tokens', () => {
     should(refreshes()).equal(1);
   });
 
+  it('does not carry an authorization from sandbox to production, though their addresses are the same', async () => {
+    await authorize(red, { ...connection(), service: 'sandbox' });
+    const production = { ...connection(), service: 'production' };
+    const fault = await failureOf(() => red.tokens.token(production, 'default'));
+    should(fault.code).equal('authorization_required');
+    should(await red.tokens.token({ ...connection(), service: 'sandbox' }, 'default')).be.a.String();
+  });
+
   it('takes what another process has renewed instead of giving up after a 400', async () => {
     await authorize(red, connection());
     const other = start();

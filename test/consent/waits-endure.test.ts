@@ -146,10 +146,10 @@ describe('waits on rings', () => {
       const world = new World();
       await world.add(ann, short);
       await world.clock.move(seconds(50));
-      await world.waits.stop();
+      world.waits.stop();
       await world.clock.move(hours(72));
       world.answer = () => refusal('network_error');
-      await world.restart();
+      world.restart();
       await world.clock.move(hours(0.9));
       world.told.should.eql([]);
       await world.clock.move(hours(0.2));
@@ -216,7 +216,7 @@ describe('waits on rings', () => {
       await world.add(ann);
       for (let n = 0; n < 24; n++) {
         await world.clock.move(hours(1) - seconds(100));
-        await world.restart();
+        world.restart();
         await world.clock.move(seconds(100));
       }
       await world.clock.move(hours(1));
@@ -229,11 +229,11 @@ describe('waits on rings', () => {
       const world = new World();
       await world.accept(world.wait(ann), world.wait(bob));
       await world.clock.move(seconds(10));
-      await world.waits.stop();
+      world.waits.stop();
       await world.clock.move(hours(72));
       world.polls.length = 0;
       world.answer = (of) => (of === ann ? 'accepted' : 'pending');
-      await world.restart();
+      world.restart();
       await world.clock.move(seconds(31));
       world.told
         .map(({ end }) => end)
@@ -256,6 +256,18 @@ describe('waits on rings', () => {
       world.polls.length.should.be.within(1, 2);
     });
 
+    it('after a stop and a start at the same moment, each polled as before', async () => {
+      const world = new World();
+      await world.accept(...range(20).map((n) => world.wait(numberOf(n))));
+      for (let n = 0; n < 10; n++) {
+        await world.clock.move(seconds(30));
+        world.waits.stop();
+        world.waits.start();
+      }
+      await world.clock.move(hours(25));
+      for (const n of range(20)) world.times(numberOf(n)).length.should.equal(298);
+    });
+
     it('and a stop leaves what is in flight to the next start', async () => {
       const world = new World();
       await world.add(ann);
@@ -263,15 +275,11 @@ describe('waits on rings', () => {
       world.gate = opened;
       world.answer = () => 'accepted';
       await world.clock.move(seconds(4));
-      let isStopped = false;
-      const stopping = world.waits.stop().then(() => (isStopped = true));
-      await turn();
-      isStopped.should.be.false();
+      world.waits.stop();
       open();
-      await stopping;
       await turn();
       world.told.should.eql([]);
-      await world.restart();
+      world.restart();
       await world.clock.move(seconds(31));
       world.ends.should.eql([[0, 'accepted']]);
     });

@@ -99,7 +99,7 @@ describe('waits against a naive model', () => {
               await world.clock.move(0);
               break;
             case 'restart':
-              await world.restart();
+              world.restart();
               break;
             case 'outage':
               isOut = true;
@@ -130,7 +130,7 @@ describe('waits against a naive model', () => {
         should(open).eql([]);
         should(strays).eql([]);
         should(await world.left()).equal(0);
-        await world.waits.stop();
+        world.waits.stop();
       }),
       { numRuns: 150 },
     );

@@ -147,6 +147,18 @@ describe('waits on rings', () => {
       world.times(ann)[0]?.should.be.within(seconds(60), seconds(63));
     });
 
+    it('are polled although the youngest is not, because its node has left the flow', async () => {
+      const world = new World();
+      await world.add(ann);
+      await world.clock.move(seconds(10));
+      for (let n = 0; n < 9; n++) world.unwanted.add(await world.add(ann));
+      await world.clock.move(seconds(55));
+      world.times(ann).length.should.equal(3);
+      await world.clock.move(hours(25));
+      world.times(ann).length.should.equal(298);
+      world.ends.should.eql([[0, 'expired']]);
+    });
+
     it('are apart where their advisors are', async () => {
       const world = new World();
       await world.accept(world.wait(ann, recommended, 'one'), world.wait(ann, recommended, 'two'));
@@ -313,6 +325,20 @@ describe('waits on rings', () => {
     world.most.should.equal(5);
     new Set(world.polls.map(({ of }) => of)).size.should.equal(100);
     world.waits.lateBy.should.equal(0);
+  });
+
+  it('are polled no slower by a slow disk, up to a limit', async () => {
+    const world = new World(4);
+    await world.accept(...range(1200).map((n) => world.wait(numberOf(n))));
+    const { opened, open } = gate();
+    world.store.gate = opened;
+    const moving = world.clock.move(seconds(4));
+    while (world.polls.length < 1000) await turn();
+    for (let n = 0; n < 20; n++) await turn();
+    world.polls.length.should.be.within(1000, 1010);
+    open();
+    await moving;
+    world.polls.length.should.equal(1200);
   });
 
   it('of one ring leave others their turns', async () => {

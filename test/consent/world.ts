@@ -68,6 +68,8 @@ export class World {
   private readonly items = new Map<string, number>();
   private running = 0;
   private count = 0;
+  /** Waits whose node has left the flow. */
+  readonly unwanted = new Set<Wait>();
   /** Added to the time that waits see. */
   shift = 0;
 
@@ -112,8 +114,8 @@ export class World {
     await this.store.write(operations);
   }
 
-  async restart(): Promise<void> {
-    await this.waits.stop();
+  restart(): void {
+    this.waits.stop();
     this.waits = this.create();
     this.waits.start();
   }
@@ -142,6 +144,7 @@ export class World {
       },
       client: () => this.client,
       concurrency: this.concurrency,
+      isWanted: (item) => ![...this.unwanted].some((wait) => wait.item.equals(item)),
       ended: async (wait, outcome, removals) => {
         this.note(wait, outcome);
         await this.store.write(removals);

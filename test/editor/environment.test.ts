@@ -256,17 +256,24 @@ for (const version of [4, 5] as const) {
       await stateOf('bob', 'Not authorized yet');
     });
 
-    it('tests the connection, with a tick or a cross for each part', async () => {
+    it('tests the connection, with a tick, a cross or a dash for each part', async () => {
       const results = card('default').locator('.advisor-results > li');
       const ticks = (): Promise<(string | null)[]> =>
         results.locator('.fa').evaluateAll((icons) => icons.map((icon) => icon.getAttribute('aria-label')));
       await press('default', 'Test connection').click();
-      await results.nth(3).waitFor();
-      (await ticks()).should.eql(Array(4).fill('in order'));
+      await results.nth(5).waitFor();
+      (await ticks()).should.eql(Array(6).fill('in order'));
       await field('apiKey').fill('wrong');
       await press('default', 'Test connection').click();
-      await results.filter({ hasText: 'check the API key' }).waitFor();
-      (await ticks()).should.eql(['in order', 'in order', 'not in order', 'in order']);
+      await results.filter({ hasText: 'correct API key' }).waitFor();
+      (await ticks()).should.eql([
+        'in order',
+        'in order',
+        'not in order',
+        'in order',
+        'no verdict',
+        'no verdict',
+      ]);
     });
 
     it('shows what was not granted', async () => {

@@ -2,9 +2,15 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import should from 'should';
-import type { LedgerEntry, StateView } from '../../simulator';
+import {
+  environmentFor,
+  type LedgerEntry,
+  profiles,
+  type ProfileName,
+  type StateView,
+} from '../../simulator';
 import { root } from '../support/installation';
-import type { FlowNode, Message, RealRed } from '../support/node-red';
+import { type FlowNode, type Message, type RealRed, startRed } from '../support/node-red';
 
 export interface Example {
   /** As the Import menu shows it. */
@@ -32,6 +38,30 @@ export const exampleOf = (number: number): Example => {
 export const nameOf = ({ name }: FlowNode): string => (typeof name === 'string' ? name : '');
 
 const tabOf = (nodes: readonly FlowNode[]): string => nodes.find(({ type }) => type === 'tab')?.id ?? '';
+
+/** Both versions of Node-RED, and both services; which version it is makes no difference to a service. */
+export const runs = [
+  { version: 4, profile: 'usual' },
+  { version: 5, profile: 'usual' },
+  { version: 5, profile: 'foreign' },
+] as const;
+
+export type Run = (typeof runs)[number];
+
+export const titleOf = ({ version, profile }: Run): string =>
+  `on Node-RED ${version.toString()} and a service of the ${profile} profile`;
+
+/** Examples, and what a test adds to them, with the environments that the service needs. */
+export const startExamples = async (
+  { version, profile }: Run,
+  nodes: readonly FlowNode[],
+): Promise<{ readonly red: RealRed; readonly phones: Phones }> => {
+  const flows = nodes.map((node) =>
+    node.type === 'advisor-environment' ? { ...node, ...environmentFor(profiles[profile]) } : node,
+  );
+  const red = await startRed({ version, flows });
+  return { red, phones: await Phones.open(red, profile) };
+};
 
 /** The example as imported, except that what shows in the debug sidebar and the statuses are told to the test. */
 export const overheard = ({ nodes }: Example): FlowNode[] => {
@@ -90,13 +120,20 @@ export class Clicked {
 export class Phones {
   private constructor(
     private readonly red: RealRed,
+    private readonly profile: ProfileName,
     private readonly cookie: string,
   ) {}
 
-  static async open(red: RealRed): Promise<Phones> {
+  static async open(red: RealRed, profile: ProfileName = 'usual'): Promise<Phones> {
     const { json } = await red.request('POST', 'advisor-texting/simulator/open', {});
     const entered = await fetch(`${red.adminUrl}/${(json as { url: string }).url}`, { redirect: 'manual' });
-    return new Phones(red, (entered.headers.get('set-cookie') ?? '').split(';')[0] ?? '');
+    return new Phones(red, profile, (entered.headers.get('set-cookie') ?? '').split(';')[0] ?? '');
+  }
+
+  /** A reset alone gives a service of the usual profile. */
+  async reset(): Promise<void> {
+    await this.control('POST', 'reset');
+    if (this.profile !== 'usual') await this.control('PUT', 'settings', { profile: this.profile });
   }
 
   async control(method: string, path: string, body?: unknown): Promise<unknown> {

@@ -43,7 +43,9 @@ export const authorizations = async (run: CanaryRun): Promise<void> => {
   await run.ask('POST', route('complete'), { address: run.back(await run.begin('ann'), { state: 'wrong' }) });
   const link = await run.red.request('POST', route('link'), { advisor: 'carol' });
   const visit = await run.open((link.json as { url: string }).url);
-  await run.open(run.back(visit.headers.get('location') ?? ''));
+  const [cookie = ''] = (visit.headers.get('set-cookie') ?? '').split(';');
+  for (const headers of [{}, { cookie }])
+    await run.open(run.back(visit.headers.get('location') ?? ''), headers);
   for (const manner of ['refuse', 'unavailable', 'malformed', 'wrong client'] as const) {
     service.tokens = manner;
     await run.open(run.back(await run.begin('dave')));

@@ -80,8 +80,8 @@ export class CanaryRun {
   }
 
   /** As a browser without a login. */
-  async open(address: string): Promise<Response> {
-    const answer = await fetch(address, { redirect: 'manual' });
+  async open(address: string, headers: Record<string, string> = {}): Promise<Response> {
+    const answer = await fetch(address, { redirect: 'manual', headers });
     this.answers.push(place(`GET ${new URL(address).pathname}`, await answer.text()));
     return answer;
   }

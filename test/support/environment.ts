@@ -55,6 +55,7 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
     client: () => (client ??= createClient({ ...service, clock, onPause: changed, ...choices.client })),
     space: `${choices.id ?? 'test-environment'}/${service.baseUrl}`,
     trouble: undefined,
+    addPending: () => () => undefined,
     memory: () => memory,
     store: () => choices.store ?? Promise.reject(new Error('this test has no store')),
     advisors: () => advisors,

@@ -1,3 +1,6 @@
+import { ask } from '../../../lib/editor/ask';
+import type { Form, Values } from '../../../lib/editor/red';
+
 /** The phones, and the two pages that examples serve. */
 const pages = ['advisor-texting/simulator/', 'new-contact', 'address-book']
   .map((path) => `a[href="${path}"]`)
@@ -12,4 +15,31 @@ export const openPagesApart = (): void => {
     },
     true,
   );
+};
+
+/** What decides where texts go. */
+const placeOf = ({ service, baseUrl }: Values): string => JSON.stringify([service, baseUrl]);
+
+/** Says, before an environment is pointed elsewhere, how much of what it has accepted will be cancelled. */
+export const addPendingNote = (form: Form): void => {
+  const { say, node } = form;
+  const note = $('<div>', { class: 'form-tips', role: 'status' }).hide();
+  form.row('service').after(note);
+  const before = placeOf(form.values());
+  let isAsked = false;
+  form.onChange((values) => {
+    const isElsewhere = placeOf(values) !== before;
+    note.toggle(isElsewhere && note.text() !== '');
+    if (!isElsewhere || isAsked) return;
+    isAsked = true;
+    ask(say, 'GET', `${encodeURIComponent(node.id)}/pending`).then(
+      (answer) => {
+        const { count } = answer as { count: number };
+        if (count === 0) return;
+        note.text(say('pending.moved', { count })).toggle(placeOf(form.values()) !== before);
+      },
+      // Without an answer there is no number to tell.
+      () => undefined,
+    );
+  });
 };

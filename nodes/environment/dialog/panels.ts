@@ -55,7 +55,8 @@ export const shownLink = (url: string, say: Say): (JQuery | string)[] => {
 
 interface Result {
   readonly check: string;
-  readonly ok: boolean;
+  /** Null: not tried, or nothing that could be right or wrong. */
+  readonly ok: boolean | null;
   readonly message: string;
 }
 
@@ -64,20 +65,35 @@ const titles: Readonly<Record<string, (say: Say) => string>> = {
   token: (say) => say('test.token'),
   apiKey: (say) => say('test.apiKey'),
   scopes: (say) => say('test.scopes'),
+  prefixes: (say) => say('test.prefixes'),
+  names: (say) => say('test.names'),
 };
 
-/** A tick or a cross for each check. */
+interface Mark {
+  readonly look: string;
+  readonly sign: string;
+  readonly words: (say: Say) => string;
+}
+
+const marks: Readonly<Record<string, Mark>> = {
+  true: { look: 'advisor-good', sign: 'check', words: (say) => say('test.passed') },
+  false: { look: 'advisor-bad', sign: 'times', words: (say) => say('test.failed') },
+  null: { look: '', sign: 'minus', words: (say) => say('test.untried') },
+};
+
+/** A tick, a cross or a dash for each check. */
 export const results = (found: unknown, say: Say): JQuery =>
   $('<ul>', { class: 'advisor-results' }).append(
-    ...(found as readonly Result[]).map(({ check, ok, message }) =>
-      $('<li>', { class: ok ? 'advisor-good' : 'advisor-bad' }).append(
-        icon(ok ? 'check' : 'times')
-          .attr({ role: 'img', 'aria-label': ok ? say('test.passed') : say('test.failed') })
+    ...(found as readonly Result[]).map(({ check, ok, message }) => {
+      const { look = '', sign = 'minus', words } = marks[String(ok)] ?? {};
+      return $('<li>', { class: look }).append(
+        icon(sign)
+          .attr({ role: 'img', 'aria-label': words?.(say) ?? '' })
           .removeAttr('aria-hidden'),
         $('<div>').append(
           $('<strong>', { text: titles[check]?.(say) ?? check }),
           $('<span>', { text: message }),
         ),
-      ),
-    ),
+      );
+    }),
   );

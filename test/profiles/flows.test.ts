@@ -1,0 +1,165 @@
+import should from 'should';
+import type { Message } from '../../lib/runtime/red';
+import { MovableClock } from '../../lib/service/clock';
+import { createMemoryStore } from '../../lib/state/memory';
+import * as checkRuntime from '../../nodes/check-consent/runtime';
+import { spec as checkSpec } from '../../nodes/check-consent/spec';
+import * as requestRuntime from '../../nodes/request-consent/runtime';
+import { spec as requestSpec } from '../../nodes/request-consent/spec';
+import { environmentFor, profiles, type Habits, type ProfileName } from '../../simulator';
+import { contactNode, contentNode, errorOf, first, groupNode } from '../address-book/setup';
+import { Flow, type Arrived } from '../support/flow';
+import { startSimulated, type Simulated } from '../support/simulated';
+import { folders as sendFolders } from '../texting/setup';
+
+const begin = 1_750_000_000_000;
+const unknown = '+12995550101';
+const consented = '+12025550113';
+const folders = [
+  ...sendFolders,
+  { spec: requestSpec, runtime: requestRuntime },
+  { spec: checkSpec, runtime: checkRuntime },
+];
+
+for (const profile of Object.keys(profiles) as ProfileName[]) {
+  describe(`flows on a service of the ${profile} profile`, () => {
+    const habits: Habits = profiles[profile];
+    let on: Simulated;
+
+    beforeEach(async () => {
+      const { corePrefix, textPrefix, names, deliveryDateUnit } = environmentFor(habits);
+      const client = { names, prefixes: { core: corePrefix, text: textPrefix } };
+      on = await startSimulated(
+        { clock: new MovableClock(() => begin), profile },
+        { store: createMemoryStore(), client, settings: { deliveryDateUnit } },
+      );
+    });
+    afterEach(async () => {
+      await Flow.unload();
+      await on.close();
+    });
+
+    const id = (number: number): unknown => (habits.ids === 'numbers' ? number : String(number));
+    const texts = (phone: string): string[] =>
+      (on.simulator.state().phones.find((one) => one.phone === phone)?.messages ?? [])
+        .filter(({ kind }) => kind === 'text')
+        .map(({ text }) => text);
+
+    it('the canonical flow: an unknown number is asked, waited for, and texted once it has accepted', async () => {
+      const flow = await Flow.load({
+        folders,
+        environment: on.environment,
+        nodes: [
+          { id: 'send', type: 'advisor-send-text' },
+          { id: 'request', type: 'advisor-request-consent' },
+          { id: 'check', type: 'advisor-check-consent', mode: 'wait' },
+        ],
+      });
+      const through = async (msg: Message, node: string): Promise<Arrived> => {
+        const coming = flow.arrivals.next();
+        flow.send(msg, node);
+        return first(await coming);
+      };
+      const refused = await through({ phone: unknown, text: 'Your review is ready.' }, 'send');
+      should(refused.port).equal(2, JSON.stringify(refused.msg.error));
+      const asked = await through(refused.msg, 'request');
+      should(asked.port).equal(0, JSON.stringify(asked.msg.error));
+      const coming = flow.arrivals.next();
+      flow.send(asked.msg, 'check');
+      await on.simulator.clock.move(90_000);
+      should(flow.arrivals.all.length).equal(2, 'the wait goes on');
+      on.simulator.accept(unknown);
+      await on.simulator.clock.move(60_000);
+      const accepted = first(await coming);
+      should(accepted.port).equal(0, JSON.stringify(accepted.msg.error));
+      const sent = await through(accepted.msg, 'send');
+      should(sent.port).equal(0, JSON.stringify(sent.msg.error));
+      should(texts(unknown)).eql(['Your review is ready.']);
+    });
+
+    it('a scheduled text arrives when its time has come', async () => {
+      const flow = await Flow.load({
+        folders,
+        environment: on.environment,
+        nodes: [{ id: 'send', type: 'advisor-send-text', schedule: 'at' }],
+      });
+      const arrived = first(
+        await flow.ask({ phone: consented, text: 'Later', deliveryDate: begin + 3_600_000 }),
+      );
+      should(arrived.port).equal(0, JSON.stringify(arrived.msg.error));
+      const message = on.simulator.state().phones.flatMap(({ messages }) => messages)[0];
+      should(message?.scheduledFor).equal(begin + 3_600_000);
+    });
+
+    it('a contact is created, read, changed without losing fields, found and deleted', async () => {
+      const given = { firstName: 'Zoe', lastName: 'Aalto', birthDate: '1980-05-06', phone: '+13125550177' };
+      let flow = await contactNode(on.environment, { operation: 'create' });
+      const created = first(await flow.ask({ payload: given }));
+      should(created.port).equal(0, JSON.stringify(created.msg.error));
+      const { contactId } = created.msg;
+      should(contactId).equal(id(1011));
+      await Flow.unload();
+      flow = await contactNode(on.environment, { operation: 'update' });
+      const updated = first(await flow.ask({ contactId, payload: { city: 'Turku' } }));
+      should(updated.port).equal(0, JSON.stringify(updated.msg.error));
+      await Flow.unload();
+      flow = await contactNode(on.environment, { operation: 'get' });
+      const read = first(await flow.ask({ contactId }));
+      const birthDate = habits.dates === 'iso' ? '1980-05-06' : '05/06/1980';
+      should(read.msg.payload).containEql({ ...given, birthDate, city: 'Turku', contactId });
+      await Flow.unload();
+      flow = await contactNode(on.environment, { operation: 'delete' });
+      should(first(await flow.ask({ contactId })).port).equal(0);
+    });
+
+    it('a search reads page after page, each once, in the order asked for', async () => {
+      const config = {
+        operation: 'search',
+        all: true,
+        pageSize: 3,
+        sortBy: 'fullName',
+        sortDirection: 'desc',
+      };
+      const flow = await contactNode(on.environment, { ...config, emit: 'item' });
+      const found = await flow.ask({}, 10);
+      should(found.filter(({ port }) => port !== 0).map(({ msg }) => msg.error)).eql([]);
+      const names = found.map(({ msg }) => (msg.payload as { fullName: string }).fullName);
+      should(names).eql([...new Set(names)].sort().reverse());
+    });
+
+    it('groups are found, a group’s members are read, and memberships are replaced', async () => {
+      let flow = await groupNode(on.environment, { operation: 'search', sortDirection: 'desc' });
+      const page = first(await flow.ask({})).msg.payload as { data: { name: string }[] };
+      should(page.data.map(({ name }) => name))
+        .containEql('Clients')
+        .and.have.length(4);
+      await Flow.unload();
+      flow = await groupNode(on.environment, { operation: 'setGroups' });
+      const set = first(await flow.ask({ contactId: 1004, groupIds: ['Clients', 104] }));
+      should(set.port).equal(0, JSON.stringify(set.msg.error));
+      should(
+        on.simulator.state().contacts.sample.find(({ contactId }) => contactId === 1004)?.groupNames,
+      ).eql(['Clients', 'Newsletter']);
+    });
+
+    it('a contact is added to a group only where its other groups are known: else nothing is written', async () => {
+      const flow = await groupNode(on.environment, { operation: 'addContact' });
+      const added = first(await flow.ask({ contactId: 1001, groupId: 104 }));
+      if (habits.groupIds === 'given') should(added.port).equal(0, JSON.stringify(added.msg.error));
+      else should(errorOf(added).code).equal('invalid_response');
+      const groups = on.simulator
+        .state()
+        .contacts.sample.find(({ contactId }) => contactId === 1001)?.groupNames;
+      const before = ['Clients', 'Retirement planning'];
+      should(groups).eql(habits.groupIds === 'given' ? [...before, 'Newsletter'] : before);
+    });
+
+    it('content is searched by type and text, page after page', async () => {
+      const config = { contentType: 'WebContent', all: true, pageSize: 4, emit: 'item' };
+      const flow = await contentNode(on.environment, config);
+      const found = await flow.ask({ payload: '' }, 10);
+      should(found.filter(({ port }) => port !== 0).map(({ msg }) => msg.error)).eql([]);
+      should(new Set(found.map(({ msg }) => (msg.payload as { title: string }).title)).size).equal(10);
+    });
+  });
+}
