@@ -90,6 +90,7 @@ export class EmbeddedStore implements Store {
   /** The version of the owner's record while this process is the owner. */
   #owned: number | undefined;
   #claimed: { readonly version: number; readonly at: number } | undefined;
+  #hasLooked = false;
   #isDamaged = false;
   #timesDamaged = 0;
   #isStarted = false;
@@ -316,7 +317,11 @@ export class EmbeddedStore implements Store {
 
   /** No other process whose life can be seen has the file open. */
   async #tryToOwn(): Promise<void> {
-    const { isMostlyFree } = await prepareFile(this.#lmdb, this.#path, this.#warn, this.#isDamaged);
+    const { isMostlyFree } = await prepareFile(this.#lmdb, this.#path, this.#warn, {
+      isDamaged: this.#isDamaged,
+      isFirst: !this.#hasLooked,
+    });
+    this.#hasLooked = true;
     this.#isDamaged = false;
     const file = (this.#file = new DatabaseFile(this.#lmdb, this.#path));
     if ((file.meta('format')?.value.version ?? 0) > format.version) throw new NewerFormat();

@@ -85,6 +85,11 @@ export class PageReader {
     }
   }
 
+  /** Of the root that is read. */
+  get transaction(): bigint {
+    return this.#meta.transaction;
+  }
+
   get pageSize(): number {
     return this.#meta.pageSize;
   }

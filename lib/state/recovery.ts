@@ -138,13 +138,20 @@ const ownershipIn = (reader: PageReader, trees: readonly Tree[]): Ownership | un
 
 type Verdict = 'sound' | 'damaged' | 'unknown';
 
+const isStill = (path: string, { transaction }: PageReader): boolean => {
+  const again = new PageReader(path);
+  again.close();
+  return again.transaction === transaction;
+};
+
 const firstSight = (path: string): { readonly verdict: Verdict; readonly isMostlyFree: boolean } => {
   try {
     const reader = new PageReader(path);
     try {
       const found = metaIn(reader, reader.tables(), 'format') as { readonly version?: number } | undefined;
       if ((found?.version ?? 0) > format.version) throw new NewerFormat();
-      const verdict = reader.isSoundAtFirstSight() ? 'sound' : 'damaged';
+      // Pages change under the reader where a process writes whose life cannot be seen from here.
+      const verdict = reader.isSoundAtFirstSight() ? 'sound' : isStill(path, reader) ? 'damaged' : 'unknown';
       const isMostlyFree = reader.size > largeFile && reader.usedPages() * reader.pageSize * 4 < reader.size;
       return { verdict, isMostlyFree };
     } finally {
@@ -224,13 +231,12 @@ export const forgetStarts = (path: string): void => {
 
 /**
  * Makes sure that a sound file is there to be opened. To be called while no other process has it open.
- * `isDamaged`: the engine has said so.
  */
 export const prepareFile = async (
   lmdb: Lmdb,
   path: string,
   warn: (text: string) => void,
-  isDamaged = false,
+  { isDamaged, isFirst }: { /** The engine has said so. */ isDamaged: boolean; isFirst: boolean },
 ): Promise<{ readonly isMostlyFree: boolean }> => {
   removeLeftovers(path);
   if (!existsSync(path)) {
@@ -240,7 +246,7 @@ export const prepareFile = async (
     putInPlace(made, path);
     return { isMostlyFree: false };
   }
-  const starts = countStart(path);
+  const starts = isFirst ? countStart(path) : 0;
   const { verdict, isMostlyFree } = firstSight(path);
   const damaged =
     isDamaged || verdict === 'damaged' || (starts >= suspiciousStarts && (await probe(path)) === 'damaged');

@@ -3,10 +3,12 @@ import { key } from '../../lib/state/store';
 import { sealerOf } from './sealer';
 
 /**
- * A process with a store, for tests that kill it. Prints `owner` and `trouble …` as they come, and with `write` the number
- * of each record once it is on record; with `hold` it begins to write on SIGUSR2, with `burst` it writes five at a time, 150 in all, and with `read` it counts what there is. Ends, cleanly, on SIGTERM.
+ * A process with a store, for tests that kill it. Prints `owner` and `trouble …` as they come. With `write` it writes for
+ * ever, with `hold` only from SIGUSR2 on, with `burst` 150 records, five at a time, and prints the number of each once it is
+ * on record; with `read` it counts what there is. Ends, cleanly, on SIGTERM.
  */
 const run = async (directory: string, name: string, work: string): Promise<void> => {
+  const asked = new Promise((resolve) => process.once('SIGUSR2', resolve));
   console.log('begin');
   const warn = (text: string): void => console.log(`warning ${text}`);
   const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn });
@@ -20,7 +22,7 @@ const run = async (directory: string, name: string, work: string): Promise<void>
     void store.close().then(() => process.exit(0));
   });
   const stay = setInterval(() => undefined, 1000);
-  if (work === 'hold') await new Promise((resolve) => process.once('SIGUSR2', resolve));
+  if (work === 'hold') await asked;
   if (work === 'read') {
     for (const table of ['wait', 'work'] as const) {
       const range = { from: Buffer.alloc(0), to: Buffer.alloc(100, 0xff), limit: 1e6 };

@@ -28,14 +28,19 @@ describe('the queue of writes', () => {
   } as unknown as DatabaseFile;
   const ownership = (commit: number): Ownership => ({ holder: 'me', commit, time: 0 });
   const begin = (): void => queue.begin({ file, owned: 1, ownership });
-  const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
+  let failed: Promise<void>;
 
   beforeEach(() => {
     [commits, failures, failing] = [[], [], false];
+    let tell: () => void;
+    failed = new Promise((resolve) => (tell = resolve));
     queue = new WriteQueue(new Sealing(sealerOf('test')), {
       written: () => undefined,
       lost: () => undefined,
-      failed: (fault) => failures.push(fault),
+      failed: (fault) => {
+        failures.push(fault);
+        tell();
+      },
     });
   });
 
@@ -61,7 +66,7 @@ describe('the queue of writes', () => {
     begin();
     failing = true;
     const written = [queue.add([put('a')]), queue.add([put('b')])];
-    await turn();
+    await failed;
     written.push(queue.add([put('c')]));
     assert.equal(failures.length, 1);
     failing = false;
@@ -76,7 +81,7 @@ describe('the queue of writes', () => {
     failing = true;
     const a = { table: 'work', key: Buffer.from('a') } as const;
     const written = [queue.add([put('a')], [a]), queue.add([put('a')], [a])];
-    await turn();
+    await failed;
     failing = false;
     queue.settle({ holder: 'me', commit: 1, time: 0 }, 'me');
     begin();
