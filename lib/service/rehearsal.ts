@@ -103,7 +103,7 @@ class Reader {
   ): Promise<Seen> {
     const { prefixes } = this.#rehearsal;
     const plan = planEndpoint(name, this.#basePath, { names: new Map(), prefixes });
-    if (plan.method !== 'GET') throw new TypeError('A rehearsal only reads.');
+    if (plan.method !== 'GET') throw new Error('a rehearsal only reads');
     const { path, id } = plan.wire(request);
     const written = new URLSearchParams(
       Object.entries(query).map(([key, value]) => [key, String(value)]),

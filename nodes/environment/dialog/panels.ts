@@ -70,23 +70,23 @@ const titles: Readonly<Record<string, (say: Say) => string>> = {
 };
 
 interface Mark {
-  readonly look: string;
+  readonly mark: string;
   readonly sign: string;
   readonly words: (say: Say) => string;
 }
 
 const marks: Readonly<Record<string, Mark>> = {
-  true: { look: 'advisor-good', sign: 'check', words: (say) => say('test.passed') },
-  false: { look: 'advisor-bad', sign: 'times', words: (say) => say('test.failed') },
-  null: { look: '', sign: 'minus', words: (say) => say('test.untried') },
+  true: { mark: 'advisor-good', sign: 'check', words: (say) => say('test.passed') },
+  false: { mark: 'advisor-bad', sign: 'times', words: (say) => say('test.failed') },
+  null: { mark: '', sign: 'minus', words: (say) => say('test.untried') },
 };
 
 /** A tick, a cross or a dash for each check. */
 export const results = (found: unknown, say: Say): JQuery =>
   $('<ul>', { class: 'advisor-results' }).append(
     ...(found as readonly Result[]).map(({ check, ok, message }) => {
-      const { look = '', sign = 'minus', words } = marks[String(ok)] ?? {};
-      return $('<li>', { class: look }).append(
+      const { mark = '', sign = 'minus', words } = marks[String(ok)] ?? {};
+      return $('<li>', { class: mark }).append(
         icon(sign)
           .attr({ role: 'img', 'aria-label': words?.(say) ?? '' })
           .removeAttr('aria-hidden'),
