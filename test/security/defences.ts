@@ -364,4 +364,35 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       shownBy: { 'auth/environment.test.ts': ['never starts the simulator for anything else'] },
     },
   ],
+  16: [
+    {
+      what: 'an endpoint that was given up is left alone for a time',
+      file: 'lib/auth/token-endpoint.ts',
+      changes: [
+        [
+          'access.pause(now, Math.max(backoff(access.givenUp, 1), trouble.retryAfter));',
+          'access.pause(now, 0);',
+        ],
+      ],
+      shownBy: {
+        'auth/token-endpoint.test.ts': ['asks a handful of times for 100 messages over 100 seconds'],
+      },
+    },
+    {
+      what: 'one attempt is in flight while an endpoint is in trouble',
+      file: 'lib/auth/token-endpoint.ts',
+      changes: [
+        ['return this.retried + this.limited + this.givenUp > 0 ? 1 : mostAtOnce;', 'return mostAtOnce;'],
+      ],
+      shownBy: { 'auth/token-endpoint.test.ts': ['asks for one advisor until it answers, then for all'] },
+    },
+    {
+      what: 'an endpoint is left alone for as long as it asks',
+      file: 'lib/auth/token-endpoint.ts',
+      changes: [
+        ['access.pause(now, Math.max(decision.ms, trouble.retryAfter));', 'access.pause(now, decision.ms);'],
+      ],
+      shownBy: { 'auth/token-endpoint.test.ts': ['waits as long as a 503 asks'] },
+    },
+  ],
 };

@@ -192,8 +192,14 @@ export const threats: Readonly<Record<number, Threat>> = {
   },
   16: {
     threat: 'a storm on the login service',
-    shownBy: {},
-    open: 'One attempt in flight for all who wait, with backoff, and failures that are remembered.',
+    shownBy: {
+      'auth/token-endpoint.test.ts': [
+        'loses none of 60 messages over three 503',
+        'asks a handful of times for 100 messages over 100 seconds',
+        'waits for an hour in all when it is limited for good, then gives up',
+        'remembers that the client was refused (${what}, ${grant}), until it is corrected',
+      ],
+    },
   },
   17: {
     threat: 'memory exhausted by a long outage',
