@@ -211,7 +211,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'the editor never gets a secret',
       file: 'nodes/environment/spec.ts',
       changes: [["name: 'clientSecret', secret: true", "name: 'clientSecret', secret: false"]],
-      shownBy: { 'editor/environment.test.ts': ['gives the browser no secret'] },
+      shownBy: { 'auth/real-routes.test.ts': ['gives the editor no secret of what is deployed'] },
       needsBuild: true,
     },
   ],
