@@ -37,10 +37,24 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'a state is bound to its environment',
       file: authorization,
-      changes: [['(environment !== undefined && pending.connection.environment !== environment)', 'false']],
+      changes: [
+        ["('pastedFor' in returning && pending.connection.environment !== returning.pastedFor)", 'false'],
+      ],
       shownBy: {
         'auth/authorization.test.ts': [
           'when finished for another environment, which leaves the request good',
+        ],
+      },
+    },
+    {
+      what: 'a state is bound to the browser that began',
+      file: authorization,
+      changes: [
+        ["      if (isOther) return { ok: false, why: isDenied ? 'denied' : 'otherBrowser' };\n", ''],
+      ],
+      shownBy: {
+        'auth/authorization.test.ts': [
+          'is finished there and nowhere else, and a try elsewhere spoils nothing',
         ],
       },
     },
@@ -200,6 +214,27 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       needsBuild: true,
     },
   ],
+  6: [
+    {
+      what: 'one renewal is in flight for all who ask',
+      file: 'lib/auth/flights.ts',
+      changes: [['    if (present) {', "    if (present && name === '') {"]],
+      shownBy: { 'auth/tokens.test.ts': ['asks once for 1,000 callers at the end of a token'] },
+    },
+    {
+      what: 'a rotated token is on disk before the new access token is used',
+      file: 'lib/auth/tokens.ts',
+      changes: [
+        [
+          'await this.#store({ name, connection, advisor, entry: fresh, replaces: [tried] });',
+          'void this.#store({ name, connection, advisor, entry: fresh, replaces: [tried] });',
+        ],
+      ],
+      shownBy: {
+        'auth/tokens.test.ts': ['has the rotated refresh token on disk before the new access token is used'],
+      },
+    },
+  ],
   7: [
     {
       what: 'a sentence for the log is searched for secrets',
@@ -267,6 +302,25 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       shownBy: {
         'service/faults.test.ts': ['a send is not repeated with ${repeatSends}'],
         'security/ledger.test.ts': ['repeatSends ${repeatSends}: no text twice'],
+      },
+    },
+    {
+      what: 'what was begun before a kill is not begun again',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [["    if (page.begun.has(item.index)) return 'unknown';\n", '']],
+      shownBy: { 'real/kills.test.ts': ['five times in a list of 2,000'] },
+      needsBuild: true,
+    },
+  ],
+  10: [
+    {
+      what: 'what was left is taken up again',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [['      else job.toDo.push({ page, item });\n', '']],
+      shownBy: {
+        'texting/record.test.ts': [
+          "goes on after a deploy where it was, ${journal ? 'with' : 'without'} the journal",
+        ],
       },
     },
   ],
@@ -364,6 +418,24 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       shownBy: { 'auth/environment.test.ts': ['never starts the simulator for anything else'] },
     },
   ],
+  15: [
+    {
+      what: 'what was accepted for one service is not carried out at another',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [["    if (record.space !== this.options.space) return 'moved';\n", '']],
+      shownBy: { 'texting/record.test.ts': ['sends nothing in another environment that the node is given'] },
+    },
+    {
+      what: 'an authorization belongs to its service',
+      file: 'lib/auth/tokens.ts',
+      changes: [['  (service === undefined || service === connection.service) &&\n', '']],
+      shownBy: {
+        'auth/tokens.test.ts': [
+          'does not carry an authorization from sandbox to production, though their addresses are the same',
+        ],
+      },
+    },
+  ],
   16: [
     {
       what: 'an endpoint that was given up is left alone for a time',
@@ -393,6 +465,18 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ['access.pause(now, Math.max(decision.ms, trouble.retryAfter));', 'access.pause(now, decision.ms);'],
       ],
       shownBy: { 'auth/token-endpoint.test.ts': ['waits as long as a 503 asks'] },
+    },
+  ],
+  18: [
+    {
+      what: 'what only our simulator does is not assumed',
+      file: 'lib/service/plan.ts',
+      changes: [['const path = wirePath(parts.path, prefixes);', 'const { path } = parts;']],
+      shownBy: {
+        'profiles/flows.test.ts': [
+          'the canonical flow: an unknown number is asked, waited for, and texted once it has accepted',
+        ],
+      },
     },
   ],
 };
