@@ -216,10 +216,10 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   6: [
     {
-      what: 'one renewal is in flight for all who ask',
-      file: 'lib/auth/flights.ts',
-      changes: [['    if (present) {', "    if (present && name === '') {"]],
-      shownBy: { 'auth/tokens.test.ts': ['asks once for 1,000 callers at the end of a token'] },
+      what: 'what another has renewed meanwhile is taken, and not renewed again',
+      file: 'lib/auth/tokens.ts',
+      changes: [['      if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;\n', '']],
+      shownBy: { 'auth/processes.test.ts': ['renew once between them, and all go on'] },
     },
     {
       what: 'a rotated token is on disk before the new access token is used',
