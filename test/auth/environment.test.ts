@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
-import { redact } from '../../lib/runtime/log';
+import { logOf } from '../../lib/runtime/log';
 import type { Red } from '../../lib/runtime/red';
 import { ServiceError } from '../../lib/service/problems';
 import { forgetAbsentEnvironments } from '../../nodes/environment/absent';
@@ -247,9 +247,15 @@ describe('environment', () => {
   });
 
   it('logs no number, token or key', () => {
-    const line = redact(
-      'failed for +12025550199 with Bearer abc.def, eyJhbGciOi.eyJzdWIi.sig at /callback?code=c0de&state=5tate client_secret=s3cret',
-    );
+    const lines: string[] = [];
+    const keep = (sentence: string): unknown => lines.push(sentence);
+    const log = logOf({ log: { info: keep, warn: keep, error: keep } } as unknown as Red);
+    const sentence =
+      'failed for +12025550199 with Bearer abc.def, eyJhbGciOi.eyJzdWIi.sig at /callback?code=c0de&state=5tate client_secret=s3cret';
+    for (const level of ['info', 'warn', 'error'] as const)
+      log[level](sentence, { phone: '+12025550199', advisor: 'client_secret=s3cret' });
+    should(lines).have.length(3);
+    const line = lines.join('\n');
     should(line).not.match(/2025550199|abc\.def|eyJ|c0de|5tate|s3cret/);
     should(line).containEql('…0199');
   });

@@ -9,6 +9,7 @@ import {
   decideFrom,
   deployOn,
   enter,
+  environmentId,
   open,
   route,
   sandboxFlow,
@@ -88,6 +89,16 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     should((await red.request('DELETE', route('advisors/default'))).status).equal(200);
     should(await advisorsOf(red)).be.empty();
     should((await red.request('DELETE', route('advisors/default'))).status).equal(404);
+  });
+
+  it('gives the editor no secret of what is deployed', async () => {
+    const answers = [
+      await red.request('GET', `credentials/advisor-environment/${environmentId}`),
+      await red.request('GET', 'flows'),
+    ];
+    should(answers[0]?.json).containEql({ has_clientSecret: true, has_apiKey: true });
+    const { clientSecret, apiKey } = simulator.credentials;
+    for (const { text } of answers) should(text).not.containEql(clientSecret).and.not.containEql(apiKey);
   });
 
   it('says which of token, API key, reachability and scopes is the trouble', async () => {

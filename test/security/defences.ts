@@ -37,10 +37,24 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'a state is bound to its environment',
       file: authorization,
-      changes: [['(environment !== undefined && pending.connection.environment !== environment)', 'false']],
+      changes: [
+        ["('pastedFor' in returning && pending.connection.environment !== returning.pastedFor)", 'false'],
+      ],
       shownBy: {
         'auth/authorization.test.ts': [
           'when finished for another environment, which leaves the request good',
+        ],
+      },
+    },
+    {
+      what: 'a state is bound to the browser that began',
+      file: authorization,
+      changes: [
+        ["      if (isOther) return { ok: false, why: isDenied ? 'denied' : 'otherBrowser' };\n", ''],
+      ],
+      shownBy: {
+        'auth/authorization.test.ts': [
+          'is finished there and nowhere else, and a try elsewhere spoils nothing',
         ],
       },
     },
@@ -200,6 +214,27 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       needsBuild: true,
     },
   ],
+  6: [
+    {
+      what: 'what another has renewed meanwhile is taken, and not renewed again',
+      file: 'lib/auth/tokens.ts',
+      changes: [['      if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;\n', '']],
+      shownBy: { 'auth/processes.test.ts': ['renew once between them, and all go on'] },
+    },
+    {
+      what: 'a rotated token is on disk before the new access token is used',
+      file: 'lib/auth/tokens.ts',
+      changes: [
+        [
+          'await this.#store({ name, connection, advisor, entry: fresh, replaces: [tried] });',
+          'void this.#store({ name, connection, advisor, entry: fresh, replaces: [tried] });',
+        ],
+      ],
+      shownBy: {
+        'auth/tokens.test.ts': ['has the rotated refresh token on disk before the new access token is used'],
+      },
+    },
+  ],
   7: [
     {
       what: 'a sentence for the log is searched for secrets',
@@ -211,7 +246,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'the editor never gets a secret',
       file: 'nodes/environment/spec.ts',
       changes: [["name: 'clientSecret', secret: true", "name: 'clientSecret', secret: false"]],
-      shownBy: { 'editor/environment.test.ts': ['gives the browser no secret'] },
+      shownBy: { 'auth/real-routes.test.ts': ['gives the editor no secret of what is deployed'] },
       needsBuild: true,
     },
   ],
@@ -267,6 +302,25 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       shownBy: {
         'service/faults.test.ts': ['a send is not repeated with ${repeatSends}'],
         'security/ledger.test.ts': ['repeatSends ${repeatSends}: no text twice'],
+      },
+    },
+    {
+      what: 'what was begun before a kill is not begun again',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [["    if (page.begun.has(item.index)) return 'unknown';\n", '']],
+      shownBy: { 'real/kills.test.ts': ['five times in a list of 2,000'] },
+      needsBuild: true,
+    },
+  ],
+  10: [
+    {
+      what: 'what was left is taken up again',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [['      else job.toDo.push({ page, item });\n', '']],
+      shownBy: {
+        'texting/record.test.ts': [
+          "goes on after a deploy where it was, ${journal ? 'with' : 'without'} the journal",
+        ],
       },
     },
   ],
@@ -362,6 +416,67 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       ],
       shownBy: { 'auth/environment.test.ts': ['never starts the simulator for anything else'] },
+    },
+  ],
+  15: [
+    {
+      what: 'what was accepted for one service is not carried out at another',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [["    if (record.space !== this.options.space) return 'moved';\n", '']],
+      shownBy: { 'texting/record.test.ts': ['sends nothing in another environment that the node is given'] },
+    },
+    {
+      what: 'an authorization belongs to its service',
+      file: 'lib/auth/tokens.ts',
+      changes: [['  (service === undefined || service === connection.service) &&\n', '']],
+      shownBy: {
+        'auth/tokens.test.ts': [
+          'does not carry an authorization from sandbox to production, though their addresses are the same',
+        ],
+      },
+    },
+  ],
+  16: [
+    {
+      what: 'an endpoint that was given up is left alone for a time',
+      file: 'lib/auth/token-endpoint.ts',
+      changes: [
+        [
+          'access.pause(now, Math.max(backoff(access.givenUp, 1), trouble.retryAfter));',
+          'access.pause(now, 0);',
+        ],
+      ],
+      shownBy: {
+        'auth/token-endpoint.test.ts': ['asks a handful of times for 100 messages over 100 seconds'],
+      },
+    },
+    {
+      what: 'one attempt is in flight while an endpoint is in trouble',
+      file: 'lib/auth/token-endpoint.ts',
+      changes: [
+        ['return this.retried + this.limited + this.givenUp > 0 ? 1 : mostAtOnce;', 'return mostAtOnce;'],
+      ],
+      shownBy: { 'auth/token-endpoint.test.ts': ['asks for one advisor until it answers, then for all'] },
+    },
+    {
+      what: 'an endpoint is left alone for as long as it asks',
+      file: 'lib/auth/token-endpoint.ts',
+      changes: [
+        ['access.pause(now, Math.max(decision.ms, trouble.retryAfter));', 'access.pause(now, decision.ms);'],
+      ],
+      shownBy: { 'auth/token-endpoint.test.ts': ['waits as long as a 503 asks'] },
+    },
+  ],
+  18: [
+    {
+      what: 'what only our simulator does is not assumed',
+      file: 'lib/service/plan.ts',
+      changes: [['const path = wirePath(parts.path, prefixes);', 'const { path } = parts;']],
+      shownBy: {
+        'profiles/flows.test.ts': [
+          'the canonical flow: an unknown number is asked, waited for, and texted once it has accepted',
+        ],
+      },
     },
   ],
 };

@@ -107,13 +107,13 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
   });
 
   /** Everything is filled in, and points elsewhere, as somebody would have it who is after a variable. */
-  const form = (grant: string): Record<string, unknown> => ({
+  const form = (grant: string, { url } = elsewhere): Record<string, unknown> => ({
     name: 'Form',
     service: 'sandbox',
     grant,
-    baseUrl: `${elsewhere.url}/v1`,
-    authUrl: `${elsewhere.url}/auth`,
-    tokenUrl: `${elsewhere.url}/token`,
+    baseUrl: `${url}/v1`,
+    authUrl: `${url}/auth`,
+    tokenUrl: `${url}/token`,
     redirectUri: 'http://127.0.0.1:1/advisor-texting/callback',
     clientId: 'client',
     clientSecret: 'secret-of-the-form',
@@ -227,9 +227,12 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
     aboutEnvironments.flatMap((route) =>
       fields.flatMap((field) =>
         textsWith(field, variableIn(field)).flatMap((text) =>
-          ['authorization_code', 'client_credentials'].flatMap((grant) =>
-            requestsWith(route, form(grant), field, text),
-          ),
+          [
+            form('authorization_code'),
+            form('client_credentials'),
+            // Where the environments are deployed to, so that nothing is refused for going elsewhere.
+            form('authorization_code', service),
+          ].flatMap((base) => requestsWith(route, base, field, text)),
         ),
       ),
     );
@@ -277,8 +280,13 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
       // A link leads to the deployed environment, whatever is in the request.
       const butLink = (answer: Answer, { path }: MountedRoute): string =>
         path.endsWith('/link') ? butUrl(answer) : answer.text;
+      service.received.length = 0;
       const places = await told(user, environment, allTrials(of), butLink);
       should(canaries.found([...places, ...handedOver()], ['secret'])).deepEqual([]);
+      const received = service.received.map((request) =>
+        place(`sent to the service: ${request.url}`, request),
+      );
+      if (environment === 'plain') should(canaries.found(received, ['secret'])).deepEqual([]);
     });
   }
 
@@ -330,7 +338,9 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
       handedOver();
       const { credentials, ...settings } = held(grant);
       for (const moved of ['baseUrl', 'tokenUrl']) {
-        for (const rest of [{}, { ...settings, ...(credentials as object) }, form(grant)]) {
+        const same = { ...settings, ...(credentials as object) };
+        const typed = { clientSecret: 'typed', apiKey: 'typed', refreshToken: 'typed' };
+        for (const rest of [{}, same, { ...same, ...typed }, form(grant)]) {
           const body = { form: { ...rest, [moved]: `${elsewhere.url}/token` } };
           for (const route of ['test', 'authorize'])
             await ask('clerk', 'POST', `advisor-texting/held-${grant}/${route}`, body);

@@ -81,6 +81,7 @@ export const threats: Readonly<Record<number, Threat>> = {
         'asks once for 1,000 callers at the end of a token',
         'has the rotated refresh token on disk before the new access token is used',
         'reads the store once more when the service answers 400',
+        'goes on with it, says so, and stores it once there is room (the store ${manner})',
         'goes on with it, says so, and stores it once there is room',
       ],
       'auth/processes.test.ts': [
@@ -90,7 +91,6 @@ export const threats: Readonly<Record<number, Threat>> = {
       ],
       'auth/oidc.test.ts': ['rotates ten times, with a restart in between'],
     },
-    open: 'A rotated token that could not be stored is to be kept, told of, and stored again; taking the defences out comes with it.',
   },
   7: {
     threat: 'secrets or texts in logs, errors, statuses, exports or URLs',
@@ -121,9 +121,12 @@ export const threats: Readonly<Record<number, Threat>> = {
       'security/ledger.test.ts': ['repeatSends ${repeatSends}: no text twice'],
       'service/faults.test.ts': ['${kind}: a send is not repeated with ${repeatSends}'],
       'real/kills.test.ts': ['each outcome is told, no text is sent twice, none is missing'],
-      'state/journal.test.ts': ['killed at random points: nothing received twice, every outcome told'],
+      'real/hand-over.test.ts': [
+        'a text behind a wait is sent once, also when the process is killed as the service takes it',
+      ],
+      'state/power-cut.test.ts': ['leaves all that was on record, and nothing by halves'],
     },
-    open: 'The hand-over between several instances, and power cuts, come with the store for several machines.',
+    open: 'Several instances come with the store for several machines.',
   },
   10: {
     threat: 'a message lost',
@@ -131,11 +134,10 @@ export const threats: Readonly<Record<number, Threat>> = {
       'security/ledger.test.ts': [
         'repeatSends ${repeatSends}: no text twice, no recipient without an outcome',
       ],
-      'state/journal.test.ts': ['killed at random points: nothing received twice, every outcome told'],
+      'state/power-cut.test.ts': ['leaves all that was on record, and nothing by halves'],
       'real/kills.test.ts': ['each ends once it may, and none is lost'],
-      'consent/kill.test.ts': ['killed at random points: every wait is told, a repeated one says so'],
+      'consent/waits-endure.test.ts': ['after restarts, by their original start, without a poll too many'],
     },
-    open: 'The journal is the defence: its tests kill the process. Taking it out, and crash images, come with the store for several machines.',
   },
   11: {
     threat: 'a hostile or broken server',
@@ -155,7 +157,9 @@ export const threats: Readonly<Record<number, Threat>> = {
       'examples/texting.test.ts': [
         '2: pressed every six hours for a week, it asks a silent person three times and no more',
       ],
-      'consent/asked.test.ts': ['stops at the limit of unanswered requests, until an acceptance is seen'],
+      'consent/request-history.test.ts': [
+        'stops at the limit of unanswered requests, until an acceptance is seen',
+      ],
     },
   },
   13: {
@@ -167,13 +171,17 @@ export const threats: Readonly<Record<number, Threat>> = {
         'shares a user directory with another process: neither overwrites what the other wrote',
         'without a secret keeps the key in a file for its owner only, with a warning',
       ],
-      'state/store.test.ts': [
-        'keeps its files to the user, and nothing in them readable',
-        'survives bit flips anywhere in its file: reads what it can, or sets it aside and begins anew',
-        'belongs to one process: a second one works in memory and says so',
+      'state/damage.test.ts': [
+        'with a beginning that is no database is set aside, and a new one begun',
+        'costs what was on its damaged pages, and no more',
+        'is not assumed because starts ended badly',
+      ],
+      'state/owner.test.ts': ['leaves the files to nobody else, and no socket behind'],
+      'state/faults.test.ts': [
+        'sets a damaged one aside, once, and counts it',
+        'writes nothing it says it wrote, says why, and goes on by itself when there is room',
       ],
     },
-    open: 'Crash images and broken-off starts come with the store for several machines.',
   },
   14: {
     threat: 'the simulator reachable from outside',
@@ -187,13 +195,24 @@ export const threats: Readonly<Record<number, Threat>> = {
   },
   15: {
     threat: 'a test text that reaches a real person',
-    shownBy: {},
-    open: 'What was accepted for one service is to end as cancelled when its environment is pointed to another.',
+    shownBy: {
+      'real/hand-over.test.ts': [
+        'what was accepted for one service reaches no other that the environment is pointed to',
+      ],
+      'texting/record.test.ts': ['sends nothing in another environment that the node is given'],
+    },
+    open: 'What is held for text hours comes with them.',
   },
   16: {
     threat: 'a storm on the login service',
-    shownBy: {},
-    open: 'One attempt in flight for all who wait, with backoff, and failures that are remembered.',
+    shownBy: {
+      'auth/token-endpoint.test.ts': [
+        'loses none of 60 messages over three 503',
+        'asks a handful of times for 100 messages over 100 seconds',
+        'waits for an hour in all when it is limited for good, then gives up',
+        'remembers that the client was refused (${what}, ${grant}), until it is corrected',
+      ],
+    },
   },
   17: {
     threat: 'memory exhausted by a long outage',
@@ -202,7 +221,15 @@ export const threats: Readonly<Record<number, Threat>> = {
   },
   18: {
     threat: 'an error of ours that our simulator shares',
-    shownBy: {},
-    open: 'The simulator is to be another service where the contract leaves room, and foreign clients authorize against it.',
+    shownBy: {
+      'profiles/flows.test.ts': [
+        'the canonical flow: an unknown number is asked, waited for, and texted once it has accepted',
+        'a contact is created, read, changed without losing fields, found and deleted',
+      ],
+      'profiles/real.test.ts': [
+        'is authorized, asks an unknown number, waits over a restart, and texts it once it has accepted',
+      ],
+      'simulator/foreign-clients.test.ts': ['authorizes with PKCE, and knows who signed in'],
+    },
   },
 };
