@@ -1,6 +1,8 @@
 import {
+  digitsTogether,
   e164,
   epochOf,
+  fieldOf,
   fitting,
   hasBrokenPlaceholder,
   isJsonText,
@@ -37,7 +39,7 @@ const numberProblem = (
   const text = String(given).trim();
   const digits = text.match(/\p{Nd}/gu)?.length ?? 0;
   if (digits === 0 || isJsonText(text)) return say('invalid.noPhone');
-  if (text.startsWith('+')) return e164.test(text) ? undefined : say('invalid.phone');
+  if (text.startsWith('+')) return e164.test(digitsTogether(text)) ? undefined : say('invalid.phone');
   if (environment(values['environment'])?.country === '') return say('invalid.phoneCountry');
   return digits < fewestDigits ? say('invalid.phone') : undefined;
 };
@@ -45,7 +47,7 @@ const numberProblem = (
 const phoneProblem =
   (values: Values, around: Surroundings, inList: boolean): Judge =>
   (value) => {
-    const phone = inList && isRecord(value) ? value['phone'] : value;
+    const phone = inList && isRecord(value) ? fieldOf(value, 'phone') : value;
     return typeof phone === 'string' || typeof phone === 'number'
       ? numberProblem(phone, values, around)
       : around.say('invalid.phones');

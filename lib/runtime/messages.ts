@@ -41,8 +41,10 @@ export const messages = {
   phone_kind:
     'A phone number must be a text such as +12025550123; a list may hold numbers, or objects with a phone.',
   phone_none: 'What was given is not a phone number: give one such as +12025550123.',
+  phone_digits:
+    'The phone number has {count} digits: with its country code it must have 8 to 15, and not begin with 0.',
   phone_format:
-    'The phone number is not in E.164 format: write a plus sign and 8 to 15 digits, without spaces.',
+    'The phone number has other signs than digits: write a plus sign, then the country code and the rest in digits.',
   phone_country:
     'The phone number has no country code: write it with +, or set the country in the environment.',
   phone_impossible:

@@ -2,6 +2,7 @@ import type { Draft } from '../../lib/draft';
 import { ServiceError, type Problem } from '../../lib/service/problems';
 import type { Used } from '../../lib/runtime/dressed';
 import type { Source } from '../../lib/runtime/fields';
+import { fieldOf } from '../../lib/runtime/kinds';
 import type { Item, Taken } from '../../lib/runtime/node-outbox';
 import { invalid } from '../../lib/runtime/messages';
 import {
@@ -49,8 +50,9 @@ const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
 export const textOf = (source: Source): TextOf => {
   const literal = source.type === 'str' ? compileTemplate(String(source.value)) : undefined;
   return ({ record }, msg, value) => {
-    if (record?.text !== undefined) {
-      const own = asText(record.text);
+    const ownText = record && fieldOf(record, 'text');
+    if (ownText !== undefined) {
+      const own = asText(ownText);
       if (own === undefined) throw invalid('text_own_empty');
       return own;
     }

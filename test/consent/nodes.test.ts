@@ -312,7 +312,7 @@ describe('consent nodes', () => {
       flow.send({ phone: [silent, never] });
       await moved(seconds(5));
       const before = on.received('getConsent');
-      flow.send({ flush: true, phone: never });
+      flow.send({ flush: true, phone: '+1 (202) 555-0112' });
       await moved(1);
       should(on.received('getConsent')).equal(before + 1);
       flow.send({ reset: true, phone: silent });
@@ -320,8 +320,10 @@ describe('consent nodes', () => {
       should(port).equal(2);
       should(msg.payload).containEql({ reason: 'cancelled' });
       should(msg.phone).equal(silent);
-      const refused = only(await flow.ask({ reset: true, phone: 'nonsense' }));
-      should([refused.port, errorOf(refused.msg).code]).deepEqual([1, 'invalid_input']);
+      for (const phone of ['nonsense', '', [], null]) {
+        const refused = only(await flow.ask({ reset: true, phone }));
+        should([refused.port, errorOf(refused.msg).code]).deepEqual([1, 'invalid_input']);
+      }
       flow.send({ reset: true });
       should(only(await flow.arrivals.next()).msg.phone).equal(never);
     });
