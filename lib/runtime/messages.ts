@@ -96,8 +96,10 @@ export const messages = {
   id_kind:
     'What is in {where} is not an id: give it a whole number, or a text of digits, or an id as the service gave it.',
   list_empty: 'The list in {where} is empty: give it at least one entry.',
+  page_other:
+    'The service gave page {given} when asked for page {page}: it probably has another name for the page number, so set that under "Query names" in the environment.',
   page_repeated:
-    'The service gave the same records again when asked for page {page}: check the name it has for the page number, under "Query names" in the environment.',
+    'The service gave the same records again when asked for page {page}: it probably has another name for the page number, so set that under "Query names" in the environment.',
   contact_kind: 'There is no contact in {where}: put an object with fields such as firstName there.',
   contact_text:
     'What is in {where} is a text, not a contact: make an object of it, for example with a JSON node.',
@@ -120,6 +122,8 @@ export const messages = {
   group_ambiguous: 'Several groups are named "{name}" (ids {ids}): give the id of the one you mean.',
   search_kind:
     'What is in {where} is not a search text: put a text there, or leave it empty to find everything.',
+  search_broken:
+    'What is in {where} holds half a character (a lone surrogate) that cannot be searched for: cut the text between whole characters.',
   search_long: 'The search text has {length} characters: shorten it to {longest} at most.',
   environment_undeployed: 'This environment is not deployed: deploy it, then try again.',
   secrets_again: 'The addresses have changed: enter the secrets again, or deploy first.',
