@@ -13,10 +13,7 @@ export interface Page<T> {
     | undefined;
 }
 
-const numberOf = ({ pageInfo }: Page<unknown>): number | undefined => {
-  const page = pageInfo?.page;
-  return page === undefined || page === null ? undefined : Number(page);
-};
+const numberOf = ({ pageInfo }: Page<unknown>): number | undefined => pageInfo?.page ?? undefined;
 
 /**
  * Whether a page is the one before once more. Of a service that names the page it gives, one record alone may have moved

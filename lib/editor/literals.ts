@@ -1,7 +1,7 @@
+import { epochOf } from '../runtime/dates';
 import {
   digitsTogether,
   e164,
-  epochOf,
   fieldOf,
   fitting,
   hasBrokenPlaceholder,
@@ -14,14 +14,21 @@ import {
 import type { TypedField } from '../runtime/spec';
 import { holds, mayHold, type Say, type Values } from './values';
 
+/** What an editor knows of an environment. */
+export interface EnvironmentSeen {
+  /** The region it reads national numbers by. */
+  readonly country: string;
+  /** The zone it reads dates without one in. */
+  readonly timeZone: string;
+  readonly isComplete: boolean;
+}
+
 /** What the checks must ask the editor about. */
 export interface Surroundings {
   readonly now: number;
   readonly say: Say;
-  /** Undefined if there is none; `country` is the region it reads national numbers by. */
-  readonly environment: (
-    id: unknown,
-  ) => { readonly country: string; readonly isComplete: boolean } | undefined;
+  /** Undefined if there is none. */
+  readonly environment: (id: unknown) => EnvironmentSeen | undefined;
   readonly propertyExpression: (text: string) => boolean;
   readonly jsonata: (text: string) => boolean;
 }
@@ -53,9 +60,13 @@ const phoneProblem =
       : around.say('invalid.phones');
   };
 
-const dateProblem = (value: unknown, { say, now }: Surroundings): string | undefined => {
-  const time = epochOf(value);
-  if (!Number.isFinite(time)) return say('invalid.date');
+const dateProblem = (
+  value: unknown,
+  values: Values,
+  { say, now, environment }: Surroundings,
+): string | undefined => {
+  const time = epochOf(value, environment(values['environment'])?.timeZone);
+  if (Number.isNaN(time)) return say('invalid.date');
   return time <= now ? say('invalid.past') : undefined;
 };
 
@@ -106,7 +117,7 @@ export const literalProblem = (
     case 'template':
       return hasBrokenPlaceholder(String(value)) ? say('invalid.placeholder') : undefined;
     case 'date':
-      return dateProblem(value, around);
+      return dateProblem(value, values, around);
     case 'whole':
       return Number.isSafeInteger(value) ? undefined : say('invalid.whole');
     case 'id':

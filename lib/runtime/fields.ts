@@ -180,9 +180,9 @@ export const faultInSettings = (
  * reads a message first asks whether they are in order.
  */
 export interface Plain {
-  text(name: string): string;
-  number(name: string): number;
-  flag(name: string): boolean;
+  readonly text: (name: string) => string;
+  readonly number: (name: string) => number;
+  readonly flag: (name: string) => boolean;
 }
 
 export const plain = (spec: NodeSpec, config: Record<string, unknown>): Plain => {

@@ -48,14 +48,6 @@ export const anyId = (value: unknown): number | string | undefined => {
   return wholeId(value) ?? (isName ? value.trim() : undefined);
 };
 
-/** Milliseconds since 1970 from the same, an ISO string or a Date; NaN for anything else. */
-export const epochOf = (value: unknown): number => {
-  if (value instanceof Date) return value.getTime();
-  if (typeof value === 'number') return value;
-  if (typeof value !== 'string' || value.trim() === '') return NaN;
-  return /^\d+$/.test(value.trim()) ? Number(value) : Date.parse(value);
-};
-
 /** The fields of a resource that the service takes, each with the kind of value it has. */
 export type FieldKinds = Readonly<Record<string, 'str' | 'num'>>;
 

@@ -61,7 +61,8 @@ export const messages = {
     "Double braces in the text hold no field's name: write one between them and close both, or leave the braces out.",
   placeholder_missing: 'There is no "{field}" to fill into the text: give each recipient one.',
   date_missing: 'There is no delivery date: give epoch milliseconds, an ISO date or a Date.',
-  date_unreadable: 'The delivery date cannot be read: give epoch milliseconds, an ISO date or a Date.',
+  date_unreadable:
+    'The delivery date cannot be read: give whole epoch milliseconds, an ISO date such as 2030-01-31T09:00 or a Date.',
   date_past: 'The delivery date is in the past: choose a later one, or send now.',
   frequency_kind: 'The frequency must be a whole number: correct it, or leave it empty.',
   no_outcome:
@@ -144,6 +145,8 @@ export const messages = {
     '"{name}" is not ready: "{setting}" holds a user or a password: name environment variables in their place, and set those where Node-RED runs.',
   setting_pattern:
     '"{setting}" is not a valid regular expression: open the environment and correct it, or leave it empty.',
+  setting_time_zone:
+    '"{timeZone}" is not the name of a time zone: open the environment and enter one such as America/New_York, or leave it empty.',
   service_unknown: '"{name}" is not ready: "{setting}" must be simulator, sandbox or production.',
   advisor_kind: 'The advisor must be a text of 1 to 200 characters: correct it.',
 } as const;

@@ -14,6 +14,7 @@ import {
 } from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
 import { compileTemplate, type Filled } from '../../lib/runtime/template';
+import type { Place } from './resend';
 
 /** A text of a list, with the object that the list held for its recipient. */
 interface Prepared extends Text {
@@ -24,10 +25,8 @@ interface Prepared extends Text {
 
 /** One text to one number, ready to be sent; or why it cannot be. */
 export interface Text extends Item, Omit<Used, 'memberId'> {
-  /** It came back with consent. */
-  readonly again?: true;
-  /** It came back with consent, but its original is the one that is sent. */
-  readonly sentAs?: number;
+  /** It came back with consent, and stood here in its list. */
+  readonly place?: Place;
 }
 
 /** Gives each recipient its text: its own, else the literal filled in, else the one of the message. */

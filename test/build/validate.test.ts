@@ -14,9 +14,9 @@ import { spec as sendText } from '../../nodes/send-text/spec';
 
 const now = Date.parse('2030-06-01T12:00:00Z');
 const environments = new Map<unknown, ReturnType<Surroundings['environment']>>([
-  ['us', { country: 'US', isComplete: true }],
-  ['plain', { country: '', isComplete: true }],
-  ['begun', { country: '', isComplete: false }],
+  ['us', { country: 'US', timeZone: 'America/New_York', isComplete: true }],
+  ['plain', { country: '', timeZone: '', isComplete: true }],
+  ['begun', { country: '', timeZone: '', isComplete: false }],
 ]);
 const around: Surroundings = {
   now,
