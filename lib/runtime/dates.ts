@@ -11,8 +11,6 @@ const formatOf = (timeZone: string): Intl.DateTimeFormat => {
     formats.get(timeZone) ??
     new Intl.DateTimeFormat('en-US', {
       timeZone,
-      calendar: 'iso8601',
-      numberingSystem: 'latn',
       hourCycle: 'h23',
       year: 'numeric',
       month: 'numeric',

@@ -1,4 +1,3 @@
-import { epochOf, isTimeZone } from '../../lib/runtime/dates';
 import { locale } from '../../lib/editor/locale';
 import type { Say, Values } from '../../lib/editor/red';
 import { isSameDay, literalOf, momentOf, shortened } from '../../lib/editor/words';
@@ -6,9 +5,7 @@ import { isSameDay, literalOf, momentOf, shortened } from '../../lib/editor/word
 const timeIn = (values: Values): Date | undefined => {
   const written = literalOf(values, 'deliveryDate');
   if (written === undefined) return undefined;
-  const environment = RED.nodes.node(String(values['environment']));
-  const zone = environment?.['timeZone'];
-  const time = new Date(epochOf(written, typeof zone === 'string' && isTimeZone(zone) ? zone : ''));
+  const time = new Date(values['deliveryDateType'] === 'num' ? Number(written) : written);
   return Number.isNaN(time.getTime()) ? undefined : time;
 };
 

@@ -179,20 +179,6 @@ describe('search of all pages', () => {
     should(flow.completed.all).have.length(2);
   });
 
-  it('settles nothing when a close interrupts it', async () => {
-    const hold = gate();
-    const answer = paging(() => upTo(1000));
-    const { environment } = await scripted(async (request) => {
-      if (Number(request.query.page) > 1) await hold.pass();
-      return answer(request);
-    });
-    const flow = await contactNode(environment, { operation: 'search', all: true, emit: 'item' });
-    await flow.ask({}, 50);
-    await Flow.unload();
-    should(flow.settled).be.empty();
-    should(flow.arrivals.all).have.length(50);
-  });
-
   for (const [what, pageInfo] of [
     ['that says it is another one', { page: 1, totalRecord: 200 }],
     ['that says it is the one asked for and repeats the one before', undefined],
@@ -225,5 +211,19 @@ describe('search of all pages', () => {
     const failed = first(await flow.ask({}));
     should(errorOf(failed).code).equal('invalid_response');
     should(errorOf(failed).message).match(/^The service gave page 1 when asked for page 3/);
+  });
+
+  it('settles nothing when a close interrupts it', async () => {
+    const hold = gate();
+    const answer = paging(() => upTo(1000));
+    const { environment } = await scripted(async (request) => {
+      if (Number(request.query.page) > 1) await hold.pass();
+      return answer(request);
+    });
+    const flow = await contactNode(environment, { operation: 'search', all: true, emit: 'item' });
+    await flow.ask({}, 50);
+    await Flow.unload();
+    should(flow.settled).be.empty();
+    should(flow.arrivals.all).have.length(50);
   });
 });
