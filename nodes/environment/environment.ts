@@ -127,7 +127,7 @@ export class RunningEnvironment implements Environment {
 
   /** What all its nodes have accepted and not ended. */
   async pending(): Promise<number> {
-    const counts = await Promise.all([...this.#pending].map((count) => count()));
+    const counts = await Promise.all(Array.from(this.#pending, async (count) => count()));
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
