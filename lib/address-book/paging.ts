@@ -1,3 +1,5 @@
+import { refuse } from '../runtime/messages';
+
 /** One page of a search, as far as paging is concerned. */
 export interface Page<T> {
   readonly data: readonly T[];
@@ -10,6 +12,36 @@ export interface Page<T> {
     | null
     | undefined;
 }
+
+const numberOf = ({ pageInfo }: Page<unknown>): number | undefined => pageInfo?.page ?? undefined;
+
+/**
+ * Whether a page is the one before once more. Of a service that names the page it gives, one record alone may have moved
+ * on to this page; of one that does not, the same records in another order are the same page.
+ */
+const repeats = (before: Page<unknown>, page: Page<unknown>): boolean => {
+  const { length } = page.data;
+  if (length === 0 || length !== before.data.length) return false;
+  if (numberOf(page) !== undefined) {
+    const isSame = (record: unknown, at: number): boolean =>
+      JSON.stringify(record) === JSON.stringify(before.data[at]);
+    return length > 1 && page.data.every(isSame);
+  }
+  const known = new Set(before.data.map((record) => JSON.stringify(record)));
+  return page.data.every((record) => known.has(JSON.stringify(record)));
+};
+
+/**
+ * Throws `invalid_response` for a page that was not asked for: a service that has another name for the page number gives
+ * the first one for ever. `before` is the page before it, where that was read.
+ */
+export const checkPage = (page: Page<unknown>, asked: number, before?: Page<unknown>): void => {
+  const given = numberOf(page);
+  if (given !== undefined && given !== asked && page.data.length > 0) {
+    throw refuse('invalid_response', 'page_other', { page: asked, given });
+  }
+  if (before && repeats(before, page)) throw refuse('invalid_response', 'page_repeated', { page: asked });
+};
 
 export type Fetch<P> = (page: number, signal?: AbortSignal) => Promise<P>;
 
@@ -103,11 +135,14 @@ export async function* pagesOf<P extends Page<unknown>>(
   try {
     let read = 0;
     let page = 0;
+    let before: P | undefined;
     askUpTo(1);
     for (let next = underWay.shift(); next; next = underWay.shift()) {
       if (page > 0) lead.came(next.isThere);
       const answer = await next.answer;
       page += 1;
+      checkPage(answer, page, before);
+      before = answer;
       read += answer.data.length;
       const last = lastPage(answer, page, read, pageSize);
       askUpTo(last);

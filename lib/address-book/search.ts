@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { refuse } from '../runtime/messages';
-import { pageCountOf, pagesOf, totalOf, type Fetch, type Page } from './paging';
+import { checkPage, pageCountOf, pagesOf, totalOf, type Fetch, type Page } from './paging';
 import { Seen } from './seen';
 import type { Tools } from '../runtime/flow-node';
 import type { Stream } from './operation';
@@ -42,17 +41,10 @@ const newIn = <T>({ data }: Page<T>, seen: Seen, { idOf }: Search<T>): readonly 
   return fresh;
 };
 
-/** A service that does not know our name for the page number gives the first page for ever. */
-const checkProgress = (page: Page<unknown>, fresh: readonly unknown[], asked: number): void => {
-  const repeats = page.data.length > 0 && fresh.length === 0;
-  if (repeats && page.pageInfo?.page !== asked) {
-    throw refuse('invalid_response', 'page_repeated', { page: asked });
-  }
-};
-
 const onePage = async <T>(stream: Stream, search: Search<T>, settings: SearchSettings): Promise<void> => {
   const { job } = stream;
   const page = await search.fetch(settings.page, stream.givenUp);
+  checkPage(page, settings.page);
   if (settings.emit === 'page') {
     job.leave(0, { port: 0, payload: page });
   } else {
@@ -99,7 +91,6 @@ const allPages = async <T>(stream: Stream, search: Search<T>, settings: SearchSe
     if (stopped.aborted) break;
     pages += 1;
     const fresh = newIn(page, seen, search);
-    checkProgress(page, fresh, pages);
     if (pages === 1) {
       count = emit === 'item' ? totalOf(page) : pageCountOf(page, pageSize);
       if (count !== undefined) job.setCount(count);

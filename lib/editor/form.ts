@@ -1,3 +1,4 @@
+import { isTimeZone } from '../runtime/dates';
 import { hideOnlyAdvisor } from './advisor';
 import { addBadge } from './badge';
 import { controlOf } from './inputs';
@@ -21,8 +22,12 @@ const surroundings = (say: Say): Surroundings => ({
   environment: (id) => {
     const found = typeof id === 'string' && id !== '' ? RED.nodes.node(id) : null;
     if (!found) return undefined;
-    const { country } = found;
-    return { country: typeof country === 'string' ? country : '', isComplete: found.valid !== false };
+    const { country, timeZone } = found;
+    return {
+      country: typeof country === 'string' ? country : '',
+      timeZone: typeof timeZone === 'string' && isTimeZone(timeZone) ? timeZone : '',
+      isComplete: found.valid !== false,
+    };
   },
   propertyExpression: (text) => RED.utils.validatePropertyExpression(text),
   jsonata: (text) => {

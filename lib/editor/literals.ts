@@ -1,6 +1,8 @@
+import { epochOf } from '../runtime/dates';
 import {
+  digitsTogether,
   e164,
-  epochOf,
+  fieldOf,
   fitting,
   hasBrokenPlaceholder,
   isJsonText,
@@ -12,14 +14,21 @@ import {
 import type { TypedField } from '../runtime/spec';
 import { holds, mayHold, type Say, type Values } from './values';
 
+/** What an editor knows of an environment. */
+export interface EnvironmentSeen {
+  /** The region it reads national numbers by. */
+  readonly country: string;
+  /** The zone it reads dates without one in. */
+  readonly timeZone: string;
+  readonly isComplete: boolean;
+}
+
 /** What the checks must ask the editor about. */
 export interface Surroundings {
   readonly now: number;
   readonly say: Say;
-  /** Undefined if there is none; `country` is the region it reads national numbers by. */
-  readonly environment: (
-    id: unknown,
-  ) => { readonly country: string; readonly isComplete: boolean } | undefined;
+  /** Undefined if there is none. */
+  readonly environment: (id: unknown) => EnvironmentSeen | undefined;
   readonly propertyExpression: (text: string) => boolean;
   readonly jsonata: (text: string) => boolean;
 }
@@ -37,7 +46,7 @@ const numberProblem = (
   const text = String(given).trim();
   const digits = text.match(/\p{Nd}/gu)?.length ?? 0;
   if (digits === 0 || isJsonText(text)) return say('invalid.noPhone');
-  if (text.startsWith('+')) return e164.test(text) ? undefined : say('invalid.phone');
+  if (text.startsWith('+')) return e164.test(digitsTogether(text)) ? undefined : say('invalid.phone');
   if (environment(values['environment'])?.country === '') return say('invalid.phoneCountry');
   return digits < fewestDigits ? say('invalid.phone') : undefined;
 };
@@ -45,15 +54,19 @@ const numberProblem = (
 const phoneProblem =
   (values: Values, around: Surroundings, inList: boolean): Judge =>
   (value) => {
-    const phone = inList && isRecord(value) ? value['phone'] : value;
+    const phone = inList && isRecord(value) ? fieldOf(value, 'phone') : value;
     return typeof phone === 'string' || typeof phone === 'number'
       ? numberProblem(phone, values, around)
       : around.say('invalid.phones');
   };
 
-const dateProblem = (value: unknown, { say, now }: Surroundings): string | undefined => {
-  const time = epochOf(value);
-  if (!Number.isFinite(time)) return say('invalid.date');
+const dateProblem = (
+  value: unknown,
+  values: Values,
+  { say, now, environment }: Surroundings,
+): string | undefined => {
+  const time = epochOf(value, environment(values['environment'])?.timeZone);
+  if (Number.isNaN(time)) return say('invalid.date');
   return time <= now ? say('invalid.past') : undefined;
 };
 
@@ -104,7 +117,7 @@ export const literalProblem = (
     case 'template':
       return hasBrokenPlaceholder(String(value)) ? say('invalid.placeholder') : undefined;
     case 'date':
-      return dateProblem(value, around);
+      return dateProblem(value, values, around);
     case 'whole':
       return Number.isSafeInteger(value) ? undefined : say('invalid.whole');
     case 'id':

@@ -1,3 +1,4 @@
+import { isTimeZone } from '../runtime/dates';
 import { numberFault } from '../runtime/settings';
 import type {
   ChoiceField,
@@ -175,6 +176,7 @@ const textProblem = (field: TextField, value: unknown, { say }: Surroundings): s
   if (field.format === 'prefix' && !prefixPattern.test(text)) return say('invalid.prefix');
   if (field.format === 'proxy') return proxyProblem(text, say);
   if (field.format === 'country' && !isCountry(text)) return say('invalid.country');
+  if (field.format === 'timeZone' && !isTimeZone(text)) return say('invalid.timeZone');
   if (field.format === 'pattern' && !succeeds(() => new RegExp(text))) return say('invalid.pattern');
   return undefined;
 };

@@ -47,7 +47,8 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   private isReading = false;
   private loading = 0;
   private isStarted = false;
-  private cancel = new AbortController();
+  /** What breaks off an item at work whose request has not begun. */
+  private readonly atWork = new Map<AbortController, { readonly arrival: Buffer; readonly item: I }>();
   private resets: (readonly [arrival: Buffer, reset: ResetRecord])[] = [];
 
   constructor(private readonly request: RequestOptions<I, O, E>) {
@@ -110,17 +111,15 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     for (const job of this.queue)
       for (const { page, item } of job.drop((each) => this.isReset(job.arrival, each)))
         this.track(this.settle(job, page, item, this.host.ended('reset', item)));
-    if (!phones) {
-      this.cancel.abort(byReset);
-      this.cancel = new AbortController();
-    }
+    for (const [cancel, { arrival: came, item }] of this.atWork)
+      if (this.isReset(came, item)) cancel.abort(byReset);
     this.hasBacklog = true;
     this.pump();
   }
 
   override async close(): Promise<void> {
     this.isClosing = true;
-    this.cancel.abort();
+    for (const cancel of this.atWork.keys()) cancel.abort();
     await super.close();
   }
 
@@ -228,7 +227,9 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   }
 
   private async carryOut(job: OpenJob<I, O, E>, page: Page<I, E>, item: I): Promise<void> {
-    const { signal } = this.cancel;
+    const cancel = new AbortController();
+    const { signal } = cancel;
+    this.atWork.set(cancel, { arrival: job.arrival, item });
     const turn: Turn = {
       signal,
       begin: () => {
@@ -246,6 +247,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     } catch (thrown) {
       outcome = this.host.failed(thrown, this.isClosing && signal.reason !== byReset);
     }
+    this.atWork.delete(cancel);
     this.active -= 1;
     // What is under way lands, also while its node closes.
     if (outcome !== undefined) this.track(this.settle(job, page, item, outcome));

@@ -5,6 +5,8 @@ import type { Store } from '../state/store';
 export interface EnvironmentSettings {
   /** Region for numbers not written with +; empty means E.164 only. */
   readonly country: string;
+  /** IANA zone in which dates without one are read; empty means that of the process. */
+  readonly timeZone: string;
   /** A regular expression in place of the word `consent`; empty means the default. */
   readonly consentPattern: string;
   readonly journal: boolean;

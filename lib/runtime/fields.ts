@@ -180,9 +180,9 @@ export const faultInSettings = (
  * reads a message first asks whether they are in order.
  */
 export interface Plain {
-  text(name: string): string;
-  number(name: string): number;
-  flag(name: string): boolean;
+  readonly text: (name: string) => string;
+  readonly number: (name: string) => number;
+  readonly flag: (name: string) => boolean;
 }
 
 export const plain = (spec: NodeSpec, config: Record<string, unknown>): Plain => {
@@ -215,12 +215,15 @@ export const readAll = (
   return values.some((value) => value instanceof Promise) ? Promise.all(values) : values;
 };
 
+const ownField = (record: Record<string, unknown>, name: string): unknown =>
+  Object.hasOwn(record, name) ? record[name] : undefined;
+
 /** Reads `a.b.c` in plain data; undefined where any step is missing. */
-export const pick = (from: unknown, path: string): unknown => {
+export const pick = (from: unknown, path: string, step = ownField): unknown => {
   let value: unknown = from;
-  for (const step of path.split('.')) {
-    if (Array.isArray(value)) value = (value as readonly unknown[])[Number(step)];
-    else if (isRecord(value) && Object.hasOwn(value, step)) value = value[step];
+  for (const name of path.split('.')) {
+    if (Array.isArray(value)) value = (value as readonly unknown[])[Number(name)];
+    else if (isRecord(value)) value = step(value, name);
     else return undefined;
   }
   return value;

@@ -18,5 +18,6 @@ export const oneOrList = (
 ): { readonly list: boolean; readonly items: readonly unknown[] } => {
   if (!Array.isArray(value)) return { list: false, items: [value] };
   if (value.length === 0) throw invalid('list_empty', { where });
-  return { list: true, items: value };
+  // The holes of a sparse array become entries with nothing in them.
+  return { list: true, items: Array.from(value as readonly unknown[]) };
 };

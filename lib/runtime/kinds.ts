@@ -11,6 +11,17 @@ export const isNothing = (value: unknown): boolean => value === undefined || val
 /** The contract's pattern; here as well as in the schemas, because those load zod. */
 export const e164 = /^\+[1-9]\d{7,14}$/;
 
+/** A number that starts with +, less the spaces, dashes, dots and parentheses that people write between its digits. */
+export const digitsTogether = (number: string): string => number.replace(/(?<=\d)[\s\p{Pd}.()]+(?=\d)/gu, '');
+
+/** The field of a record: of this name, else of the first that differs only in upper and lower case. */
+export const fieldOf = (record: Readonly<Record<string, unknown>>, name: string): unknown => {
+  if (Object.hasOwn(record, name)) return record[name];
+  const wanted = name.toLowerCase();
+  const found = Object.keys(record).find((each) => each.toLowerCase() === wanted);
+  return found === undefined ? undefined : record[found];
+};
+
 /** A text that was meant as a list or an object; `[206] 555 0142` is a number all the same. */
 export const isJsonText = (text: string): boolean => /^(?:\{|\[.*(?:["'{,]|\]$))/s.test(text.trim());
 
@@ -35,14 +46,6 @@ export const wholeId = (value: unknown): number | string | undefined => {
 export const anyId = (value: unknown): number | string | undefined => {
   const isName = typeof value === 'string' && /^(?=.*\d)[a-z\d][\w:~-]{0,199}$/i.test(value.trim());
   return wholeId(value) ?? (isName ? value.trim() : undefined);
-};
-
-/** Milliseconds since 1970 from the same, an ISO string or a Date; NaN for anything else. */
-export const epochOf = (value: unknown): number => {
-  if (value instanceof Date) return value.getTime();
-  if (typeof value === 'number') return value;
-  if (typeof value !== 'string' || value.trim() === '') return NaN;
-  return /^\d+$/.test(value.trim()) ? Number(value) : Date.parse(value);
 };
 
 /** The fields of a resource that the service takes, each with the kind of value it has. */

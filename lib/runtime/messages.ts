@@ -41,8 +41,10 @@ export const messages = {
   phone_kind:
     'A phone number must be a text such as +12025550123; a list may hold numbers, or objects with a phone.',
   phone_none: 'What was given is not a phone number: give one such as +12025550123.',
+  phone_digits:
+    'The phone number has {count} digits: with its country code it must have 8 to 15, and not begin with 0.',
   phone_format:
-    'The phone number is not in E.164 format: write a plus sign and 8 to 15 digits, without spaces.',
+    'The phone number has other signs than digits: write a plus sign, then the country code and the rest in digits.',
   phone_country:
     'The phone number has no country code: write it with +, or set the country in the environment.',
   phone_impossible:
@@ -59,7 +61,8 @@ export const messages = {
     "Double braces in the text hold no field's name: write one between them and close both, or leave the braces out.",
   placeholder_missing: 'There is no "{field}" to fill into the text: give each recipient one.',
   date_missing: 'There is no delivery date: give epoch milliseconds, an ISO date or a Date.',
-  date_unreadable: 'The delivery date cannot be read: give epoch milliseconds, an ISO date or a Date.',
+  date_unreadable:
+    'The delivery date cannot be read: give whole epoch milliseconds, an ISO date such as 2030-01-31T09:00 or a Date.',
   date_past: 'The delivery date is in the past: choose a later one, or send now.',
   frequency_kind: 'The frequency must be a whole number: correct it, or leave it empty.',
   no_outcome:
@@ -94,8 +97,10 @@ export const messages = {
   id_kind:
     'What is in {where} is not an id: give it a whole number, or a text of digits, or an id as the service gave it.',
   list_empty: 'The list in {where} is empty: give it at least one entry.',
+  page_other:
+    'The service gave page {given} when asked for page {page}: it probably has another name for the page number, so set that under "Query names" in the environment.',
   page_repeated:
-    'The service gave the same records again when asked for page {page}: check the name it has for the page number, under "Query names" in the environment.',
+    'The service gave the same records again when asked for page {page}: it probably has another name for the page number, so set that under "Query names" in the environment.',
   contact_kind: 'There is no contact in {where}: put an object with fields such as firstName there.',
   contact_text:
     'What is in {where} is a text, not a contact: make an object of it, for example with a JSON node.',
@@ -118,6 +123,8 @@ export const messages = {
   group_ambiguous: 'Several groups are named "{name}" (ids {ids}): give the id of the one you mean.',
   search_kind:
     'What is in {where} is not a search text: put a text there, or leave it empty to find everything.',
+  search_broken:
+    'What is in {where} holds half a character (a lone surrogate) that cannot be searched for: cut the text between whole characters.',
   search_long: 'The search text has {length} characters: shorten it to {longest} at most.',
   environment_undeployed: 'This environment is not deployed: deploy it, then try again.',
   secrets_again: 'The addresses have changed: enter the secrets again, or deploy first.',
@@ -138,6 +145,8 @@ export const messages = {
     '"{name}" is not ready: "{setting}" holds a user or a password: name environment variables in their place, and set those where Node-RED runs.',
   setting_pattern:
     '"{setting}" is not a valid regular expression: open the environment and correct it, or leave it empty.',
+  setting_time_zone:
+    '"{timeZone}" is not the name of a time zone: open the environment and enter one such as America/New_York, or leave it empty.',
   service_unknown: '"{name}" is not ready: "{setting}" must be simulator, sandbox or production.',
   advisor_kind: 'The advisor must be a text of 1 to 200 characters: correct it.',
 } as const;

@@ -1,6 +1,6 @@
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
 import type { ServiceError } from '../service/problems';
-import { e164, isJsonText, isNothing } from './kinds';
+import { digitsTogether, e164, fieldOf, isJsonText, isNothing } from './kinds';
 import { invalid } from './messages';
 import { isRecord, type Message } from './red';
 
@@ -23,19 +23,23 @@ const national = (number: string, country: string): string | undefined => {
   return found?.isPossible() && e164.test(found.number) ? found.number : undefined;
 };
 
-/** A value that starts with + is judged by the contract's pattern alone; others need a country. */
+/** A value that starts with + is judged by the contract's pattern alone, written in any way; others need a country. */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : '';
-  if (text.startsWith('+')) return e164.test(text) ? text : undefined;
+  if (text.startsWith('+')) {
+    const number = digitsTogether(text);
+    return e164.test(number) ? number : undefined;
+  }
   // With a country, a number would be found in some of them and the rest of what they say be lost.
   if (isJsonText(text)) return undefined;
   return text !== '' && country !== '' ? national(text, country) : undefined;
 };
 
-const recipient = (given: unknown, country: string): Recipient =>
-  isRecord(given)
-    ? { phone: phoneNumber(given.phone, country), given: given.phone, record: given }
-    : { phone: phoneNumber(given, country), given, record: undefined };
+const recipient = (entry: unknown, country: string): Recipient => {
+  const record = isRecord(entry) ? entry : undefined;
+  const given = record ? fieldOf(record, 'phone') : entry;
+  return { phone: phoneNumber(given, country), given, record };
+};
 
 /** One number gives one recipient, a list one each; undefined when it is neither, or an empty list. */
 export const recipientsOf = (
@@ -44,7 +48,8 @@ export const recipientsOf = (
 ): { readonly list: boolean; readonly recipients: readonly Recipient[] } | undefined => {
   if (Array.isArray(value)) {
     if (value.length === 0) return undefined;
-    return { list: true, recipients: value.map((item) => recipient(item, country)) };
+    // `map` would leave the holes of a sparse array as they are: each is somebody without a number.
+    return { list: true, recipients: Array.from(value, (item) => recipient(item, country)) };
   }
   if (typeof value !== 'string' && typeof value !== 'number') return undefined;
   return { list: false, recipients: [recipient(value, country)] };
@@ -60,7 +65,10 @@ export const asGiven = ({ given }: Recipient): string | number | null =>
 /** What to tell the user about a text that is not a number we may use. */
 export const wrongNumber = (text: string, country: string): ServiceError => {
   if (!/\d/.test(text)) return invalid('phone_none');
-  if (text.trim().startsWith('+')) return invalid('phone_format');
+  if (text.trim().startsWith('+')) {
+    const number = digitsTogether(text.trim()).slice(1);
+    return /^\d+$/.test(number) ? invalid('phone_digits', { count: number.length }) : invalid('phone_format');
+  }
   return country === '' ? invalid('phone_country') : invalid('phone_impossible', { country });
 };
 
@@ -83,7 +91,10 @@ export const notANumber = (given: unknown, country: string, { where, list }: Pla
 export const noRecipients = (value: unknown, where: string): ServiceError =>
   invalid(Array.isArray(value) ? 'phones_empty' : 'phones_kind', { where });
 
-/** Whose work an order (`reset`, `flush`) is for; undefined means everybody's. */
+/**
+ * Whose work an order (`reset`, `flush`) is for; undefined means everybody's. Throws `invalid_input` when one of the
+ * numbers cannot be read: whoever names somebody does not mean everybody.
+ */
 export const phonesOrdered = (msg: Message, country: string): readonly string[] | undefined => {
   if (msg.phone === undefined) return undefined;
   const found = recipientsOf(msg.phone, country);

@@ -20,6 +20,8 @@ interface Common {
   readonly when?: When;
   /** Under the closed *Advanced*. */
   readonly advanced?: boolean;
+  /** Under a heading of this name, with its neighbours of the same section. */
+  readonly section?: string;
 }
 
 export interface TypedField extends Common {
@@ -76,7 +78,7 @@ export interface TextField extends Common {
   readonly default: string;
   readonly required?: boolean;
   /** What the text must look like when it is neither empty nor a `${VARIABLE}`. */
-  readonly format?: 'url' | 'country' | 'pattern' | 'prefix' | 'proxy';
+  readonly format?: 'url' | 'country' | 'pattern' | 'prefix' | 'proxy' | 'timeZone';
 }
 
 export interface JsonField extends Common {

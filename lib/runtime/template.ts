@@ -1,5 +1,5 @@
 import { pick } from './fields';
-import { hasBrokenPlaceholder, placeholder } from './kinds';
+import { fieldOf, hasBrokenPlaceholder, placeholder } from './kinds';
 
 /** What a `{{field}}` stands for, or undefined when there is nothing to say in its place. */
 const words = (value: unknown): string | undefined => {
@@ -24,7 +24,7 @@ export const compileTemplate = (template: string): ((recipient: unknown, message
   return (recipient, message) => {
     let text = '';
     for (const [index, name] of names.entries()) {
-      const value = words(pick(recipient, name)) ?? words(pick(message, name));
+      const value = words(pick(recipient, name, fieldOf)) ?? words(pick(message, name));
       if (value === undefined) return { missing: name };
       text += (pieces[index] ?? '') + value;
     }

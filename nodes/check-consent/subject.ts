@@ -12,7 +12,7 @@ const memberIdOf = (value: unknown): number | undefined => {
 const peopleByMember = (value: unknown, { where }: Source): People => {
   const isEmpty = value === undefined || value === null || value === '';
   if (isEmpty || (Array.isArray(value) && value.length === 0)) throw invalid('member_missing', { where });
-  const given: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const given: readonly unknown[] = Array.isArray(value) ? Array.from(value as readonly unknown[]) : [value];
   const people = given.map((each, index): Person => {
     const memberId = memberIdOf(each);
     return memberId === undefined

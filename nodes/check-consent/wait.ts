@@ -14,6 +14,7 @@ import { asProblem, emitOutcome, kindsIn, type Order } from '../../lib/runtime/n
 import { failure, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { People, Person } from '../../lib/runtime/people';
 import type { Message } from '../../lib/runtime/red';
+import { failureLook } from '../../lib/runtime/outcome-status';
 import { look, type Look } from '../../lib/runtime/status';
 import { cancelledWait, outcomeOf } from './outcome';
 import { subjectOf } from './subject';
@@ -213,7 +214,12 @@ export class Waiting implements WaitHost<Person, WaitOrder, Outcome, Wait> {
   private look(environment: Environment, waiting: number, next: number): Look {
     const { words } = this.tools;
     const count = words.number(waiting);
-    if (!this.isAuthorized(environment)) return look('red', 'ring', words.say('status.authorizeAgain'));
+    try {
+      if (!this.isAuthorized(environment)) return look('red', 'ring', words.say('status.authorizeAgain'));
+    } catch (thrown) {
+      // A status is drawn from a timer, where nobody catches that the environment is not in order.
+      return failureLook(words, problemOf(thrown), this.tools.now());
+    }
     const outage = this.consent?.waits.outage;
     const why = outage && words.find(`failed.${outage.code}`);
     if (why !== undefined) return look('yellow', 'ring', words.say('status.waitingDespite', { count, why }));

@@ -10,11 +10,16 @@ import { longestSearch, spec } from './spec';
 
 type ContentType = NonNullable<RequestOf<'searchContent'>['query']>['contentType'];
 
+/** Whether no half of a surrogate pair stands alone (`String.prototype.isWellFormed` of ES2024). */
+const isWellFormed = (text: string): boolean => !/\p{Surrogate}/u.test(text);
+
 /** An empty text finds everything; a number is more likely an inject's timestamp than something to look for. */
 const searchTextOf = (value: unknown, where: string): string => {
   if (value === undefined || value === null) return '';
   if (typeof value !== 'string') throw invalid('search_kind', { where });
   const text = value.trim();
+  // A query is UTF-8, which has no half characters: the service would look for something else.
+  if (!isWellFormed(text)) throw invalid('search_broken', { where });
   if (text.length > longestSearch) {
     throw invalid('search_long', { length: text.length, longest: longestSearch });
   }

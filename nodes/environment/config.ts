@@ -1,10 +1,13 @@
 import type { Connection } from '../../lib/auth/connection';
 import { splitScopes } from '../../lib/auth/grants';
+import { isTimeZone } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
-import { refuse, type MessageKey } from '../../lib/runtime/messages';
+import { faultInSettings, plain } from '../../lib/runtime/fields';
+import { invalid, refuse, type MessageKey } from '../../lib/runtime/messages';
 import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
 import type { RepeatSends } from '../../lib/service/types';
-import { scopes } from './spec';
+import type { ServiceError } from '../../lib/service/problems';
+import { scopes, spec } from './spec';
 
 export type Service = 'simulator' | 'sandbox' | 'production';
 
@@ -12,19 +15,6 @@ export type Service = 'simulator' | 'sandbox' | 'production';
 export type Values = Readonly<Record<string, unknown>>;
 
 const text = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
-
-const number = (value: unknown, fallback: number, least: number): number => {
-  const given = typeof value === 'string' && value.trim() === '' ? Number.NaN : Number(value ?? Number.NaN);
-  return Number.isFinite(given) && given >= least ? given : fallback;
-};
-
-const oneOf = <T extends string>(value: unknown, options: readonly T[], fallback: T): T =>
-  options.find((option) => option === value) ?? fallback;
-
-const flag = (value: unknown, fallback: boolean): boolean => {
-  if (typeof value === 'boolean') return value;
-  return value === 'true' || (value === 'false' ? false : fallback);
-};
 
 const prefixOf = (values: Values, setting: 'corePrefix' | 'textPrefix', usual: string): string => {
   const prefix = text(values[setting]) || usual;
@@ -90,14 +80,52 @@ export const serviceOf = (values: Values): Service | undefined => {
   return (['simulator', 'sandbox', 'production'] as const).find((option) => option === service);
 };
 
-export const settingsOf = (values: Values): EnvironmentSettings => ({
-  country: text(values['country']).toUpperCase(),
-  consentPattern: text(values['consentPattern']),
-  journal: flag(values['journal'], true),
-  resumeWithin: number(values['resumeWithin'], 3600, 0) * 1000,
-  deliveryDateUnit: oneOf(values['deliveryDateUnit'], ['ms', 's'], 'ms'),
-  maxConcurrent: Math.floor(number(values['maxConcurrent'], 16, 1)),
-});
+/** Judged by `checkSettings` before anything is sent. */
+export const settingsOf = (values: Values): EnvironmentSettings => {
+  const { flag, number } = plain(spec, values);
+  return {
+    country: text(values['country']).toUpperCase(),
+    timeZone: text(values['timeZone']),
+    consentPattern: text(values['consentPattern']),
+    journal: flag('journal'),
+    resumeWithin: number('resumeWithin') * 1000,
+    deliveryDateUnit: values['deliveryDateUnit'] === 's' ? 's' : 'ms',
+    maxConcurrent: number('maxConcurrent'),
+  };
+};
+
+const unsetIn = (values: Values, settings: readonly string[]): readonly string[] => {
+  const found = settings.flatMap((setting) => [...text(values[setting]).matchAll(/\$\{([^}]+)\}/g)]);
+  return [...new Set(found.map(([, variable]) => variable ?? ''))];
+};
+
+const variablesUnset = (values: Values, variables: readonly string[]): ServiceError =>
+  refuse('not_configured', 'variables_unset', { name: nameOf(values), variables: variables.join(',') });
+
+/** These end in an error of their own where they are wrong. */
+const addresses = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri', 'name', 'consentPattern'];
+
+/**
+ * What is wrong with the settings that have no part in connecting: a variable that is not set is `not_configured`, a
+ * value that a setting may not have `invalid_input`.
+ */
+export const faultInValues = (values: Values): ServiceError | undefined => {
+  // Said by `checkService`, and nothing else can be judged without it.
+  if (serviceOf(values) === undefined) return undefined;
+  const settings = spec.fields.flatMap(({ kind, name }) =>
+    ['choice', 'number', 'flag', 'text'].includes(kind) && !addresses.includes(name) ? [name] : [],
+  );
+  const unset = unsetIn(values, settings);
+  if (unset.length > 0) return variablesUnset(values, unset);
+  const timeZone = text(values['timeZone']);
+  if (timeZone !== '' && !isTimeZone(timeZone)) return invalid('setting_time_zone', { timeZone });
+  return faultInSettings(spec, values);
+};
+
+const checkSettings = (values: Values): void => {
+  const fault = faultInValues(values);
+  if (fault) throw fault;
+};
 
 export interface RequestSettings {
   readonly prefixes: Prefixes;
@@ -110,21 +138,21 @@ export interface RequestSettings {
   readonly requestsPerSecond: number;
 }
 
-const retriesOf = (values: Values): number => Math.floor(number(values['retries'], 4, 0));
-
-/** Throws `not_configured`. */
+/** Throws `not_configured` or `invalid_input`. */
 export const requestSettingsOf = (values: Values): RequestSettings => {
+  checkSettings(values);
   const { consentPattern, maxConcurrent } = settingsOf(values);
   checkPattern(consentPattern);
+  const { number, text: chosen } = plain(spec, values);
   return {
     prefixes: prefixesOf(values),
     proxy: proxyOf(values),
     names: namesOf(values['names']),
-    timeout: number(values['timeout'], 30, 0.001) * 1000,
-    retries: retriesOf(values),
-    repeatSends: oneOf(values['repeatSends'], ['never', 'contract', 'always'], 'contract'),
+    timeout: number('timeout') * 1000,
+    retries: number('retries'),
+    repeatSends: chosen('repeatSends') as RepeatSends,
     maxConcurrent,
-    requestsPerSecond: number(values['requestsPerSecond'], 0, 0),
+    requestsPerSecond: number('requestsPerSecond'),
   };
 };
 
@@ -149,11 +177,8 @@ const addressFault = (setting: Setting, value: string): MessageKey | undefined =
 /** Throws `not_configured`, saying what to fill in or correct. */
 const check = (values: Values, settings: readonly Setting[]): void => {
   const name = nameOf(values);
-  const unset = settings.flatMap((setting) => [...text(values[setting]).matchAll(/\$\{([^}]+)\}/g)]);
-  if (unset.length > 0) {
-    const variables = [...new Set(unset.map(([, variable]) => variable ?? ''))];
-    throw refuse('not_configured', 'variables_unset', { name, variables: variables.join(',') });
-  }
+  const unset = unsetIn(values, settings);
+  if (unset.length > 0) throw variablesUnset(values, unset);
   const missing = settings.filter((setting) => text(values[setting]) === '');
   if (missing.length > 0) {
     throw refuse('not_configured', 'settings_missing', { name, settings: missing.join(',') });
@@ -174,7 +199,7 @@ const checkService = (values: Values): void => {
 };
 
 const grantOf = (values: Values): Connection['grant'] =>
-  oneOf(values['grant'], ['authorization_code', 'client_credentials'], 'authorization_code');
+  plain(spec, values).text('grant') === 'client_credentials' ? 'client_credentials' : 'authorization_code';
 
 const codeOnly: readonly Setting[] = ['authUrl', 'redirectUri'];
 
@@ -183,9 +208,10 @@ const tokenFields = (values: Values): Setting[] => {
   return fields.filter((field) => grantOf(values) === 'authorization_code' || !codeOnly.includes(field));
 };
 
-/** How to get tokens. Throws `not_configured`. */
+/** How to get tokens. Throws `not_configured` or `invalid_input`. */
 export const connectionOf = (environment: string, values: Values): Connection => {
   checkService(values);
+  checkSettings(values);
   check(values, tokenFields(values));
   const grant = grantOf(values);
   const prefixes = prefixesOf(values);
@@ -204,7 +230,7 @@ export const connectionOf = (environment: string, values: Values): Connection =>
     prefixes,
     proxy: proxyOf(values),
     seed: grant === 'authorization_code' ? text(values['refreshToken']) : '',
-    retries: retriesOf(values),
+    retries: plain(spec, values).number('retries'),
   };
 };
 

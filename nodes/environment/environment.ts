@@ -5,10 +5,12 @@ import { fits } from '../../lib/auth/tokens';
 import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { lazy } from '../../lib/runtime/lazy';
 import { systemClock, type Clock } from '../../lib/service/clock';
+import type { ServiceError } from '../../lib/service/problems';
 import type { Client, ClientOptions } from '../../lib/service/types';
 import type { Store } from '../../lib/state/store';
 import {
   connectionOf,
+  faultInValues,
   nameOf,
   requestSettingsOf,
   serviceAddressOf,
@@ -37,6 +39,7 @@ export class RunningEnvironment implements Environment {
   readonly #held = new Set<Promise<void>>();
   readonly #endings: (() => Promise<unknown>)[] = [];
   trouble: string | undefined;
+  readonly #fault: ServiceError | undefined;
   #read: Complete | undefined;
   #client: Client | Promise<Client> | undefined;
   #store: Promise<Store> | undefined;
@@ -53,6 +56,7 @@ export class RunningEnvironment implements Environment {
     this.service = serviceOf(values) ?? 'sandbox';
     this.clock = this.service === 'simulator' ? services.simulator.clock : systemClock;
     this.settings = settingsOf(values);
+    this.#fault = faultInValues(values);
     const unlisten = services.book.onChange(() => {
       this.#changed();
     });
@@ -95,6 +99,7 @@ export class RunningEnvironment implements Environment {
   }
 
   advisors(): string[] {
+    this.#checkSettings();
     if (this.service === 'simulator') return [defaultAdvisor];
     const { connection } = this.#complete();
     if (connection.grant === 'client_credentials') return [defaultAdvisor];
@@ -102,6 +107,7 @@ export class RunningEnvironment implements Environment {
   }
 
   advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown' {
+    this.#checkSettings();
     if (this.service === 'simulator') return 'authorized';
     const { connection } = this.#complete();
     if (connection.grant === 'client_credentials')
@@ -121,7 +127,7 @@ export class RunningEnvironment implements Environment {
 
   /** What all its nodes have accepted and not ended. */
   async pending(): Promise<number> {
-    const counts = await Promise.all([...this.#pending].map((count) => count()));
+    const counts = await Promise.all(Array.from(this.#pending, async (count) => count()));
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
@@ -152,6 +158,10 @@ export class RunningEnvironment implements Environment {
     const store = await this.#store?.catch(() => undefined);
     await store?.close();
     await Promise.all(this.#endings.map((end) => end()));
+  }
+
+  #checkSettings(): void {
+    if (this.#fault) throw this.#fault;
   }
 
   /** Read once: a deploy that changes anything makes a new environment. Throws `not_configured`. */

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { pagesOf, type Page } from '../../lib/address-book/paging';
+import { checkPage, pagesOf, type Page } from '../../lib/address-book/paging';
 import type { CallOptions, Client } from '../../lib/service/types';
 import type { RunningEnvironment } from './environment';
 import { advisorKey, Refused } from './reply';
@@ -89,7 +89,9 @@ export const lookUp = async (
   const client = await environment.client();
   const options: CallOptions = { advisor, lane: 'editor' };
   if (filter === '' || what === 'content') {
-    const { data, pageInfo } = await kind.search(client, page, pageSize, filter, options);
+    const found = await kind.search(client, page, pageSize, filter, options);
+    checkPage(found, page);
+    const { data, pageInfo } = found;
     return { data, pageInfo: pageInfo ?? { page, pageSize, totalRecord: null } };
   }
   return filtered(

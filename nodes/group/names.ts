@@ -1,7 +1,7 @@
 import type { Caller } from '../../lib/address-book/operation';
 import type { Environment } from '../../lib/runtime/environment';
 import { wholeId } from '../../lib/runtime/ids';
-import { invalid, refuse } from '../../lib/runtime/messages';
+import { invalid } from '../../lib/runtime/messages';
 import { pagesOf } from '../../lib/address-book/paging';
 import type { Id } from '../../lib/service/endpoints';
 
@@ -65,7 +65,7 @@ const idNamed = async (caller: Caller, name: string): Promise<Id> => {
     ids = (await lookup.names).get(name);
   }
   const [id, ...others] = ids ?? [];
-  if (id === undefined) throw refuse('not_found', 'group_unknown', { name });
+  if (id === undefined) throw invalid('group_unknown', { name });
   if (others.length > 0) throw invalid('group_ambiguous', { name, ids: [id, ...others].join(', ') });
   return id;
 };

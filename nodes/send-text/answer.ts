@@ -3,18 +3,23 @@ import { refuse } from '../../lib/runtime/messages';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
 
 export interface Asked {
-  readonly scheduled: boolean;
+  /** Milliseconds, of a scheduled text. */
+  readonly deliveryDate: number | undefined;
   readonly attempts: number;
   readonly isConsentMissing: (result: ResponseOf<'sendMessage'>) => boolean;
 }
 
 /** Any entry in `successes` is a success, only `failures` a failure, and neither is no answer at all. */
 export const outcomeOf = (result: ResponseOf<'sendMessage'>, asked: Asked): Outcome => {
-  const { attempts } = asked;
+  const { attempts, deliveryDate } = asked;
   const success = result.successes?.[0];
   if (success) {
     const { messageId = null, memberId = null } = success;
-    return { port: 0, payload: { messageId, memberId, scheduled: asked.scheduled, attempts } };
+    const scheduled = deliveryDate !== undefined;
+    return {
+      port: 0,
+      payload: { messageId, memberId, scheduled, attempts, ...(scheduled && { deliveryDate }) },
+    };
   }
   const reason = result.failures?.[0];
   if (reason === undefined)

@@ -2,6 +2,7 @@ import type { Draft } from '../../lib/draft';
 import { ServiceError, type Problem } from '../../lib/service/problems';
 import type { Used } from '../../lib/runtime/dressed';
 import type { Source } from '../../lib/runtime/fields';
+import { fieldOf } from '../../lib/runtime/kinds';
 import type { Item, Taken } from '../../lib/runtime/node-outbox';
 import { invalid } from '../../lib/runtime/messages';
 import {
@@ -13,6 +14,7 @@ import {
 } from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
 import { compileTemplate, type Filled } from '../../lib/runtime/template';
+import type { Place } from './resend';
 
 /** A text of a list, with the object that the list held for its recipient. */
 interface Prepared extends Text {
@@ -23,10 +25,8 @@ interface Prepared extends Text {
 
 /** One text to one number, ready to be sent; or why it cannot be. */
 export interface Text extends Item, Omit<Used, 'memberId'> {
-  /** It came back with consent. */
-  readonly again?: true;
-  /** It came back with consent, but its original is the one that is sent. */
-  readonly sentAs?: number;
+  /** It came back with consent, and stood here in its list. */
+  readonly place?: Place;
 }
 
 /** Gives each recipient its text: its own, else the literal filled in, else the one of the message. */
@@ -49,8 +49,9 @@ const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
 export const textOf = (source: Source): TextOf => {
   const literal = source.type === 'str' ? compileTemplate(String(source.value)) : undefined;
   return ({ record }, msg, value) => {
-    if (record?.text !== undefined) {
-      const own = asText(record.text);
+    const ownText = record && fieldOf(record, 'text');
+    if (ownText !== undefined) {
+      const own = asText(ownText);
       if (own === undefined) throw invalid('text_own_empty');
       return own;
     }

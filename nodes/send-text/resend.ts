@@ -1,5 +1,5 @@
-import { isRecord, type Message } from '../../lib/runtime/red';
 import type { Outcome } from '../../lib/runtime/outcomes';
+import { isRecord, type Message } from '../../lib/runtime/red';
 import type { Text } from './prepare';
 
 /** What a message that lacked consent carries on its way round the loop, for the send node it came from. */
@@ -8,8 +8,9 @@ export interface Resend {
   readonly phone: string;
   readonly text: string;
   readonly advisor: string;
-  /** It was a duplicate when it left, and is one when it comes back: its original is the one that is sent. */
-  readonly duplicateOf?: number;
+  /** Milliseconds; a text without one is sent at once. */
+  readonly deliveryDate?: number;
+  readonly frequency?: number;
 }
 
 /** Takes the order to send again off the message, when it is meant for this node. */
@@ -22,33 +23,61 @@ export const takeResend = (msg: Message, node: string): Resend | undefined => {
   return resend as unknown as Resend;
 };
 
-export const textAgain = ({ phone, text, duplicateOf }: Resend): Text => ({
-  index: 0,
-  phone,
-  text,
-  ...(duplicateOf === undefined ? { again: true } : { sentAs: duplicateOf }),
-});
+/** Where a text stood in the list that it came in, as `msg.parts` says. */
+export interface Place {
+  readonly list: string;
+  readonly index: number;
+}
+
+const placeOf = ({ parts }: Message): Place | undefined => {
+  if (!isRecord(parts)) return undefined;
+  const { id, index } = parts;
+  return typeof id === 'string' && typeof index === 'number' ? { list: id, index } : undefined;
+};
+
+export const textAgain = ({ phone, text }: Resend, msg: Message): Text => {
+  const place = placeOf(msg);
+  return { index: 0, phone, text, ...(place && { place }) };
+};
+
+interface Round {
+  /** The place of the text that is sent. */
+  readonly sent: number;
+  /** Those that have come back in this round. */
+  readonly places: Set<number>;
+  readonly outcome: Promise<Outcome>;
+}
 
 const mostKept = 1000;
 
-/** What became of the latest texts that came back, for the duplicates that come after them. */
+/**
+ * The latest texts that came back with consent. Of equal ones of one list, the first that comes back is sent, and the
+ * others leave as it does.
+ */
 export class Returned {
-  private readonly outcomes = new Map<string, Promise<Outcome>>();
+  private readonly rounds = new Map<string, Round>();
 
-  keep(advisor: string, text: Text, outcome: Promise<Outcome>): void {
-    const key = keyOf(advisor, text);
+  send(advisor: string, { phone, text, place }: Text, send: () => Promise<Outcome>): Promise<Outcome> {
+    if (!place) return send();
+    const key = JSON.stringify([advisor, place.list, phone, text]);
+    const round = this.rounds.get(key);
+    // One that was there before has gone round once more: it begins a new round.
+    if (round && !round.places.has(place.index)) {
+      round.places.add(place.index);
+      return round.outcome.then((outcome) => asDuplicate(outcome, round.sent));
+    }
+    const outcome = send();
     // The flow may change the payload of the message that leaves.
     const kept = outcome.then((each) => ({ ...each, payload: { ...(each.payload as object) } }));
     kept.catch(() => undefined);
-    this.outcomes.delete(key);
-    this.outcomes.set(key, kept);
-    const [oldest] = this.outcomes.keys();
-    if (this.outcomes.size > mostKept && oldest !== undefined) this.outcomes.delete(oldest);
-  }
-
-  find(advisor: string, text: Text): Promise<Outcome> | undefined {
-    return this.outcomes.get(keyOf(advisor, text));
+    this.rounds.delete(key);
+    this.rounds.set(key, { sent: place.index, places: new Set([place.index]), outcome: kept });
+    const [oldest] = this.rounds.keys();
+    if (this.rounds.size > mostKept && oldest !== undefined) this.rounds.delete(oldest);
+    return outcome;
   }
 }
 
-const keyOf = (advisor: string, { phone, text }: Text): string => JSON.stringify([advisor, phone, text]);
+/** What is told of a text that was not sent because an equal one was. */
+export const asDuplicate = (outcome: Outcome, duplicateOf: number): Outcome =>
+  outcome.port === 1 ? outcome : { ...outcome, payload: { ...(outcome.payload as object), duplicateOf } };

@@ -1,22 +1,41 @@
-import { epochOf, isNothing } from '../../lib/runtime/kinds';
+import { epochOf } from '../../lib/runtime/dates';
+import type { EnvironmentSettings } from '../../lib/runtime/environment';
+import { isNothing } from '../../lib/runtime/kinds';
 import { invalid } from '../../lib/runtime/messages';
 
+/** The schedule fields as they go over the wire. */
 export interface Delivery {
   readonly scheduleDelivery: true;
   readonly deliveryDate: number;
   readonly frequency?: number;
 }
 
-/** The schedule fields as they go over the wire. The input is epoch milliseconds, an ISO string or a Date. */
-export const deliveryOf = (date: unknown, frequency: unknown, unit: 'ms' | 's', now: number): Delivery => {
-  const at = epochOf(date);
-  if (!Number.isFinite(at)) throw invalid(isNothing(date) ? 'date_missing' : 'date_unreadable');
+const wholeNumber = (value: unknown): number | undefined => {
+  const number = typeof value === 'string' && /^\s*[+-]?\d+\s*$/.test(value) ? Number(value) : value;
+  return typeof number === 'number' && Number.isSafeInteger(number) ? number : undefined;
+};
+
+type Zone = Pick<EnvironmentSettings, 'deliveryDateUnit' | 'timeZone'>;
+
+/** The date is epoch milliseconds, an ISO string or a Date. Throws `invalid_input`. */
+export const deliveryOf = (
+  date: unknown,
+  frequency: unknown,
+  { deliveryDateUnit, timeZone }: Zone,
+  now: number,
+): Delivery => {
+  const at = epochOf(date, timeZone);
+  if (Number.isNaN(at)) throw invalid(isNothing(date) ? 'date_missing' : 'date_unreadable');
   if (at <= now) throw invalid('date_past');
-  const often = isNothing(frequency) ? undefined : Number(frequency);
-  if (often !== undefined && !Number.isInteger(often)) throw invalid('frequency_kind');
+  const often = isNothing(frequency) ? undefined : wholeNumber(frequency);
+  if (often === undefined && !isNothing(frequency)) throw invalid('frequency_kind');
   return {
     scheduleDelivery: true,
-    deliveryDate: unit === 's' ? Math.round(at / 1000) : at,
+    deliveryDate: deliveryDateUnit === 's' ? Math.round(at / 1000) : at,
     ...(often !== undefined && { frequency: often }),
   };
 };
+
+/** The delivery date in milliseconds, whatever the wire has. */
+export const millisecondsOf = ({ deliveryDate }: Delivery, { deliveryDateUnit }: Zone): number =>
+  deliveryDateUnit === 's' ? deliveryDate * 1000 : deliveryDate;

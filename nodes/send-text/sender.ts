@@ -1,5 +1,6 @@
 import { consentTest } from '../../lib/consent/missing';
 import { dressed } from '../../lib/runtime/dressed';
+import type { Environment } from '../../lib/runtime/environment';
 import { readAll, type Source } from '../../lib/runtime/fields';
 import { isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
@@ -11,8 +12,8 @@ import { phonesOrdered } from '../../lib/runtime/recipients';
 import type { Message } from '../../lib/runtime/red';
 import { outcomeOf } from './answer';
 import { byOriginal, prepareTexts, textOf, type Text } from './prepare';
-import { Returned, takeResend, textAgain, type Resend } from './resend';
-import { deliveryOf, type Delivery } from './schedule';
+import { asDuplicate, Returned, takeResend, textAgain, type Resend } from './resend';
+import { deliveryOf, millisecondsOf, type Delivery } from './schedule';
 
 /** What holds for all texts of one message. */
 interface SendOrder extends Order {
@@ -28,8 +29,7 @@ const sentOrScheduled = (payload: unknown): string =>
 export class Sender implements Handler {
   private readonly phones;
   private readonly texts;
-  private readonly readFirst: readonly Source[];
-  private readonly readAgain: readonly Source[];
+  private readonly sources: readonly Source[];
   private readonly giveText;
   private readonly isScheduled: boolean;
   private readonly show: (outcome: Outcome, failed?: number) => void;
@@ -43,8 +43,7 @@ export class Sender implements Handler {
     this.giveText = textOf(this.texts);
     this.isScheduled = tools.plain.text('schedule') === 'at';
     const schedule = this.isScheduled ? [tools.source('deliveryDate'), tools.source('frequency')] : [];
-    this.readFirst = [tools.advisorSource, this.phones, this.texts, ...schedule];
-    this.readAgain = [tools.advisorSource, ...schedule];
+    this.sources = [tools.advisorSource, this.phones, this.texts, ...schedule];
     this.show = outcomeStatus(tools, { first: sentOrScheduled, third: 'status.needsConsent' }, () =>
       this.record.progress(),
     );
@@ -63,19 +62,23 @@ export class Sender implements Handler {
 
   control(msg: Message): boolean {
     if (!isOrder(msg, 'reset')) return false;
-    this.record.reset(phonesOrdered(msg, this.record.environment?.settings.country ?? ''));
+    this.record.reset(phonesOrdered(msg, this.country));
     return true;
   }
 
   input(msg: Message, job: Job): void | Promise<void> {
     const again = takeResend(msg, this.tools.node.id);
-    const values = readAll(again ? this.readAgain : this.readFirst, msg);
+    if (again) {
+      this.takeAgain(msg, job, again);
+      return undefined;
+    }
+    const values = readAll(this.sources, msg);
     if (values instanceof Promise) {
       return values.then((read) => {
-        this.take(msg, job, again, read);
+        this.take(msg, job, read);
       });
     }
-    this.take(msg, job, again, values);
+    this.take(msg, job, values);
     return undefined;
   }
 
@@ -87,44 +90,45 @@ export class Sender implements Handler {
     return this.record.close();
   }
 
-  private take(msg: Message, job: Job, again: Resend | undefined, values: readonly unknown[]): void {
-    const [advisor, ...others] = values;
-    const [phones, text] = again ? [] : others.splice(0, 2);
-    const country = this.record.environment?.settings.country ?? '';
-    const { list, texts } = again
-      ? { list: false, texts: [textAgain(again)] }
-      : prepareTexts(phones, this.phones.where, country, (recipient) => this.giveText(recipient, msg, text));
+  private get country(): string {
+    return this.record.environment?.settings.country ?? '';
+  }
+
+  private take(msg: Message, job: Job, values: readonly unknown[]): void {
+    const [advisor, phones, text, date, frequency] = values;
+    const { list, texts } = prepareTexts(phones, this.phones.where, this.country, (recipient) =>
+      this.giveText(recipient, msg, text),
+    );
     void this.record.take(msg, job, { ...byOriginal(texts), list, source: this.phones }, (order) => {
       const environment = this.tools.environment();
-      this.tools.checkSettings();
-      order.advisor = again?.advisor ?? this.tools.advisor(environment, advisor, msg);
-      if (!this.isScheduled) return;
-      const { clock, settings } = environment;
-      const [date, frequency] = others;
-      // Dates in a flow come from the clock on the wall, which a simulator's may have been moved ahead of.
-      const now = Math.min(clock.now(), Date.now());
-      order.delivery = deliveryOf(date, frequency, settings.deliveryDateUnit, now);
+      order.advisor = this.tools.advisor(environment, advisor, msg);
+      if (this.isScheduled) order.delivery = this.deliveryOf(environment, date, frequency);
     });
   }
 
-  private send(turn: Turned): Promise<Outcome> {
-    const { item, order } = turn;
-    if (item.sentAs !== undefined) return this.asOriginal(order, item);
-    const sending = this.sendOne(turn);
-    if (item.again) this.returned.keep(order.advisor, item, sending);
-    return sending;
+  /** Exactly what could not be sent before: nothing is read again. */
+  private takeAgain(msg: Message, job: Job, again: Resend): void {
+    const items = [textAgain(again, msg)];
+    void this.record.take(msg, job, { items, count: 1, list: false, source: this.phones }, (order) => {
+      const environment = this.tools.environment();
+      this.tools.checkSettings();
+      order.advisor = again.advisor;
+      const { deliveryDate, frequency } = again;
+      if (deliveryDate !== undefined) order.delivery = this.deliveryOf(environment, deliveryDate, frequency);
+    });
   }
 
-  /** A duplicate that came back leaves as its original did; what became of one before a restart is not known here. */
-  private async asOriginal({ advisor, delivery }: SendOrder, item: Text): Promise<Outcome> {
-    const scheduled = delivery !== undefined;
-    const original = await this.returned.find(advisor, item);
-    return original ?? { port: 0, payload: { messageId: null, memberId: null, scheduled, attempts: 0 } };
+  private deliveryOf({ clock, settings }: Environment, date: unknown, frequency: unknown): Delivery {
+    // Dates in a flow come from the clock on the wall, which a simulator's may have been moved ahead of.
+    return deliveryOf(date, frequency, settings, Math.min(clock.now(), Date.now()));
+  }
+
+  private send(turn: Turned): Promise<Outcome> {
+    return this.returned.send(turn.order.advisor, turn.item, () => this.sendOne(turn));
   }
 
   private async sendOne({ environment, client, order, item, signal, begin, undo }: Turned): Promise<Outcome> {
     const { advisor, delivery } = order;
-    const scheduled = delivery !== undefined;
     const { phone = '', text = '' } = item;
     const { data, attempts } = await client.call(
       'sendMessage',
@@ -132,21 +136,27 @@ export class Sender implements Handler {
       { advisor, lane: this.tools.node.id, signal, begin, undo },
     );
     const isConsentMissing = (this.isConsentMissing ??= consentTest(environment.settings.consentPattern));
-    return outcomeOf(data, { attempts, scheduled, isConsentMissing });
+    const deliveryDate = delivery && millisecondsOf(delivery, environment.settings);
+    return outcomeOf(data, { attempts, deliveryDate, isConsentMissing });
   }
 
   /** The fields a texting node writes as used, and what the message needs to come round again. */
   private dress(outcome: Outcome, order: SendOrder, item: Text, index: number, entry: unknown): Outcome {
-    const { phone, text, sentAs } = item;
-    const duplicateOf = index === item.index ? sentAs : item.index;
-    const duplicate = duplicateOf !== undefined && { duplicateOf };
-    const whole = dressed(outcome, order, item, entry);
-    if (duplicate && outcome.port !== 1) whole.payload = { ...(outcome.payload as object), ...duplicate };
+    const { phone, text } = item;
+    const told = index === item.index ? outcome : asDuplicate(outcome, item.index);
+    const whole = dressed(told, order, item, entry);
     if (outcome.port === 2 && phone !== undefined && text !== undefined) {
-      const { advisor } = order;
-      const resend: Resend = { node: this.tools.node.id, phone, text, advisor, ...duplicate };
+      const { advisor, delivery } = order;
+      const resend: Resend = { node: this.tools.node.id, phone, text, advisor, ...this.scheduleOf(delivery) };
       whole.carry = { resend };
     }
     return whole;
+  }
+
+  private scheduleOf(delivery: Delivery | undefined): Pick<Resend, 'deliveryDate' | 'frequency'> {
+    if (!delivery) return {};
+    const { frequency } = delivery;
+    const deliveryDate = millisecondsOf(delivery, this.tools.environment().settings);
+    return { deliveryDate, ...(frequency !== undefined && { frequency }) };
   }
 }

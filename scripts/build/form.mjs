@@ -14,6 +14,7 @@ export const stringsOf = (spec) => [
   ...spec.outputs.map((output) => `output.${output}`),
   ...spec.fields.flatMap((field) => [
     `label.${field.name}`,
+    ...(field.section ? [`section.${field.section}`] : []),
     ...(field.kind === 'choice' || field.kind === 'ticks'
       ? field.options.map((option) => optionKey(field.name, option))
       : []),
@@ -100,7 +101,12 @@ export const formOf = (spec, said, needs) => {
     return `<div class="form-row" data-field="${field.name}">${caption}${controls[field.kind](field, id)}${after}</div>`;
   };
 
-  const shown = spec.fields.filter((field) => !field.advanced).map(row);
+  const heading = ({ section }, before) =>
+    section && section !== before?.section
+      ? [`<h4 class="advisor-section" data-i18n="section.${section}"></h4>`]
+      : [];
+  const plain = spec.fields.filter((field) => !field.advanced);
+  const shown = plain.flatMap((field, at) => [...heading(field, plain[at - 1]), row(field)]);
   const advanced = spec.fields.filter((field) => field.advanced).map(row);
   return [
     `<div class="advisor-form" data-type="${spec.type}">`,

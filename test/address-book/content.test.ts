@@ -72,4 +72,15 @@ describe('content search node', () => {
     should(errorOf(failed).code).equal('forbidden');
     should(errorOf(failed).message).match(/core\.content\.read/);
   });
+
+  it('refuses half a character without a request, and searches for a whole one', async () => {
+    const { environment, requests } = await scripted(() => ({ body: { data: [] } }));
+    const flow = await contentNode(environment, {});
+    const failed = first(await flow.ask({ payload: 'tax \ud83d' }));
+    should(failed.port).equal(1);
+    should(errorOf(failed).code).equal('invalid_input');
+    should(errorOf(failed).message).match(/^What is in msg\.payload holds half a character/);
+    should(first(await flow.ask({ payload: 'tax 😀' })).port).equal(0);
+    should(requests().map(({ query }) => query.searchText)).deepEqual(['tax 😀']);
+  });
 });

@@ -45,7 +45,7 @@ describe('groups by name', () => {
     const flow = await groupNode(environment, { operation: 'addContact' });
     const failed = first(await flow.ask({ contactId: 5, groupId: 'VIP' }));
     should(failed.port).equal(1);
-    should(errorOf(failed).code).equal('not_found');
+    should(errorOf(failed).code).equal('invalid_input');
     should(errorOf(failed).message).match(/no group named "VIP"/);
     groups = [[9, 'VIP']];
     should(first(await flow.ask({ contactId: 5, groupId: 'VIP' })).msg.groupId).equal(9);
@@ -84,7 +84,7 @@ describe('groups by name', () => {
     flow.send({ groupId: created }, 'to-delete');
     await flow.arrivals.next();
     flow.send({ contactId: ann, groupId: 'Fresh' });
-    should(errorOf(first(await flow.arrivals.next())).code).equal('not_found');
+    should(errorOf(first(await flow.arrivals.next())).code).equal('invalid_input');
   });
 
   it('notices at once that a second group of a name was created', async () => {
@@ -135,4 +135,22 @@ describe('groups by name', () => {
     }
     should(on().simulator.ledger.entries()).be.empty();
   });
+
+  for (const [what, pageInfo] of [
+    ['says that it is the first', { page: 1 }],
+    ['does not say which it is', null],
+  ] as const) {
+    it(`are not looked for in a second page that is the first once more and ${what}`, async () => {
+      const groups = Array.from({ length: 200 }, (_, at) => ({ groupId: at + 1, name: `Group ${at}` }));
+      const { environment, requests } = await scripted(({ method, path }) => {
+        if (method === 'GET' && path.endsWith('/groups')) return { body: { data: groups, pageInfo } };
+        return { body: { contactId: 5, groupIds: [] } };
+      });
+      const flow = await groupNode(environment, { operation: 'addContact' });
+      const failed = first(await flow.ask({ contactId: 5, groupId: 'Group 300' }));
+      should(errorOf(failed).code).equal('invalid_response');
+      should(errorOf(failed).message).match(/probably has another name for the page number/);
+      should(requests().some(({ method }) => method === 'PUT')).be.false();
+    });
+  }
 });

@@ -179,6 +179,40 @@ describe('search of all pages', () => {
     should(flow.completed.all).have.length(2);
   });
 
+  for (const [what, pageInfo] of [
+    ['that says it is another one', { page: 1, totalRecord: 200 }],
+    ['that says it is the one asked for and repeats the one before', undefined],
+    ['that does not say which it is and repeats the one before', null],
+    ['that repeats the one before in another order', null],
+  ] as const) {
+    it(`ends with one failure at a page ${what}`, async () => {
+      const { environment } = await scripted(({ query }) => {
+        const data = upTo(50).map((contactId) => ({ contactId }));
+        if (what.endsWith('order') && query.page === '2') data.reverse();
+        return { body: { data, pageInfo: pageInfo === undefined ? { page: Number(query.page) } : pageInfo } };
+      });
+      const flow = await contactNode(environment, { operation: 'search', all: true, emit: 'item' });
+      const arrived = await flow.ask({}, 51);
+      should(idsOf(arrived.slice(0, 50))).deepEqual(upTo(50));
+      const failed = after(arrived, 50);
+      should(failed.port).equal(1);
+      should(errorOf(failed).code).equal('invalid_response');
+      should(errorOf(failed).message).match(/page 2: it probably has another name for the page number/);
+      await flow.completed.next();
+      should(flow.arrivals.all).have.length(51);
+    });
+  }
+
+  it('fails when the one page that is wanted is another', async () => {
+    const { environment } = await scripted(() => ({
+      body: { data: [{ contactId: 1 }], pageInfo: { page: 1 } },
+    }));
+    const flow = await contactNode(environment, { operation: 'search', page: 3 });
+    const failed = first(await flow.ask({}));
+    should(errorOf(failed).code).equal('invalid_response');
+    should(errorOf(failed).message).match(/^The service gave page 1 when asked for page 3/);
+  });
+
   it('settles nothing when a close interrupts it', async () => {
     const hold = gate();
     const answer = paging(() => upTo(1000));

@@ -114,6 +114,39 @@ describe('environment', () => {
     });
   });
 
+  for (const [change, code, expected] of [
+    [{ repeatSends: 'sometimes' }, 'invalid_input', /^"Repeat sends" is set to "sometimes"/],
+    [{ deliveryDateUnit: 'min' }, 'invalid_input', /^"Delivery dates in" is set to "min"/],
+    [{ grant: 'password' }, 'invalid_input', /^"Sign-in" is set to "password"/],
+    [{ journal: 'maybe' }, 'invalid_input', /is set to "maybe"/],
+    [{ timeout: 0 }, 'invalid_input', /^"Give up after" must be 0.1 or more/],
+    [{ retries: -1 }, 'invalid_input', /^"Repeats" must be 0 or more/],
+    [{ retries: 1.5 }, 'invalid_input', /^"Repeats" must be a whole number/],
+    [{ maxConcurrent: 0 }, 'invalid_input', /^"Requests at once" must be 1 or more/],
+    [{ requestsPerSecond: 'many' }, 'invalid_input', /^"Requests per second" must be a number/],
+    [{ resumeWithin: -1 }, 'invalid_input', /^"Go on within" must be 0 or more/],
+    [{ timeZone: 'Mars/Olympus' }, 'invalid_input', /^"Mars\/Olympus" is not the name of a time zone/],
+    [{ timeout: '${TIMEOUT}' }, 'not_configured', /set TIMEOUT in the environment/],
+    [{ timeZone: '${ZONE}' }, 'not_configured', /set ZONE in the environment/],
+  ] as const) {
+    it(`does nothing with ${JSON.stringify(change)}`, async () => {
+      const environment = environmentWith({ ...filled, ...change });
+      await should(environment.client()).be.rejectedWith({ code, message: expected });
+      should(() => environment.advisors()).throw(expected);
+      should(() => environment.advisorState('default')).throw(expected);
+      if ('grant' in change) return;
+      const simulated = environmentWith(change, 'simulated');
+      await should(simulated.client()).be.rejectedWith({ code, message: expected });
+      should(() => simulated.advisorState('default')).throw(expected);
+    });
+  }
+
+  it('takes numbers from texts, as a variable gives them', async () => {
+    const environment = environmentWith({ ...filled, maxConcurrent: '3', timeout: '0.5', journal: 'false' });
+    should(environment.settings).containEql({ maxConcurrent: 3, journal: false });
+    await environment.client();
+  });
+
   for (const [what, change, expected] of [
     ['a service that is a variable nobody set', { service: '${SERVICE}' }, /set SERVICE in the environment/],
     ['a service that came out empty', { service: '' }, /fill in Service/],

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import should from 'should';
 import type { Environment } from '../../lib/runtime/environment';
+import { invalid } from '../../lib/runtime/messages';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
@@ -312,7 +313,7 @@ describe('consent nodes', () => {
       flow.send({ phone: [silent, never] });
       await moved(seconds(5));
       const before = on.received('getConsent');
-      flow.send({ flush: true, phone: never });
+      flow.send({ flush: true, phone: '+1 (202) 555-0112' });
       await moved(1);
       should(on.received('getConsent')).equal(before + 1);
       flow.send({ reset: true, phone: silent });
@@ -320,10 +321,30 @@ describe('consent nodes', () => {
       should(port).equal(2);
       should(msg.payload).containEql({ reason: 'cancelled' });
       should(msg.phone).equal(silent);
-      const refused = only(await flow.ask({ reset: true, phone: 'nonsense' }));
-      should([refused.port, errorOf(refused.msg).code]).deepEqual([1, 'invalid_input']);
+      for (const phone of ['nonsense', '', [], null]) {
+        const refused = only(await flow.ask({ reset: true, phone }));
+        should([refused.port, errorOf(refused.msg).code]).deepEqual([1, 'invalid_input']);
+      }
       flow.send({ reset: true });
       should(only(await flow.arrivals.next()).msg.phone).equal(never);
+    });
+
+    it('goes on in an environment that is no longer in order, and its status says so', async () => {
+      let isWrong = false;
+      const environment: Environment & { changed(): void } = {
+        ...on.environment,
+        advisors() {
+          if (isWrong) throw invalid('setting_time_zone', { timeZone: 'Mars' });
+          return ['default'];
+        },
+      };
+      const flow = await wait({}, { environment });
+      flow.send({ phone: silent });
+      await moved(seconds(5));
+      isWrong = true;
+      environment.changed();
+      while (!(flow.statuses.at(-1)?.text ?? '').includes('invalid input')) await new Promise(setImmediate);
+      should(flow.arrivals.all).be.empty();
     });
 
     it('says that a wait was cancelled and not refused, with the time by the clock of the environment', async () => {

@@ -89,7 +89,8 @@ for (const version of [4, 5] as const) {
       await openEnvironment(page, 'simulated');
       const badge = page.locator('.advisor-badge');
       (await badge.textContent())?.should.match(/Simulator: nobody is really texted/);
-      (await environmentForm(page).locator('input:visible, .advisor-card:visible').count()).should.equal(1);
+      // Its name, and what is read by the recipients' country and zone.
+      (await environmentForm(page).locator('input:visible, .advisor-card:visible').count()).should.equal(3);
       const phones = await windowFrom(page, badge.getByRole('button', { name: 'Open the phones' }));
       await phones.waitForURL('**/red/advisor-texting/simulator/**');
       await phones.getByText('Nobody', { exact: false }).first().waitFor();

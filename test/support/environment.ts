@@ -45,6 +45,7 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
     clock,
     settings: {
       country: '',
+      timeZone: '',
       consentPattern: '',
       journal: false,
       resumeWithin: 3_600_000,

@@ -63,4 +63,29 @@ describe('the same number and text twice in one list', () => {
     should(ended.map(({ msg }) => errorOf(msg).code)).deepEqual(['rejected', 'rejected']);
     should(received()).equal(3);
   });
+
+  it('is sent also when only the duplicate comes back', async () => {
+    const { environment, received } = await answering(refused('No consent'));
+    const flow = await sendNode(environment);
+    const asked = inOrder(await flow.ask({ phone: [one, one], text: 'Hi' }, 2));
+    const duplicate = asked[1]?.msg ?? {};
+    should(duplicate.payload).deepEqual({ reason: 'No consent', duplicateOf: 0 });
+    should(duplicate.resend).deepEqual({ node: 'send', phone: one, text: 'Hi', advisor: 'default' });
+    const [back] = await flow.ask(duplicate);
+    should(back?.port).equal(0);
+    should(back?.msg.payload).deepEqual({ messageId: 9, memberId: 4, scheduled: false, attempts: 1 });
+    should(back?.msg).not.have.property('resend');
+    should(received()).equal(2);
+  });
+
+  it('is sent for each of two lists that hold it', async () => {
+    const { environment, received } = await answering(refused('No consent'), refused('No consent'));
+    const flow = await sendNode(environment);
+    const asked = [
+      ...(await flow.ask({ phone: [one], text: 'Hi' })),
+      ...(await flow.ask({ phone: [one], text: 'Hi' })),
+    ];
+    for (const { msg } of asked) should((await flow.ask(msg))[0]?.port).equal(0);
+    should(received()).equal(4);
+  });
 });

@@ -1,0 +1,112 @@
+/**
+ * Dates as a flow gives them. Nodes read by this when a message comes, and their forms while one types. It imports
+ * nothing: the editor loads it too.
+ */
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** Throws RangeError for a zone that is none. */
+const formatOf = (timeZone: string): Intl.DateTimeFormat => {
+  const format =
+    formats.get(timeZone) ??
+    new Intl.DateTimeFormat('en-US', {
+      timeZone,
+      hourCycle: 'h23',
+      year: 'numeric',
+      month: 'numeric',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: 'numeric',
+      second: 'numeric',
+    });
+  formats.set(timeZone, format);
+  return format;
+};
+
+/** Whether it is a name of the IANA time zone database, such as `America/New_York`. */
+export const isTimeZone = (name: string): boolean => {
+  // Newer runtimes also take an offset.
+  if (/^[+-]/.test(name)) return false;
+  try {
+    formatOf(name);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** The zone of this process, or of this browser. */
+export const ownTimeZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+/** How far the clocks of a zone are ahead of UTC at a moment, in milliseconds. */
+const offsetAt = (timeZone: string, epoch: number): number => {
+  const parts: Record<string, number> = {};
+  for (const { type, value } of formatOf(timeZone).formatToParts(epoch)) parts[type] = Number(value);
+  const {
+    year = 0,
+    month = 1,
+    day: date = 1,
+    hour: hours = 0,
+    minute: minutes = 0,
+    second: seconds = 0,
+  } = parts;
+  return Date.UTC(year, month - 1, date, hours, minutes, seconds) - Math.floor(epoch / second) * second;
+};
+
+/**
+ * The moment at which the clocks of a zone show a time, which is given as if it were UTC. A time that daylight saving
+ * skips is the later of the two that it may mean, a doubled one the earlier: `compatible`, as `Temporal` calls it.
+ */
+export const epochInZone = (wall: number, timeZone: string): number => {
+  // No zone changes its clocks twice within two days, so these are the offsets before and after a change.
+  const offsets = [offsetAt(timeZone, wall - day), offsetAt(timeZone, wall + day)];
+  const moments = offsets.map((offset) => wall - offset);
+  const shown = moments.filter((moment, at) => offsetAt(timeZone, moment) === offsets[at]);
+  return shown.length > 0 ? Math.min(...shown) : Math.max(...moments);
+};
+
+const iso =
+  /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s?(?:(Z)|([+-])(\d{2})(?::?(\d{2}))?)?)?$/i;
+
+/** An ISO 8601 date, with a time and a zone or without. NaN for anything else. */
+const epochOfIso = (text: string, timeZone: string): number => {
+  const found = iso.exec(text);
+  if (!found) return NaN;
+  const part = (at: number): number => Number(found[at] ?? 0);
+  const wall = new Date(0);
+  wall.setUTCFullYear(part(1), part(2) - 1, part(3));
+  const isInCalendar = wall.getUTCMonth() === part(2) - 1 && wall.getUTCDate() === part(3);
+  if (!isInCalendar || part(4) > 23 || part(5) > 59 || part(6) > 59 || part(10) > 23 || part(11) > 59)
+    return NaN;
+  const milliseconds = Number((found[7] ?? '').padEnd(3, '0').slice(0, 3));
+  const shown = wall.getTime() + part(4) * hour + part(5) * minute + part(6) * second + milliseconds;
+  const sign = found[9];
+  if (sign !== undefined) return shown - Number(`${sign}1`) * (part(10) * hour + part(11) * minute);
+  return found[8] === undefined ? epochInZone(shown, timeZone) : shown;
+};
+
+/** Also one of another realm, such as that of a function node. */
+const isDate = (value: unknown): value is Date => Object.prototype.toString.call(value) === '[object Date]';
+
+/** The latest moment a Date can hold (ECMA-262, Time Values and Time Range). */
+const latest = 8.64e15;
+
+/**
+ * Milliseconds since 1970 from the same, an ISO string or a Date; NaN for anything else. A string without a zone is read
+ * in `timeZone`, or where that is empty in the zone of this process.
+ */
+export const epochOf = (value: unknown, timeZone = ''): number => {
+  const read = (): number => {
+    if (isDate(value)) return value.getTime();
+    if (typeof value === 'number') return value;
+    const text = typeof value === 'string' ? value.trim() : '';
+    return /^\d+$/.test(text) ? Number(text) : epochOfIso(text, timeZone === '' ? ownTimeZone() : timeZone);
+  };
+  const epoch = read();
+  return Number.isInteger(epoch) && Math.abs(epoch) <= latest ? epoch : NaN;
+};

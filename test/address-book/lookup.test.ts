@@ -1,0 +1,33 @@
+import type { Request } from 'express';
+import should from 'should';
+import { ServiceError } from '../../lib/service/problems';
+import type { RunningEnvironment } from '../../nodes/environment/environment';
+import { lookUp } from '../../nodes/environment/lookup';
+import { closeAll } from '../service/support';
+import { scripted } from './setup';
+
+describe('the lookup of the editor', () => {
+  afterEach(closeAll);
+
+  const look = async (query: Record<string, string>, pageInfo: object | null): Promise<unknown> => {
+    const data = Array.from({ length: 200 }, (_, at) => ({ contactId: at, fullName: `Somebody ${at}` }));
+    const { environment } = await scripted(() => ({ body: { data, pageInfo } }));
+    const request = { params: { what: 'contacts' }, query } as unknown as Request;
+    return lookUp(environment as unknown as RunningEnvironment, request).catch((fault: unknown) => fault);
+  };
+
+  for (const [what, query, pageInfo] of [
+    ['when it says that it is the first', { page: '2' }, { page: 1 }],
+    ['among those it filters', { filter: 'nobody' }, { page: 1 }],
+    ['among those it filters, when none says which it is', { filter: 'nobody' }, null],
+  ] as const) {
+    it(`refuses a page that was not asked for, ${what}`, async () => {
+      const fault = await look(query, pageInfo);
+      should(fault).be.instanceof(ServiceError);
+      should((fault as ServiceError).code).equal('invalid_response');
+      should((fault as ServiceError).message).match(
+        /page 2: it probably has another name for the page number/,
+      );
+    });
+  }
+});
