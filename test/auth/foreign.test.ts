@@ -129,7 +129,11 @@ describe('the settings of an environment', () => {
     });
   });
 
-  for (const prefix of ['a/b', 'a.b', '..', 'a b', '${UNSET}']) {
+  it('name a variable of a prefix that is not set', () => {
+    should(refused({ corePrefix: '${UNSET}' })).eql(['not_configured', 'variables_unset']);
+  });
+
+  for (const prefix of ['a/b', 'a.b', '..', 'a b']) {
     it(`refuse ${prefix} as a prefix`, () => {
       should(refused({ corePrefix: prefix })).eql(['not_configured', 'setting_prefix']);
       should(refused({ textPrefix: prefix })).eql(['not_configured', 'setting_prefix']);
