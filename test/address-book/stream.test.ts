@@ -213,7 +213,7 @@ describe('search of all pages', () => {
     should(errorOf(failed).message).match(/^The service gave page 1 when asked for page 3/);
   });
 
-  it('settles nothing when a close interrupts it', async () => {
+  it('settles nothing when a close interrupts it, and says so once the flows have started again', async () => {
     const hold = gate();
     const answer = paging(() => upTo(1000));
     const { environment } = await scripted(async (request) => {
@@ -225,5 +225,7 @@ describe('search of all pages', () => {
     await Flow.unload();
     should(flow.settled).be.empty();
     should(flow.arrivals.all).have.length(50);
+    const next = await contactNode(environment, { operation: 'search', all: true, emit: 'item' });
+    should(errorOf(first(await next.arrivals.next())).code).equal('cancelled');
   });
 });
