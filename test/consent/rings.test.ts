@@ -117,7 +117,7 @@ class Model {
   /** From one poll to the next, until all have ended. */
   run(): void {
     for (let left = this.riders; left.length > 0; left = left.filter(({ ended }) => ended === undefined)) {
-      this.now = Math.min(...left.map((each) => nextPoll(each, this.now))) + 1;
+      this.now = Math.min(...left.map((each) => nextPoll(each, this.now - 1))) + 1;
       this.read(Infinity);
     }
   }

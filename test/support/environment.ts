@@ -27,8 +27,13 @@ export interface EnvironmentChoices {
   readonly store?: Store;
 }
 
-/** As in a runtime, it outlives the environments of a test. */
-const memory = createMemoryStore();
+/** As in a runtime, it outlives the environments on a service; no test sees what another left. */
+const memories = new Map<string, Store>();
+const memoryFor = (baseUrl: string): Store => {
+  const memory = memories.get(baseUrl) ?? createMemoryStore();
+  memories.set(baseUrl, memory);
+  return memory;
+};
 
 /** An environment as flow nodes see it, with the real client, on whatever service the test runs. */
 export const environmentOn = (service: Service, choices: EnvironmentChoices = {}): TestEnvironment => {
@@ -57,7 +62,7 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
     space: `${choices.id ?? 'test-environment'}/${service.baseUrl}`,
     trouble: undefined,
     addPending: () => () => undefined,
-    memory: () => memory,
+    memory: () => memoryFor(service.baseUrl),
     store: () => choices.store ?? Promise.reject(new Error('this test has no store')),
     advisors: () => advisors,
     advisorState: (advisor) =>
