@@ -125,8 +125,9 @@ export const addressBook = async (run: CanaryRun): Promise<void> => {
   for (const kind of kinds) await run.pass(kind, message(kind)());
   for (const manner of ['refused', 'missing', 'unauthorized', 'gateway', 'shape', 'cut'] as const) {
     service.manners.set('/v1/core', manner);
-    // A delete says nothing that could have another shape.
-    const failing = kinds.filter((kind) => kind !== 'remove' || manner !== 'shape');
+    // A delete says nothing that could have another shape, and an id of any shape is passed on.
+    const shapeless = ['remove', 'create', 'group', 'update'];
+    const failing = kinds.filter((kind) => manner !== 'shape' || !shapeless.includes(kind));
     await Promise.all(failing.map((kind) => failEveryWay(run, kind, message(kind))));
   }
   service.manners.delete('/v1/core');
