@@ -13,11 +13,7 @@ export const lookOnce =
     const subject = subjectOf(person);
     const options = { advisor, lane: tools.node.id, signal };
     try {
-      const { data, attempts } = await client.call(
-        'getConsent',
-        { query: subject as { phone: string } },
-        options,
-      );
+      const { data, attempts } = await client.call('getConsent', { query: subject }, options);
       const status = statusOf(data);
       if (status.state !== 'accepted') return notAccepted('not_accepted', status, subject, { attempts });
       const { waits, history } = await consentOf(environment);
