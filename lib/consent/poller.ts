@@ -256,6 +256,7 @@ export class Poller {
     const now = clock.now();
     this.observe(now);
     if (cursor.time > now) this.setBack(cursor, now);
+    this.skipNothing(cursor, now);
     const { list } = cursor;
     if (list.kind === 'ring') cursor.time = adjusted(cursor.time, now, list.interval);
     if (this.dueAt(cursor) > now) return false;
@@ -270,6 +271,12 @@ export class Poller {
     cursor.readAt = now;
     await this.lookAhead(cursor);
     return false;
+  }
+
+  /** Nothing lies before what is due next: a timer that came late makes nobody miss a turn. */
+  private skipNothing(cursor: Cursor, now: number): void {
+    const reached = Math.min(cursor.next, now, this.barrierOf(cursor));
+    if (reached > cursor.time) cursor.time = reached;
   }
 
   /** The clock was. */
@@ -370,6 +377,7 @@ export class Poller {
   private async occupy(visit: Task, cursor?: Cursor): Promise<void> {
     this.running += 1;
     if (cursor) cursor.visits += 1;
+    const release = this.options.clock.hold?.();
     const visiting = visit();
     await settled(visiting);
     this.running -= 1;
@@ -379,10 +387,12 @@ export class Poller {
     const isUnanswered = await visiting.then(({ recorded }) => recorded).catch(() => true);
     this.unrecorded -= 1;
     if (cursor) cursor.visits -= 1;
+    if (isUnanswered && cursor?.list.kind === 'end' && !this.isStopped) {
+      cursor.repeatAt = Math.min(cursor.repeatAt, this.options.clock.now() + cursor.list.interval);
+      this.poke();
+    }
     this.slotFreed?.();
-    if (!isUnanswered || cursor?.list.kind !== 'end' || this.isStopped) return;
-    cursor.repeatAt = Math.min(cursor.repeatAt, this.options.clock.now() + cursor.list.interval);
-    this.poke();
+    release?.();
   }
 
   private isFull(): boolean {

@@ -53,7 +53,10 @@ for (const run of runs) {
       ({ red, phones } = await startExamples(run, texting));
     });
     after(() => red.close());
-    beforeEach(() => phones.reset());
+    beforeEach(async () => {
+      await phones.reset();
+      red.arrived.length = 0;
+    });
 
     const example = (number: number): Clicked => new Clicked(red, exampleOf(number));
 
