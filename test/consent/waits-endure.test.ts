@@ -211,6 +211,21 @@ describe('waits on rings', () => {
   });
 
   describe('go on', () => {
+    it('when timers come late, by more and more or by less and less: no poll is missed', async () => {
+      for (const delay of [1, 7, 40].flatMap((most) => [
+        (n: number) => n % most,
+        (n: number) => most - (n % most),
+      ])) {
+        const world = new World();
+        let n = 0;
+        world.delay = () => delay(n++);
+        await world.add(ann);
+        await world.clock.move(hours(25));
+        world.times(ann).length.should.equal(298);
+        world.ends.should.eql([[0, 'expired']]);
+      }
+    });
+
     it('after restarts, by their original start, without a poll too many', async () => {
       const world = new World();
       await world.add(ann);

@@ -72,6 +72,8 @@ export class World {
   readonly unwanted = new Set<Wait>();
   /** Added to the time that waits see. */
   shift = 0;
+  /** By how much the next timer comes late. */
+  delay: () => number = () => 0;
 
   constructor(readonly concurrency = 16) {
     this.store = observed(createMemoryStore({ clock: { now: () => this.now() } }));
@@ -139,7 +141,7 @@ export class World {
       space: Buffer.from('space/'),
       clock: {
         now: () => this.now(),
-        after: (ms, task) => this.clock.after(ms, task),
+        after: (ms, task) => this.clock.after(ms + this.delay(), task),
         hold: () => this.clock.hold(),
       },
       client: () => this.client,
