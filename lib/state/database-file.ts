@@ -144,12 +144,20 @@ export class DatabaseFile {
 
   range(
     place: Place,
-    { from, to, limit, reverse = false }: Range,
+    { from, to, limit, skip = 0, reverse = false }: Range,
   ): readonly { key: Buffer; value: Buffer }[] {
     if (limit <= 0 || Buffer.compare(from, to) >= 0) return [];
     const options = reverse
-      ? { reverse, start: to, end: startOf(from), exclusiveStart: true, inclusiveEnd: true, limit }
-      : { start: startOf(from), end: to, limit };
+      ? {
+          reverse,
+          start: to,
+          end: startOf(from),
+          exclusiveStart: true,
+          inclusiveEnd: true,
+          limit,
+          offset: skip,
+        }
+      : { start: startOf(from), end: to, limit, offset: skip };
     const found = Array.from(this.#places[place].getRange(options));
     if (found.length < limit) this.#checkEnd(place, { from, to, reverse }, found.at(-1)?.key);
     return found;

@@ -123,11 +123,13 @@ class MemoryTable {
     this.keys.delete(key);
   }
 
-  *page({ from, to, limit, reverse }: Range): Generator<readonly [string, Kept]> {
+  *page({ from, to, limit, skip = 0, reverse }: Range): Generator<readonly [string, Kept]> {
     const [start, end] = [textOf(from), textOf(to)];
-    let left = limit;
+    let [toSkip, left] = [skip, limit];
     for (const key of reverse ? this.keys.before(end) : this.keys.from(start)) {
-      if (left-- <= 0 || (reverse ? key < start : key >= end)) return;
+      if (left <= 0 || (reverse ? key < start : key >= end)) return;
+      if (toSkip-- > 0) continue;
+      left -= 1;
       const record = this.records.get(key);
       if (record) yield [key, record];
     }

@@ -51,6 +51,8 @@ export interface Range {
   readonly from: Buffer;
   readonly to: Buffer;
   readonly limit: number;
+  /** Passed over before the first: keys alone are read of them. */
+  readonly skip?: number;
   readonly reverse?: boolean;
 }
 

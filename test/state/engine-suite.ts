@@ -122,6 +122,10 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       ]);
       assert.deepEqual(await page({ from: keys[6], to: keys[2] }), []);
       assert.deepEqual(await page({ limit: 0 }), []);
+      assert.deepEqual(await page({ skip: 3, limit: 2 }), names.slice(3, 5));
+      assert.deepEqual(await page({ skip: 3, limit: 2, reverse: true }), [...names].reverse().slice(3, 5));
+      assert.deepEqual(await page({ from: keys[2], to: keys[6], skip: 3 }), names.slice(5, 6));
+      assert.deepEqual(await page({ skip: 100 }), []);
       assert.equal(await store.count('work', everything.from, everything.to), keys.length);
       assert.equal(await store.count('work', key(Buffer.from([1])), key(Buffer.from([255]))), 3);
       assert.equal(await store.count('work', key(Buffer.from([255])), key(Buffer.from([1]))), 0);
