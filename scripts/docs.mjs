@@ -15,7 +15,7 @@ const load = () => {
     return {
       ...require(at('lib', 'service', 'endpoints.ts')),
       ...require(at('lib', 'service', 'schemas.ts')),
-      ...require(at('lib', 'service', 'problems.ts')),
+      ...require(at('lib', 'service', 'errors.ts')),
       specs: readdirSync(at('nodes')).map((name) => require(at('nodes', name, 'spec.ts')).spec),
       z: require('zod').z,
       version: require(at('package.json')).version,

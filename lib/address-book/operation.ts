@@ -2,10 +2,10 @@ import { endpoints, type EndpointName, type Id, type RequestOf, type ResponseOf 
 import { systemClock } from '../service/clock';
 import { closeLimit } from '../outbox/outbox';
 import type { Environment } from '../runtime/environment';
-import type { Source } from '../runtime/fields';
+import type { Source } from '../runtime/inputs';
 import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
-import { refuse } from '../runtime/messages';
+import { refuse } from '../runtime/errors';
 import { NodeOutbox, type Item, type Order, type Turn } from '../runtime/node-outbox';
 import { failureLook, outcomeStatus } from '../runtime/outcome-status';
 import { failure, problemOf, type Outcome } from '../runtime/outcomes';

@@ -1,4 +1,4 @@
-import { refuse } from '../runtime/messages';
+import { refuse } from '../runtime/errors';
 
 /** One page of a search, as far as paging is concerned. */
 export interface Page<T> {

@@ -1,6 +1,6 @@
 import { type FieldKinds, fitting, isLeftOut } from '../runtime/kinds';
 import { hideNumbers } from '../runtime/log';
-import { invalid } from '../runtime/messages';
+import { invalid } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 
 /** Only the fields given, as the service wants them. */

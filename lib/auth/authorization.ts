@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { generateChallenge } from 'pkce-challenge';
 import type { Clock } from '../service/clock';
-import { ServiceError } from '../service/problems';
+import { ServiceError } from '../service/errors';
 import type { Connection } from './connection';
 import { stateOf, type GrantBook, type GrantState } from './grant-book';
 import { newGrant, renewed, type TokenAnswer } from './grants';

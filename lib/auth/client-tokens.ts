@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { defaultAdvisor, type Connection } from './connection';
-import { type Flights } from './flights';
+import type { Flights } from '../service/concurrency';
 import { isNearEnd, newGrant, renewed, usableToken, type Grant } from './grants';
 import { clientScopes, notAuthorized, type TokenEndpoints } from './token-endpoint';
 

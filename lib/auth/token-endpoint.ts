@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { onAbort } from '../service/cancel';
+import { onAbort } from '../service/concurrency';
 import type { Clock } from '../service/clock';
-import { failure } from '../service/messages';
+import { failure, ServiceError } from '../service/errors';
 import { contractScope, usualPrefixes, wireScope } from '../service/prefixes';
-import { ServiceError } from '../service/problems';
 import { backoff, decide, readRetryAfter, RetryBudget, type Happened } from '../service/retry';
 import type { Connection } from './connection';
 import { readTokenAnswer, type TokenAnswer } from './grants';

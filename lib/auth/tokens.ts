@@ -3,7 +3,7 @@ import type { Clock } from '../service/clock';
 import { backoff } from '../service/retry';
 import { ClientTokens } from './client-tokens';
 import type { Connection } from './connection';
-import { Flights } from './flights';
+import { Flights } from '../service/concurrency';
 import type { Entry, GrantBook } from './grant-book';
 import { isNearEnd, renewed, usableToken, type Grant } from './grants';
 import type { Lease } from './lease';

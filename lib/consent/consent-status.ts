@@ -1,4 +1,4 @@
-import { ServiceError, type Problem } from '../service/problems';
+import { type Problem, ServiceError } from '../service/errors';
 
 /** What is known of a number's consent; null where nothing is. */
 export interface ConsentStatus {

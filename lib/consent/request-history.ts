@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
-import { ServiceError } from '../service/problems';
+import { ServiceError } from '../service/errors';
 import { endOf, key, type Condition, type Entry, type Store } from '../state/store';
 import { after } from './wait-entries';
 

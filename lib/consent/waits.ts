@@ -1,5 +1,5 @@
 import type { Clock } from '../service/clock';
-import type { Problem } from '../service/problems';
+import type { Problem } from '../service/errors';
 import type { Client } from '../service/types';
 import type { Operation, Store } from '../state/store';
 import {

@@ -1,6 +1,6 @@
 import type { Environment } from './environment';
-import type { Source } from './fields';
-import { invalid, refuse } from './messages';
+import type { Source } from './inputs';
+import { invalid, refuse } from './errors';
 import type { Message } from './red';
 
 const isEmpty = (value: unknown): boolean =>

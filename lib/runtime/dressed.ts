@@ -1,4 +1,4 @@
-import type { Draft } from '../draft';
+import type { Mutable } from '../mutable';
 import type { Order } from './node-outbox';
 import { isRecord } from './kinds';
 import type { Outcome } from './outcomes';
@@ -19,7 +19,7 @@ export const dressed = (
   { phone, given, text, memberId }: Used,
   /** What a list held for this recipient, whole. */
   entry: unknown,
-): Draft<Outcome> => {
+): Mutable<Outcome> => {
   const set: Record<string, unknown> = {};
   if (phone !== undefined) set.phone = phone;
   else if (given !== undefined) set.phone = given;
@@ -28,7 +28,7 @@ export const dressed = (
   if (advisor !== '') set.advisor = advisor;
   if (isRecord(entry)) set.recipient = entry;
   if (outcome.set) Object.assign(set, outcome.set);
-  const whole: Draft<Outcome> = Object.assign({}, outcome);
+  const whole: Mutable<Outcome> = Object.assign({}, outcome);
   whole.set = set;
   return whole;
 };

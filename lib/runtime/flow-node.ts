@@ -2,16 +2,16 @@ import { handOver } from '../outbox/hand-over';
 import { systemClock } from '../service/clock';
 import { whoseAdvisor } from './advisor';
 import type { Environment } from './environment';
-import { faultInSettings, plain, source, type Plain, type Source } from './fields';
+import { faultInSettings, plain, type Plain, source, type Source } from './inputs';
 import { Job } from './job';
-import { refuse } from './messages';
+import { refuse } from './errors';
 import { failureLook } from './outcome-status';
 import { createExit, problemOf, type Exit } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 import type { NodeSpec } from './spec';
 import { atNextStart } from './delivery';
 import { createStatus, look, type Status } from './status';
-import { wordsOf, type Words } from './words';
+import { type Words, wordsOf } from './language';
 
 /** What a flow node is given to work with. */
 export interface Tools {

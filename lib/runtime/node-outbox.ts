@@ -1,16 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Draft } from '../draft';
+import type { Mutable } from '../mutable';
 import type { OpenJob, Item as OutboxItem } from '../outbox/open-job';
 import { QueueFull, type Leaving, type Reason } from '../outbox/outbox';
 import { RequestOutbox, type RequestHost, type Turn as OutboxTurn } from '../outbox/request-outbox';
-import { ServiceError, type Problem } from '../service/problems';
+import { type Problem, ServiceError } from '../service/errors';
 import type { Client } from '../service/types';
 import { deliver } from './delivery';
 import type { Environment } from './environment';
-import { sharedBy, type Source } from './fields';
+import { sharedBy, type Source } from './inputs';
 import type { Tools } from './flow-node';
 import type { Job } from './job';
-import { refuse } from './messages';
+import { refuse } from './errors';
 import { failure, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
 
@@ -179,13 +179,13 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     msg: Message,
     job: Job,
     taken: Taken<T>,
-    fill: (order: Draft<O>) => void,
+    fill: (order: Mutable<O>) => void,
     begin = (order: O): void | Promise<void> => {
       this.accept(msg, job, order, taken);
     },
   ): void | Promise<void> {
     // Whatever else an order has is optional.
-    const order = { advisor: '' } as Draft<O>;
+    const order = { advisor: '' } as Mutable<O>;
     if (taken.list) {
       const shared = sharedBy(taken.source);
       const id = job.asList(taken.count, shared);

@@ -1,8 +1,8 @@
-import type { Problem } from '../service/problems';
+import type { Problem } from '../service/errors';
 import type { Tools } from './flow-node';
 import type { Outcome } from './outcomes';
 import { look, type Look } from './status';
-import type { Words } from './words';
+import type { Words } from './language';
 
 /** These last until somebody does something about them: what to do says more than since when. */
 const todo = new Map<string, string>([

@@ -1,7 +1,6 @@
-import { failure as refusal } from '../service/messages';
-import { ServiceError, type Problem } from '../service/problems';
+import { failure as refusal, type Problem, ServiceError } from '../service/errors';
 import { hideNumbers } from './log';
-import { refuse } from './messages';
+import { refuse } from './errors';
 import type { Message, Red, RunningNode } from './red';
 
 /** How one recipient (contact, group, item) leaves the node. */

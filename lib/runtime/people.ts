@@ -1,7 +1,7 @@
-import type { Draft } from '../draft';
+import type { Mutable } from '../mutable';
 import { dressed, type Used } from './dressed';
 import type { Environment } from './environment';
-import { readAll, type Source } from './fields';
+import { readAll, type Source } from './inputs';
 import { isOrder, type Handler, type Tools } from './flow-node';
 import type { Job } from './job';
 import { NodeOutbox, type Item, type Order, type Taken, type Turn } from './node-outbox';
@@ -21,7 +21,7 @@ export const peopleByPhone = (value: unknown, where: string, country: string): P
   if (!found) throw noRecipients(value, where);
   const people = found.recipients.map((each, index): Person => {
     const { phone } = each;
-    const person: Draft<Person> = { index };
+    const person: Mutable<Person> = { index };
     if (phone !== undefined) person.phone = phone;
     else person.wrong = notANumber(each.given, country, { where, list: found.list }).problem;
     if (phone === undefined && found.list) person.given = asGiven(each);

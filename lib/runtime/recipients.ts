@@ -1,7 +1,7 @@
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
-import type { ServiceError } from '../service/problems';
+import type { ServiceError } from '../service/errors';
 import { digitsTogether, e164, fieldOf, isJsonText, isNothing } from './kinds';
-import { invalid } from './messages';
+import { invalid } from './errors';
 import { isRecord, type Message } from './red';
 
 export interface Recipient {

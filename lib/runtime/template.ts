@@ -1,4 +1,4 @@
-import { pick } from './fields';
+import { pick } from './inputs';
 import { fieldOf, hasBrokenPlaceholder, placeholder } from './kinds';
 
 /** What a `{{field}}` stands for, or undefined when there is nothing to say in its place. */

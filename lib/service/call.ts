@@ -1,11 +1,10 @@
-import { onAbort } from './cancel';
+import { onAbort } from './concurrency';
 import type { Clock } from './clock';
 import type { Result } from './exchange';
 import type { Limits, Place } from './limits';
-import { failure } from './messages';
-import { assess, endAs } from './outcome';
-import type { Plan, Wire } from './plan';
-import { ServiceError } from './problems';
+import { failure, ServiceError } from './errors';
+import { assess, endAs } from './answers';
+import type { Plan, Wire } from './requests';
 import { decide, doubtAfter } from './retry';
 import type { Course, RetryBudget, Rules } from './retry';
 import type { Transport } from './transport';

@@ -1,4 +1,4 @@
-import { goesDeeper } from './shape';
+import { goesDeeper } from './answers';
 
 const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null;
 

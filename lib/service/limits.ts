@@ -1,4 +1,4 @@
-import { onAbort } from './cancel';
+import { onAbort } from './concurrency';
 import type { Clock } from './clock';
 
 /** Milliseconds. Timers come a little late: a request no later than this keeps the others to their times. */

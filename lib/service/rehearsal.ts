@@ -1,10 +1,9 @@
 import { headerSafe } from './call';
 import { endpoints, type EndpointName, type Id } from './endpoints';
-import { failure } from './messages';
-import { assess } from './outcome';
-import { planEndpoint, type Request } from './plan';
+import { failure, type Problem, ServiceError } from './errors';
+import { assess } from './answers';
+import { planEndpoint, type Request } from './requests';
 import type { Prefixes } from './prefixes';
-import { ServiceError, type Problem } from './problems';
 import { createTransport, trustedUrl, type Transport } from './transport';
 
 /** What can be right or wrong about a connection. */

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import axios from 'axios';
 import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios';
 import { Pool } from 'undici';
-import { onAbort } from './cancel';
+import { onAbort } from './concurrency';
 import { Exchange, reasons } from './exchange';
 import type { Outgoing, Result } from './exchange';
-import { failure } from './messages';
+import { failure } from './errors';
 import { isLoopback, proxyFor, tunnelThrough } from './proxy';
 
 /** Below the idle limits of servers (5 s and more): a POST on a connection they just closed is an unknown outcome. */

@@ -1,8 +1,8 @@
 import { nothingKnown, type ConsentStatus, type WaitOutcome } from '../../lib/consent/consent-status';
 import type { Subject } from '../../lib/consent/waits';
-import { refuse } from '../../lib/runtime/messages';
+import { refuse } from '../../lib/runtime/errors';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
-import type { Problem, ServiceError } from '../../lib/service/problems';
+import type { Problem, ServiceError } from '../../lib/service/errors';
 
 type Reason = 'not_accepted' | 'unknown_number' | 'expired' | 'cancelled';
 

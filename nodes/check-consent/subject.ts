@@ -1,7 +1,7 @@
 import type { Subject } from '../../lib/consent/waits';
-import type { Source } from '../../lib/runtime/fields';
+import type { Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { invalid } from '../../lib/runtime/messages';
+import { invalid } from '../../lib/runtime/errors';
 import { peopleByPhone, type People, type PeopleOptions, type Person } from '../../lib/runtime/people';
 
 const memberIdOf = (value: unknown): number | undefined => {

@@ -9,7 +9,7 @@ import { dressed } from '../../lib/runtime/dressed';
 import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
-import { refuse } from '../../lib/runtime/messages';
+import { refuse } from '../../lib/runtime/errors';
 import { asProblem, emitOutcome, kindsIn, type Order } from '../../lib/runtime/node-outbox';
 import { failure, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { People, Person } from '../../lib/runtime/people';

@@ -1,13 +1,13 @@
-import { compile, type Source } from '../../lib/runtime/fields';
+import { compile, type Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { hideNumbers } from '../../lib/runtime/log';
-import { invalid } from '../../lib/runtime/messages';
+import { invalid } from '../../lib/runtime/errors';
 import { phoneNumber, wrongNumber } from '../../lib/runtime/recipients';
 import { fieldsGiven } from '../../lib/address-book/record-fields';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import type { FieldRow } from '../../lib/runtime/spec';
 import type { ResponseOf } from '../../lib/service/endpoints';
-import type { ServiceError } from '../../lib/service/problems';
+import type { ServiceError } from '../../lib/service/errors';
 import { contactFields } from './spec';
 
 export type ContactBody = ReturnType<typeof fieldsGiven<typeof contactFields>>;

@@ -8,9 +8,9 @@ import {
 import { unknownFields } from '../../lib/address-book/record-fields';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { anyId, idFrom, oneOrList } from '../../lib/runtime/ids';
-import { invalid } from '../../lib/runtime/messages';
-import { oneAtATime } from '../../lib/runtime/queue';
+import { anyId, idFrom, oneOrList } from '../../lib/runtime/inputs';
+import { invalid } from '../../lib/runtime/errors';
+import { oneAtATime } from '../../lib/service/concurrency';
 import { isRecord } from '../../lib/runtime/red';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { bodyOf, changesOf, contactReader, merged } from './input';

@@ -2,7 +2,7 @@ import type { Node, NodeAPI } from 'node-red';
 import { OperationHandler, type Operation, type SearchOperation } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { flowNode, type Tools } from '../../lib/runtime/flow-node';
-import { invalid } from '../../lib/runtime/messages';
+import { invalid } from '../../lib/runtime/errors';
 import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
 import type { RequestOf } from '../../lib/service/endpoints';

@@ -1,9 +1,8 @@
 import { clientScopes } from '../../lib/auth/token-endpoint';
 import { lazy } from '../../lib/runtime/lazy';
-import { named } from '../../lib/runtime/named';
-import type { Words } from '../../lib/runtime/words';
+import { named, type Words } from '../../lib/runtime/language';
 import type { CheckName, Finding } from '../../lib/service/rehearsal';
-import { ServiceError } from '../../lib/service/problems';
+import { ServiceError } from '../../lib/service/errors';
 import type { Grant } from '../../lib/auth/grants';
 import { connectionOf, requestSettingsOf, serviceAddressOf, serviceOf, type Values } from './config';
 import { originOf } from './form';

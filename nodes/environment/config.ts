@@ -2,11 +2,11 @@ import type { Connection } from '../../lib/auth/connection';
 import { splitScopes } from '../../lib/auth/grants';
 import { isTimeZone } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
-import { faultInSettings, plain } from '../../lib/runtime/fields';
-import { invalid, refuse, type MessageKey } from '../../lib/runtime/messages';
+import { faultInSettings, plain } from '../../lib/runtime/inputs';
+import { invalid, type MessageKey, refuse } from '../../lib/runtime/errors';
 import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
 import type { RepeatSends } from '../../lib/service/types';
-import type { ServiceError } from '../../lib/service/problems';
+import type { ServiceError } from '../../lib/service/errors';
 import { scopes, spec } from './spec';
 
 export type Service = 'simulator' | 'sandbox' | 'production';

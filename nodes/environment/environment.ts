@@ -5,7 +5,7 @@ import { fits } from '../../lib/auth/tokens';
 import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { lazy } from '../../lib/runtime/lazy';
 import { systemClock, type Clock } from '../../lib/service/clock';
-import type { ServiceError } from '../../lib/service/problems';
+import type { ServiceError } from '../../lib/service/errors';
 import type { Client, ClientOptions } from '../../lib/service/types';
 import type { Store } from '../../lib/state/store';
 import {

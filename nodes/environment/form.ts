@@ -1,5 +1,5 @@
 import { splitScopes } from '../../lib/auth/grants';
-import { refuse } from '../../lib/runtime/messages';
+import { refuse } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
 import type { Values } from './config';
 import type { RunningEnvironment } from './environment';

@@ -1,9 +1,9 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Refusal } from '../../lib/auth/authorization';
 import type { Log } from '../../lib/runtime/log';
-import { invalid } from '../../lib/runtime/messages';
-import { wordsIn, type Words } from '../../lib/runtime/words';
-import { ServiceError } from '../../lib/service/problems';
+import { invalid } from '../../lib/runtime/errors';
+import { type Words, wordsIn } from '../../lib/runtime/language';
+import { ServiceError } from '../../lib/service/errors';
 import type english from '../../locales/en-US/runtime.json';
 
 /** In the language of whoever asks: the editor's, or the browser's. */

@@ -2,7 +2,7 @@ import type { Node } from 'node-red';
 import type { Config, NodeRuntime } from '../../lib/runtime/register';
 import { problemOf } from '../../lib/runtime/outcomes';
 import type { Red, RunningNode } from '../../lib/runtime/red';
-import { wordsOf } from '../../lib/runtime/words';
+import { wordsOf } from '../../lib/runtime/language';
 import { RunningEnvironment } from './environment';
 import { runningOf } from './running';
 import { servicesOf } from './services';

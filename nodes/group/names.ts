@@ -1,7 +1,7 @@
 import type { Caller } from '../../lib/address-book/operation';
 import type { Environment } from '../../lib/runtime/environment';
-import { wholeId } from '../../lib/runtime/ids';
-import { invalid } from '../../lib/runtime/messages';
+import { wholeId } from '../../lib/runtime/inputs';
+import { invalid } from '../../lib/runtime/errors';
 import { pagesOf } from '../../lib/address-book/paging';
 import type { Id } from '../../lib/service/endpoints';
 

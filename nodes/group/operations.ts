@@ -9,9 +9,9 @@ import {
 import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { idFrom, oneOrList, wholeId } from '../../lib/runtime/ids';
-import { invalid, refuse } from '../../lib/runtime/messages';
-import { oneAtATime } from '../../lib/runtime/queue';
+import { idFrom, oneOrList, wholeId } from '../../lib/runtime/inputs';
+import { invalid, refuse } from '../../lib/runtime/errors';
+import { oneAtATime } from '../../lib/service/concurrency';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { forgetNames, groupFrom } from './names';

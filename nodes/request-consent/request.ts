@@ -2,10 +2,10 @@ import { consentOf, type Consent } from '../../lib/consent/consent';
 import { statusOf } from '../../lib/consent/consent-status';
 import { ConsentLimit, type Reply, type RequestResult } from '../../lib/consent/request-history';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
-import { refuse } from '../../lib/runtime/messages';
+import { refuse } from '../../lib/runtime/errors';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
 import { peopleByPhone, PeopleHandler, type PersonTurn } from '../../lib/runtime/people';
-import { ServiceError } from '../../lib/service/problems';
+import { ServiceError } from '../../lib/service/errors';
 
 const hour = 3_600_000;
 

@@ -1,5 +1,5 @@
 import type { ResponseOf } from '../../lib/service/endpoints';
-import { refuse } from '../../lib/runtime/messages';
+import { refuse } from '../../lib/runtime/errors';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
 
 export interface Asked {

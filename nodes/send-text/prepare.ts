@@ -1,10 +1,10 @@
-import type { Draft } from '../../lib/draft';
-import { ServiceError, type Problem } from '../../lib/service/problems';
+import type { Mutable } from '../../lib/mutable';
+import { type Problem, ServiceError } from '../../lib/service/errors';
 import type { Used } from '../../lib/runtime/dressed';
-import type { Source } from '../../lib/runtime/fields';
+import type { Source } from '../../lib/runtime/inputs';
 import { fieldOf } from '../../lib/runtime/kinds';
 import type { Item, Taken } from '../../lib/runtime/node-outbox';
-import { invalid } from '../../lib/runtime/messages';
+import { invalid } from '../../lib/runtime/errors';
 import {
   asGiven,
   noRecipients,
@@ -97,7 +97,7 @@ export const prepareTexts = (
     const key = `${phone} ${text}`;
     const original = seen.get(key);
     if (original === undefined) seen.set(key, index);
-    const ready: Draft<Prepared> = { index, phone, text };
+    const ready: Mutable<Prepared> = { index, phone, text };
     if (record) ready.recipient = record;
     if (original !== undefined) ready.duplicateOf = original;
     return ready;

@@ -1,7 +1,7 @@
 import { epochOf } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { isNothing } from '../../lib/runtime/kinds';
-import { invalid } from '../../lib/runtime/messages';
+import { invalid } from '../../lib/runtime/errors';
 
 /** The schedule fields as they go over the wire. */
 export interface Delivery {

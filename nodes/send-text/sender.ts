@@ -1,10 +1,10 @@
 import { consentTest } from '../../lib/consent/missing';
 import { dressed } from '../../lib/runtime/dressed';
 import type { Environment } from '../../lib/runtime/environment';
-import { readAll, type Source } from '../../lib/runtime/fields';
+import { readAll, type Source } from '../../lib/runtime/inputs';
 import { isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
-import { refuse } from '../../lib/runtime/messages';
+import { refuse } from '../../lib/runtime/errors';
 import { NodeOutbox, type Order, type Turn } from '../../lib/runtime/node-outbox';
 import { outcomeStatus } from '../../lib/runtime/outcome-status';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';

@@ -27,7 +27,7 @@ export const stringsFor = (language, name) => {
   return name === 'environment' ? withDialogs(language, strings) : strings;
 };
 
-/** What is read while running, see lib/runtime/catalogue.ts and simulator/words.ts. */
+/** What is read while running, see lib/runtime/language.ts and simulator/words.ts. */
 export const runtimeFiles = [
   'common.json',
   'runtime.json',

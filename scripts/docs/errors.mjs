@@ -126,9 +126,7 @@ export const errorsPage = ({ serviceCodes, ownCodes }) => {
   const speechless = codes.find((code) => !(code in words));
   const surplus = Object.keys(words).find((code) => !codes.includes(code));
   if (speechless ?? surplus)
-    throw new Error(
-      `scripts/docs/errors.mjs and lib/service/problems.ts differ in ${speechless ?? surplus}.`,
-    );
+    throw new Error(`scripts/docs/errors.mjs and lib/service/errors.ts differ in ${speechless ?? surplus}.`);
   return [
     '# Error codes',
     '',

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import should from 'should';
-import { ServiceError } from '../../lib/service/problems';
+import { ServiceError } from '../../lib/service/errors';
 import type { RunningEnvironment } from '../../nodes/environment/environment';
 import { lookUp } from '../../nodes/environment/lookup';
 import { closeAll } from '../service/support';

@@ -1,6 +1,6 @@
 import should from 'should';
 import { pagesOf, type Fetch, type Page } from '../../lib/address-book/paging';
-import { eachOf, oneAtATime } from '../../lib/runtime/queue';
+import { eachOf, oneAtATime } from '../../lib/service/concurrency';
 import { Seen } from '../../lib/address-book/seen';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

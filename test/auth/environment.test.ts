@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { logOf } from '../../lib/runtime/log';
 import type { Red } from '../../lib/runtime/red';
-import { ServiceError } from '../../lib/service/problems';
+import { ServiceError } from '../../lib/service/errors';
 import { forgetAbsentEnvironments } from '../../nodes/environment/absent';
 import { RunningEnvironment } from '../../nodes/environment/environment';
 import { servicesOf, type Services } from '../../nodes/environment/services';

@@ -1,7 +1,7 @@
 import should from 'should';
 import { missingScopes } from '../../lib/auth/grants';
 import { createClient } from '../../lib/service/client';
-import { ServiceError } from '../../lib/service/problems';
+import { ServiceError } from '../../lib/service/errors';
 import type { Client } from '../../lib/service/types';
 import {
   connectionOf,

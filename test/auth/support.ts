@@ -13,7 +13,7 @@ import { TokenEndpoints, type PostForm } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { MovableClock } from '../../lib/service/clock';
-import { ServiceError } from '../../lib/service/problems';
+import { ServiceError } from '../../lib/service/errors';
 import { postForm } from '../../lib/service/transport';
 import type { Simulator } from '../../simulator';
 

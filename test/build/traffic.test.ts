@@ -7,7 +7,7 @@ import OpenAPIBackend, { type Document } from 'openapi-backend';
 import 'should';
 import { createClient } from '../../lib/service/client';
 import { endpoints } from '../../lib/service/endpoints';
-import { ServiceError } from '../../lib/service/problems';
+import { ServiceError } from '../../lib/service/errors';
 import type { Client } from '../../lib/service/types';
 import { type Simulator, startSimulator } from '../../simulator';
 import { root } from '../support/installation';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import should from 'should';
 import { ConsentLimit, RequestHistory, type Reply } from '../../lib/consent/request-history';
 import { MovableClock } from '../../lib/service/clock';
-import { problem } from '../../lib/service/problems';
+import { problem } from '../../lib/service/errors';
 import { createMemoryStore } from '../../lib/state/memory';
 import { endOf, key, type Store } from '../../lib/state/store';
 import { gate } from '../support/gate';

@@ -2,7 +2,7 @@ import type { WaitOutcome } from '../../lib/consent/consent-status';
 import { recommended, type Pace } from '../../lib/consent/rings';
 import { Waits, type Subject, type Wait } from '../../lib/consent/waits';
 import { MovableClock } from '../../lib/service/clock';
-import { ServiceError } from '../../lib/service/problems';
+import { ServiceError } from '../../lib/service/errors';
 import type { Client } from '../../lib/service/types';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';

@@ -1,6 +1,6 @@
 import should from 'should';
 import { endpoints } from '../../lib/service/endpoints';
-import { serviceCodes, type ServiceCode } from '../../lib/service/problems';
+import { type ServiceCode, serviceCodes } from '../../lib/service/errors';
 import { shouldBeProblem } from './problem';
 import { call, contract, habits, phones, scopeOf, send, simulated, simulator } from './service';
 

@@ -1,5 +1,5 @@
 import should from 'should';
-import { serviceCodes, type ServiceCode } from '../../lib/service/problems';
+import { type ServiceCode, serviceCodes } from '../../lib/service/errors';
 import type { Answer } from './service';
 
 /** A problem body with every field the contract requires, and the status and retryable of its code. */

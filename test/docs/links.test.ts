@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import should from 'should';
-import { ownCodes, serviceCodes } from '../../lib/service/problems';
+import { ownCodes, serviceCodes } from '../../lib/service/errors';
 import { npm, root } from '../support/installation';
 import { pagesOfDocs } from './pages';
 

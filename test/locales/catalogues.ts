@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { messages as ofRuntime } from '../../lib/runtime/messages';
-import { messages as ofService } from '../../lib/service/messages';
+import { messages as ofRuntime } from '../../lib/runtime/errors';
+import { messages as ofService } from '../../lib/service/errors';
 import { root } from '../support/installation';
 
 export const english = 'en-US';

@@ -14,7 +14,7 @@ import { root } from '../support/installation';
 const specs = [checkConsent, contact, content, environment, group, requestConsent, sendText];
 
 /** Where the English of errors stands; it is said in the other languages by key. */
-const tables = ['lib/service/messages.ts', 'lib/runtime/messages.ts'];
+const tables = ['lib/service/errors.ts', 'lib/runtime/errors.ts'];
 
 const sourcesIn = (...folders: string[]): string[] =>
   folders
@@ -25,7 +25,7 @@ const sourcesIn = (...folders: string[]): string[] =>
 
 /** Names of keys and events, a script, the table's own notes for the docs, and details that stand in parentheses. */
 const notSentences =
-  /^lib\/(auth\/cipher|service\/(endpoints|schemas|plan)|state\/probe)\.ts: |: input change keyup paste$/;
+  /^lib\/(auth\/cipher|service\/(endpoints|schemas|requests))\.ts: |: input change keyup paste$/;
 
 /** What is written in a literal, with a gap for each value. */
 const writtenIn = (node: ts.Node): string | undefined => {

@@ -1,8 +1,7 @@
 import should from 'should';
 import { languages as spoken } from '../../lib/languages';
-import { messages as ofRuntime } from '../../lib/runtime/messages';
-import { messages as ofService } from '../../lib/service/messages';
-import { serviceCodes } from '../../lib/service/problems';
+import { messages as ofRuntime } from '../../lib/runtime/errors';
+import { messages as ofService, serviceCodes } from '../../lib/service/errors';
 import { english, filesOf, languages, others, placeholdersOf, stringsOf, textOf } from './catalogues';
 
 /** Names, addresses, numbers, and words that are the same everywhere. */

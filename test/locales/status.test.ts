@@ -1,9 +1,9 @@
 import should from 'should';
 import { languages } from '../../lib/languages';
-import { invalid, refuse } from '../../lib/runtime/messages';
+import { invalid, refuse } from '../../lib/runtime/errors';
 import { failureLook } from '../../lib/runtime/outcome-status';
-import { wordsIn } from '../../lib/runtime/words';
-import { ownCodes, problem, serviceCodes } from '../../lib/service/problems';
+import { wordsIn } from '../../lib/runtime/language';
+import { ownCodes, problem, serviceCodes } from '../../lib/service/errors';
 
 const at = new Date(2030, 0, 31, 14, 5).getTime();
 const codes = [...ownCodes, ...Object.keys(serviceCodes)];

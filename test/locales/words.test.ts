@@ -1,8 +1,8 @@
 import should from 'should';
-import { invalid, refuse } from '../../lib/runtime/messages';
+import { invalid, refuse } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
-import { wordsIn, wordsOf } from '../../lib/runtime/words';
-import { failure } from '../../lib/service/messages';
+import { wordsIn, wordsOf } from '../../lib/runtime/language';
+import { failure } from '../../lib/service/errors';
 
 const at = new Date(2030, 0, 31, 14, 5).getTime();
 

@@ -470,7 +470,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   18: [
     {
       what: 'what only our simulator does is not assumed',
-      file: 'lib/service/plan.ts',
+      file: 'lib/service/requests.ts',
       changes: [['const path = wirePath(parts.path, prefixes);', 'const { path } = parts;']],
       shownBy: {
         'profiles/flows.test.ts': [

@@ -1,8 +1,7 @@
 import { inspect } from 'node:util';
 import should from 'should';
 import { createClient } from '../../lib/service/client';
-import { failure } from '../../lib/service/messages';
-import type { ServiceError } from '../../lib/service/problems';
+import { failure, type ServiceError } from '../../lib/service/errors';
 import {
   closeAll,
   clientOf,

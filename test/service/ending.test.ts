@@ -1,5 +1,5 @@
 import should from 'should';
-import type { Problem } from '../../lib/service/problems';
+import type { Problem } from '../../lib/service/errors';
 import {
   codeOf,
   closeAll,

@@ -1,13 +1,9 @@
 import fc from 'fast-check';
 import should from 'should';
 import type { Result } from '../../lib/service/exchange';
-import { messages } from '../../lib/service/messages';
-import { assess, endAs } from '../../lib/service/outcome';
-import type { Assessment } from '../../lib/service/outcome';
-import { planEndpoint } from '../../lib/service/plan';
-import type { Plan } from '../../lib/service/plan';
-import { serviceCodes } from '../../lib/service/problems';
-import type { Problem, ServiceCode } from '../../lib/service/problems';
+import { messages, type Problem, type ServiceCode, serviceCodes } from '../../lib/service/errors';
+import { assess, type Assessment, endAs } from '../../lib/service/answers';
+import { type Plan, planEndpoint } from '../../lib/service/requests';
 import { endpoints } from '../../lib/service/endpoints';
 import type { EndpointName } from '../../lib/service/endpoints';
 import { problemReply, sent } from './support';

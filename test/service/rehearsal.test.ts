@@ -1,10 +1,9 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import should from 'should';
-import { named } from '../../lib/runtime/named';
-import { wordsIn } from '../../lib/runtime/words';
+import { named, wordsIn } from '../../lib/runtime/language';
 import { usualPrefixes } from '../../lib/service/prefixes';
-import { failure } from '../../lib/service/messages';
+import { failure } from '../../lib/service/errors';
 import { rehearse, type CheckName, type Finding, type Rehearsal } from '../../lib/service/rehearsal';
 import { environmentFor, startSimulator, type Simulator, type SimulatorOptions } from '../../simulator';
 

@@ -3,7 +3,7 @@ import should from 'should';
 import { z } from 'zod';
 import { endpoints, type EndpointName } from '../../lib/service/endpoints';
 import * as schemas from '../../lib/service/schemas';
-import { quickLook } from '../../lib/service/shape';
+import { quickLook } from '../../lib/service/answers';
 
 const contact = {
   contactId: 7,

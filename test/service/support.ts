@@ -3,8 +3,13 @@ import http from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { createClient } from '../../lib/service/client';
 import { MovableClock } from '../../lib/service/clock';
-import { serviceCodes, ServiceError } from '../../lib/service/problems';
-import type { Code, Problem, ServiceCode } from '../../lib/service/problems';
+import {
+  type Code,
+  type Problem,
+  type ServiceCode,
+  serviceCodes,
+  ServiceError,
+} from '../../lib/service/errors';
 import type { Client, ClientOptions } from '../../lib/service/types';
 
 export interface Received {

@@ -1,7 +1,7 @@
 import should from 'should';
 import { z } from 'zod';
 import { endpoints, type EndpointName } from '../../lib/service/endpoints';
-import { serviceCodes } from '../../lib/service/problems';
+import { serviceCodes } from '../../lib/service/errors';
 import { problemCodes } from '../../simulator/codes';
 import { allScopes, contract, operationNames } from '../../simulator/contract/declaration';
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import should from 'should';
 import { MovableClock } from '../../lib/service/clock';
-import { serviceCodes } from '../../lib/service/problems';
+import { serviceCodes } from '../../lib/service/errors';
 import { magicNumbers, startSimulator, type Magic, type Simulator } from '../../simulator';
 import { Caller, shouldBeCut, type Answer } from './caller';
 

@@ -1,10 +1,9 @@
 import type { z } from 'zod';
-import { endpoints } from './endpoints';
-import type { EndpointName, Id } from './endpoints';
-import { failure } from './messages';
-import { scopeNames, usualPrefixes, wirePath, wireScope, type Prefixes } from './prefixes';
+import { type EndpointName, endpoints, type Id } from './endpoints';
+import { failure } from './errors';
+import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
 import type { Kind } from './retry';
-import { quickLook, type Fit } from './shape';
+import { type Fit, quickLook } from './answers';
 
 /** What a request is on the wire, less its headers. */
 export interface Wire {

@@ -1,6 +1,5 @@
-import { speaking, type MessageValues } from '../service/messages';
-import type { ServiceError } from '../service/problems';
-import { named } from './named';
+import { type MessageValues, type ServiceError, speaking } from '../service/errors';
+import { named } from './language';
 
 /** Every sentence the nodes say of their own accord, by key; those about answers are in lib/service. */
 export const messages = {

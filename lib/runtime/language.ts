@@ -1,0 +1,125 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Language, localeOf, spokenOf } from '../languages';
+import { isRecord, type Red } from './red';
+import type { MessageValues, Problem } from '../service/errors';
+
+const folder = join(__dirname, '..', '..', 'locales');
+
+type Group = Record<string, unknown>;
+
+const read = (language: Language, file: string): Group => {
+  const path = join(folder, language, file);
+  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Group) : {};
+};
+
+const readAll = (language: Language): Group => ({
+  ...read(language, 'common.json'),
+  ...read(language, 'runtime.json'),
+  // Errors name the fields of the environment as its form does.
+  setting: read(language, 'advisor-environment.json').label,
+});
+
+const opened = new Map<string, Group>();
+
+const once = (name: string, open: () => Group): Group => {
+  const found = opened.get(name) ?? open();
+  opened.set(name, found);
+  return found;
+};
+
+const find = (group: Group, key: string): string | undefined => {
+  let found: unknown = group;
+  for (const step of key.split('.'))
+    found = isRecord(found) && Object.hasOwn(found, step) ? found[step] : undefined;
+  return typeof found === 'string' ? found : undefined;
+};
+
+/** The sentence of a key, its `__name__` not yet filled in. */
+export const sentence = (language: Language, key: string): string | undefined =>
+  find(
+    once(language, () => readAll(language)),
+    key,
+  );
+
+/** What the form of a node calls one of its fields. */
+export const fieldLabel = (language: Language, type: string, field: string): string | undefined => {
+  const own = once(`${language} ${type}`, () => read(language, `${type}.json`));
+  return find(own, `label.${field}`) ?? find(own, `row.${field}`) ?? sentence(language, `label.${field}`);
+};
+
+const labelOf = (language: Language, setting: string): string =>
+  sentence(language, `setting.${setting}`) ?? setting;
+
+/** `advisor-send-text.phone` */
+const propertyOf = (language: Language, property: string): string => {
+  const [type = '', field = ''] = property.split('.');
+  return fieldLabel(language, type, field) ?? field;
+};
+
+/** Names of settings and properties become what the form calls them; short reasons of ours are said in the language too. */
+export const named = (values: MessageValues, language: Language): MessageValues => {
+  const list = (items: readonly string[]): string => new Intl.ListFormat(language).format(items);
+  const said = ([name, value]: [string, string | number]): string | number => {
+    const text = String(value);
+    if (name === 'settings') return list(text.split(',').map((setting) => labelOf(language, setting)));
+    if (name === 'variables') return list(text.split(','));
+    if (name === 'where')
+      return text.replace(/^"(.+)"$/, (_, property: string) => `"${propertyOf(language, property)}"`);
+    if (name === 'property') return propertyOf(language, text);
+    if (name === 'setting') return labelOf(language, text);
+    if (name === 'reason') return sentence(language, `reason.${text.replaceAll(' ', '_')}`) ?? value;
+    return value;
+  };
+  return Object.fromEntries(Object.entries(values).map((entry) => [entry[0], said(entry)]));
+};
+
+export type Values = Readonly<Record<string, string | number>>;
+
+/** Sentences, numbers and times in one language. */
+export interface Words {
+  readonly language: Language;
+  readonly say: (key: string, values?: Values) => string;
+  /** A word that not every key has. */
+  readonly find: (key: string) => string | undefined;
+  /** The sentence of `msg.error`; what the service or an older record says stays as it is. */
+  readonly problem: (why: Problem) => string;
+  /** `12,400` */
+  readonly number: (value: number) => string;
+  /** `14:05`, a clock time rather than a countdown: it stays true without being redrawn. */
+  readonly time: (at: number) => string;
+}
+
+const filled = (text: string, values: Values): string =>
+  text.replace(/__(\w+?)__/g, (_, name: string) => String(values[name] ?? ''));
+
+/** The words for the first of these languages that we speak. */
+export const wordsIn = (...wanted: string[]): Words => {
+  const language = spokenOf(wanted);
+  const locale = localeOf(language, wanted);
+  const numbers = new Intl.NumberFormat(locale);
+  const times = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+  const find = (key: string): string | undefined => sentence(language, key) ?? sentence('en-US', key);
+  return {
+    language,
+    find,
+    say: (key, values = {}) => filled(find(key) ?? key, values),
+    problem(why) {
+      const { wording } = why;
+      const said = wording && sentence(language, `errors.${wording.key}`);
+      return said === undefined ? why.message : filled(said, named(wording?.values ?? {}, language));
+    },
+    number: (value) => numbers.format(value),
+    time: (at) => times.format(at),
+  };
+};
+
+/** As Node-RED itself chooses it: what the settings say, else the system. */
+const languageOf = (RED: Red): string => {
+  const { lang } = RED.settings as { lang?: unknown };
+  const { LC_ALL, LC_MESSAGES, LANG } = process.env;
+  const system = LC_ALL ?? LC_MESSAGES ?? LANG ?? '';
+  return typeof lang === 'string' && lang !== '' ? lang : system.slice(0, 2);
+};
+
+export const wordsOf = (RED: Red): Words => wordsIn(languageOf(RED));

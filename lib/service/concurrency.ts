@@ -1,0 +1,102 @@
+/**
+ * Ten thousand recipients may share one signal, and an AbortSignal compares every new listener with all it has: so
+ * each signal gets a single listener that serves them all.
+ */
+const listeners = new WeakMap<AbortSignal, Set<() => void>>();
+
+/** Calls `task` when the signal aborts (it must not have aborted yet); returns its cancel. */
+export const onAbort = (signal: AbortSignal, task: () => void): (() => void) => {
+  let tasks = listeners.get(signal);
+  if (tasks === undefined) {
+    const all = new Set<() => void>();
+    tasks = all;
+    listeners.set(signal, all);
+    signal.addEventListener(
+      'abort',
+      () => {
+        for (const each of all) each();
+        all.clear();
+      },
+      { once: true },
+    );
+  }
+  const own = tasks;
+  own.add(task);
+  return () => {
+    own.delete(task);
+  };
+};
+
+/** The last task of each key; a key is forgotten when its last task has ended. */
+const lastOf = new Map<string, Promise<void>>();
+
+/**
+ * Runs the tasks of one key one after the other, in the order they came, whichever node they come from: what one read
+ * is what it writes back.
+ */
+export const oneAtATime = <T>(key: string, task: () => Promise<T>): Promise<T> => {
+  const before = lastOf.get(key);
+  const result = before ? before.then(task) : task();
+  const ended = result.then(
+    () => undefined,
+    () => undefined,
+  );
+  lastOf.set(key, ended);
+  void ended.then(() => {
+    if (lastOf.get(key) === ended) lastOf.delete(key);
+  });
+  return result;
+};
+
+/** Works through a list, `width` of it at a time: a list of 10,000 must not become 10,000 requests in waiting. */
+export const eachOf = async <T>(
+  items: readonly T[],
+  width: number,
+  work: (item: T, index: number) => Promise<void>,
+): Promise<void> => {
+  const remaining = items.entries();
+  const worker = async (): Promise<void> => {
+    for (const [index, item] of remaining) await work(item, index);
+  };
+  await Promise.all(Array.from({ length: Math.min(Math.max(1, width), items.length) }, worker));
+};
+
+interface Flight {
+  readonly result: Promise<string>;
+  readonly controller: AbortController;
+  /** On whose behalf it is under way. */
+  readonly passengers: Set<object>;
+}
+
+/** Work by name: whoever asks while it is under way gets the same result. */
+export class Flights {
+  readonly #underWay = new Map<string, Flight>();
+
+  has(name: string): boolean {
+    return this.#underWay.has(name);
+  }
+
+  join(name: string, passenger: object, work: (signal: AbortSignal) => Promise<string>): Promise<string> {
+    const present = this.#underWay.get(name);
+    if (present) {
+      if (present.controller.signal.aborted) {
+        const again = (): Promise<string> => this.join(name, passenger, work);
+        return present.result.then(again, again);
+      }
+      present.passengers.add(passenger);
+      return present.result;
+    }
+    const controller = new AbortController();
+    const result = work(controller.signal).finally(() => this.#underWay.delete(name));
+    this.#underWay.set(name, { result, controller, passengers: new Set([passenger]) });
+    return result;
+  }
+
+  /** Aborts what is under way for nobody else. */
+  leave(passenger: object): void {
+    for (const { passengers, controller } of this.#underWay.values()) {
+      passengers.delete(passenger);
+      if (passengers.size === 0) controller.abort();
+    }
+  }
+}
