@@ -145,6 +145,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   private unlist: (() => void) | undefined;
   /** Until it is known where to put messages on record; never fails. */
   opening: Promise<void> | undefined;
+  private started: Promise<void> | undefined;
 
   constructor(
     private readonly tools: Tools,
@@ -212,6 +213,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     await this.opening;
     this.unlist?.();
     await this.outbox?.close();
+    await this.started;
   }
 
   work(open: OpenJob<T, O, Outcome>, item: T, turn: OutboxTurn): Promise<Outcome> {
@@ -293,8 +295,9 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     this.unlist = environment.addPending(() => outbox.count());
     tools.whenStarted(() => {
       // A turn later: an order to cancel may be in line.
-      nextTurn()
-        .then(() => outbox.start())
+      this.started = nextTurn()
+        // Flows that are stopped right after their start have closed the store by now.
+        .then(() => (tools.closed.aborted ? undefined : outbox.start()))
         .catch((fault: unknown) => {
           this.fault(fault);
         });

@@ -87,6 +87,9 @@ describe('send text, on record', () => {
       ),
     );
 
+  const wrappedEnvironment = (on: TestEnvironment, slow: Store): TestEnvironment =>
+    Object.assign(Object.create(on) as TestEnvironment, { store: () => slow });
+
   for (const journal of [true, false]) {
     it(`goes on after a deploy where it was, ${journal ? 'with' : 'without'} the journal`, async () => {
       const service = await heldService();
@@ -262,6 +265,30 @@ describe('send text, on record', () => {
       if (LC_ALL === undefined) delete process.env['LC_ALL'];
       else process.env['LC_ALL'] = LC_ALL;
     }
+  });
+
+  it('is closed only when its start has ended, for the store is closed after it', async () => {
+    const server = await startServer(() => ({ body: sent }));
+    const reading = gate();
+    const begun = gate();
+    const slow = wrapped(store, {
+      page: async <V>(...args: Parameters<Store['page']>) => {
+        begun.open();
+        await reading.opened;
+        return store.page<V>(...args);
+      },
+    });
+    const on = environment(server.url);
+    await sendNode(wrappedEnvironment(on, slow));
+    await begun.opened;
+    let isClosed = false;
+    const closed = Flow.unload().then(() => {
+      isClosed = true;
+    });
+    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
+    should(isClosed).be.false();
+    reading.open();
+    await closed;
   });
 
   it('leaves nothing on record once everything is told', async () => {
