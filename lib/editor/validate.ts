@@ -1,4 +1,5 @@
 import { isTimeZone } from '../runtime/dates';
+import { isCountry } from '../runtime/kinds';
 import { numberFault } from '../runtime/settings';
 import type {
   ChoiceField,
@@ -10,7 +11,6 @@ import type {
   ValueType,
 } from '../runtime/spec';
 import { prefixPattern } from '../service/prefixes';
-import { isCountry } from './countries';
 import { literalProblem, type Surroundings } from './literals';
 import {
   applies,

@@ -144,6 +144,8 @@ export const messages = {
     '"{name}" is not ready: "{setting}" holds a user or a password: name environment variables in their place, and set those where Node-RED runs.',
   setting_pattern:
     '"{setting}" is not a valid regular expression: open the environment and correct it, or leave it empty.',
+  setting_country:
+    '"{country}" is not the code of a country: open the environment and enter two letters such as US, or leave it empty.',
   setting_time_zone:
     '"{timeZone}" is not the name of a time zone: open the environment and enter one such as America/New_York, or leave it empty.',
   service_unknown: '"{name}" is not ready: "{setting}" must be simulator, sandbox or production.',

@@ -14,6 +14,12 @@ export const e164 = /^\+[1-9]\d{7,14}$/;
 /** A number that starts with +, less the spaces, dashes, dots and parentheses that people write between its digits. */
 export const digitsTogether = (number: string): string => number.replace(/(?<=\d)[\s\p{Pd}.()]+(?=\d)/gu, '');
 
+/** The regions whose numbers can be read: a test holds this equal to what the library for them knows, which is too large to load. */
+const countryCodes =
+  /^(A[CDEFGILMORSTUWXZ]|B[ABDEFGHIJLMNOQRSTWYZ]|C[ACDFGHIKLMNORUVWXYZ]|D[EJKMOZ]|E[CEGHRST]|F[IJKMOR]|G[ABDEFGHILMNPQRTUWY]|H[KNRTU]|I[DELMNOQRST]|J[EMOP]|K[EGHIMNPRWYZ]|L[ABCIKRSTUVY]|M[ACDEFGHKLMNOPQRSTUVWXYZ]|N[ACEFGILOPRUZ]|OM|P[AEFGHKLMRSTWY]|QA|R[EOSUW]|S[ABCDEGHIJKLMNORSTVXYZ]|T[ACDGHJKLMNORTVWZ]|U[AGSYZ]|V[ACEGINU]|W[FS]|XK|Y[ET]|Z[AMW])$/;
+
+export const isCountry = (code: string): boolean => countryCodes.test(code.toUpperCase());
+
 /** The field of a record: of this name, else of the first that differs only in upper and lower case. */
 export const fieldOf = (record: Readonly<Record<string, unknown>>, name: string): unknown => {
   if (Object.hasOwn(record, name)) return record[name];

@@ -4,6 +4,7 @@ import { isTimeZone } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { faultInSettings, plain } from '../../lib/runtime/inputs';
 import { invalid, type MessageKey, refuse } from '../../lib/runtime/errors';
+import { isCountry } from '../../lib/runtime/kinds';
 import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
 import type { RepeatSends } from '../../lib/service/types';
 import type { ServiceError } from '../../lib/service/errors';
@@ -117,6 +118,8 @@ export const faultInValues = (values: Values): ServiceError | undefined => {
   );
   const unset = unsetIn(values, settings);
   if (unset.length > 0) return variablesUnset(values, unset);
+  const country = text(values['country']);
+  if (country !== '' && !isCountry(country)) return invalid('setting_country', { country });
   const timeZone = text(values['timeZone']);
   if (timeZone !== '' && !isTimeZone(timeZone)) return invalid('setting_time_zone', { timeZone });
   return faultInSettings(spec, values);

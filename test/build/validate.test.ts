@@ -1,6 +1,6 @@
 import { isSupportedCountry } from 'libphonenumber-js';
 import should from 'should';
-import { isCountry } from '../../lib/editor/countries';
+import { isCountry } from '../../lib/runtime/kinds';
 import { problemOf, type Surroundings } from '../../lib/editor/validate';
 import { applies, filledRows, tickedAnd, withDefaults } from '../../lib/editor/values';
 import { phoneNumber } from '../../lib/runtime/recipients';
