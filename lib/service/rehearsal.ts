@@ -4,6 +4,7 @@ import { failure, type Problem, ServiceError } from './errors';
 import { assess } from './answers';
 import { planEndpoint, type Request } from './requests';
 import type { Prefixes } from './prefixes';
+import { judgeQueryNames, pageIn, type Page } from './query-names';
 import { createTransport, trustedUrl, type Transport } from './transport';
 
 /** What can be right or wrong about a connection. */
@@ -40,9 +41,8 @@ export interface Rehearsal {
   readonly tokenless?: (fault: unknown) => Omit<Finding, 'check'> | undefined;
 }
 
-/** Milliseconds for one request, and for looking for names. */
+/** Milliseconds for one request. */
 const patience = 10_000;
-const guessing = 30_000;
 
 /** Nobody has this number: it is set aside for fiction. */
 const nobody = '+12025550100';
@@ -54,7 +54,7 @@ const wrongKey = 'advisor-texting-check-of-a-wrong-key';
  */
 type Kind = 'fine' | 'problem' | 'refused' | 'nothing' | 'other' | 'trouble' | 'silent';
 
-interface Seen {
+export interface Seen {
   readonly kind: Kind;
   readonly status: number;
   readonly data?: unknown;
@@ -67,7 +67,7 @@ const isRefusal = ({ status }: Seen): boolean => status === 401 || status === 40
 const alike = (one: Seen, other: Seen): boolean =>
   one.kind === other.kind && one.status === other.status && one.detail === other.detail;
 
-type Query = Readonly<Record<string, string | number>>;
+export type Query = Readonly<Record<string, string | number>>;
 
 interface Credentials {
   readonly token?: string;
@@ -249,139 +249,6 @@ const prefixesOf = ({ prefixes }: Rehearsal, { text, core }: Reads): Finding => 
     : { check: 'prefixes', ok: null, key: 'check.untriedAbove' };
 };
 
-interface Page {
-  readonly data: readonly unknown[];
-  readonly pageInfo?: {
-    readonly page?: number | null;
-    readonly pageSize?: number | null;
-    readonly totalRecord?: number | null;
-  } | null;
-}
-
-const pageIn = ({ kind, data }: Seen): Page | undefined => (kind === 'fine' ? (data as Page) : undefined);
-const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
-
-/** Whether a search was told how many to give: one. `whole` is what it gives untold. */
-const isOne = ({ data, pageInfo }: Page, whole: Page | undefined): boolean =>
-  data.length <= 1 &&
-  (typeof pageInfo?.pageSize === 'number' ? pageInfo.pageSize === 1 : (whole?.data.length ?? 0) > 1);
-
-/** Whether a search was told which page: the second. Undefined when there are too few records to tell. */
-const isSecond = (page: Page, whole: Page | undefined, size: number): boolean | undefined => {
-  if (page.pageInfo?.page === 2) return true;
-  const known = whole?.pageInfo?.totalRecord ?? whole?.data.length ?? 0;
-  if (known <= size) return undefined;
-  if (typeof page.pageInfo?.page === 'number') return false;
-  return size === 1 ? same(page.data[0], whole?.data[1]) : !same(page.data[0], whole?.data[0]);
-};
-
-const likelyPages = ['page', 'pageNumber', 'pageNo', 'p'];
-const likelySizes = ['pageSize', 'page_size', 'perPage', 'limit', 'size', 'per_page'];
-
-type Verdict = 'right' | 'wrong' | 'untold' | 'untried';
-
-interface Names {
-  readonly page?: string | undefined;
-  readonly pageSize?: string | undefined;
-}
-
-interface Paging extends Names {
-  readonly search: SearchName;
-  readonly verdict: Verdict;
-}
-
-type Search = (query: Query) => Promise<Seen>;
-
-/** The first name with which a search does as asked. */
-const findName = async (
-  candidates: readonly string[],
-  works: (name: string) => Promise<boolean>,
-): Promise<string | undefined> => {
-  for (const name of new Set(candidates)) if (await works(name)) return name;
-  return undefined;
-};
-
-/** Names that work in place of those that do not. Stops asking when the service is in trouble, or time is up. */
-const guess = async (read: Search, whole: Page | undefined, first: readonly Names[]): Promise<Names> => {
-  const until = Date.now() + guessing;
-  let isOver = false;
-  const tryIt = async (query: Query, works: (page: Page) => boolean): Promise<boolean> => {
-    if (isOver || Date.now() > until) return false;
-    const seen = await read(query);
-    isOver = seen.kind === 'trouble' || seen.kind === 'silent';
-    const page = pageIn(seen);
-    return page !== undefined && works(page);
-  };
-  const before = (name: keyof Names): string[] => first.flatMap((names) => names[name] ?? []);
-  const pageSize = await findName([...before('pageSize'), ...likelySizes], (name) =>
-    tryIt({ [name]: 1 }, (page) => isOne(page, whole)),
-  );
-  const size = pageSize === undefined ? {} : { [pageSize]: 1 };
-  const length = pageSize === undefined ? (whole?.pageInfo?.pageSize ?? whole?.data.length ?? 1) : 1;
-  const page = await findName([...before('page'), ...likelyPages], (name) =>
-    tryIt({ ...size, [name]: 2 }, (found) => isSecond(found, whole, length) === true),
-  );
-  return { page, pageSize };
-};
-
-const pagingOf = async (
-  search: SearchName,
-  plain: Seen,
-  read: Search,
-  configured: { readonly page: string; readonly pageSize: string },
-  found: readonly Names[],
-): Promise<Paging> => {
-  const { page, pageSize } = configured;
-  // A 400 to a search without any query says nothing about names.
-  if (plain.kind !== 'fine' && plain.status !== 400) return { search, verdict: 'untried' };
-  const whole = pageIn(plain);
-  const seen = await read({ [page]: 2, [pageSize]: 1 });
-  const second = pageIn(seen);
-  if (second === undefined && seen.status !== 400 && seen.status !== 422)
-    return { search, verdict: 'untried' };
-  const isRight = second && isSecond(second, whole, 1);
-  if (second && isRight === true && isOne(second, whole)) return { search, verdict: 'right', page, pageSize };
-  if (second && isRight === undefined) return { search, verdict: 'untold' };
-  const names = await guess(read, whole, [configured, ...found]);
-  return { search, verdict: 'wrong', ...names };
-};
-
-/** The whole of the setting `names`, with what was found in place of what did not work. */
-const namesToSet = (
-  configured: Readonly<Record<string, string>>,
-  pagings: readonly Paging[],
-): Record<string, string> => {
-  const isPaging = /^(?:\w+\.)?page(?:Size)?$/;
-  const names = Object.fromEntries(Object.entries(configured).filter(([name]) => !isPaging.test(name)));
-  for (const name of ['page', 'pageSize'] as const) {
-    const [common = name] = pagings.flatMap((paging) => paging[name] ?? []);
-    if (common !== name) names[name] = common;
-    for (const { search, [name]: own = common } of pagings)
-      if (own !== common) names[`${search}.${name}`] = own;
-  }
-  return names;
-};
-
-const namesFinding = (configured: Readonly<Record<string, string>>, pagings: readonly Paging[]): Finding => {
-  const named = (verdict: Verdict): string =>
-    pagings.flatMap((paging) => (paging.verdict === verdict ? [paging.search] : [])).join(', ');
-  const say = (ok: boolean | null, key: string, searches = '', names = ''): Finding => ({
-    check: 'names',
-    ok,
-    key,
-    values: { searches, names },
-  });
-  const wrong = pagings.filter(({ verdict }) => verdict === 'wrong');
-  if (wrong.length > 0) {
-    const isFound = wrong.every(({ page, pageSize }) => page !== undefined && pageSize !== undefined);
-    if (!isFound) return say(false, 'check.namesNotFound', named('wrong'));
-    return say(false, 'check.namesWrong', named('wrong'), JSON.stringify(namesToSet(configured, pagings)));
-  }
-  if (named('right') !== '') return say(true, 'check.names', named('right'));
-  if (named('untold') !== '') return say(null, 'check.namesUntold', named('untold'));
-  return say(null, 'check.namesUntried');
-};
-
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
@@ -456,14 +323,12 @@ const withToken = async (rehearsal: Rehearsal, reader: Reader, firstToken: strin
     : await reader.read('searchContacts', { token, apiKey: wrongKey });
   const key = apiKey(reads, wrong);
 
-  const pagings: Paging[] = [];
-  for (const name of searchNames) {
-    const configured = {
-      page: names[`${name}.page`] ?? names['page'] ?? 'page',
-      pageSize: names[`${name}.pageSize`] ?? names['pageSize'] ?? 'pageSize',
-    };
-    pagings.push(await pagingOf(name, core[name], (query) => search(name, query), configured, pagings));
-  }
+  const judged = await judgeQueryNames(names, {
+    contacts: { plain: contacts, read: (query) => search('contacts', query) },
+    groups: { plain: groups, read: (query) => search('groups', query) },
+    content: { plain: content, read: (query) => search('content', query) },
+    consents: { plain: text, read: (query) => reader.read('getConsent', { token }, query) },
+  });
   const facts = await factsOf(pageIn(contacts), (contactId) =>
     reader.read('getContact', { token }, {}, { params: { contactId } }),
   );
@@ -473,7 +338,7 @@ const withToken = async (rehearsal: Rehearsal, reader: Reader, firstToken: strin
     key,
     scopesOf(rehearsal, reads, key.ok === true),
     prefixesOf(rehearsal, reads),
-    namesFinding(names, pagings),
+    { check: 'names', ...judged },
     ...facts,
   ];
 };

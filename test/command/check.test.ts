@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
 import { environmentFor, startSimulator, type Simulator, type SimulatorOptions } from '../../simulator';
+import { decide } from '../auth/support';
 
 interface Line {
   readonly check: string;
@@ -40,6 +42,37 @@ describe('the command check', function () {
     ADVISOR_TEXTING_CLIENT_SECRET: simulator.credentials.clientSecret,
     ADVISOR_TEXTING_API_KEY: simulator.credentials.apiKey,
   });
+  /** As an advisor in a browser would; gives the refresh token. */
+  const signIn = async (redirectUri: string): Promise<string> => {
+    const { clientId, clientSecret } = simulator.credentials;
+    const verifier = randomBytes(32).toString('base64url');
+    const query = new URLSearchParams({
+      response_type: 'code',
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+      code_challenge_method: 'S256',
+      state: 'state',
+      scope: [
+        'openid offline_access text.messaging.write text.messaging.read',
+        'core.contacts.read core.contacts.write core.content.read',
+      ].join(' '),
+    });
+    const back = await decide(`${simulator.authUrl}?${query.toString()}`);
+    const code = back.searchParams.get('code') ?? '';
+    const answer = await fetch(simulator.tokenUrl, {
+      method: 'POST',
+      body: new URLSearchParams({
+        grant_type: 'authorization_code',
+        code,
+        code_verifier: verifier,
+        redirect_uri: redirectUri,
+        client_id: clientId,
+        client_secret: clientSecret,
+      }),
+    });
+    return ((await answer.json()) as { refresh_token: string }).refresh_token;
+  };
   const reads = (): void => {
     simulator.ledger
       .entries()
@@ -122,6 +155,33 @@ describe('the command check', function () {
     writeFileSync(file, 'something of value');
     should((await run(['--use-refresh-token', file], withToken)).code).equal(2);
     should(readFileSync(file, 'utf8')).equal('something of value');
+  });
+
+  it('leaves the refresh token that took the place of the old one in the file, and it works', async () => {
+    const redirectUri = 'http://localhost/back';
+    await start({ settings: { rotateRefreshTokens: true, redirectUris: [redirectUri] } });
+    const refreshToken = await signIn(redirectUri);
+    const { ADVISOR_TEXTING_GRANT: _, ...rest } = variables();
+    const file = join(directory, 'token');
+    const used = await run(['--use-refresh-token', file], {
+      ...rest,
+      ADVISOR_TEXTING_REFRESH_TOKEN: refreshToken,
+    });
+    should(used.code).equal(0);
+    used.out.should.match(/^ok +token /m);
+    used.err.should.match(/new refresh token.*put the new one in its place/);
+    const rotated = readFileSync(file, 'utf8');
+    rotated.should.not.equal(refreshToken);
+    used.out.should.not.containEql(rotated);
+    used.err.should.not.containEql(rotated);
+    should(statSync(file).mode & 0o777).equal(0o600);
+
+    const again = await run(['--use-refresh-token', join(directory, 'next')], {
+      ...rest,
+      ADVISOR_TEXTING_REFRESH_TOKEN: rotated,
+    });
+    should(again.code).equal(0);
+    reads();
   });
 
   it('uses an access token that it is given', async () => {

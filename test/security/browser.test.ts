@@ -100,12 +100,18 @@ describe('hostile data and errors in a real browser', function () {
   });
 
   it('are text in the dialog of the environment: who signed in, and what a test of the connection says', async () => {
-    answer = problemReply('invalid_request', { detail: hostile });
+    // A page of contacts and a contact in one: the test of the connection repeats how its dates are written.
+    const contact = { ...record, birthDate: hostile, groupIds: [] };
+    const pageInfo = { page: 1, pageSize: 20, totalRecord: 1 };
+    answer = { body: { ...contact, state: 'none', data: [contact], pageInfo } };
     await openEnvironment(page, 'office');
     const card = page.locator('.advisor-card').first();
     await card.getByText(`Signed in as ${hostile}`).waitFor();
     await card.getByRole('button', { name: 'Test connection', exact: true }).click();
-    await card.locator('.advisor-results > li').nth(5).waitFor();
+    const results = card.locator('.advisor-results > li');
+    await results.filter({ hasText: 'birthDate <img src=x onerror="window.hacked=0' }).waitFor();
+    should(await results.count()).equal(6);
+    should(await card.locator('img, script').count()).equal(0);
     await closeEnvironment(page, 'cancel');
   });
 

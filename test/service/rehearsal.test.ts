@@ -97,26 +97,68 @@ describe('a rehearsal', () => {
     const found = await try_(foreign({ names: { sortBy: 'orderBy' } }));
     const [ok, message] = found('names');
     should(ok).be.false();
-    should(JSON.parse(/\{.*\}/.exec(message)?.[0] ?? '')).eql({
-      sortBy: 'orderBy',
-      page: 'pageNumber',
-      pageSize: 'limit',
-      'content.page': 'pageNo',
-      'content.pageSize': 'perPage',
-    });
+    should(JSON.parse(/\{.*\}/.exec(message)?.[0] ?? '')).eql(simulator.settings.habits.names);
     should(found('prefixes')[0]).be.true();
   });
 
   it('notices page 1 in place of page 2 where unknown names are ignored', async () => {
     await start({ settings: { habits: { names: { 'groups.page': 'p' } } } });
     const found = await try_(settings());
-    should(found('names')).match([false, /\(groups\).*\{"groups.page":"p"\}/]);
+    should(found('names')).match([false, /\(groups: page\).*\{"groups.page":"p"\}/]);
+  });
+
+  for (const [name, wire, where] of [
+    ['sortBy', 'sort', 'contacts'],
+    ['sortDirection', 'direction', 'contacts'],
+    ['sortDirection', 'order', 'groups'],
+    ['searchText', 'query', 'content'],
+    ['contentType', 'type', 'content'],
+    ['memberId', 'member', 'consents'],
+  ] as const) {
+    for (const unknownQuery of ['ignored', 'refused'] as const) {
+      it(`notices another name than ${name} (${where}) where unknown ones are ${unknownQuery}`, async () => {
+        const key = where === 'consents' ? name : `${where}.${name}`;
+        await start({ settings: { habits: { unknownQuery, names: { [key]: wire } } } });
+        const [ok, message] = (await try_(settings()))('names');
+        should(ok).be.false();
+        message.should.containEql(`(${where}: ${name})`);
+        const proposed = JSON.parse(/\{.*\}/.exec(message)?.[0] ?? '') as Record<string, string>;
+        should((await try_(settings({ names: proposed })))('names')[0]).be.true();
+      });
+    }
+  }
+
+  it('says which names no read can judge, and what to do about them', async () => {
+    await start();
+    const baseUrl = await serve(({ url = '' }, response) => {
+      const query = new URL(url, 'http://service').searchParams;
+      const [size, page] = [Number(query.get('pageSize') ?? 3), Number(query.get('page') ?? 1)];
+      const data = [1, 2, 3].slice((page - 1) * size, page * size).map((contactId) => ({ contactId }));
+      const found = query.has('searchText') || query.has('contentType') ? [] : data;
+      response.end(JSON.stringify({ data: found, state: 'none' }));
+    });
+    const found = await try_(settings({ baseUrl }));
+    should(found('names')).match([
+      true,
+      /whether it heeds contacts: sortBy, sortDirection; groups: sortDirection; consents: memberId: search with them/,
+    ]);
+  });
+
+  it('asks the operator for a name that no usual one stands for', async () => {
+    await start({ settings: { habits: { names: { 'content.searchText': 'needle' } } } });
+    should((await try_(settings()))('names')).match([
+      false,
+      /no usual name works for content: searchText: ask the operator/,
+    ]);
   });
 
   it('does not judge names by an address book without a second page', async () => {
     await start();
-    const page = { data: [{ contactId: 1 }], pageInfo: { page: 1, pageSize: 1, totalRecord: 1 } };
-    const baseUrl = await serve((_, response) => response.end(JSON.stringify({ ...page, state: 'none' })));
+    const pageInfo = { page: 1, pageSize: 1, totalRecord: 1 };
+    const baseUrl = await serve(({ url = '' }, response) => {
+      const data = url.includes('/library/') ? [] : [{ contactId: 1 }];
+      response.end(JSON.stringify({ data, pageInfo, state: 'none' }));
+    });
     should((await try_(settings({ baseUrl })))('names')).match([null, /too few records/]);
   });
 
@@ -126,7 +168,8 @@ describe('a rehearsal', () => {
       const query = new URL(url, 'http://service').searchParams;
       const [size, page] = [Number(query.get('size') ?? 3), Number(query.get('p') ?? 1)];
       const data = [1, 2, 3].slice((page - 1) * size, page * size).map((contactId) => ({ contactId }));
-      response.end(JSON.stringify({ data, state: 'none' }));
+      const found = query.has('searchText') || query.has('contentType') ? [] : data;
+      response.end(JSON.stringify({ data: found, state: 'none' }));
     });
     const found = await try_(settings({ baseUrl }));
     should(found('names')).match([false, /\{"page":"p","pageSize":"size"\}/]);
