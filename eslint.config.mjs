@@ -2,8 +2,8 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 /**
- * Dependencies point one way: lib/service ← lib/auth, simulator, lib/state ← lib/outbox ← lib/consent ← lib/runtime ←
- * lib/address-book ← nodes.
+ * Dependencies point one way: lib/service ← lib/auth, simulator, lib/state ← lib/outbox ← lib/consent, lib/guards ←
+ * lib/runtime ← lib/texting, lib/address-book ← nodes.
  */
 const forbidden = {
   'lib/service': [
@@ -11,7 +11,9 @@ const forbidden = {
     'lib/state',
     'lib/outbox',
     'lib/consent',
+    'lib/guards',
     'lib/runtime',
+    'lib/texting',
     'lib/address-book',
     'lib/editor',
     'simulator',
@@ -21,7 +23,9 @@ const forbidden = {
     'lib/auth',
     'lib/outbox',
     'lib/consent',
+    'lib/guards',
     'lib/runtime',
+    'lib/texting',
     'lib/address-book',
     'lib/editor',
     'simulator',
@@ -30,22 +34,54 @@ const forbidden = {
   'lib/auth': [
     'lib/outbox',
     'lib/consent',
+    'lib/guards',
     'lib/runtime',
+    'lib/texting',
     'lib/address-book',
     'lib/editor',
     'simulator',
     'nodes',
   ],
-  'lib/outbox': ['lib/auth', 'lib/consent', 'lib/runtime', 'lib/address-book', 'lib/editor', 'nodes'],
-  'lib/consent': ['lib/auth', 'lib/runtime', 'lib/address-book', 'lib/editor', 'nodes'],
-  'lib/runtime': ['lib/address-book', 'lib/editor', 'nodes'],
-  'lib/address-book': ['lib/auth', 'lib/consent', 'lib/state', 'lib/editor', 'nodes'],
+  'lib/outbox': [
+    'lib/auth',
+    'lib/consent',
+    'lib/guards',
+    'lib/runtime',
+    'lib/texting',
+    'lib/address-book',
+    'lib/editor',
+    'nodes',
+  ],
+  'lib/consent': [
+    'lib/auth',
+    'lib/guards',
+    'lib/runtime',
+    'lib/texting',
+    'lib/address-book',
+    'lib/editor',
+    'nodes',
+  ],
+  'lib/guards': [
+    'lib/auth',
+    'lib/consent',
+    'lib/runtime',
+    'lib/texting',
+    'lib/address-book',
+    'lib/editor',
+    'simulator',
+    'nodes',
+  ],
+  'lib/runtime': ['lib/texting', 'lib/address-book', 'lib/editor', 'nodes'],
+  'lib/texting': ['lib/auth', 'lib/address-book', 'lib/editor', 'nodes'],
+  'lib/address-book': ['lib/auth', 'lib/consent', 'lib/guards', 'lib/state', 'lib/editor', 'nodes'],
   'lib/editor': ['lib/auth', 'lib/outbox', 'lib/consent', 'lib/state', 'simulator', 'nodes'],
   simulator: [
     'lib/auth',
     'lib/outbox',
     'lib/consent',
+    'lib/guards',
     'lib/runtime',
+    'lib/texting',
     'lib/address-book',
     'lib/editor',
     'nodes',
@@ -71,7 +107,9 @@ const directions = Object.entries(forbidden).map(([folder, others]) => ({
       {
         patterns: [
           ...others.map(patternOf),
-          ...(['lib/service', 'lib/state', 'lib/outbox', 'lib/consent', 'simulator'].includes(folder)
+          ...(['lib/service', 'lib/state', 'lib/outbox', 'lib/consent', 'lib/guards', 'simulator'].includes(
+            folder,
+          )
             ? [nodeRed]
             : []),
         ],

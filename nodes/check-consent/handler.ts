@@ -1,5 +1,5 @@
 import { isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
-import { PeopleHandler } from '../../lib/runtime/people';
+import { RecipientNode } from '../../lib/texting/recipient-node';
 import { lookOnce } from './look';
 import { cancelledWait } from './outcome';
 import { subjects } from './subject';
@@ -12,7 +12,7 @@ import { Waiting } from './wait';
 export const checkHandler = (tools: Tools): Handler => {
   const isWaiting = tools.plain.text('mode') === 'wait';
   const subject = subjects(tools);
-  const looks = new PeopleHandler(tools, {
+  const looks = new RecipientNode(tools, {
     ...subject,
     work: lookOnce(tools),
     cancelled: cancelledWait,
@@ -28,7 +28,11 @@ export const checkHandler = (tools: Tools): Handler => {
       return both.length === 0 ? undefined : Promise.all(both).then(() => undefined);
     },
     input: (msg, job) =>
-      looks.input(msg, job, isWaiting ? (order, people) => waiting.take(msg, job, order, people) : undefined),
+      looks.input(
+        msg,
+        job,
+        isWaiting ? (order, recipients) => waiting.take(msg, job, order, recipients) : undefined,
+      ),
     control(msg) {
       const isReset = isOrder(msg, 'reset');
       if (!isReset && !isOrder(msg, 'flush')) return false;

@@ -2,15 +2,21 @@ import { consentOf } from '../../lib/consent/consent';
 import { lookAfterFault, nothingKnown, statusOf } from '../../lib/consent/consent-status';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Outcome } from '../../lib/runtime/outcomes';
-import type { PersonTurn } from '../../lib/runtime/people';
+import type { RecipientTurn } from '../../lib/texting/recipient-node';
 import { accepted, notAccepted, outcomeOf } from './outcome';
 import { subjectOf } from './subject';
 
-/** One look at one person's consent. */
+/** One look at one recipient's consent. */
 export const lookOnce =
   (tools: Tools) =>
-  async ({ environment, client, order: { advisor }, item: person, signal }: PersonTurn): Promise<Outcome> => {
-    const subject = subjectOf(person);
+  async ({
+    environment,
+    client,
+    order: { advisor },
+    item: recipient,
+    signal,
+  }: RecipientTurn): Promise<Outcome> => {
+    const subject = subjectOf(recipient);
     const options = { advisor, lane: tools.node.id, signal };
     try {
       const { data, attempts } = await client.call('getConsent', { query: subject }, options);
@@ -18,7 +24,7 @@ export const lookOnce =
       if (status.state !== 'accepted') return notAccepted('not_accepted', status, subject, { attempts });
       const { waits, history } = await consentOf(environment);
       await waits.accepted(advisor, subject, status);
-      if (person.phone !== undefined) await history.accepted(advisor, person.phone, status.memberId);
+      if (recipient.phone !== undefined) await history.accepted(advisor, recipient.phone, status.memberId);
       return accepted(status);
     } catch (fault) {
       const look = lookAfterFault(fault);

@@ -2,38 +2,39 @@ import type { Subject } from '../../lib/consent/waits';
 import type { Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { invalid } from '../../lib/runtime/errors';
-import { peopleByPhone, type People, type PeopleOptions, type Person } from '../../lib/runtime/people';
+import type { Order } from '../../lib/runtime/node-outbox';
+import { readWith, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
+import { recipientsOf, type Recipient, type Recipients } from '../../lib/texting/recipients';
 
 const memberIdOf = (value: unknown): number | undefined => {
   const id = typeof value === 'string' && /^\s*\d+\s*$/.test(value) ? Number(value) : value;
   return typeof id === 'number' && Number.isSafeInteger(id) ? id : undefined;
 };
 
-const peopleByMember = (value: unknown, { where }: Source): People => {
+const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
   const isEmpty = value === undefined || value === null || value === '';
   if (isEmpty || (Array.isArray(value) && value.length === 0)) throw invalid('member_missing', { where });
   const given: readonly unknown[] = Array.isArray(value) ? Array.from(value as readonly unknown[]) : [value];
-  const people = given.map((each, index): Person => {
+  const items = given.map((each, index): Recipient => {
     const memberId = memberIdOf(each);
     return memberId === undefined
       ? { index, wrong: invalid('member_kind', { where }).problem }
       : { index, memberId };
   });
-  return { list: Array.isArray(value), items: people, count: people.length };
+  return { list: Array.isArray(value), items, count: items.length };
 };
 
 /** Who is meant, by whichever of the two the node is set to. */
-export const subjects = (tools: Tools): Pick<PeopleOptions, 'source' | 'read'> => {
+export const subjects = (tools: Tools): Pick<RecipientNodeOptions<Recipient, Order>, 'source' | 'read'> => {
   const isByMember = tools.plain.text('by') === 'memberId';
   const source = tools.source(isByMember ? 'memberId' : 'phone');
   return {
     source,
-    read: (value, environment) =>
-      isByMember
-        ? peopleByMember(value, source)
-        : peopleByPhone(value, source.where, environment?.settings.country ?? ''),
+    read: readWith(tools, source, (value, country) =>
+      isByMember ? recipientsByMember(value, source) : recipientsOf(value, source.where, country),
+    ),
   };
 };
 
-export const subjectOf = ({ phone, memberId = 0 }: Person): Subject =>
+export const subjectOf = ({ phone, memberId = 0 }: Recipient): Subject =>
   phone === undefined ? { memberId } : { phone };

@@ -5,17 +5,16 @@ import type { Wait } from '../../lib/consent/waits';
 import type { OpenJob } from '../../lib/outbox/open-job';
 import type { Leaving, Reason } from '../../lib/outbox/outbox';
 import { WaitOutbox, type WaitHost } from '../../lib/outbox/wait-outbox';
-import { dressed } from '../../lib/runtime/dressed';
 import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
 import { refuse } from '../../lib/runtime/errors';
 import { asProblem, emitOutcome, kindsIn, type Order } from '../../lib/runtime/node-outbox';
 import { failure, problemOf, type Outcome } from '../../lib/runtime/outcomes';
-import type { People, Person } from '../../lib/runtime/people';
 import type { Message } from '../../lib/runtime/red';
 import { failureLook } from '../../lib/runtime/outcome-status';
 import { look, type Look } from '../../lib/runtime/status';
+import { withUsedFields, type Recipient, type Recipients } from '../../lib/texting/recipients';
 import { cancelledWait, outcomeOf } from './outcome';
 import { subjectOf } from './subject';
 
@@ -25,16 +24,16 @@ export interface WaitOrder extends Order {
   readonly start: number;
 }
 
-type WaitJob = OpenJob<Person, WaitOrder, Outcome>;
+type WaitJob = OpenJob<Recipient, WaitOrder, Outcome>;
 
 /** How long after a poll is due the status says when the next one is. */
 const redrawn = 2000;
 
 /** The waits of one node: each is on record, and leaves when it ends. */
-export class Waiting implements WaitHost<Person, WaitOrder, Outcome, Wait> {
+export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
   private readonly pace: Pace;
   private consent: Consent | undefined;
-  private outbox: WaitOutbox<Person, WaitOrder, Outcome, Wait> | undefined;
+  private outbox: WaitOutbox<Recipient, WaitOrder, Outcome, Wait> | undefined;
   private detach: (() => void) | undefined;
   private readonly unlisten: (() => void)[] = [];
   private refresh: (() => void) | undefined;
@@ -64,10 +63,10 @@ export class Waiting implements WaitHost<Person, WaitOrder, Outcome, Wait> {
   }
 
   /** Begins a wait for each; they are on record before this resolves. */
-  async take(msg: Message, job: Job, order: Order, people: People): Promise<void> {
+  async take(msg: Message, job: Job, order: Order, recipients: Recipients): Promise<void> {
     const { consent, outbox } = this;
     if (!consent || !outbox) throw refuse('not_configured', 'no_environment');
-    const { items, count, entries } = people;
+    const { items, count, entries } = recipients;
     const whole: WaitOrder = { ...order, pace: this.pace, start: consent.clock.now() };
     const onRecord = job.takeHandOver();
     try {
@@ -96,23 +95,23 @@ export class Waiting implements WaitHost<Person, WaitOrder, Outcome, Wait> {
     this.detach?.();
   }
 
-  atOnce({ wrong }: Person): Outcome | undefined {
+  atOnce({ wrong }: Recipient): Outcome | undefined {
     return wrong && failure(wrong);
   }
 
-  waitOf(item: Buffer, person: Person, { advisor, start, pace }: WaitOrder): Wait {
-    return { item, advisor, subject: subjectOf(person), start, pace };
+  waitOf(item: Buffer, recipient: Recipient, { advisor, start, pace }: WaitOrder): Wait {
+    return { item, advisor, subject: subjectOf(recipient), start, pace };
   }
 
   ended(_reason: Reason): Outcome {
     return cancelledWait();
   }
 
-  cancelled(_reason: 'reset' | 'moved', _person: Person, seen: unknown): Outcome {
+  cancelled(_reason: 'reset' | 'moved', _recipient: Recipient, seen: unknown): Outcome {
     return cancelledWait((seen as ConsentStatus | undefined) ?? nothingKnown);
   }
 
-  phoneOf({ phone }: Person): string | undefined {
+  phoneOf({ phone }: Recipient): string | undefined {
     return phone;
   }
 
@@ -120,14 +119,14 @@ export class Waiting implements WaitHost<Person, WaitOrder, Outcome, Wait> {
     return kindsIn(this.tools, outcome);
   }
 
-  async emit(job: WaitJob, person: Person, leaving: Leaving<Outcome>): Promise<boolean> {
+  async emit(job: WaitJob, recipient: Recipient, leaving: Leaving<Outcome>): Promise<boolean> {
     const hasArrived = await emitOutcome(
       this.tools,
       job,
       this.outbox?.life ?? '',
-      person,
+      recipient,
       leaving,
-      (outcome, order, item, _index, entry) => dressed(outcome, order, item, entry),
+      (outcome, order, item, _index, entry) => withUsedFields(outcome, order, item, entry),
     );
     if (this.outbox?.count === 0) this.show(leaving.outcome);
     return hasArrived;
@@ -151,7 +150,7 @@ export class Waiting implements WaitHost<Person, WaitOrder, Outcome, Wait> {
     const environment = tools.environment();
     const consent = await consentOf(environment);
     if (!consent.store.durable) tools.markUnsaved();
-    const outbox = new WaitOutbox<Person, WaitOrder, Outcome, Wait>({
+    const outbox = new WaitOutbox<Recipient, WaitOrder, Outcome, Wait>({
       store: consent.store,
       node: tools.node.id,
       space: environment.space,
@@ -173,7 +172,10 @@ export class Waiting implements WaitHost<Person, WaitOrder, Outcome, Wait> {
     });
   }
 
-  private async start(consent: Consent, outbox: WaitOutbox<Person, WaitOrder, Outcome, Wait>): Promise<void> {
+  private async start(
+    consent: Consent,
+    outbox: WaitOutbox<Recipient, WaitOrder, Outcome, Wait>,
+  ): Promise<void> {
     try {
       this.detach = consent.attach(this.tools.node.id, {
         end: async (item, { advisor, subject }, outcome, removals) => {

@@ -2,7 +2,7 @@ import { compile, type Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { hideNumbers } from '../../lib/runtime/log';
 import { invalid } from '../../lib/runtime/errors';
-import { phoneNumber, wrongNumber } from '../../lib/runtime/recipients';
+import { phoneNumber, wrongNumber } from '../../lib/texting/recipients';
 import { fieldsGiven } from '../../lib/address-book/record-fields';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import type { FieldRow } from '../../lib/runtime/spec';

@@ -4,8 +4,9 @@ import { ConsentLimit, type Reply, type RequestResult } from '../../lib/consent/
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
 import { refuse } from '../../lib/runtime/errors';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
-import { peopleByPhone, PeopleHandler, type PersonTurn } from '../../lib/runtime/people';
 import { ServiceError } from '../../lib/service/errors';
+import { readWith, RecipientNode, type RecipientTurn } from '../../lib/texting/recipient-node';
+import { recipientsOf } from '../../lib/texting/recipients';
 
 const hour = 3_600_000;
 
@@ -13,7 +14,7 @@ const hour = 3_600_000;
 const ifAccepted = async (
   fault: unknown,
   phone: string,
-  { client, order: { advisor }, signal }: PersonTurn,
+  { client, order: { advisor }, signal }: RecipientTurn,
   { waits }: Consent,
 ): Promise<Reply> => {
   if (!(fault instanceof ServiceError) || fault.code !== 'invalid_request') throw fault;
@@ -29,7 +30,12 @@ const ifAccepted = async (
   return { memberId: status.memberId, consentState: status.state, requested: false };
 };
 
-const request = async (phone: string, turn: PersonTurn, lane: string, consent: Consent): Promise<Reply> => {
+const request = async (
+  phone: string,
+  turn: RecipientTurn,
+  lane: string,
+  consent: Consent,
+): Promise<Reply> => {
   const {
     client,
     order: { advisor },
@@ -62,7 +68,7 @@ const request = async (phone: string, turn: PersonTurn, lane: string, consent: C
 export const requestHandler = (tools: Tools): Handler => {
   const source = tools.source('phone');
   const rules = { every: tools.plain.number('every') * hour, limit: tools.plain.number('limit') };
-  const work = async (turn: PersonTurn): Promise<Outcome> => {
+  const work = async (turn: RecipientTurn): Promise<Outcome> => {
     const { phone = '' } = turn.item;
     const consent = await consentOf(turn.environment);
     if (!consent.store.durable) tools.markUnsaved();
@@ -87,9 +93,9 @@ export const requestHandler = (tools: Tools): Handler => {
     }
   };
 
-  return new PeopleHandler(tools, {
+  return new RecipientNode(tools, {
     source,
-    read: (value, environment) => peopleByPhone(value, source.where, environment?.settings.country ?? ''),
+    read: readWith(tools, source, (value, country) => recipientsOf(value, source.where, country)),
     work,
     cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
     said: {

@@ -1,6 +1,6 @@
 import type { Outcome } from '../../lib/runtime/outcomes';
 import { isRecord, type Message } from '../../lib/runtime/red';
-import type { Text } from './prepare';
+import type { Text } from './texts';
 
 /** What a message that lacked consent carries on its way round the loop, for the send node it came from. */
 export interface Resend {

@@ -3,7 +3,7 @@ import should from 'should';
 import { isCountry } from '../../lib/runtime/kinds';
 import { problemOf, type Surroundings } from '../../lib/editor/validate';
 import { applies, filledRows, tickedAnd, withDefaults } from '../../lib/editor/values';
-import { phoneNumber } from '../../lib/runtime/recipients';
+import { phoneNumber } from '../../lib/texting/recipients';
 import type { Field, RowsField } from '../../lib/runtime/spec';
 import { spec as checkConsent } from '../../nodes/check-consent/spec';
 import { spec as contact } from '../../nodes/contact/spec';

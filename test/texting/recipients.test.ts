@@ -1,5 +1,5 @@
 import should from 'should';
-import { notANumber, phoneNumber } from '../../lib/runtime/recipients';
+import { notANumber, phoneNumber } from '../../lib/texting/recipients';
 import { alsoClose, closeAll } from '../service/support';
 import { Flow } from '../support/flow';
 import { startSimulated } from '../support/simulated';

@@ -1,10 +1,14 @@
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
+import type { Mutable } from '../mutable';
+import { digitsTogether, e164, fieldOf, isJsonText, isNothing } from '../runtime/kinds';
+import { invalid } from '../runtime/errors';
+import type { Item, Order, Taken } from '../runtime/node-outbox';
+import type { Outcome } from '../runtime/outcomes';
+import { isRecord, type Message } from '../runtime/red';
 import type { ServiceError } from '../service/errors';
-import { digitsTogether, e164, fieldOf, isJsonText, isNothing } from './kinds';
-import { invalid } from './errors';
-import { isRecord, type Message } from './red';
 
-export interface Recipient {
+/** One entry of a phone field, as it was read. */
+export interface Entry {
   /** E.164; undefined when what was given is not a number we may text. */
   readonly phone: string | undefined;
   /** What was given, as given. */
@@ -35,31 +39,31 @@ export const phoneNumber = (value: unknown, country: string): string | undefined
   return text !== '' && country !== '' ? national(text, country) : undefined;
 };
 
-const recipient = (entry: unknown, country: string): Recipient => {
+const entryOf = (entry: unknown, country: string): Entry => {
   const record = isRecord(entry) ? entry : undefined;
   const given = record ? fieldOf(record, 'phone') : entry;
   return { phone: phoneNumber(given, country), given, record };
 };
 
-/** One number gives one recipient, a list one each; undefined when it is neither, or an empty list. */
-export const recipientsOf = (
+/** One number gives one entry, a list one each; undefined when it is neither, or an empty list. */
+const entriesOf = (
   value: unknown,
   country: string,
-): { readonly list: boolean; readonly recipients: readonly Recipient[] } | undefined => {
+): { readonly list: boolean; readonly entries: readonly Entry[] } | undefined => {
   if (Array.isArray(value)) {
     if (value.length === 0) return undefined;
     // `map` would leave the holes of a sparse array as they are: each is somebody without a number.
-    return { list: true, recipients: Array.from(value, (item) => recipient(item, country)) };
+    return { list: true, entries: Array.from(value, (item) => entryOf(item, country)) };
   }
   if (typeof value !== 'string' && typeof value !== 'number') return undefined;
-  return { list: false, recipients: [recipient(value, country)] };
+  return { list: false, entries: [entryOf(value, country)] };
 };
 
 /**
  * What `msg.phone` becomes for somebody of a list who has no number we may text: what stood there, and not the whole
  * list, which whoever tries this message again would text once more.
  */
-export const asGiven = ({ given }: Recipient): string | number | null =>
+const asGiven = ({ given }: Entry): string | number | null =>
   typeof given === 'string' || typeof given === 'number' ? given : null;
 
 /** What to tell the user about a text that is not a number we may use. */
@@ -73,7 +77,7 @@ export const wrongNumber = (text: string, country: string): ServiceError => {
 };
 
 /** Where a value was found that is not a number we may text. */
-export interface Place {
+interface Place {
   readonly where: string;
   /** It is an entry of a list. */
   readonly list: boolean;
@@ -88,7 +92,7 @@ export const notANumber = (given: unknown, country: string, { where, list }: Pla
 };
 
 /** What to tell the user about a value that is neither a number nor a list of them. */
-export const noRecipients = (value: unknown, where: string): ServiceError =>
+const noRecipients = (value: unknown, where: string): ServiceError =>
   invalid(Array.isArray(value) ? 'phones_empty' : 'phones_kind', { where });
 
 /**
@@ -97,10 +101,74 @@ export const noRecipients = (value: unknown, where: string): ServiceError =>
  */
 export const phonesOrdered = (msg: Message, country: string): readonly string[] | undefined => {
   if (msg.phone === undefined) return undefined;
-  const found = recipientsOf(msg.phone, country);
+  const found = entriesOf(msg.phone, country);
   if (!found) throw noRecipients(msg.phone, 'msg.phone');
-  return found.recipients.map(({ phone, given }) => {
+  return found.entries.map(({ phone, given }) => {
     if (phone === undefined) throw notANumber(given, country, { where: 'msg.phone', list: found.list });
     return phone;
   });
+};
+
+/** Somebody a message is for, and what is used for them; or why nothing can be done. */
+export interface Recipient extends Item {
+  readonly phone?: string;
+  /** In a list, what stood where no number could be read. */
+  readonly given?: string | number | null;
+  readonly memberId?: number;
+  readonly text?: string;
+}
+
+/** The recipients of one message. */
+export type Recipients<T extends Recipient = Recipient> = Omit<Taken<T>, 'source'>;
+
+/**
+ * Everybody a phone field names; a number that is none fails alone. `complete` adds what else there is to a recipient. Throws
+ * `invalid_input` when there is neither a number nor a list of them.
+ */
+export const recipientsOf = <T extends Recipient = Recipient>(
+  value: unknown,
+  where: string,
+  country: string,
+  complete?: (recipient: Mutable<T>, entry: Entry) => void,
+): Recipients<T> => {
+  const found = entriesOf(value, country);
+  if (!found) throw noRecipients(value, where);
+  const { list, entries } = found;
+  const items = entries.map((entry, index): T => {
+    const { phone, given } = entry;
+    // Whatever else a recipient has is optional.
+    const recipient = { index } as Mutable<T>;
+    if (phone !== undefined) {
+      recipient.phone = phone;
+      complete?.(recipient, entry);
+      return recipient;
+    }
+    recipient.wrong = notANumber(given, country, { where, list }).problem;
+    if (list) recipient.given = asGiven(entry);
+    return recipient;
+  });
+  const records = entries.map(({ record }) => record);
+  const isAnyRecord = records.some((record) => record);
+  return { list, items, count: items.length, ...(isAnyRecord && { entries: records }) };
+};
+
+/** The outcome with the message fields that a texting node writes as used. */
+export const withUsedFields = (
+  outcome: Outcome,
+  { advisor }: Order,
+  { phone, given, text, memberId }: Recipient,
+  /** What a list held for this recipient, whole. */
+  entry: unknown,
+): Mutable<Outcome> => {
+  const set: Record<string, unknown> = {};
+  if (phone !== undefined) set.phone = phone;
+  else if (given !== undefined) set.phone = given;
+  if (text !== undefined) set.text = text;
+  if (memberId !== undefined) set.memberId = memberId;
+  if (advisor !== '') set.advisor = advisor;
+  if (isRecord(entry)) set.recipient = entry;
+  if (outcome.set) Object.assign(set, outcome.set);
+  const whole: Mutable<Outcome> = Object.assign({}, outcome);
+  whole.set = set;
+  return whole;
 };

@@ -1,0 +1,125 @@
+import type { Mutable } from '../mutable';
+import { readAll, type Source } from '../runtime/inputs';
+import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
+import type { Job } from '../runtime/job';
+import { NodeOutbox, type Order, type Turn } from '../runtime/node-outbox';
+import { outcomeStatus, type Said } from '../runtime/outcome-status';
+import type { Outcome } from '../runtime/outcomes';
+import type { Message } from '../runtime/red';
+import { phonesOrdered, withUsedFields, type Recipient, type Recipients } from './recipients';
+
+/** The recipients of a message, and what holds for all of them. */
+export interface Reading<T extends Recipient, O extends Order> extends Recipients<T> {
+  /** Completes the order; what it throws fails each recipient. */
+  readonly complete: (order: Mutable<O>) => void;
+}
+
+export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
+  /** The property that says who. */
+  readonly source: Source;
+  /** What it throws fails the message. */
+  readonly read: (msg: Message, country: string) => Reading<T, O> | Promise<Reading<T, O>>;
+  /** From a recipient to an outcome. What it throws becomes a failure. */
+  readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
+  readonly cancelled: () => Outcome;
+  readonly said: Said;
+  /** What an outcome says besides, also of a duplicate, whose place in the list is `index`. */
+  readonly complement?: (outcome: Mutable<Outcome>, order: O, recipient: T, index: number) => Outcome;
+}
+
+/** One recipient's turn, where there is nothing special about either. */
+export type RecipientTurn = Turn<Recipient, Order>;
+
+/** For nodes that read no more of a message than whose advisor it is for, and who. */
+export const readWith =
+  (
+    tools: Tools,
+    source: Source,
+    recipientsIn: (value: unknown, country: string) => Recipients,
+  ): RecipientNodeOptions<Recipient, Order>['read'] =>
+  (msg, country) => {
+    const reading = ([advisor, who]: readonly unknown[]): Reading<Recipient, Order> => ({
+      ...recipientsIn(who, country),
+      complete(order) {
+        order.advisor = tools.advisor(tools.environment(), advisor, msg);
+      },
+    });
+    const values = readAll([tools.advisorSource, source], msg);
+    return values instanceof Promise ? values.then(reading) : reading(values);
+  };
+
+/** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
+export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> implements Handler {
+  private readonly outbox: NodeOutbox<T, O>;
+  readonly show: (outcome: Outcome, failed?: number) => void;
+
+  constructor(
+    tools: Tools,
+    private readonly options: RecipientNodeOptions<T, O>,
+  ) {
+    this.show = outcomeStatus(tools, options.said, () => this.outbox.progress());
+    this.outbox = new NodeOutbox<T, O>(tools, {
+      work: options.work,
+      dress: (outcome, order, recipient, index, entry) => {
+        const whole = withUsedFields(outcome, order, recipient, entry);
+        return options.complement?.(whole, order, recipient, index) ?? whole;
+      },
+      cancelled: options.cancelled,
+      phoneOf: ({ phone }) => phone,
+      told: this.show,
+    });
+  }
+
+  get opening(): Promise<void> | undefined {
+    return this.outbox.opening;
+  }
+
+  control(msg: Message): boolean {
+    if (!isOrder(msg, 'reset')) return false;
+    this.reset(this.phonesOf(msg));
+    return true;
+  }
+
+  /** `begin` is for whoever does something else with the recipients than `work`. */
+  input(
+    msg: Message,
+    job: Job,
+    begin?: (order: O, recipients: Recipients<T>) => Promise<void>,
+  ): void | Promise<void> {
+    const reading = this.options.read(msg, this.country);
+    return reading instanceof Promise
+      ? reading.then((read) => this.take(msg, job, read, begin))
+      : this.take(msg, job, reading, begin);
+  }
+
+  isBusy(): boolean {
+    return this.outbox.isBusy;
+  }
+
+  /** Whom an order is for; undefined means all. */
+  phonesOf(msg: Message): readonly string[] | undefined {
+    return phonesOrdered(msg, this.country);
+  }
+
+  reset(phones: readonly string[] | undefined): void {
+    this.outbox.reset(phones);
+  }
+
+  close(): Promise<void> {
+    return this.outbox.close();
+  }
+
+  private get country(): string {
+    return this.outbox.environment?.settings.country ?? '';
+  }
+
+  private take(
+    msg: Message,
+    job: Job,
+    reading: Reading<T, O>,
+    begin: ((order: O, recipients: Recipients<T>) => Promise<void>) | undefined,
+  ): void | Promise<void> {
+    const taken = { ...reading, source: this.options.source };
+    return this.outbox.take(msg, job, taken, reading.complete, begin && ((order) => begin(order, reading)));
+  }
+}

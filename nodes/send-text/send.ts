@@ -1,0 +1,127 @@
+import { consentTest } from '../../lib/consent/missing';
+import type { Mutable } from '../../lib/mutable';
+import type { Environment } from '../../lib/runtime/environment';
+import { readAll, type Source } from '../../lib/runtime/inputs';
+import type { Handler, Tools } from '../../lib/runtime/flow-node';
+import { refuse } from '../../lib/runtime/errors';
+import type { Order, Turn } from '../../lib/runtime/node-outbox';
+import { failure, type Outcome } from '../../lib/runtime/outcomes';
+import type { Message } from '../../lib/runtime/red';
+import { RecipientNode, type Reading } from '../../lib/texting/recipient-node';
+import { outcomeOf } from './answer';
+import { asDuplicate, Returned, takeResend, textAgain, type Resend } from './resend';
+import { deliveryOf, millisecondsOf, type Delivery } from './schedule';
+import { textGiver, textsOf, type Text } from './texts';
+
+/** What holds for all texts of one message. */
+interface SendOrder extends Order {
+  readonly delivery?: Delivery;
+}
+
+type SendTurn = Turn<Text, SendOrder>;
+
+const sentOrScheduled = (payload: unknown): string =>
+  (payload as { scheduled: boolean }).scheduled ? 'status.scheduled' : 'status.sent';
+
+/** The order as a node completes it. */
+const scheduled = ({ clock, settings }: Environment, date: unknown, frequency: unknown): Delivery =>
+  // Dates in a flow come from the clock on the wall, which a simulator's may have been moved ahead of.
+  deliveryOf(date, frequency, settings, Math.min(clock.now(), Date.now()));
+
+/** Reads the texts of a message: those of its fields, or exactly what could not be sent before. */
+const reader = (tools: Tools, phones: Source) => {
+  const texts = tools.source('text');
+  const giveText = textGiver(texts);
+  const isScheduled = tools.plain.text('schedule') === 'at';
+  const schedule = isScheduled ? [tools.source('deliveryDate'), tools.source('frequency')] : [];
+  const sources: readonly Source[] = [tools.advisorSource, phones, texts, ...schedule];
+
+  const again = (msg: Message, resend: Resend): Reading<Text, SendOrder> => ({
+    items: [textAgain(resend, msg)],
+    count: 1,
+    list: false,
+    complete(order) {
+      const environment = tools.environment();
+      tools.checkSettings();
+      order.advisor = resend.advisor;
+      const { deliveryDate, frequency } = resend;
+      if (deliveryDate !== undefined) order.delivery = scheduled(environment, deliveryDate, frequency);
+    },
+  });
+
+  const fromFields = (
+    msg: Message,
+    country: string,
+    [advisor, phone, text, date, frequency]: readonly unknown[],
+  ): Reading<Text, SendOrder> => ({
+    ...textsOf(phone, phones.where, country, (entry) => giveText(entry, msg, text)),
+    complete(order) {
+      const environment = tools.environment();
+      order.advisor = tools.advisor(environment, advisor, msg);
+      if (isScheduled) order.delivery = scheduled(environment, date, frequency);
+    },
+  });
+
+  return (msg: Message, country: string): Reading<Text, SendOrder> | Promise<Reading<Text, SendOrder>> => {
+    const resend = takeResend(msg, tools.node.id);
+    if (resend) return again(msg, resend);
+    const values = readAll(sources, msg);
+    return values instanceof Promise
+      ? values.then((read) => fromFields(msg, country, read))
+      : fromFields(msg, country, values);
+  };
+};
+
+export const sendHandler = (tools: Tools): Handler => {
+  const source = tools.source('phone');
+  const returned = new Returned();
+  let isConsentMissing: ReturnType<typeof consentTest> | undefined;
+
+  const send = async ({
+    environment,
+    client,
+    order,
+    item,
+    signal,
+    begin,
+    undo,
+  }: SendTurn): Promise<Outcome> => {
+    const { advisor, delivery } = order;
+    const { phone = '', text = '' } = item;
+    const { data, attempts } = await client.call(
+      'sendMessage',
+      { body: delivery ? { phone, text, ...delivery } : { phone, text } },
+      { advisor, lane: tools.node.id, signal, begin, undo },
+    );
+    isConsentMissing ??= consentTest(environment.settings.consentPattern);
+    const deliveryDate = delivery && millisecondsOf(delivery, environment.settings);
+    return outcomeOf(data, { attempts, deliveryDate, isConsentMissing });
+  };
+
+  const scheduleOf = (delivery: Delivery | undefined): Pick<Resend, 'deliveryDate' | 'frequency'> => {
+    if (!delivery) return {};
+    const { frequency } = delivery;
+    const deliveryDate = millisecondsOf(delivery, tools.environment().settings);
+    return { deliveryDate, ...(frequency !== undefined && { frequency }) };
+  };
+
+  /** What a message needs to come round again. */
+  const resendOf = ({ advisor, delivery }: SendOrder, { phone, text }: Text): Resend | undefined =>
+    phone === undefined || text === undefined
+      ? undefined
+      : { node: tools.node.id, phone, text, advisor, ...scheduleOf(delivery) };
+
+  return new RecipientNode<Text, SendOrder>(tools, {
+    source,
+    read: reader(tools, source),
+    work: (turn) => returned.send(turn.order.advisor, turn.item, () => send(turn)),
+    cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
+    said: { first: sentOrScheduled, third: 'status.needsConsent' },
+    complement(outcome, order, text, index) {
+      const told: Mutable<Outcome> = index === text.index ? outcome : { ...asDuplicate(outcome, text.index) };
+      const resend = outcome.port === 2 ? resendOf(order, text) : undefined;
+      if (resend) told.carry = { resend };
+      return told;
+    },
+  });
+};

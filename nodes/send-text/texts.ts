@@ -1,0 +1,85 @@
+import type { Mutable } from '../../lib/mutable';
+import type { Source } from '../../lib/runtime/inputs';
+import { fieldOf } from '../../lib/runtime/kinds';
+import { invalid } from '../../lib/runtime/errors';
+import type { Message } from '../../lib/runtime/red';
+import { compileTemplate, type Filled } from '../../lib/runtime/template';
+import { ServiceError } from '../../lib/service/errors';
+import { recipientsOf, type Entry, type Recipient, type Recipients } from '../../lib/texting/recipients';
+import type { Place } from './resend';
+
+/** One text to one number, ready to be sent; or why it cannot be. */
+export interface Text extends Recipient {
+  /** It came back with consent, and stood here in its list. */
+  readonly place?: Place;
+}
+
+/** Gives each recipient its text: its own, else the literal filled in, else the one of the message. */
+export type TextOf = (entry: Entry, msg: Message, value: unknown) => string;
+
+const asText = (value: unknown): string | undefined => {
+  const text = typeof value === 'number' ? String(value) : value;
+  return typeof text === 'string' && text.trim() !== '' ? text : undefined;
+};
+
+const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
+  if (source.type === 'str') return invalid('text_literal_empty');
+  const isEmpty = value === undefined || value === null || value === '';
+  if (isEmpty && source.where === 'msg.text' && asText(msg.payload) !== undefined) {
+    return invalid('text_in_payload');
+  }
+  return invalid(isEmpty ? 'text_missing' : 'text_kind', { where: source.where });
+};
+
+export const textGiver = (source: Source): TextOf => {
+  const literal = source.type === 'str' ? compileTemplate(String(source.value)) : undefined;
+  return ({ record }, msg, value) => {
+    const ownText = record && fieldOf(record, 'text');
+    if (ownText !== undefined) {
+      const own = asText(ownText);
+      if (own === undefined) throw invalid('text_own_empty');
+      return own;
+    }
+    const filled: Filled | undefined = literal?.(record, msg);
+    if (filled && 'isBroken' in filled) throw invalid('placeholder_broken');
+    if (filled && 'missing' in filled) throw invalid('placeholder_missing', { field: filled.missing });
+    const text = asText(filled ? filled.text : value);
+    if (text === undefined) throw noText(source, value, msg);
+    return text;
+  };
+};
+
+/** The same number and text again in a list goes with its original. */
+const withoutDuplicates = (items: readonly Text[]): Text[] => {
+  const originals = new Map<string, { readonly text: Mutable<Text>; readonly others: { index: number }[] }>();
+  return items.filter((text) => {
+    if (text.wrong) return true;
+    const key = `${text.phone ?? ''} ${text.text ?? ''}`;
+    const original = originals.get(key);
+    if (!original) {
+      originals.set(key, { text, others: [] });
+      return true;
+    }
+    original.others.push({ index: text.index });
+    original.text.duplicates = original.others;
+    return false;
+  });
+};
+
+/** The texts of one message: each checked, the same number and text in one list only once. */
+export const textsOf = (
+  phones: unknown,
+  where: string,
+  country: string,
+  give: (entry: Entry) => string,
+): Recipients<Text> => {
+  const recipients = recipientsOf<Text>(phones, where, country, (text, entry) => {
+    try {
+      text.text = give(entry);
+    } catch (thrown) {
+      if (!(thrown instanceof ServiceError)) throw thrown;
+      text.wrong = thrown.problem;
+    }
+  });
+  return recipients.list ? { ...recipients, items: withoutDuplicates(recipients.items) } : recipients;
+};
