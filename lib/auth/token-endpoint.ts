@@ -15,6 +15,8 @@ export type PostForm = (
 
 /** Milliseconds. */
 const timeLimit = 30_000;
+/** Milliseconds. Shorter pauses are over before anybody could read of them. */
+const leastTold = 5000;
 /** Requests at once to one token endpoint; only one while it is in trouble. */
 const mostAtOnce = 4;
 
@@ -156,9 +158,22 @@ export interface TokenEndpointsOptions {
 export class TokenEndpoints {
   readonly #options: TokenEndpointsOptions;
   readonly #accesses = new Map<string, Access>();
+  readonly #listeners = new Set<() => void>();
 
   constructor(options: TokenEndpointsOptions) {
     this.#options = options;
+  }
+
+  /** Until when nothing is asked for a connection; 0 when there is no pause worth telling. */
+  pausedUntil(connection: Connection): number {
+    const { notBefore, pausedAt } = this.#accessOf(connection);
+    const now = this.#options.clock.now();
+    return now >= pausedAt && now < notBefore && notBefore - pausedAt >= leastTold ? notBefore : 0;
+  }
+
+  onPause(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** One request. Throws for `run` to judge. */
@@ -264,6 +279,7 @@ export class TokenEndpoints {
         access.pause(now, Math.max(backoff(access.givenUp, 1), trouble.retryAfter));
         Object.assign(access, { retried: 0, limited: 0, givenUp: access.givenUp + 1, remembered: trouble });
     }
+    if (this.pausedUntil(connection) > 0) for (const listener of this.#listeners) listener();
   }
 
   /** Ends when the time has come, something has changed, or the signal aborts. */

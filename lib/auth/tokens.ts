@@ -33,6 +33,9 @@ const storingLimit = 5000;
 /** After an attempt ahead of time, how long the token at hand serves before the next. */
 const pauseAhead = 30_000;
 
+/** Milliseconds. A token that is rejected so soon after it replaced a rejected one is not what is wrong. */
+const pauseAfterRejection = 30_000;
+
 /** Whether a grant was issued to this application, here. If not it goes nowhere, and somebody must authorize again. */
 export const fits = ({ tokenUrl, clientId, service }: Grant, connection: Connection): boolean =>
   clientId === connection.clientId &&
@@ -49,14 +52,36 @@ export class Tokens {
   readonly #flights = new Flights();
   readonly #nextAhead = new Map<string, number>();
   readonly #unstored = new Map<string, Unstored>();
+  /** By advisor, what replaced a rejected token. A connection lives as long as its environment: a corrected key starts anew. */
+  readonly #replacements = new WeakMap<Connection, Map<string, { token: string; at: number }>>();
 
   constructor(options: TokensOptions) {
     this.#options = options;
     this.client = new ClientTokens(options.clock, options.endpoints, this.#flights);
   }
 
-  /** As `ClientOptions.token`: a plain string when one is at hand. */
+  /**
+   * As `ClientOptions.token`: a plain string when one is at hand. A wrong API key has every token rejected, so what has
+   * just replaced a rejected one is not replaced in its turn.
+   */
   token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
+    if (rejected === undefined) return this.#current(connection, advisor);
+    const { clock } = this.#options;
+    const replacements =
+      this.#replacements.get(connection) ?? new Map<string, { token: string; at: number }>();
+    this.#replacements.set(connection, replacements);
+    const last = replacements.get(advisor);
+    const age = last?.token === rejected ? clock.now() - last.at : -1;
+    if (age >= 0 && age < pauseAfterRejection) return rejected;
+    const replaced = (token: string): string => {
+      if (replacements.get(advisor)?.token !== token) replacements.set(advisor, { token, at: clock.now() });
+      return token;
+    };
+    const token = this.#current(connection, advisor, rejected);
+    return typeof token === 'string' ? replaced(token) : token.then(replaced);
+  }
+
+  #current(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
     if (connection.grant === 'client_credentials') return this.client.token(connection, advisor, rejected);
     const { clock } = this.#options;
     const grant = this.#entry(connection, advisor)?.grant;
@@ -88,6 +113,16 @@ export class Tokens {
     this.#nextAhead.set(name, now + pauseAhead);
     // Whoever needs the token once it has ended meets the failure; until then it still serves.
     void this.#renew(connection, advisor).catch(() => undefined);
+  }
+
+  /** Until when the token endpoint of a connection is left alone; 0 when it is not. */
+  pausedUntil(connection: Connection): number {
+    return this.#options.endpoints.pausedUntil(connection);
+  }
+
+  /** Called when a token endpoint is to be left alone for a while. */
+  onPause(listener: () => void): () => void {
+    return this.#options.endpoints.onPause(listener);
   }
 
   /** An environment has closed: nothing is asked for on its behalf any more. */

@@ -42,6 +42,8 @@ export interface Environment {
   advisors(): readonly string[];
   /** In `simulator` always `authorized`. Throws `not_configured` as `client` does. */
   advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown';
+  /** Until when the token endpoint is left alone; 0 when it is not. */
+  readonly tokensPausedUntil?: number;
   /** A node says how much it has accepted and not ended; returns what takes that back. */
   addPending(count: () => number | Promise<number>): () => void;
   /** Called when an authorization, a pause or the configuration changes, so that statuses can follow. */

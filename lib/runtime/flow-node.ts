@@ -65,11 +65,12 @@ const environmentOf = (RED: Red, id: unknown): Environment | undefined => {
   return (found as { environment?: Environment } | null | undefined)?.environment;
 };
 
-/** A client that is not there yet has not been asked to pause. */
+/** By the service or its token endpoint. A client that is not there yet has not been asked to pause. */
 const pausedUntil = (environment: Environment): number => {
   try {
     const client = environment.client();
-    return client instanceof Promise ? 0 : client.pausedUntil;
+    const byService = client instanceof Promise ? 0 : client.pausedUntil;
+    return Math.max(byService, environment.tokensPausedUntil ?? 0);
   } catch {
     return 0;
   }

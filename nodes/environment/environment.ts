@@ -60,8 +60,12 @@ export class RunningEnvironment implements Environment {
     const unlisten = services.book.onChange(() => {
       this.#changed();
     });
+    const unlistenToPauses = services.tokens.onPause(() => {
+      this.#changed();
+    });
     this.#endings.push(() => {
       unlisten();
+      unlistenToPauses();
       return Promise.resolve();
     });
     if (this.service === 'simulator') this.#endings.push(services.simulator.use());
@@ -116,6 +120,12 @@ export class RunningEnvironment implements Environment {
     if (!entry) return 'unknown';
     const { grant } = entry;
     return isOver(grant, this.clock.now()) || !fits(grant, connection) ? 'authorize_again' : 'authorized';
+  }
+
+  get tokensPausedUntil(): number {
+    return this.service === 'simulator' || !this.#read
+      ? 0
+      : this.#services.tokens.pausedUntil(this.#read.connection);
   }
 
   addPending(count: () => number | Promise<number>): () => void {

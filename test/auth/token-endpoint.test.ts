@@ -119,6 +119,46 @@ describe('while the token endpoint is in trouble', () => {
     should(await troubled.tokens.token(connection(), 'default')).be.a.String();
   });
 
+  for (const grant of ['authorization_code', 'client_credentials'] as const) {
+    it(`is asked a handful of times for 1,000 messages that a wrong key has refused (${grant})`, async () => {
+      begin('fine');
+      const settings = { ...connection(), grant };
+      const client = createClient({
+        baseUrl: simulator.baseUrl,
+        apiKey: 'wrong',
+        clock,
+        token: (advisor, rejected) => troubled.tokens.token(settings, advisor, rejected),
+      });
+      try {
+        for (let second = 0; second < 100; second++) {
+          const faults = await Promise.all(
+            Array.from({ length: 10 }, () =>
+              failureOf(() => client.call('searchContacts', { query: {} }, { advisor: 'default' })),
+            ),
+          );
+          should(faults.map(({ code }) => code)).deepEqual(Array(10).fill('unauthorized'));
+          await clock.move(1000);
+        }
+      } finally {
+        await client.close();
+      }
+      should(asked.length).be.within(2, 6);
+    });
+  }
+
+  it('tells whoever listens until when it is left alone', async () => {
+    begin({ status: 429, retryAfter: '120' });
+    const settings = connection();
+    const told: number[] = [];
+    troubled.tokens.onPause(() => told.push((troubled.tokens.pausedUntil(settings) - began) / 1000));
+    const token = Promise.resolve(troubled.tokens.token(settings, 'default'));
+    while (told.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    should(told).deepEqual([120]);
+    trouble = 'fine';
+    await patiently(clock, () => token);
+    should(troubled.tokens.pausedUntil(settings)).equal(0);
+  });
+
   it('does not repeat when there are to be no retries', async () => {
     begin('down');
     const impatient = { ...connection(), retries: 0 };

@@ -209,6 +209,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       'auth/token-endpoint.test.ts': [
         'loses none of 60 messages over three 503',
         'asks a handful of times for 100 messages over 100 seconds',
+        'is asked a handful of times for 1,000 messages that a wrong key has refused (${grant})',
         'waits for an hour in all when it is limited for good, then gives up',
         'remembers that the client was refused (${what}, ${grant}), until it is corrected',
       ],

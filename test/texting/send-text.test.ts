@@ -471,6 +471,27 @@ describe('send text node', () => {
       should(only(await flow.arrivals.next()).port).equal(0);
     });
 
+    it('says until when the token endpoint is left alone', async () => {
+      const token = gate();
+      const server = await startServer(() => ({ body: sent }));
+      const service = {
+        baseUrl: `${server.url}/v1`,
+        apiKey: 'key',
+        token: () => token.opened.then(() => 'token'),
+      };
+      const environment = alsoClose(environmentOn(service));
+      const paused = Object.assign(environment, { tokensPausedUntil: Date.now() + 300_000 });
+      const flow = await sendNode(paused);
+      flow.send({ phone: '+12025550101', text: 'Hi' });
+      while (flow.statuses.length === 0) {
+        environment.changed();
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      should(flow.statuses[0]?.text).match(/^paused until \d\d:\d\d$/);
+      token.open();
+      should(only(await flow.arrivals.next()).port).equal(0);
+    });
+
     it('says how many of a list have failed, whatever became of the last', async () => {
       const flow = await sendNode(on.environment);
       await flow.ask({ phone: ['x', 'y', numbers.consented], text: 'Hi' }, 3);
