@@ -1,5 +1,5 @@
 import type { Clock } from '../service/clock';
-import { endOf as rangeEnd, key, type Entry, type Store } from '../state/store';
+import { endOf as rangeEnd, key, type Store } from '../state/store';
 import { adjusted, endTick, tickOf } from './rings';
 import { after, type List } from './wait-entries';
 
@@ -299,10 +299,10 @@ export class Poller {
       to: key(prefix, place + span),
       limit: this.pageSize,
     };
-    const page = await store.page(table, range);
+    const page = await store.keys(table, range);
     const from = cursor.time;
     cursor.isCaughtUp = page.length < this.pageSize && from + span === limit;
-    for (const { key: entry } of page) {
+    for (const entry of page) {
       const at = from + entry.readUIntBE(prefix.length, timeLength) - place;
       cursor.waiting = at;
       await this.free();
@@ -313,8 +313,8 @@ export class Poller {
     // A wait that moved to this list meanwhile may have set the cursor back.
     if (cursor.time < from) return true;
     if (page.length === this.pageSize && last) {
-      cursor.time = from + last.key.readUIntBE(prefix.length, timeLength) - place;
-      cursor.rest = after(last.key);
+      cursor.time = from + last.readUIntBE(prefix.length, timeLength) - place;
+      cursor.rest = after(last);
     } else {
       cursor.time = from + span;
       cursor.rest = undefined;
@@ -343,18 +343,18 @@ export class Poller {
     const from = key(prefix, place);
     const first = await this.firstIn(from, rangeEnd(prefix));
     if (first) {
-      cursor.next = Math.min(cursor.next, time + first.key.readUIntBE(prefix.length, timeLength) - place);
+      cursor.next = Math.min(cursor.next, time + first.readUIntBE(prefix.length, timeLength) - place);
       return;
     }
     if (!isRing) return;
     const wrapped = await this.firstIn(prefix, from);
     if (!wrapped) return;
     const turn = time - place + list.interval;
-    cursor.next = Math.min(cursor.next, turn + wrapped.key.readUIntBE(prefix.length, timeLength));
+    cursor.next = Math.min(cursor.next, turn + wrapped.readUIntBE(prefix.length, timeLength));
   }
 
-  private async firstIn(from: Buffer, to: Buffer): Promise<Entry<unknown> | undefined> {
-    const [first] = await this.options.store.page(table, { from, to, limit: 1 });
+  private async firstIn(from: Buffer, to: Buffer): Promise<Buffer | undefined> {
+    const [first] = await this.options.store.keys(table, { from, to, limit: 1 });
     return first;
   }
 

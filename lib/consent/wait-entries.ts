@@ -156,9 +156,9 @@ export class WaitEntries {
     const groups: Buffer[] = [];
     let next = from ? rangeEnd(key(prefix, from)) : prefix;
     while (groups.length < limit) {
-      const [entry] = await this.store.page(table, { from: next, to: rangeEnd(prefix), limit: 1 });
+      const [entry] = await this.store.keys(table, { from: next, to: rangeEnd(prefix), limit: 1 });
       if (!entry) break;
-      const group = entry.key.subarray(prefix.length, prefix.length + groupLength);
+      const group = entry.subarray(prefix.length, prefix.length + groupLength);
       groups.push(group);
       next = rangeEnd(key(prefix, group));
     }
@@ -197,9 +197,9 @@ export class WaitEntries {
       const prefix = this.lists[kind];
       let from = prefix;
       for (;;) {
-        const [entry] = await this.store.page(table, { from, to: rangeEnd(prefix), limit: 1 });
+        const [entry] = await this.store.keys(table, { from, to: rangeEnd(prefix), limit: 1 });
         if (!entry) break;
-        const interval = entry.key.readUIntBE(prefix.length, timeLength);
+        const interval = entry.readUIntBE(prefix.length, timeLength);
         lists.push({ kind, interval });
         from = rangeEnd(key(prefix, interval));
       }

@@ -15,9 +15,9 @@ const doesExist = (id: string, existing: ReadonlySet<string>): boolean =>
 const idsIn = async (store: Store, table: Table, prefix: Buffer): Promise<string[]> => {
   const ids: string[] = [];
   for (let from = prefix; ;) {
-    const [first] = await store.page<unknown>(table, { from, to: endOf(prefix), limit: 1 });
+    const [first] = await store.keys(table, { from, to: endOf(prefix), limit: 1 });
     if (!first) return ids;
-    const id = first.key.toString('utf8', prefix.length, first.key.indexOf(0, prefix.length));
+    const id = first.toString('utf8', prefix.length, first.indexOf(0, prefix.length));
     ids.push(id);
     from = endOf(key(prefix, id));
   }
@@ -27,13 +27,9 @@ const removeAll = async (store: Store, table: Table, node: string): Promise<void
   for (const kind of recordKinds) {
     const prefix = key(kind, node);
     for (;;) {
-      const found = await store.page<unknown>(table, {
-        from: prefix,
-        to: endOf(prefix),
-        limit: removedAtOnce,
-      });
+      const found = await store.keys(table, { from: prefix, to: endOf(prefix), limit: removedAtOnce });
       if (found.length === 0) break;
-      await store.write(found.map(({ key: remove }): Operation => ({ table, remove })));
+      await store.write(found.map((remove): Operation => ({ table, remove })));
     }
   }
 };

@@ -230,9 +230,9 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   private async tellEnded(): Promise<void> {
     const { allEnded } = this.at;
     for (let last: Buffer | undefined; !this.isClosing;) {
-      const found = await this.store.page<0>(this.table, { ...after(allEnded, last), limit: readAtOnce });
+      const found = await this.store.keys(this.table, { ...after(allEnded, last), limit: readAtOnce });
       if (found.length === 0) return;
-      for (const { key } of found) {
+      for (const key of found) {
         last = key;
         const { arrival, index } = endedIn(key);
         const isFound = await this.withItem(arrival, index, async (job, page, item) => {

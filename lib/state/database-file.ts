@@ -55,6 +55,13 @@ const firstKey = Buffer.from([0]);
 /** An empty key is before all others, and the database takes none. */
 const startOf = (key: Buffer): Buffer => (key.length === 0 ? firstKey : key);
 
+const isEmpty = ({ from, to, limit }: Range): boolean => limit <= 0 || Buffer.compare(from, to) >= 0;
+
+const optionsOf = ({ from, to, limit, skip: offset = 0, reverse = false }: Range) =>
+  reverse
+    ? { reverse, start: to, end: startOf(from), exclusiveStart: true, inclusiveEnd: true, limit, offset }
+    : { start: startOf(from), end: to, limit, offset };
+
 /** The commit did not come about as far as is known; after an error of the disk only a new look at the file can tell. */
 export class CommitFailed extends Error {
   constructor(
@@ -142,36 +149,25 @@ export class DatabaseFile {
     return this.#places[place].getBinary(key);
   }
 
-  range(
-    place: Place,
-    { from, to, limit, skip = 0, reverse = false }: Range,
-  ): readonly { key: Buffer; value: Buffer }[] {
-    if (limit <= 0 || Buffer.compare(from, to) >= 0) return [];
-    const options = reverse
-      ? {
-          reverse,
-          start: to,
-          end: startOf(from),
-          exclusiveStart: true,
-          inclusiveEnd: true,
-          limit,
-          offset: skip,
-        }
-      : { start: startOf(from), end: to, limit, offset: skip };
-    const found = Array.from(this.#places[place].getRange(options));
-    if (found.length < limit) this.#checkEnd(place, { from, to, reverse }, found.at(-1)?.key);
+  range(place: Place, range: Range): readonly { key: Buffer; value: Buffer }[] {
+    if (isEmpty(range)) return [];
+    const found = Array.from(this.#places[place].getRange(optionsOf(range)));
+    if (found.length < range.limit) this.#checkEnd(place, range, found.at(-1)?.key);
+    return found;
+  }
+
+  keys(place: Place, range: Range): readonly Buffer[] {
+    if (isEmpty(range)) return [];
+    const found = Array.from(this.#places[place].getKeys(optionsOf(range)));
+    if (found.length < range.limit) this.#checkEnd(place, range, found.at(-1));
     return found;
   }
 
   /** A page that is damaged may end a range early, and lmdb says nothing: from the other side it ends elsewhere. */
-  #checkEnd(place: Place, { from, to, reverse }: Omit<Range, 'limit'>, last: Buffer | undefined): void {
+  #checkEnd(place: Place, { from, to, reverse = false }: Range, last: Buffer | undefined): void {
     if (!last) return;
-    const start = startOf(from);
-    const [other] = this.#places[place].getKeys(
-      reverse
-        ? { start, end: to, limit: 1 }
-        : { reverse: true, start: to, end: start, exclusiveStart: true, inclusiveEnd: true, limit: 1 },
-    );
+    const options = optionsOf({ from, to, limit: 1, reverse: !reverse });
+    const [other] = this.#places[place].getKeys(options);
     if (!other?.equals(last)) throw new DamagedFile();
   }
 

@@ -181,6 +181,10 @@ export class EmbeddedStore implements Store {
     return found.flatMap(({ key, value }) => this.#open<T>(table, key, value) ?? []);
   }
 
+  async keys(table: Table, range: Range): Promise<readonly Buffer[]> {
+    return this.#read((file) => file.keys(table, range));
+  }
+
   async count(table: Table, from: Buffer, to: Buffer): Promise<number> {
     return this.#read((file) => file.count(table, from, to));
   }

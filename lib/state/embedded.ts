@@ -98,6 +98,7 @@ const handleOf = (store: Store, close: () => Promise<void>): Store => ({
   hash: (text) => store.hash(text),
   get: (table, key) => store.get(table, key),
   page: (table, range) => store.page(table, range),
+  keys: (table, range) => store.keys(table, range),
   count: (table, from, to) => store.count(table, from, to),
   hasLost: (table, from, to) => store.hasLost(table, from, to),
   write: (operations, conditions) => store.write(operations, conditions),

@@ -123,15 +123,14 @@ class MemoryTable {
     this.keys.delete(key);
   }
 
-  *page({ from, to, limit, skip = 0, reverse }: Range): Generator<readonly [string, Kept]> {
+  *range({ from, to, limit, skip = 0, reverse }: Range): Generator<string> {
     const [start, end] = [textOf(from), textOf(to)];
     let [toSkip, left] = [skip, limit];
     for (const key of reverse ? this.keys.before(end) : this.keys.from(start)) {
       if (left <= 0 || (reverse ? key < start : key >= end)) return;
       if (toSkip-- > 0) continue;
       left -= 1;
-      const record = this.records.get(key);
-      if (record) yield [key, record];
+      yield key;
     }
   }
 }
@@ -186,7 +185,11 @@ export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): Me
       return record && entryOf<T>(key, record);
     },
     page: async <T>(table: Table, range: Range) =>
-      Array.from(kept[table].page(range), ([key, record]) => entryOf<T>(Buffer.from(key, 'latin1'), record)),
+      Array.from(kept[table].range(range)).flatMap((key) => {
+        const record = kept[table].records.get(key);
+        return record ? [entryOf<T>(Buffer.from(key, 'latin1'), record)] : [];
+      }),
+    keys: async (table, range) => Array.from(kept[table].range(range), (key) => Buffer.from(key, 'latin1')),
     count: async (table, from, to) => kept[table].keys.count(textOf(from), textOf(to)),
     hasLost: async () => false,
     write: async (operations, conditions = []) => {

@@ -18,6 +18,8 @@ export interface Store {
   get<T>(table: Table, key: Buffer): Promise<Entry<T> | undefined>;
   /** Read in one turn of the event loop; a record that cannot be read is set aside, once, and missing here. */
   page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]>;
+  /** As `page`, but the keys alone: nothing is unsealed. */
+  keys(table: Table, range: Range): Promise<readonly Buffer[]>;
   /** How many keys there are from `from` up to `to`, exclusive; reads keys alone. */
   count(table: Table, from: Buffer, to: Buffer): Promise<number>;
   /** Whether a record of this range could not be read, now or in an earlier process, as after damage. */

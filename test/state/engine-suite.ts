@@ -104,8 +104,15 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       await store.write(
         [...keys].reverse().map((each) => ({ table: 'work', put: each, value: each.toString('hex') })),
       );
-      const page = async (range: object): Promise<unknown[]> =>
-        (await store.page('work', { ...everything, limit: 100, ...range })).map(({ value }) => value);
+      const page = async (range: object): Promise<unknown[]> => {
+        const whole = { ...everything, limit: 100, ...range };
+        const entries = await store.page('work', whole);
+        assert.deepEqual(
+          await store.keys('work', whole),
+          entries.map((entry) => entry.key),
+        );
+        return entries.map(({ value }) => value);
+      };
       const names = keys.map((each) => each.toString('hex'));
       assert.deepEqual(await page({}), names);
       assert.deepEqual(await page({ reverse: true }), [...names].reverse());
