@@ -1,91 +1,30 @@
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
-/**
- * Dependencies point one way: lib/service ← lib/auth, simulator, lib/state ← lib/outbox ← lib/consent, lib/guards ←
- * lib/runtime ← lib/texting, lib/address-book ← nodes.
- */
-const forbidden = {
-  'lib/service': [
-    'lib/auth',
-    'lib/state',
-    'lib/outbox',
-    'lib/consent',
-    'lib/guards',
-    'lib/runtime',
-    'lib/texting',
-    'lib/address-book',
-    'lib/editor',
-    'simulator',
-    'nodes',
-  ],
-  'lib/state': [
-    'lib/auth',
-    'lib/outbox',
-    'lib/consent',
-    'lib/guards',
-    'lib/runtime',
-    'lib/texting',
-    'lib/address-book',
-    'lib/editor',
-    'simulator',
-    'nodes',
-  ],
-  'lib/auth': [
-    'lib/outbox',
-    'lib/consent',
-    'lib/guards',
-    'lib/runtime',
-    'lib/texting',
-    'lib/address-book',
-    'lib/editor',
-    'simulator',
-    'nodes',
-  ],
-  'lib/outbox': [
-    'lib/auth',
-    'lib/consent',
-    'lib/guards',
-    'lib/runtime',
-    'lib/texting',
-    'lib/address-book',
-    'lib/editor',
-    'nodes',
-  ],
-  'lib/consent': [
-    'lib/auth',
-    'lib/guards',
-    'lib/runtime',
-    'lib/texting',
-    'lib/address-book',
-    'lib/editor',
-    'nodes',
-  ],
-  'lib/guards': [
-    'lib/auth',
-    'lib/consent',
-    'lib/runtime',
-    'lib/texting',
-    'lib/address-book',
-    'lib/editor',
-    'simulator',
-    'nodes',
-  ],
-  'lib/runtime': ['lib/texting', 'lib/address-book', 'lib/editor', 'nodes'],
-  'lib/texting': ['lib/auth', 'lib/address-book', 'lib/editor', 'nodes'],
-  'lib/address-book': ['lib/auth', 'lib/consent', 'lib/guards', 'lib/state', 'lib/editor', 'nodes'],
-  'lib/editor': ['lib/auth', 'lib/outbox', 'lib/consent', 'lib/state', 'simulator', 'nodes'],
-  simulator: [
-    'lib/auth',
-    'lib/outbox',
-    'lib/consent',
-    'lib/guards',
-    'lib/runtime',
-    'lib/texting',
-    'lib/address-book',
-    'lib/editor',
-    'nodes',
-  ],
+/** Dependencies point one way: a folder may use what stands before it. The files at the root of lib stand before all. */
+const order = [
+  'lib/service',
+  'lib/state',
+  'simulator',
+  'lib/auth',
+  'lib/outbox',
+  'lib/consent',
+  'lib/guards',
+  'lib/runtime',
+  'lib/texting',
+  'lib/address-book',
+  'lib/editor',
+  'nodes',
+  'command',
+];
+/** What a folder must do without, though it stands before it. */
+const withheld = {
+  'lib/auth': ['simulator'],
+  'lib/outbox': ['simulator', 'lib/auth'],
+  'lib/consent': ['simulator', 'lib/auth'],
+  'lib/guards': ['simulator', 'lib/auth', 'lib/consent'],
+  'lib/address-book': ['lib/auth', 'lib/consent', 'lib/state', 'lib/texting'],
+  'lib/editor': ['lib/auth', 'lib/outbox', 'lib/consent', 'lib/state', 'simulator'],
 };
 
 const patternOf = (folder) => ({
@@ -93,30 +32,37 @@ const patternOf = (folder) => ({
   message: `This folder may not depend on ${folder}: see "Dependencies" in CONTRIBUTING.md.`,
 });
 
-/** lib/service and what stands on it alone must work without Node-RED. */
-const nodeRed = {
-  regex: '^(@node-red/|node-red)',
-  message: 'Only lib/runtime and nodes know Node-RED.',
+const anyFolder = {
+  regex: '^\\./[a-z-]+/|^\\.\\./',
+  message: 'A file at the root of lib uses nothing: everything may use it.',
 };
 
-const directions = Object.entries(forbidden).map(([folder, others]) => ({
-  files: [`${folder}/**/*.ts`],
-  rules: {
-    'no-restricted-imports': [
-      'error',
-      {
-        patterns: [
-          ...others.map(patternOf),
-          ...(['lib/service', 'lib/state', 'lib/outbox', 'lib/consent', 'lib/guards', 'simulator'].includes(
-            folder,
-          )
-            ? [nodeRed]
-            : []),
+const nodeRed = {
+  regex: '^(@node-red/|node-red)',
+  message: 'Only lib/runtime and what stands on it know Node-RED.',
+};
+const knowsNodeRed = order.slice(order.indexOf('lib/runtime'));
+
+const restricted = (files, patterns) => ({
+  files,
+  rules: { 'no-restricted-imports': ['error', { patterns }] },
+});
+
+const directions = [
+  restricted(['lib/*.ts'], [anyFolder, nodeRed]),
+  ...order
+    .filter((folder) => folder !== 'nodes')
+    .map((folder) =>
+      restricted(
+        [`${folder}/**/*.ts`],
+        [
+          ...order.slice(order.indexOf(folder) + 1).map(patternOf),
+          ...(withheld[folder] ?? []).map(patternOf),
+          ...(knowsNodeRed.includes(folder) ? [] : [nodeRed]),
         ],
-      },
-    ],
-  },
-}));
+      ),
+    ),
+];
 
 const noOtherNode = {
   regex: '^\\.\\./[^.]',
@@ -160,24 +106,11 @@ export default tseslint.config(
     files: ['lib/runtime/lazy.ts', 'command/advisor-texting.ts'],
     rules: { '@typescript-eslint/no-require-imports': 'off' },
   },
-  {
-    files: ['nodes/*/*.ts'],
-    ignores: ['nodes/*/editor.ts'],
-    rules: {
-      'no-restricted-imports': ['error', { patterns: [patternOf('lib/editor'), noOtherNode] }],
-    },
-  },
-  {
-    files: ['nodes/*/editor.ts', 'nodes/*/dialog/*.ts'],
-    rules: {
-      'no-restricted-imports': [
-        'error',
-        {
-          patterns: ['lib/auth', 'lib/consent', 'lib/state', 'simulator'].map(patternOf).concat(noOtherNode),
-        },
-      ],
-    },
-  },
+  { ...restricted(['nodes/*/*.ts'], [patternOf('lib/editor'), noOtherNode]), ignores: ['nodes/*/editor.ts'] },
+  restricted(
+    ['nodes/*/editor.ts', 'nodes/*/dialog/*.ts'],
+    [...withheld['lib/editor'].map(patternOf), noOtherNode],
+  ),
   {
     files: ['simulator/**/*.ts'],
     rules: {

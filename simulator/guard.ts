@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isLoopbackHost } from './state/settings';
+import { isLoopback } from '../lib/addresses';
 
 const hostnameOf = (host: string | undefined): string | undefined =>
   host !== undefined && URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : undefined;
@@ -16,5 +16,5 @@ export const isForeignOrigin = (request: IncomingMessage): boolean => {
 /** A name that resolves to this machine lets another site's page in under that name (DNS rebinding). */
 export const isForeignHost = (request: IncomingMessage): boolean => {
   const hostname = hostnameOf(request.headers.host);
-  return hostname === undefined || !isLoopbackHost(hostname);
+  return hostname === undefined || !isLoopback(hostname);
 };

@@ -10,7 +10,8 @@ import { basePath, createSimulatorServer, guarded, listen, servePageAndControl, 
 import type { ProfileName } from './profiles';
 import { Simulation, type Credentials } from './simulation';
 import { defaultContacts } from './state/seed';
-import { isLoopbackHost, type Settings, type SettingsChange } from './state/settings';
+import { isLoopback } from '../lib/addresses';
+import type { Settings, SettingsChange } from './state/settings';
 
 export type { Fault, FaultInput } from './faults';
 export type { LedgerEntry } from './ledger';
@@ -110,7 +111,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
   });
 
   const bracketed = host.includes(':') ? `[${host}]` : host;
-  const served: Served = { simulation, events, page: options.page, loopback: isLoopbackHost(bracketed) };
+  const served: Served = { simulation, events, page: options.page, loopback: isLoopback(bracketed) };
   const server = createSimulatorServer(served);
   const port = await listen(server, options.port ?? 0, host);
   const url = `http://${bracketed}:${String(port)}`;

@@ -1,6 +1,5 @@
 import { endpoints, type EndpointName, type Id, type RequestOf, type ResponseOf } from '../service/endpoints';
-import { systemClock } from '../service/clock';
-import { closeLimit } from '../outbox/outbox';
+import { closeLimit, systemClock } from '../service/clock';
 import type { Environment } from '../runtime/environment';
 import type { Source } from '../runtime/inputs';
 import { isOrder, type Handler, type Tools } from '../runtime/flow-node';

@@ -1,7 +1,7 @@
 import type { Clock } from '../service/clock';
 import type { Problem } from '../service/errors';
 import type { Client } from '../service/types';
-import type { Operation, Store } from '../state/store';
+import { keptAfterRemoval, type Operation, type Store } from '../state/store';
 import {
   lookAfterFault,
   lookOf,
@@ -59,8 +59,8 @@ const batch = 100;
 /** Waits for one number that are read at once to find who governs. */
 const companyPage = 4;
 const table = 'wait';
-/** Later than that, the node of a wait has been gone for so long that its data was removed. */
-const forgottenAfter = 8 * 24 * 3600 * 1000;
+/** So long after its end, the node of a wait has been gone until its data was removed. */
+const forgottenAfter = keptAfterRemoval + 24 * 3600 * 1000;
 
 const nameOf = (bytes: Buffer): string => bytes.toString('latin1');
 

@@ -1,3 +1,4 @@
+import { isConfidential } from '../addresses';
 import { isTimeZone } from '../runtime/dates';
 import { isCountry } from '../runtime/kinds';
 import { numberFault } from '../runtime/settings';
@@ -25,8 +26,6 @@ import {
 } from './values';
 
 export type { Surroundings } from './literals';
-
-const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 const succeeds = (attempt: () => unknown): boolean => {
   try {
@@ -153,9 +152,7 @@ const numberProblem = (field: NumberField, value: unknown, { say }: Surroundings
 const urlProblem = (field: TextField, text: string, say: Say): string | undefined => {
   if (!succeeds(() => new URL(text))) return say('invalid.url');
   const url = new URL(text);
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && loopback.test(url.hostname))) {
-    return say('invalid.https');
-  }
+  if (!isConfidential(url)) return say('invalid.https');
   return field.name === 'redirectUri' && text.includes('#') ? say('invalid.fragment') : undefined;
 };
 

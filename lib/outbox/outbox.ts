@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { systemClock } from '../service/clock';
+import { closeLimit, systemClock } from '../service/clock';
 import type { Operation, Store, Table } from '../state/store';
 import { handOver } from './hand-over';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
@@ -44,9 +44,6 @@ export interface OutboxOptions<H> {
 /** The store is slow, full, away or owned by another process, and too much waits for it. */
 export class QueueFull extends Error {}
 const mostUnwritten = 32 * 1024 * 1024;
-
-/** Leaves a little of the 15 s that a runtime gives its nodes to close. */
-export const closeLimit = 12_000;
 
 const run = randomBytes(3);
 let lastTime = 0;

@@ -1,9 +1,7 @@
-import { endOf, key, type Operation, type Store, type Table } from '../state/store';
+import { endOf, keptAfterRemoval, key, type Operation, type Store, type Table } from '../state/store';
 import { recordKinds } from './records';
 
 const tables: readonly Table[] = ['work', 'wait'];
-/** How long the data of a node that left the flow is kept, in case its id returns. */
-export const keptFor = 7 * 24 * 3600 * 1000;
 const removedAtOnce = 500;
 const absentKey = (node: string): Buffer => key('absent', node);
 
@@ -50,6 +48,7 @@ export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<str
   for (const id of missing) {
     const since = await store.get<number>('work', absentKey(id));
     if (!since) await store.write([{ table: 'work', put: absentKey(id), value: now }]);
-    else if (now - since.value > keptFor) for (const table of tables) await removeAll(store, table, id);
+    else if (now - since.value >= keptAfterRemoval)
+      for (const table of tables) await removeAll(store, table, id);
   }
 };

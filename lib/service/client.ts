@@ -1,6 +1,6 @@
 import { Call, headerSafe } from './call';
 import type { Shared } from './call';
-import { systemClock } from './clock';
+import { closeLimit, systemClock } from './clock';
 import { endpoints } from './endpoints';
 import type { EndpointName, RequestOf } from './endpoints';
 import { Limits } from './limits';
@@ -12,8 +12,6 @@ import { createTransport, trustedUrl } from './transport';
 import type { Answer, CallOptions, Client, ClientOptions } from './types';
 
 const defaults = { timeout: 30_000, retries: 4, maxConcurrent: 16, requestsPerSecond: 0 } as const;
-/** Leaves a little of the 15 s that a runtime gives its nodes to close. */
-const closeLimit = 12_000;
 
 /** Throws ServiceError `not_configured` when the address or the API key cannot be used. */
 export const createClient = (options: ClientOptions): Client => {

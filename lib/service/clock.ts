@@ -7,6 +7,9 @@ export interface Clock {
   hold?(): () => void;
 }
 
+/** How long a close may take: a little less than the 15 s that a runtime gives its nodes. */
+export const closeLimit = 12_000;
+
 /** A longer delay makes setTimeout fire at once. */
 export const longestTimer = 2 ** 31 - 1;
 

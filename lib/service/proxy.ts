@@ -2,10 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
-
-/** This machine, which no proxy can reach for us. */
-export const isLoopback = ({ hostname }: URL): boolean =>
-  /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname);
+import { isLoopback } from '../addresses';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -30,7 +27,8 @@ export const proxyFor = (
   setting = '',
   variables: Variables = process.env,
 ): string | undefined => {
-  if (isLoopback(target)) return undefined;
+  // No proxy can reach this machine for us.
+  if (isLoopback(target.hostname)) return undefined;
   if (setting !== '') return setting;
   if (isExcepted(target, variable(variables, 'NO_PROXY'))) return undefined;
   const found = variable(variables, target.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY');

@@ -7,7 +7,8 @@ import { onAbort } from './concurrency';
 import { Exchange, reasons } from './exchange';
 import type { Outgoing, Result } from './exchange';
 import { failure } from './errors';
-import { isLoopback, proxyFor, tunnelThrough } from './proxy';
+import { isConfidential } from '../addresses';
+import { proxyFor, tunnelThrough } from './proxy';
 
 /** Below the idle limits of servers (5 s and more): a POST on a connection they just closed is an unknown outcome. */
 const idleLimit = 4000;
@@ -52,8 +53,7 @@ export const trustedUrl = (address: string, setting: string): URL => {
   } catch {
     throw failure('not_configured', 'address_invalid', { setting });
   }
-  const trusted = url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url));
-  if (!trusted) throw failure('not_configured', 'address_insecure', { setting });
+  if (!isConfidential(url)) throw failure('not_configured', 'address_insecure', { setting });
   return url;
 };
 

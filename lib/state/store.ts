@@ -121,3 +121,6 @@ export const endOf = (prefix: Buffer): Buffer => {
   }
   throw new Error('a prefix without an end');
 };
+
+/** How long the data of a node or an environment that left the flow is kept, in case its id returns. */
+export const keptAfterRemoval = 7 * 24 * 3600 * 1000;

@@ -1,12 +1,12 @@
 import { addDurations } from '../../lib/editor/durations';
 import type { Form, Say, Values } from '../../lib/editor/red';
 import { literalOf } from '../../lib/editor/words';
+import { recommendedPace } from './spec';
 
-/** What the service recommends: every 30 seconds for 5 minutes, then every 5 minutes, for a day. */
-const recommended = { pollEvery: 30, pollFor: 300, thenEvery: 300, giveUpAfter: 86400 };
-const names = Object.keys(recommended) as (keyof typeof recommended)[];
+const names = Object.keys(recommendedPace) as (keyof typeof recommendedPace)[];
 
-const asRecommended = (values: Values): boolean => names.every((name) => values[name] === recommended[name]);
+const asRecommended = (values: Values): boolean =>
+  names.every((name) => values[name] === recommendedPace[name]);
 
 export const label = (values: Values, say: Say): string => {
   const isWait = values['mode'] === 'wait';
@@ -31,7 +31,7 @@ export const opened = (form: Form): void => {
   pace.val(asRecommended(form.values()) ? 'recommended' : 'custom');
   pace.on('change', () => {
     if (pace.val() !== 'recommended') return;
-    for (const name of names) form.set(name, String(recommended[name]));
+    for (const name of names) form.set(name, String(recommendedPace[name]));
   });
   form.onChange((values) => {
     const waiting = values['mode'] === 'wait';

@@ -1,6 +1,14 @@
+import { recommended } from '../../lib/consent/rings';
 import { commonFields, type NodeSpec, phoneField, type When } from '../../lib/runtime/spec';
 
 const waiting: When = { mode: ['wait'] };
+/** In seconds, as the form has them. */
+export const recommendedPace = {
+  pollEvery: recommended.pollEvery / 1000,
+  pollFor: recommended.pollFor / 1000,
+  thenEvery: recommended.thenEvery / 1000,
+  giveUpAfter: recommended.giveUpAfter / 1000,
+};
 
 export const spec: NodeSpec = {
   type: 'advisor-check-consent',
@@ -25,9 +33,9 @@ export const spec: NodeSpec = {
       when: { by: ['memberId'] },
     },
     { kind: 'choice', name: 'mode', options: ['once', 'wait'], default: 'once' },
-    { kind: 'number', name: 'pollEvery', default: 30, min: 0.1, when: waiting },
-    { kind: 'number', name: 'pollFor', default: 300, min: 0, when: waiting },
-    { kind: 'number', name: 'thenEvery', default: 300, min: 0.1, when: waiting },
-    { kind: 'number', name: 'giveUpAfter', default: 86400, min: 0.1, when: waiting },
+    { kind: 'number', name: 'pollEvery', default: recommendedPace.pollEvery, min: 0.1, when: waiting },
+    { kind: 'number', name: 'pollFor', default: recommendedPace.pollFor, min: 0, when: waiting },
+    { kind: 'number', name: 'thenEvery', default: recommendedPace.thenEvery, min: 0.1, when: waiting },
+    { kind: 'number', name: 'giveUpAfter', default: recommendedPace.giveUpAfter, min: 0.1, when: waiting },
   ],
 };

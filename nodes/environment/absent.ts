@@ -1,11 +1,11 @@
 import { lazy } from '../../lib/runtime/lazy';
 import type { Red } from '../../lib/runtime/red';
 import { systemClock } from '../../lib/service/clock';
+import { keptAfterRemoval } from '../../lib/state/store';
 import type { Services } from './services';
 import { isStateKept } from './state-kept';
 
 const prefix = 'absent:';
-const keptFor = 7 * 24 * 60 * 60 * 1000;
 
 /** Authorizations of environments that left the flow: kept seven days from when they were first missed. */
 export const forgetAbsentEnvironments = async (
@@ -19,7 +19,7 @@ export const forgetAbsentEnvironments = async (
     const since = vault.read(name);
     if (existing.has(id)) await vault.remove(name);
     else if (typeof since !== 'number') await vault.write(name, now);
-    else if (now - since >= keptFor) {
+    else if (now - since >= keptAfterRemoval) {
       await book.forget(id);
       await vault.remove(name);
       gone.add(id);

@@ -1,3 +1,4 @@
+import { isConfidential } from '../../lib/addresses';
 import type { Connection } from '../../lib/auth/connection';
 import { splitScopes } from '../../lib/auth/grants';
 import { isTimeZone } from '../../lib/runtime/dates';
@@ -162,8 +163,6 @@ export const requestSettingsOf = (values: Values): RequestSettings => {
 type Setting =
   'service' | 'baseUrl' | 'authUrl' | 'tokenUrl' | 'redirectUri' | 'clientId' | 'clientSecret' | 'apiKey';
 
-const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
-
 const addressFault = (setting: Setting, value: string): MessageKey | undefined => {
   let url: URL;
   try {
@@ -171,9 +170,7 @@ const addressFault = (setting: Setting, value: string): MessageKey | undefined =
   } catch {
     return 'setting_address';
   }
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && loopback.test(url.hostname))) {
-    return 'setting_insecure';
-  }
+  if (!isConfidential(url)) return 'setting_insecure';
   return setting === 'redirectUri' && value.includes('#') ? 'setting_fragment' : undefined;
 };
 

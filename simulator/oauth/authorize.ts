@@ -1,5 +1,6 @@
 import type { Settings } from '../state/settings';
-import { anyLoopback, isLoopbackHost, provisionedScopes } from '../state/settings';
+import { isLoopback } from '../../lib/addresses';
+import { anyLoopback, provisionedScopes } from '../state/settings';
 import { readParameters } from './parameters';
 
 /** An authorization request that can be put to the advisor. */
@@ -24,7 +25,7 @@ const isRegistered = (uri: string, registered: readonly string[]): boolean => {
   if (registered.includes(uri)) return true;
   if (!registered.includes(anyLoopback) || !URL.canParse(uri) || uri.includes('#')) return false;
   const { protocol, hostname } = new URL(uri);
-  return protocol === 'http:' && isLoopbackHost(hostname);
+  return protocol === 'http:' && isLoopback(hostname);
 };
 
 export const redirectWith = (

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isConfidential } from '../../lib/addresses';
 import { allScopes } from '../contract/declaration';
 import { scopeOnWire } from '../contract/wire';
 import { habitChoices, profileNames, profileOf, profiles, type Habits, type ProfileName } from '../profiles';
@@ -7,14 +8,10 @@ import { rule } from '../rule';
 /** In the list of redirect URIs: any http address on this machine, whatever its port and path. */
 export const anyLoopback = 'loopback';
 
-const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
-export const isLoopbackHost = (hostname: string): boolean => loopbackHosts.test(hostname);
-
 const redirectUri = z.string().refine((uri) => {
   if (uri === anyLoopback) return true;
   if (uri.includes('#') || uri.includes('*') || !URL.canParse(uri)) return false;
-  const { protocol, hostname } = new URL(uri);
-  return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
+  return isConfidential(new URL(uri));
 }, rule('control.redirectUri'));
 
 /** One segment of a path and one word of a scope. */

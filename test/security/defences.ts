@@ -396,8 +396,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'simulator/guard.ts',
       changes: [
         [
-          'return hostname === undefined || !isLoopbackHost(hostname);',
-          "return hostname === undefined && isLoopbackHost('');",
+          'return hostname === undefined || !isLoopback(hostname);',
+          "return hostname === undefined && isLoopback('');",
         ],
       ],
       shownBy: {
