@@ -1,12 +1,12 @@
 import { addDurations } from '../../lib/editor/durations';
 import type { Form, Say, Values } from '../../lib/editor/red';
 import { literalOf } from '../../lib/editor/words';
-import { recommendedPace } from './spec';
 
-const names = Object.keys(recommendedPace) as (keyof typeof recommendedPace)[];
+const names = ['pollEvery', 'pollFor', 'thenEvery', 'giveUpAfter'];
 
-const asRecommended = (values: Values): boolean =>
-  names.every((name) => values[name] === recommendedPace[name]);
+/** The defaults are what the service recommends. */
+const recommendedBy = ({ spec }: Form): Map<string, unknown> =>
+  new Map(spec.fields.map((field) => [field.name, 'default' in field ? field.default : undefined]));
 
 export const label = (values: Values, say: Say): string => {
   const isWait = values['mode'] === 'wait';
@@ -18,6 +18,7 @@ export const label = (values: Values, say: Say): string => {
 /** Four numbers are hardly ever wanted: one choice stands for them until *custom* is chosen. */
 export const opened = (form: Form): void => {
   const { say } = form;
+  const recommended = recommendedBy(form);
   const id = 'node-input-pace';
   const pace = $('<select>', { id }).append(
     $('<option>', { value: 'recommended', text: say('option.pace.recommended') }),
@@ -28,10 +29,12 @@ export const opened = (form: Form): void => {
     pace,
   );
   form.row('pollEvery').before(row);
-  pace.val(asRecommended(form.values()) ? 'recommended' : 'custom');
+  const values = form.values();
+  const isRecommended = names.every((name) => values[name] === recommended.get(name));
+  pace.val(isRecommended ? 'recommended' : 'custom');
   pace.on('change', () => {
     if (pace.val() !== 'recommended') return;
-    for (const name of names) form.set(name, String(recommendedPace[name]));
+    for (const name of names) form.set(name, String(recommended.get(name)));
   });
   form.onChange((values) => {
     const waiting = values['mode'] === 'wait';

@@ -3,7 +3,7 @@ import { commonFields, type NodeSpec, phoneField, type When } from '../../lib/ru
 
 const waiting: When = { mode: ['wait'] };
 /** In seconds, as the form has them. */
-export const recommendedPace = {
+const recommendedPace = {
   pollEvery: recommended.pollEvery / 1000,
   pollFor: recommended.pollFor / 1000,
   thenEvery: recommended.thenEvery / 1000,

@@ -41,4 +41,4 @@ export const missingParts = (specs) => {
 };
 
 /** All that the editor loads before anybody has opened a dialog. */
-export const editorLimit = 120 * 1000;
+export const editorLimit = 200 * 1000;
