@@ -27,6 +27,17 @@ const flows: FlowNode[] = [
   { id: 'in', type: 'test-port', z: 'tab', name: 'in', x: 100, y: 60, wires: [['send']] },
   { id: 'send', type: 'advisor-send-text', z: 'tab', x: 300, y: 60, wires: [['out'], ['out'], ['out']] },
   { id: 'out', type: 'test-port', z: 'tab', name: 'out', x: 500, y: 60, wires: [] },
+  { id: 'ask', type: 'test-port', z: 'tab', name: 'ask', x: 100, y: 120, wires: [['wait']] },
+  {
+    id: 'wait',
+    type: 'advisor-check-consent',
+    z: 'tab',
+    x: 300,
+    y: 120,
+    environment: 'simulated',
+    mode: 'wait',
+    wires: [[], [], []],
+  },
 ];
 
 for (const version of [4, 5] as const) {
@@ -124,6 +135,28 @@ for (const version of [4, 5] as const) {
       await form.getByText('Everybody who sees the flow would see').waitFor();
       await field('proxy').fill('http://${USER}:${PASSWORD}@proxy.example:3128');
       await form.getByText('Everybody who sees the flow would see').waitFor({ state: 'hidden' });
+      await closeEnvironment(page, 'cancel');
+    });
+
+    it('says how much is cancelled before it is pointed elsewhere, and only then', async () => {
+      await red.send('ask', { phone: ['+12145550104', '+12155550105'] });
+      const pending = async (): Promise<unknown> =>
+        ((await red.request('GET', 'advisor-texting/simulated/pending')).json as { count: number }).count;
+      while ((await pending()) !== 2) await new Promise((resolve) => setTimeout(resolve, 50));
+      await openEnvironment(page, 'simulated');
+      const note = environmentForm(page).getByText('Accepted here and not done yet: 2 ');
+      should(await note.count()).equal(0);
+      await field('service').selectOption('sandbox');
+      await note.waitFor();
+      await field('service').selectOption('simulator');
+      await note.waitFor({ state: 'hidden' });
+      await closeEnvironment(page, 'cancel');
+      await red.send('ask', { reset: true });
+      while ((await pending()) !== 0) await new Promise((resolve) => setTimeout(resolve, 50));
+      await openEnvironment(page, 'simulated');
+      await field('service').selectOption('sandbox');
+      await page.locator('.advisor-badge.advisor-sandbox').waitFor();
+      should(await note.count()).equal(0);
       await closeEnvironment(page, 'cancel');
     });
 

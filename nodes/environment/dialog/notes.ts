@@ -17,13 +17,17 @@ export const openPagesApart = (): void => {
   );
 };
 
-/** What decides where texts go. */
-const placeOf = ({ service, baseUrl }: Values): string => JSON.stringify([service, baseUrl]);
+/** What decides where texts go: the service, and the origin of its address. */
+const placeOf = ({ service, baseUrl }: Values): string => {
+  if (service === 'simulator') return 'simulator';
+  const address = typeof baseUrl === 'string' ? baseUrl.trim() : '';
+  return JSON.stringify([service, URL.canParse(address) ? new URL(address).origin : address]);
+};
 
 /** Says, before an environment is pointed elsewhere, how much of what it has accepted will be cancelled. */
 export const addPendingNote = (form: Form): void => {
   const { say, node } = form;
-  const note = $('<div>', { class: 'form-tips', role: 'status' }).hide();
+  const note = $('<p>', { class: 'advisor-warning', role: 'status' }).hide();
   form.row('service').after(note);
   const before = placeOf(form.values());
   let isAsked = false;
