@@ -21,6 +21,10 @@ interface Surroundings {
 export interface Waiter {
   end(item: Buffer, wait: Wait, outcome: WaitOutcome, removals: readonly Operation[]): Promise<void>;
   changed(): void;
+  /** Ends one wait as cancelled; false when there is none. */
+  cancel(item: Buffer): Promise<boolean>;
+  /** Polls one wait now; false when there is none. */
+  check(item: Buffer): Promise<boolean>;
 }
 
 /** The waits and the request history of an environment: the same for all its nodes. */
@@ -66,6 +70,11 @@ export class Consent {
       this.waiters.delete(node);
       if (this.waiters.size === 0) this.waits.stop();
     };
+  }
+
+  /** The node that one of these waits is of, while that runs. */
+  waiterOf(item: Buffer): Waiter | undefined {
+    return this.waiters.get(itemIn(item).node);
   }
 
   private waitsIn(space: string): Waits {

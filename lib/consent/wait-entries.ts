@@ -27,7 +27,7 @@ interface WaitRecord {
 /** A wait as it was read. */
 export interface Found {
   readonly wait: Wait;
-  /** What waits for the same advisor and number or member have in common: 16 bytes. */
+  /** What waits for the same advisor and number or member have in common. */
   readonly group: Buffer;
   readonly at: Place;
   readonly seen: ConsentStatus | undefined;
@@ -40,7 +40,10 @@ export interface List {
   readonly interval: number;
 }
 
-const groupLength = 16;
+const subjectLength = 16;
+/** Enough to tell the advisors of one number apart. */
+const advisorLength = 8;
+const groupLength = subjectLength + advisorLength;
 const timeLength = 6;
 /** Keys of lists say everything. */
 const nothing = 0;
@@ -76,9 +79,10 @@ export class WaitEntries {
     this.members = key(space, 'member');
   }
 
+  /** The subject first: the waits for a number are found whoever its advisor is. */
   groupOf(advisor: string, subject: Subject): Buffer {
-    const whose = 'phone' in subject ? `phone\n${subject.phone}` : `member\n${subject.memberId}`;
-    return this.store.hash(`${whose}\n${advisor}`);
+    const whose = this.store.hash(`advisor\n${advisor}`).subarray(0, advisorLength);
+    return Buffer.concat([this.subjectHash(subject), whose]);
   }
 
   timing(wait: Wait, group = this.groupOf(wait.advisor, wait.subject)): Timing {
@@ -150,6 +154,23 @@ export class WaitEntries {
     return entries.map((entry) => this.found(entry, group));
   }
 
+  /** All waits, or those for one number: in no order that means anything, `skip` of them left out, from `from` on. */
+  async list(
+    limit: number,
+    { phone, from, skip = 0 }: { phone?: string | undefined; from?: Buffer | undefined; skip?: number } = {},
+  ): Promise<Found[]> {
+    const prefix = this.listPrefix(phone);
+    const range = { from: from ?? prefix, to: rangeEnd(prefix), limit, skip };
+    const entries = await this.store.page<WaitRecord>(table, range);
+    const at = this.records.length;
+    return entries.map((entry) => this.found(entry, entry.key.subarray(at, at + groupLength)));
+  }
+
+  count(phone?: string): Promise<number> {
+    const prefix = this.listPrefix(phone);
+    return this.store.count(table, prefix, rangeEnd(prefix));
+  }
+
   /** The groups, from `from` on, of numbers that were seen to be a member's; at most `limit`. */
   async groupsOfMember(member: Buffer, from: Buffer | undefined, limit: number): Promise<Buffer[]> {
     const prefix = key(this.members, member);
@@ -205,6 +226,14 @@ export class WaitEntries {
       }
     }
     return lists;
+  }
+
+  private subjectHash(subject: Subject): Buffer {
+    return this.store.hash('phone' in subject ? `phone\n${subject.phone}` : `member\n${subject.memberId}`);
+  }
+
+  private listPrefix(phone: string | undefined): Buffer {
+    return phone === undefined ? this.records : key(this.records, this.subjectHash({ phone }));
   }
 
   private found(entry: Entry<WaitRecord>, group: Buffer): Found {

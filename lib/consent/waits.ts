@@ -173,6 +173,21 @@ export class Waits {
     return this.poller.add(this.tasks(waits, (wait) => this.pollNow(wait)));
   }
 
+  /** Some of the waits that there are, to be shown; `last` is the key of one that was listed before. */
+  async list(
+    limit: number,
+    { phone, last, skip }: { phone?: string | undefined; last?: Buffer | undefined; skip?: number } = {},
+  ): Promise<{ readonly key: Buffer; readonly wait: Wait }[]> {
+    const from = last && after(last);
+    const found = await this.entries.list(limit, { phone, from, ...(skip !== undefined && { skip }) });
+    return found.map(({ entry, wait }) => ({ key: entry.key, wait }));
+  }
+
+  /** How many wait, or wait for one number: also those whose node has left the flow. */
+  count(phone?: string): Promise<number> {
+    return this.entries.count(phone);
+  }
+
   /** When a wait is polled next, as far as it alone is concerned. */
   next(wait: Wait): number {
     return nextPoll(this.entries.timing(wait), this.options.clock.now());

@@ -226,6 +226,11 @@ export class OpenJob<I extends Item, O, E> {
     return page;
   }
 
+  /** Whoever only reads a job needs no page twice. */
+  forget(page: Page<I, E>): void {
+    this.pages.delete(page.number);
+  }
+
   /** Counts an outcome that leaves; gives all that have left by then. */
   leave(item: I, kinds: readonly string[]): Readonly<Counts> {
     countIn(this.gone, kinds, weightOf(item));
@@ -295,6 +300,7 @@ export class OpenJob<I extends Item, O, E> {
       if (begun) this.dirty.delete(page);
     } else if (!this.isLong) for (const part of this.longParts()) operations.push(...part);
     operations.push({ table, put: at.job(arrival), value: this.record });
+    if (this.record.count > 1) operations.push({ table, put: at.list(arrival), value: 0 });
     this.isNew = false;
   }
 

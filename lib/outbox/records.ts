@@ -47,15 +47,28 @@ export interface StepsRecord<E> {
 export const pageSize = 100;
 export const pageOf = (index: number): number => Math.floor(index / pageSize);
 
-/** What came before never begins: all of it, or what is for these numbers. */
+/** What came before never begins: all of it, or what is for these numbers, or of one job, or one item of that. */
 export interface ResetRecord {
   readonly phones?: readonly string[];
+  /** The arrival of the job. */
+  readonly job?: Buffer;
+  readonly index?: number;
 }
 
 const arrivalLength = 12;
 
 /** What the keys of a node's records begin with. */
-export const recordKinds = ['job', 'message', 'items', 'steps', 'ended', 'reset', 'home', 'open'] as const;
+export const recordKinds = [
+  'job',
+  'message',
+  'items',
+  'steps',
+  'ended',
+  'reset',
+  'home',
+  'open',
+  'list',
+] as const;
 
 /** Where the records of one node lie. `arrival` is 12 bytes that sort by arrival. */
 export const layout = (node: string) => ({
@@ -64,6 +77,9 @@ export const layout = (node: string) => ({
   message: (arrival: Buffer) => key('message', node, arrival),
   items: (arrival: Buffer, page: number) => key('items', node, arrival, page),
   steps: (arrival: Buffer, page: number) => key('steps', node, arrival, page),
+  /** Jobs of more than one item: to find them among all. */
+  lists: key('list', node),
+  list: (arrival: Buffer) => key('list', node, arrival),
   /** Waits that have ended and are yet to be told. */
   allEnded: key('ended', node),
   ended: (arrival: Buffer, index: number) => key('ended', node, arrival, index),
@@ -86,22 +102,27 @@ export const endedIn = (found: Buffer): { arrival: Buffer; index: number } => {
   return { arrival: found.subarray(at, at + arrivalLength), index: found.readUIntBE(at + arrivalLength, 6) };
 };
 
+/** The name of a job outside its outbox: its node and its arrival. */
+export const jobKey = (node: string, arrival: Buffer): Buffer => key(node, arrival);
+
+/** Of the name of a job, or of an item of one. */
+export const jobIn = (name: Buffer): { node: string; arrival: Buffer } => {
+  const end = name.indexOf(0);
+  return { node: name.toString('utf8', 0, end), arrival: name.subarray(end + 1, end + 1 + arrivalLength) };
+};
+
 /** The name of an item outside its outbox: its node, its arrival, its index. */
 export const itemKey = (node: string, arrival: Buffer, index: number): Buffer => key(node, arrival, index);
 
 export const itemIn = (item: Buffer): { node: string; arrival: Buffer; index: number } => {
-  const end = item.indexOf(0);
-  return {
-    node: item.toString('utf8', 0, end),
-    arrival: item.subarray(end + 1, end + 1 + arrivalLength),
-    index: item.readUIntBE(end + 1 + arrivalLength, 6),
-  };
+  const job = jobIn(item);
+  return { ...job, index: item.readUIntBE(item.indexOf(0) + 1 + arrivalLength, 6) };
 };
 
 export const removalsOf = (table: Table, at: Layout, arrival: Buffer, count: number): Operation[] => {
   const keys = [at.job(arrival), at.steps(arrival, 0)];
   if (count > 1) {
-    keys.push(at.message(arrival));
+    keys.push(at.message(arrival), at.list(arrival));
     for (let page = 0; page * pageSize < count; page++) {
       keys.push(at.items(arrival, page));
       if (page > 0) keys.push(at.steps(arrival, page));

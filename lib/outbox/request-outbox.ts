@@ -1,6 +1,7 @@
 import { endOf, type Entry } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
 import { newArrival, Outbox, type Host, type OutboxOptions } from './outbox';
+import { QueueReader } from './queue-reader';
 import { after, arrivalIn, type JobRecord, type ResetRecord } from './records';
 
 /** One item's turn. */
@@ -59,6 +60,13 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     return this.open.size > 0;
   }
 
+  /** What is on record and has not ended, to be shown. */
+  get reader(): QueueReader<I> {
+    const { node, space } = this.options;
+    const isCancelled = (arrival: Buffer, item: I): boolean => this.isReset(arrival, item);
+    return new QueueReader<I>({ store: this.store, node, space, isCancelled });
+  }
+
   /** How many messages are on record and not done. */
   count(): Promise<number> {
     return this.store.count(this.table, this.at.jobs, endOf(this.at.jobs));
@@ -104,8 +112,18 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   /** Cancels what has not begun: all, or what is for these numbers. */
   reset(phones?: readonly string[]): void {
+    this.addReset(phones ? { phones } : {});
+  }
+
+  /** Cancels one item that has not begun, or all of a job that have not; false when there is no such job. */
+  async cancel(job: Buffer, index?: number): Promise<boolean> {
+    if (!(await this.store.get(this.table, this.at.job(job)))) return false;
+    this.addReset(index === undefined ? { job } : { job, index });
+    return true;
+  }
+
+  private addReset(value: ResetRecord): void {
     const arrival = newArrival(this.store.now());
-    const value: ResetRecord = phones ? { phones } : {};
     this.resets.push([arrival, value]);
     this.writeAside([{ table: this.table, put: this.at.reset(arrival), value }]);
     for (const job of this.queue)
@@ -216,13 +234,16 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     return isOld && this.store.now() - record.at > this.request.resumeWithin ? 'stale' : undefined;
   }
 
-  private isReset(arrival: Buffer, item: I): boolean {
+  /** Whether it will be told as cancelled when its turn comes. */
+  isReset(arrival: Buffer, item: I): boolean {
     if (this.resets.length === 0) return false;
     const phone = this.host.phoneOf(item);
     return this.resets.some(
-      ([at, { phones }]) =>
+      ([at, { phones, job, index }]) =>
         Buffer.compare(arrival, at) < 0 &&
-        (phones === undefined || (phone !== undefined && phones.includes(phone))),
+        (phones === undefined || (phone !== undefined && phones.includes(phone))) &&
+        (job === undefined || arrival.equals(job)) &&
+        (index === undefined || item.index === index),
     );
   }
 

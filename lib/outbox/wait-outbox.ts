@@ -136,6 +136,22 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     this.track(this.sweepResets());
   }
 
+  /** Cancels one; false when it has ended. */
+  cancelOne(item: Buffer): Promise<boolean> {
+    return this.withOpen(item, (job, page, found) => this.cancel('reset', job, page, found));
+  }
+
+  /** Polls one now; false when it has ended. */
+  checkOne(item: Buffer): Promise<boolean> {
+    return this.withOpen(item, (job, _page, found) => {
+      const one = (async function* (wait: W) {
+        yield wait;
+      })(this.waitOf(job, found));
+      this.track(this.wait.entries(this.options.space).flush(one));
+      return Promise.resolve();
+    });
+  }
+
   /** Polls all now, or those for these numbers. */
   flush(phones?: readonly string[]): void {
     this.track(this.wait.entries(this.options.space).flush(this.waitsFor(phones)));
@@ -331,6 +347,20 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     } finally {
       this.release(job);
     }
+  }
+
+  /** As `withItem`, of an item that waits. */
+  private async withOpen(
+    item: Buffer,
+    work: (job: OpenJob<I, O, E>, page: Page<I, E>, item: I) => Promise<void>,
+  ): Promise<boolean> {
+    const { arrival, index } = itemIn(item);
+    let isOpen = false;
+    await this.withItem(arrival, index, async (job, page, found) => {
+      isOpen = !page.ended.has(index) && !page.told.has(index);
+      if (isOpen) await work(job, page, found);
+    });
+    return isOpen;
   }
 
   private async page(last: Buffer | undefined, limit: number): Promise<OpenJob<I, O, E>[]> {

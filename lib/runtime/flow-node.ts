@@ -1,5 +1,6 @@
 import { handOver } from '../outbox/hand-over';
 import { systemClock } from '../service/clock';
+import { activityOf } from './activity';
 import { whoseAdvisor } from './advisor';
 import type { Environment } from './environment';
 import { faultInSettings, plain, type Plain, source, type Source } from './inputs';
@@ -112,7 +113,10 @@ export const flowNode = (
   });
   const closing = new AbortController();
   const release = environment?.hold();
-  const exit = createExit(RED, node, spec.outputs, words.problem);
+  const activity = environment && activityOf(environment);
+  const exit = createExit(RED, node, spec.outputs, words.problem, (problem, msg) => {
+    activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
+  });
   const advisorSource = source(RED, node, spec, config, 'advisor');
 
   const fault = faultInSettings(spec, config);

@@ -5,6 +5,7 @@ import { QueueFull, type Leaving, type Reason } from '../outbox/outbox';
 import { RequestOutbox, type RequestHost, type Turn as OutboxTurn } from '../outbox/request-outbox';
 import { type Problem, ServiceError } from '../service/errors';
 import type { Client } from '../service/types';
+import { activityOf } from './activity';
 import { deliver } from './delivery';
 import type { Environment } from './environment';
 import { sharedBy, type Source } from './inputs';
@@ -269,6 +270,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     );
     const { outcome, isLast, counts } = leaving;
     this.trade.told(outcome, isLast && open.record.count > 1 ? (counts['failed'] ?? 0) : 0);
+    this.hasChanged();
     return left;
   }
 
@@ -292,7 +294,13 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     });
     this.outbox = outbox;
     this.environment = environment;
-    this.unlist = environment.addPending(() => outbox.count());
+    const unlist = [
+      environment.addPending(() => outbox.count()),
+      activityOf(environment).add({ id: tools.node.id, name: tools.node.name ?? '' }, outbox),
+    ];
+    this.unlist = () => {
+      for (const each of unlist) each();
+    };
     tools.whenStarted(() => {
       // A turn later: an order to cancel may be in line.
       this.started = nextTurn()
@@ -309,10 +317,15 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     const onRecord = job.takeHandOver();
     try {
       this.outbox.accept({ message: msg, order, items, count, entries, onRecord }, job);
+      this.hasChanged();
     } catch (thrown) {
       onRecord?.();
       throw asProblem(thrown);
     }
+  }
+
+  private hasChanged(): void {
+    if (this.environment) activityOf(this.environment).changed();
   }
 
   private refuseAll(job: Job, order: O, { items, entries }: Taken<T>, thrown: unknown): void {

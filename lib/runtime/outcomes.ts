@@ -76,6 +76,8 @@ export const createExit = (
   node: RunningNode,
   outputs: readonly string[],
   translate: (why: Problem) => string,
+  /** Called with each failure that leaves, and its message. */
+  failed?: (why: Problem, msg: Message) => void,
 ): Exit => {
   const isWired = (port: number): boolean =>
     (node.wires[port] ?? []).some((id) => (RED.nodes.getNode(id) as unknown) != null);
@@ -104,6 +106,7 @@ export const createExit = (
       }
       const why = outcome.problem;
       if (!why) throw new Error('a failure without a problem');
+      if (!outcome.repeated) failed?.(why, msg);
       const { wording: _wording, ...said } = why;
       const details = {
         ...said,

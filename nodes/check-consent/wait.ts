@@ -5,6 +5,7 @@ import type { Wait } from '../../lib/consent/waits';
 import type { OpenJob } from '../../lib/outbox/open-job';
 import type { Leaving, Reason } from '../../lib/outbox/outbox';
 import { WaitOutbox, type WaitHost } from '../../lib/outbox/wait-outbox';
+import { activityOf } from '../../lib/runtime/activity';
 import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
@@ -143,6 +144,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
 
   changed(): void {
     this.draw();
+    activityOf(this.tools.environment()).changed();
   }
 
   private async open(): Promise<void> {
@@ -186,6 +188,8 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
         changed: () => {
           this.draw();
         },
+        cancel: (item) => outbox.cancelOne(item),
+        check: (item) => outbox.checkOne(item),
       });
       await outbox.start();
       this.draw();

@@ -1,0 +1,148 @@
+import { endOf, type Entry, type Store } from '../state/store';
+import { OpenJob, type Item, type Page } from './open-job';
+import { after, arrivalIn, itemKey, jobKey, layout, type JobRecord, type Layout } from './records';
+
+/** An item that has been accepted and has not ended. */
+export interface Queued<I> {
+  /** Its name outside its outbox; see `itemIn`. */
+  readonly key: Buffer;
+  readonly item: I;
+  readonly advisor: string;
+  /** When it was accepted, by the store's time. */
+  readonly since: number;
+  readonly isBegun: boolean;
+  /** The name of the list it is of; undefined for one that came alone. */
+  readonly list: Buffer | undefined;
+}
+
+/** A job of several items, and how far it has come. */
+export interface QueuedList {
+  readonly key: Buffer;
+  readonly advisor: string;
+  readonly since: number;
+  readonly total: number;
+  readonly done: number;
+}
+
+interface Order {
+  readonly advisor: string;
+}
+
+export interface QueueSource<I> {
+  readonly store: Store;
+  readonly node: string;
+  readonly space: string;
+  /** It is to be cancelled as soon as it is read. */
+  isCancelled(arrival: Buffer, item: I): boolean;
+}
+
+/** Jobs read at once. */
+const readAtOnce = 100;
+const table = 'work';
+
+/**
+ * What a node's outbox of requests has on record, to be shown: read by pages, in the order of arrival, beside the outbox
+ * and without its memory.
+ */
+export class QueueReader<I extends Item> {
+  private readonly at: Layout;
+
+  constructor(private readonly source: QueueSource<I>) {
+    this.at = layout(source.node);
+  }
+
+  /** Recipients that have not been told, duplicates included. */
+  async count(): Promise<number> {
+    const { store } = this.source;
+    const { jobs, lists } = this.at;
+    const [all, inLists] = await Promise.all([
+      store.count(table, jobs, endOf(jobs)),
+      store.count(table, lists, endOf(lists)),
+    ]);
+    let count = all - inLists;
+    for await (const { total, done } of this.lists()) count += total - done;
+    return count;
+  }
+
+  async *lists(): AsyncGenerator<QueuedList> {
+    for await (const arrival of this.arrivalsOfLists()) {
+      const found = await this.source.store.get<JobRecord<I, Order>>(table, this.at.job(arrival));
+      if (found?.value.space !== this.source.space) continue;
+      const { at, count, order, told } = found.value;
+      const { advisor } = order;
+      const key = jobKey(this.source.node, arrival);
+      yield { key, advisor, since: at, total: count, done: told['total'] ?? 0 };
+    }
+  }
+
+  /** In order of arrival; what came alone is passed over without being read while `skip` lasts. */
+  async *items(skip = 0): AsyncGenerator<Queued<I>> {
+    const { jobs } = this.at;
+    let left = skip;
+    let from = jobs;
+    for await (const list of this.arrivalsOfLists()) {
+      const key = this.at.job(list);
+      left = yield* this.singles(from, key, left);
+      from = after(jobs, key).from;
+      const found = await this.source.store.get<JobRecord<I, Order>>(table, key);
+      if (!found) continue;
+      for await (const item of this.openItems(list, found.value)) if (left-- <= 0) yield item;
+      left = Math.max(left, 0);
+    }
+    yield* this.singles(from, endOf(jobs), left);
+  }
+
+  /** Gives how many are still to be passed over. */
+  private async *singles(from: Buffer, to: Buffer, skip: number): AsyncGenerator<Queued<I>, number> {
+    const { store } = this.source;
+    const count = skip > 0 ? await store.count(table, from, to) : 0;
+    if (count <= skip && skip > 0) return skip - count;
+    let start = from;
+    for (let first = skip; ; first = 0) {
+      const page: readonly Entry<JobRecord<I, Order>>[] = await store.page(table, {
+        from: start,
+        to,
+        limit: readAtOnce,
+        skip: first,
+      });
+      for (const { key, value } of page) yield* this.openItems(arrivalIn(key), value);
+      const last = page.at(-1);
+      if (!last || page.length < readAtOnce) return 0;
+      start = after(this.at.jobs, last.key).from;
+    }
+  }
+
+  private async *openItems(arrival: Buffer, record: JobRecord<I, Order>): AsyncGenerator<Queued<I>> {
+    const { store, node, space } = this.source;
+    if (record.space !== space) return;
+    const job = OpenJob.found<I, Order, unknown>(table, this.at, arrival, record);
+    const list = record.count > 1 ? jobKey(node, arrival) : undefined;
+    for (let number = 0; number < job.pageCount; number++) {
+      const page: Page<I, unknown> = await job.page(store, number);
+      for (const item of page.items) {
+        const { index } = item;
+        if (page.ended.has(index) || page.told.has(index) || this.source.isCancelled(arrival, item)) continue;
+        yield {
+          key: itemKey(node, arrival, index),
+          item,
+          advisor: record.order.advisor,
+          since: record.at,
+          isBegun: page.begun.has(index),
+          list,
+        };
+      }
+      job.forget(page);
+    }
+  }
+
+  private async *arrivalsOfLists(): AsyncGenerator<Buffer> {
+    const { lists } = this.at;
+    for (let last: Buffer | undefined; ;) {
+      const range = { ...after(lists, last), limit: readAtOnce };
+      const page: readonly Entry<0>[] = await this.source.store.page(table, range);
+      for (const { key } of page) yield arrivalIn(key);
+      last = page.at(-1)?.key;
+      if (!last || page.length < readAtOnce) return;
+    }
+  }
+}
