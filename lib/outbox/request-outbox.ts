@@ -2,7 +2,7 @@ import { endOf, type Entry } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
 import { newArrival, Outbox, type Host, type OutboxOptions } from './outbox';
 import { QueueReader } from './queue-reader';
-import { after, arrivalIn, type JobRecord, type ResetRecord } from './records';
+import { after, arrivalIn, pageOf, type JobRecord, type ResetRecord } from './records';
 
 /** One item's turn. */
 export interface Turn {
@@ -115,9 +115,15 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     this.addReset(phones ? { phones } : {});
   }
 
-  /** Cancels one item that has not begun, or all of a job that have not; false when there is no such job. */
+  /** Cancels one item that has not begun, or all of a job that have not; false when it has ended. */
   async cancel(job: Buffer, index?: number): Promise<boolean> {
-    if (!(await this.store.get(this.table, this.at.job(job)))) return false;
+    const found = await this.store.get<JobRecord<I, O>>(this.table, this.at.job(job));
+    if (!found) return false;
+    if (index !== undefined) {
+      const page = await this.opened(found).page(this.store, pageOf(index));
+      const isThere = page.items.some((item) => item.index === index);
+      if (!isThere || page.ended.has(index) || page.told.has(index)) return false;
+    }
     this.addReset(index === undefined ? { job } : { job, index });
     return true;
   }

@@ -4,7 +4,7 @@ import type { Wait } from '../consent/waits';
 import type { QueueReader } from '../outbox/queue-reader';
 import { itemIn, jobIn } from '../outbox/records';
 import { systemClock } from '../service/clock';
-import type { Problem } from '../service/problems';
+import type { Problem } from '../service/errors';
 import { endOf, key, type Store } from '../state/store';
 import type { Environment } from './environment';
 

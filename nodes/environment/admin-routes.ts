@@ -6,6 +6,7 @@ import { missingScopes, type Grant } from '../../lib/auth/grants';
 import { fits } from '../../lib/auth/tokens';
 import type { Red } from '../../lib/runtime/red';
 import { systemClock } from '../../lib/service/clock';
+import { cancelItem, checkWait, readActivity } from './activity';
 import { runChecks } from './checks';
 import { connectionOf, serviceOf, type Values } from './config';
 import { FormReader } from './form';
@@ -15,10 +16,12 @@ import { advisorKey, field, jsonOnly, Refused, reply, wordsFor } from './reply';
 import type { Services } from './services';
 
 /** A request to a route, and what it may know of the environment it names. */
-interface Asked {
+export interface Asked {
   readonly id: string;
   readonly form: FormReader;
   readonly request: Request;
+  /** Whether whoever asks has the permission to change things: numbers are shown to nobody else. */
+  readonly mayWrite: boolean;
 }
 
 const codeConnection = (id: string, values: Values): Connection => {
@@ -98,16 +101,20 @@ interface AdminRoute {
   /** Below `/advisor-texting/:env/`. */
   readonly path: string;
   readonly permission: 'advisor-texting.read' | 'advisor-texting.write';
+  /** What the audit log calls it, with who did it; reading is not in there. */
+  readonly audit?: string;
   readonly work: (services: Services, asked: Asked) => unknown;
 }
 
 const read = { method: 'get', permission: 'advisor-texting.read' } as const;
 const write = { method: 'post', permission: 'advisor-texting.write' } as const;
+const cancel = { method: 'delete', permission: 'advisor-texting.write', audit: 'cancel' } as const;
 
 const table: readonly AdminRoute[] = [
   {
     ...write,
     path: 'authorize',
+    audit: 'authorize',
     async work({ authorizations }, asked) {
       const connection = codeConnection(asked.id, asked.form.use(field(asked.request, 'form')));
       const url = await authorizations.begin(connection, bodyAdvisor(asked));
@@ -121,6 +128,7 @@ const table: readonly AdminRoute[] = [
   {
     ...write,
     path: 'link',
+    audit: 'link',
     async work({ authorizations }, asked) {
       const { redirectUri } = codeConnection(asked.id, asked.form.deployed().values);
       const token = await authorizations.createLink(asked.id, bodyAdvisor(asked));
@@ -130,6 +138,7 @@ const table: readonly AdminRoute[] = [
   {
     ...write,
     path: 'complete',
+    audit: 'complete',
     async work({ authorizations }, { id, request }) {
       const finished = await authorizations.finish(queryIn(field(request, 'address')), { pastedFor: id });
       if (finished.ok) return { advisor: finished.advisor, state: finished.state };
@@ -146,6 +155,7 @@ const table: readonly AdminRoute[] = [
   {
     ...write,
     path: 'advisors/:advisor/confirm',
+    audit: 'confirm',
     async work({ book }, asked) {
       const advisor = pathAdvisor(asked);
       if (await book.confirm(asked.id, advisor, deployedConnection(asked)))
@@ -157,6 +167,7 @@ const table: readonly AdminRoute[] = [
     ...write,
     method: 'delete',
     path: 'advisors/:advisor',
+    audit: 'disconnect',
     async work({ book }, asked) {
       const advisor = pathAdvisor(asked);
       if (await book.disconnect(asked.id, advisor, deployedConnection(asked))) return { advisor };
@@ -166,6 +177,7 @@ const table: readonly AdminRoute[] = [
   {
     ...write,
     path: 'test',
+    audit: 'test',
     work(services, asked) {
       const { id, form, request } = asked;
       const values = form.use(field(request, 'form'));
@@ -173,25 +185,46 @@ const table: readonly AdminRoute[] = [
       return runChecks(services, { id, values, advisor: bodyAdvisor(asked), deployedAt }, wordsFor(request));
     },
   },
+  { ...read, path: 'waits', work: (_, asked) => readActivity('waits', asked) },
+  { ...write, path: 'waits/:id/check', audit: 'check', work: (_, asked) => checkWait(asked) },
+  { ...cancel, path: 'waits/:id', work: (_, asked) => cancelItem('w', asked) },
+  { ...read, path: 'queue', work: (_, asked) => readActivity('queue', asked) },
+  { ...cancel, path: 'queue/:id', work: (_, asked) => cancelItem('q', asked) },
+  { ...cancel, path: 'lists/:id', work: (_, asked) => cancelItem('l', asked) },
+  { ...read, path: 'failures', work: (_, asked) => readActivity('failures', asked) },
   { ...read, path: 'lookup/:what', work: (_, { form, request }) => lookUp(form.running, request) },
 ];
 
-/** Without logins everybody may deploy. With them, whoever came this far has been told apart by Node-RED. */
-const mayDeploy = (RED: Red, request: Request): boolean => {
+/** Without logins everybody may do all. With them, whoever came this far has been told apart by Node-RED. */
+const may = (RED: Red, request: Request, permission: `${string}.write`): boolean => {
   if (!(RED.settings as { adminAuth?: unknown }).adminAuth) return true;
   const { scope } = (request as { authInfo?: { scope?: unknown } }).authInfo ?? {};
-  const sufficient: unknown[] = ['*', 'write', '*.write', 'flows.write'];
-  return [scope].flat().some((permission) => sufficient.includes(permission));
+  const sufficient: unknown[] = ['*', 'write', '*.write', permission];
+  return [scope].flat().some((each) => sufficient.includes(each));
 };
 
+/** Node-RED adds who did it, from where, and the path. Its type declarations know no event. */
+interface AuditLog {
+  audit(entry: { readonly event: string; readonly environment: string }, request: Request): void;
+}
+
 export const adminRoutes = (RED: Red, services: Services): void => {
-  for (const { method, path, permission, work } of table) {
+  for (const { method, path, permission, audit, work } of table) {
     const handle = (request: Request, response: Response): void => {
       const id = request.params['env'] ?? '';
-      const form = new FormReader(RED, id, mayDeploy(RED, request));
+      const form = new FormReader(RED, id, may(RED, request, 'flows.write'));
+      const mayWrite = may(RED, request, 'advisor-texting.write');
       void reply(
         { log: services.log, request, response },
-        () => work(services, { id, form, request }),
+        async () => {
+          const result = await work(services, { id, form, request, mayWrite });
+          if (audit !== undefined)
+            (RED.log as unknown as AuditLog).audit(
+              { event: `advisor-texting.${audit}`, environment: id },
+              request,
+            );
+          return result;
+        },
         (said) => form.hide(said),
       );
     };

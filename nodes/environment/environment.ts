@@ -2,6 +2,7 @@ import type { Connection } from '../../lib/auth/connection';
 import { defaultAdvisor } from '../../lib/auth/connection';
 import { isOver } from '../../lib/auth/grants';
 import { fits } from '../../lib/auth/tokens';
+import { activityOf } from '../../lib/runtime/activity';
 import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { lazy } from '../../lib/runtime/lazy';
 import { systemClock, type Clock } from '../../lib/service/clock';
@@ -39,6 +40,8 @@ export class RunningEnvironment implements Environment {
   readonly #held = new Set<Promise<void>>();
   readonly #endings: (() => Promise<unknown>)[] = [];
   trouble: string | undefined;
+  /** Since when nothing can be put on record. */
+  troubleSince: number | undefined;
   readonly #fault: ServiceError | undefined;
   #read: Complete | undefined;
   #client: Client | Promise<Client> | undefined;
@@ -165,6 +168,7 @@ export class RunningEnvironment implements Environment {
     const client = await Promise.resolve(this.#client).catch(() => undefined);
     await client?.close();
     await Promise.all(this.#held);
+    await activityOf(this).flush();
     const store = await this.#store?.catch(() => undefined);
     await store?.close();
     await Promise.all(this.#endings.map((end) => end()));
@@ -183,11 +187,15 @@ export class RunningEnvironment implements Environment {
   async #openStore(): Promise<Store> {
     if (this.service === 'simulator') await this.#services.simulator.restored();
     const store = await this.#services.openStore();
-    const unlisten = store.onChange(() => {
+    const look = (): void => {
       this.trouble = store.trouble;
+      this.troubleSince = store.trouble === undefined ? undefined : (this.troubleSince ?? systemClock.now());
+    };
+    const unlisten = store.onChange(() => {
+      look();
       this.#changed();
     });
-    this.trouble = store.trouble;
+    look();
     this.#endings.push(() => {
       unlisten();
       return Promise.resolve();

@@ -1,5 +1,6 @@
 import type { Red } from '../../lib/runtime/red';
 import { forgetAbsent } from './absent';
+import { health } from './activity';
 import { adminRoutes } from './admin-routes';
 import { openRoutes, type OpenRoutes } from './open-routes';
 import { servicesOf } from './services';
@@ -14,6 +15,7 @@ export const reception = {
     forgetAbsent(RED, servicesOf(RED));
   },
   openRoutes: (RED: Red): OpenRoutes => openRoutes(RED, servicesOf(RED)),
+  health,
   addRoutes: (RED: Red): void => {
     const services = servicesOf(RED);
     simulatorRoutes(RED, services);

@@ -32,6 +32,9 @@ export const routes = (RED: Red, reception: () => Reception): void => {
   for (const app of [RED.httpAdmin, RED.httpNode] as (Express | undefined)[]) {
     app?.get('/advisor-texting/callback', open('callback'));
     app?.get('/advisor-texting/link/:token', open('link'));
+    app?.get('/advisor-texting/health', (_request: Request, response: Response) => {
+      reception().health(RED, response);
+    });
   }
   RED.httpAdmin.use('/advisor-texting', addAll);
 

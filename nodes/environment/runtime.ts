@@ -1,8 +1,10 @@
 import type { Node } from 'node-red';
+import { activityOf } from '../../lib/runtime/activity';
 import type { Config, NodeRuntime } from '../../lib/runtime/register';
 import { problemOf } from '../../lib/runtime/outcomes';
 import type { Red, RunningNode } from '../../lib/runtime/red';
 import { wordsOf } from '../../lib/runtime/language';
+import { announcerOf } from './activity';
 import { RunningEnvironment } from './environment';
 import { runningOf } from './running';
 import { servicesOf } from './services';
@@ -32,8 +34,13 @@ export const create: NodeRuntime['create'] = (RED: Red, node: Node, config: Conf
   const running = runningOf(RED);
   self.environment = environment;
   running.add(environment);
+  const announce = announcerOf(RED);
+  const unlisten = [environment.onChange(announce), activityOf(environment).onChange(announce)];
+  announce();
   self.on('close', (done: () => void) => {
     running.delete(environment);
+    for (const each of unlisten) each();
+    announce();
     environment.close().then(done, (fault: unknown) => {
       self.error(wordsOf(RED).problem(problemOf(fault)));
       done();

@@ -40,7 +40,11 @@ export const mountedRoutes = (): MountedRoute[] => {
 };
 
 /** For people who have no login here, and for monitoring. */
-export const openPaths = ['/advisor-texting/callback', '/advisor-texting/link/:token'];
+export const openPaths = [
+  '/advisor-texting/callback',
+  '/advisor-texting/link/:token',
+  '/advisor-texting/health',
+];
 
 /** Looks for a key of its own before it asks for the permission. */
 export const keyedPath = '/advisor-texting/simulator';

@@ -1,0 +1,281 @@
+import should from 'should';
+import { activityOf } from '../../lib/runtime/activity';
+import { MovableClock } from '../../lib/service/clock';
+import { createMemoryStore } from '../../lib/state/memory';
+import type { Store } from '../../lib/state/store';
+import * as checkRuntime from '../../nodes/check-consent/runtime';
+import { spec as checkSpec } from '../../nodes/check-consent/spec';
+import { begin, hours, seconds } from '../consent/world';
+import { alsoClose, closeAll, problemReply, startServer } from '../service/support';
+import { environmentOn, type TestEnvironment } from '../support/environment';
+import { Flow } from '../support/flow';
+import { gate } from '../support/gate';
+import { startSimulated, type Simulated } from '../support/simulated';
+import { errorOf, inOrder, only, sendNode } from '../texting/setup';
+
+const numbered = (n: number): string => `+1202555${String(n).padStart(4, '0')}`;
+const some = { page: 1, pageSize: 50 };
+
+describe('what goes on: waits', () => {
+  let on: Simulated;
+  let store: Store;
+
+  beforeEach(async () => {
+    store = createMemoryStore();
+    on = await startSimulated({ clock: new MovableClock(() => begin) }, { store });
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await on.close();
+  });
+
+  const waitNode = (): Promise<Flow> =>
+    Flow.load({
+      folders: [{ spec: checkSpec, runtime: checkRuntime }],
+      environment: on.environment,
+      nodes: [{ id: 'node', type: 'advisor-check-consent', name: 'my wait', mode: 'wait' }],
+    });
+  const activity = () => activityOf(on.environment);
+
+  /** Sends, and waits until all are on record. */
+  const waitFor = async (flow: Flow, phones: readonly string[], advisor = 'default'): Promise<void> => {
+    const { pageInfo } = await activity().waits(some);
+    flow.send({ phone: phones, advisor });
+    const due = (pageInfo.totalRecord ?? 0) + phones.length;
+    while (((await activity().waits(some)).pageInfo.totalRecord ?? 0) < due)
+      await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  it('says who waits, for whom, since when, when the next look is and when it ends', async () => {
+    const flow = await waitNode();
+    await waitFor(flow, ['+12025550111']);
+    const { data, pageInfo } = await activity().waits(some);
+    should(pageInfo).deepEqual({ page: 1, pageSize: 50, totalRecord: 1 });
+    const { id, next, ...rest } = only(data);
+    should(id).match(/^w[\w-]+$/);
+    should(rest).deepEqual({
+      node: { id: 'node', name: 'my wait' },
+      phone: '+12025550111',
+      advisor: 'default',
+      since: begin,
+      until: begin + hours(24),
+    });
+    should(next).be.within(begin, begin + seconds(33));
+  });
+
+  it('gives each wait on exactly one page, in order of their beginning', async () => {
+    const flow = await waitNode();
+    const phones = Array.from({ length: 25 }, (_, n) => numbered(2000 + n));
+    await waitFor(flow, phones.slice(0, 10));
+    await on.simulator.clock.move(1);
+    await waitFor(flow, phones.slice(10));
+    const pages = await Promise.all(
+      [1, 2, 3, 4].map(async (page) => (await activity().waits({ page, pageSize: 10 })).data),
+    );
+    should(pages.map(({ length }) => length)).deepEqual([10, 10, 5, 0]);
+    const shown = pages.flat();
+    should(shown.map(({ phone }) => phone).toSorted()).deepEqual(phones);
+    should(shown.slice(0, 10).every(({ since }) => since === begin)).be.true();
+    const streamed = [];
+    for await (const { phone } of activity().allWaits()) streamed.push(phone);
+    should(streamed.toSorted()).deepEqual(phones);
+  });
+
+  it('finds a number whoever its advisor is, and by some of its digits', async () => {
+    const flow = await waitNode();
+    await waitFor(flow, [numbered(2001), numbered(2002)]);
+    await waitFor(flow, [numbered(2001)], 'anna');
+    const found = async (phone: string) => (await activity().waits({ ...some, phone })).data;
+    should((await found(numbered(2001))).map(({ advisor }) => advisor).toSorted()).deepEqual([
+      'anna',
+      'default',
+    ]);
+    should(await found('+1 (202) 555-2002')).have.length(1);
+    should(await found('2002')).have.length(1);
+    should(await found('555')).have.length(3);
+    should(await found(numbered(2003))).be.empty();
+    should(await found('nobody')).be.empty();
+    should((await activity().waits({ ...some, advisor: 'anna' })).data).have.length(1);
+  });
+
+  it('polls one now, and cancels one, and no other', async () => {
+    const flow = await waitNode();
+    await waitFor(flow, ['+12025550111', '+12025550112']);
+    while (on.received('getConsent') < 2) await on.simulator.clock.move(1000);
+    const { data } = await activity().waits(some);
+    const [first, second] = data.map(({ id }) => id);
+    should(await activity().check(first ?? '')).be.true();
+    while (on.received('getConsent') < 3) await new Promise((resolve) => setImmediate(resolve));
+    should(await activity().cancel(second ?? '')).be.true();
+    const { port, msg } = only(await flow.arrivals.next());
+    should(port).equal(2);
+    should(msg.payload).containEql({ reason: 'cancelled' });
+    should(msg.phone).equal(data[1]?.phone);
+    should(await activity().cancel(second ?? '')).be.false();
+    should(await activity().check(second ?? '')).be.false();
+    should((await activity().waits(some)).data.map(({ id }) => id)).deepEqual([first]);
+  });
+
+  it('takes no id that it has not given', async () => {
+    const flow = await waitNode();
+    await waitFor(flow, ['+12025550111']);
+    for (const id of ['', 'w', 'x', 'w!!!!', '../..', `w${Buffer.alloc(30).toString('base64url')}`]) {
+      should(await activity().cancel(id)).be.false();
+      should(await activity().check(id)).be.false();
+    }
+  });
+});
+
+describe('what goes on: queue and failures', () => {
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+  });
+  const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
+
+  /** A send node whose first request is under way; the others wait for it. */
+  const held = async (store = createMemoryStore()) => {
+    const { opened, open } = gate();
+    const server = await startServer(async () => {
+      await opened;
+      return { body: sent };
+    });
+    const environment = alsoClose(
+      environmentOn(
+        { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' },
+        { client: { maxConcurrent: 1 }, settings: { maxConcurrent: 1, journal: true }, store },
+      ),
+    );
+    const flow = await sendNode(environment);
+    return { flow, open, server, activity: activityOf(environment) };
+  };
+
+  const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
+    while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  it('says what is queued and what is being sent, with its list, and no text', async () => {
+    const { flow, open, server, activity } = await held();
+    flow.send({ phone: numbered(1), text: 'secret one' });
+    await until(() => server.received.length === 1);
+    flow.send({ phone: [numbered(2), numbered(3), numbered(4)], text: 'secret list' });
+    flow.send({ phone: numbered(5), text: 'secret two' });
+    await until(async () => (await activity.queue(some)).pageInfo.totalRecord === 5);
+    const { data } = await activity.queue(some);
+    should(data.map(({ phone }) => phone)).deepEqual([1, 2, 3, 4, 5].map(numbered));
+    const [first] = data;
+    should(first).containEql({
+      node: { id: 'send', name: 'my send' },
+      advisor: 'default',
+      state: 'sending',
+      notBefore: null,
+      list: null,
+    });
+    should(data.at(-1)?.state).equal('queued');
+    should(JSON.stringify(data)).not.match(/secret/);
+    const list = only(await activity.lists());
+    should(list).containEql({ total: 3, done: 0, advisor: 'default' });
+    should(data.map((item) => item.list === list.id)).deepEqual([false, true, true, true, false]);
+    for (const [page, expected] of [[1, 2], [3, 4], [5]].entries()) {
+      const part = await activity.queue({ page: page + 1, pageSize: 2 });
+      should(part.data.map(({ phone }) => phone)).deepEqual(expected.map(numbered));
+    }
+    should((await activity.queue({ ...some, phone: numbered(4) })).data).have.length(1);
+    open();
+    await flow.arrivals.next(5);
+    await until(async () => (await activity.queue(some)).pageInfo.totalRecord === 0);
+    should(await activity.lists()).be.empty();
+  });
+
+  it('cancels one recipient, and stops a list, of what has not begun', async () => {
+    const { flow, open, server, activity } = await held();
+    flow.send({ phone: numbered(1), text: 'first' });
+    await until(() => server.received.length === 1);
+    flow.send({ phone: [numbered(2), numbered(3), numbered(4)], text: 'list' });
+    flow.send({ phone: [numbered(5), numbered(6)], text: 'other' });
+    await until(async () => (await activity.queue(some)).pageInfo.totalRecord === 6);
+    const { data } = await activity.queue(some);
+    should(await activity.cancel(data[2]?.id ?? '')).be.true();
+    should(await activity.cancel(data[4]?.list ?? '')).be.true();
+    await until(async () => (await activity.queue(some)).data.length === 3);
+    const left = (await activity.queue(some)).data.map(({ phone }) => phone);
+    should(left).deepEqual([1, 2, 4].map(numbered));
+    open();
+    const arrived = await flow.arrivals.next(6);
+    const failed = arrived.filter(({ port }) => port === 1);
+    should(failed.map(({ msg }) => msg.phone).toSorted()).deepEqual([3, 5, 6].map(numbered));
+    should(failed.every(({ msg }) => errorOf(msg).code === 'cancelled')).be.true();
+    should(server.received).have.length(3);
+    await until(async () => (await activity.queue(some)).pageInfo.totalRecord === 0);
+    should(await activity.cancel(data[0]?.id ?? '')).be.false();
+  });
+
+  const failing = async (store: Store): Promise<{ flow: Flow; environment: TestEnvironment }> => {
+    const server = await startServer(() =>
+      problemReply('invalid_request', { detail: 'about a secret text', traceId: 'trace-1' }),
+    );
+    const environment = alsoClose(
+      environmentOn(
+        { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' },
+        { settings: { journal: true }, store, id: 'failing' },
+      ),
+    );
+    return { flow: await sendNode(environment), environment };
+  };
+
+  it('keeps what failed, the latest first, with what the service said and no text', async () => {
+    const store = createMemoryStore();
+    const { flow, environment } = await failing(store);
+    await flow.ask({ phone: numbered(1), text: 'plain', advisor: 'default' });
+    await flow.ask({ phone: numbered(2), text: 'secret text', advisor: 'default' });
+    await flow.ask({ phone: 'nobody', text: 'x' });
+    const { data, pageInfo } = await activityOf(environment).failures(some);
+    should(pageInfo.totalRecord).equal(3);
+    const [last, second, first] = data;
+    should(last).containEql({ code: 'invalid_input', detail: null, traceId: null });
+    should(second).containEql({ phone: numbered(2), code: 'invalid_request', detail: null });
+    const { at, ...rest } = first ?? { at: 0 };
+    should(Math.abs(at - Date.now())).be.below(60_000);
+    should(rest).deepEqual({
+      node: { id: 'send', name: 'my send' },
+      phone: numbered(1),
+      advisor: 'default',
+      code: 'invalid_request',
+      detail: 'about a secret text',
+      traceId: 'trace-1',
+    });
+    await Flow.unload();
+    const again = await failing(store);
+    should((await activityOf(again.environment).failures(some)).pageInfo.totalRecord).equal(3);
+  });
+
+  it('keeps the last thousand', async () => {
+    const store = createMemoryStore();
+    const { flow, environment } = await failing(store);
+    const phones = Array.from({ length: 1100 }, (_, n) => numbered(n));
+    inOrder(await flow.ask({ phone: phones, text: 'x' }, phones.length));
+    const { pageInfo } = await activityOf(environment).failures(some);
+    should(pageInfo.totalRecord).equal(1000);
+    await flow.ask({ phone: numbered(5000), text: 'x' });
+    const after = await activityOf(environment).failures(some);
+    should(after.pageInfo.totalRecord).equal(1000);
+    should(after.data[0]?.phone).equal(numbered(5000));
+  });
+
+  it('forgets what is older than thirty days', async () => {
+    const store = createMemoryStore();
+    const { simulator, environment, close } = await startSimulated(
+      { clock: new MovableClock(() => begin) },
+      { store },
+    );
+    try {
+      const flow = await sendNode(environment);
+      await flow.ask({ phone: 'nobody', text: 'x' });
+      should((await activityOf(environment).failures(some)).data).have.length(1);
+      await simulator.clock.move(hours(24 * 31));
+      should((await activityOf(environment).failures(some)).data).be.empty();
+    } finally {
+      await close();
+    }
+  });
+});
