@@ -5,7 +5,7 @@ import { Events } from './control/events';
 import { stateView, type StateView } from './control/view';
 import type { Faults } from './faults';
 import type { Ledger } from './ledger';
-import { Keeper, restore } from './persistence';
+import { inFile, Keeper, restore, type Keeping } from './persistence';
 import { basePath, createSimulatorServer, guarded, listen, servePageAndControl, type Served } from './server';
 import type { ProfileName } from './profiles';
 import { Simulation, type Credentials } from './simulation';
@@ -16,6 +16,7 @@ import type { Settings, SettingsChange } from './state/settings';
 export type { Fault, FaultInput } from './faults';
 export type { LedgerEntry } from './ledger';
 export { magicNumbers, type Magic } from './magic';
+export { inStore, type Keeping } from './persistence';
 export type { Credentials } from './simulation';
 export { environmentFor, profiles, type Habits, type ProfileName } from './profiles';
 export type { Settings, SettingsChange } from './state/settings';
@@ -28,8 +29,8 @@ export interface SimulatorOptions {
   readonly host?: string;
   /** Contacts in each advisor's fresh address book; without it, a handful. */
   readonly contacts?: number;
-  /** A file that keeps the state over restarts. */
-  readonly data?: string;
+  /** What keeps the state over restarts: a file, or a place of the caller's. */
+  readonly data?: string | Keeping;
   /** By default one that runs, and can be moved forward. */
   readonly clock?: MovableClock;
   /** Which service to be; `usual` unless told. Shorthand for the setting of that name. */
@@ -102,7 +103,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
     ledgerLimit: options.ledgerLimit ?? 100_000,
   });
   const { state } = simulation;
-  const keeper = options.data === undefined ? undefined : await keep(simulation, resolve(options.data), warn);
+  const keeper = options.data === undefined ? undefined : await keep(simulation, options.data, warn);
   // A setting named for this start outweighs the one remembered from the last.
   if (Object.keys(settings).length > 0) state.change(settings);
   const events = new Events();
@@ -168,12 +169,13 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
 
 const keep = async (
   simulation: Simulation,
-  file: string,
+  data: string | Keeping,
   warn: (message: string) => void,
 ): Promise<Keeper> => {
-  const damage = await restore(simulation, file);
+  const keeping = typeof data === 'string' ? inFile(resolve(data)) : data;
+  const damage = await restore(simulation, keeping);
   if (damage !== undefined) warn(damage);
-  const keeper = new Keeper(simulation, file, warn);
+  const keeper = new Keeper(simulation, keeping, warn);
   simulation.state.onChange(() => {
     keeper.changed();
   });

@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
+import { endOf, key, type Operation, type Store } from '../lib/state/store';
 import { contactFields } from './contract/declaration';
 import type { Simulation } from './simulation';
 import { settingsSchema } from './state/settings';
@@ -78,19 +80,130 @@ const take = (simulation: Simulation): Snapshot => ({
   tokens: simulation.tokens.record(),
 });
 
-/**
- * Takes up what `file` holds, if it is there. A file that cannot be read as ours is set aside and named in the
- * result: a damaged file must not keep the simulator from starting.
- */
-export const restore = async (simulation: Simulation, file: string): Promise<string | undefined> => {
-  if (!existsSync(file)) return undefined;
-  let snapshot: Snapshot;
+/** Where the state is kept over restarts. */
+export interface Keeping {
+  /** As a person finds it. */
+  readonly name: string;
+  /** Undefined when there is nothing. */
+  read(): Promise<unknown>;
+  write(snapshot: Snapshot): Promise<void>;
+  /** Puts what could not be read out of the way, and says where it is now. */
+  setAside(): Promise<string>;
+}
+
+/** A file that is whole at every moment: written beside, then renamed. */
+export const inFile = (file: string): Keeping => {
+  mkdirSync(dirname(file), { recursive: true });
+  return {
+    name: file,
+    read: () =>
+      Promise.resolve(existsSync(file) ? readFileSync(file, 'utf8') : undefined).then((text) =>
+        text === undefined ? undefined : parsed(text),
+      ),
+    async write(snapshot) {
+      const beside = `${file}.${String(process.pid)}.new`;
+      const handle = await open(beside, 'w', 0o600);
+      try {
+        await handle.writeFile(JSON.stringify(snapshot));
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      await rename(beside, file);
+    },
+    setAside() {
+      const aside = `${file}.damaged-${String(Date.now())}`;
+      renameSync(file, aside);
+      return Promise.resolve(aside);
+    },
+  };
+};
+
+/** What is no JSON is kept as the text it is, which is no snapshot. */
+const parsed = (text: string): unknown => {
   try {
-    snapshot = snapshotSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
+    return JSON.parse(text);
   } catch {
-    const aside = `${file}.damaged-${String(Date.now())}`;
-    renameSync(file, aside);
-    return `The simulator's data in ${file} could not be read. It was set aside as ${aside}; starting afresh.`;
+    return text;
+  }
+};
+
+const table = 'work';
+const baseKey = key('simulator', 'base');
+const accounts = key('simulator', 'account');
+const pageSize = 100;
+
+type Account = Snapshot['state']['accounts'][number];
+
+/** A record for each advisor's account, and one for what they share: a change writes what it changed. */
+export const inStore = (store: Store): Keeping => {
+  /** What is on record, by a hash. */
+  const written = new Map<string, string>();
+  const keyOf = ({ advisor }: Account): Buffer => key(accounts, store.hash(advisor));
+  const hashOf = (value: unknown): string =>
+    createHash('sha256').update(JSON.stringify(value)).digest('base64');
+  const allAccounts = async (): Promise<{ key: Buffer; value: Account }[]> => {
+    const found: { key: Buffer; value: Account }[] = [];
+    for (let from = accounts; ; ) {
+      const page = await store.page<Account>(table, { from, to: endOf(accounts), limit: pageSize });
+      found.push(...page);
+      const last = page.at(-1);
+      if (!last || page.length < pageSize) return found;
+      from = Buffer.concat([last.key, Buffer.alloc(1)]);
+    }
+  };
+  return {
+    name: 'the stored state',
+    async read() {
+      const base = await store.get<Omit<Snapshot, 'state'> & { state: object }>(table, baseKey);
+      if (!base) return undefined;
+      const found = await allAccounts();
+      for (const { key: place, value } of found) written.set(place.toString('latin1'), hashOf(value));
+      return { ...base.value, state: { ...base.value.state, accounts: found.map(({ value }) => value) } };
+    },
+    async write({ state: { accounts: all, ...state }, ...rest }) {
+      const records = new Map<string, readonly [put: Buffer, value: unknown]>();
+      for (const account of all) records.set(keyOf(account).toString('latin1'), [keyOf(account), account]);
+      records.set(baseKey.toString('latin1'), [baseKey, { ...rest, state }]);
+      const operations: Operation[] = [];
+      const hashes = new Map<string, string>();
+      for (const [name, [put, value]] of records) {
+        const hash = hashOf(value);
+        hashes.set(name, hash);
+        if (written.get(name) !== hash) operations.push({ table, put, value });
+      }
+      for (const name of written.keys())
+        if (!records.has(name)) operations.push({ table, remove: Buffer.from(name, 'latin1') });
+      if (operations.length > 0) await store.write(operations);
+      written.clear();
+      for (const [name, hash] of hashes) written.set(name, hash);
+    },
+    async setAside() {
+      const base = await store.get(table, baseKey);
+      const found = [...(base ? [base] : []), ...(await allAccounts())];
+      await store.write(
+        found.flatMap(({ key: place, value }): Operation[] => [
+          { table, remove: place },
+          { table, put: key('damaged simulator', Date.now(), place), value },
+        ]),
+      );
+      written.clear();
+      return 'records named "damaged simulator"';
+    },
+  };
+};
+
+/**
+ * Takes up what was kept, if there is anything. What cannot be read as ours is set aside and named in the result: damage
+ * must not keep the simulator from starting.
+ */
+export const restore = async (simulation: Simulation, keeping: Keeping): Promise<string | undefined> => {
+  const kept = await keeping.read();
+  if (kept === undefined) return undefined;
+  const { data: snapshot } = snapshotSchema.safeParse(kept);
+  if (!snapshot) {
+    const aside = await keeping.setAside();
+    return `The simulator's data in ${keeping.name} could not be read. It was set aside as ${aside}; starting afresh.`;
   }
   simulation.state.restore(snapshot.state);
   simulation.tokens.restore(snapshot.tokens);
@@ -103,7 +216,7 @@ export const restore = async (simulation: Simulation, file: string): Promise<str
 /** Changes are written together, this long after the first; a large state takes longer turns. */
 const shortestPause = 200;
 
-/** Keeps the state in a file, whole at every moment: written beside it, then renamed over it. */
+/** Keeps the state as it changes. */
 export class Keeper {
   private timer: NodeJS.Timeout | undefined;
   private writing: Promise<void> = Promise.resolve();
@@ -112,11 +225,9 @@ export class Keeper {
 
   constructor(
     private readonly simulation: Simulation,
-    private readonly file: string,
+    private readonly keeping: Keeping,
     private readonly warn: (message: string) => void,
-  ) {
-    mkdirSync(dirname(file), { recursive: true });
-  }
+  ) {}
 
   changed(): void {
     this.stale = true;
@@ -139,25 +250,13 @@ export class Keeper {
       this.stale = false;
       const began = performance.now();
       try {
-        await replace(this.file, JSON.stringify(take(this.simulation)));
+        await this.keeping.write(take(this.simulation));
       } catch (error) {
         this.stale = true;
-        this.warn(`The simulator's data cannot be written to ${this.file}: ${String(error)}`);
+        this.warn(`The simulator's data cannot be written to ${this.keeping.name}: ${String(error)}`);
       }
       this.pause = Math.max(shortestPause, 10 * (performance.now() - began));
     });
     return this.writing;
   }
 }
-
-const replace = async (file: string, text: string): Promise<void> => {
-  const beside = `${file}.${String(process.pid)}.new`;
-  const handle = await open(beside, 'w', 0o600);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(beside, file);
-};

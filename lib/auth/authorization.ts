@@ -3,10 +3,9 @@ import { generateChallenge } from 'pkce-challenge';
 import type { Clock } from '../service/clock';
 import { ServiceError } from '../service/errors';
 import type { Connection } from './connection';
-import { stateOf, type GrantBook, type GrantState } from './grant-book';
 import { newGrant, renewed, type TokenAnswer } from './grants';
 import { onTheWire, type TokenEndpoints, type TokenResult } from './token-endpoint';
-import type { Vault } from './vault';
+import { stateOf, type GrantState, type Vault } from './vault';
 
 const stateLifetime = 10 * 60 * 1000;
 const linkLifetime = 24 * 60 * 60 * 1000;
@@ -27,12 +26,6 @@ interface Pending {
   browser?: string;
 }
 
-interface Link {
-  readonly environment: string;
-  readonly advisor: string;
-  readonly expiresAt: number;
-}
-
 /** Why a return from the authorization page came to nothing. */
 export type Refusal =
   | 'invalid'
@@ -51,7 +44,6 @@ export type Finished =
 
 export interface AuthorizationsOptions {
   readonly vault: Vault;
-  readonly book: GrantBook;
   readonly clock: Clock;
   readonly endpoints: TokenEndpoints;
 }
@@ -60,8 +52,6 @@ export interface AuthorizationsOptions {
 export type Returning = { readonly browser: string } | { readonly pastedFor: string };
 
 const hashOf = (secret: string): string => createHash('sha256').update(secret).digest('base64url');
-
-const linkName = (token: string): string => `link:${hashOf(token)}`;
 
 const denied = 'access_denied';
 
@@ -93,7 +83,7 @@ const withParameters = (address: string, parameters: Readonly<Record<string, str
   return `${url.origin}${url.pathname}?${[...kept, ...ours].join('&')}`;
 };
 
-/** The authorization code flow with PKCE: from a click, or a link sent to an advisor, to a grant in the book. */
+/** The authorization code flow with PKCE: from a click, or a link sent to an advisor, to a grant in the vault. */
 export class Authorizations {
   readonly #options: AuthorizationsOptions;
   readonly #pending = new Map<string, Pending>();
@@ -161,16 +151,15 @@ export class Authorizations {
   }
 
   async #exchange({ connection, advisor, verifier, link }: Pending, code: string): Promise<Finished> {
-    const { book, clock, vault } = this.#options;
-    if (this.#isSpent(link)) return { ok: false, why: 'spentLink' };
+    const { clock, vault } = this.#options;
+    // A visit that was begun in time may end after the link's day.
+    if (link !== undefined && !(await vault.link(link))) return { ok: false, why: 'spentLink' };
     const result = await this.#ask(connection, code, verifier);
     if (typeof result === 'string') return { ok: false, why: result };
     // Another visit of the same link may have come first.
-    if (this.#isSpent(link)) return { ok: false, why: 'spentLink' };
+    if (link !== undefined && !(await vault.spendLink(link))) return { ok: false, why: 'spentLink' };
     const now = clock.now();
-    const spent = link === undefined ? undefined : vault.remove(linkName(link));
-    const entry = await book.authorized(connection, renewed(newGrant(connection, advisor), result, now));
-    await spent;
+    const entry = await vault.authorized(connection, renewed(newGrant(connection, advisor), result, now));
     return { ok: true, environment: connection.environment, advisor, state: stateOf(entry, now) };
   }
 
@@ -203,29 +192,23 @@ export class Authorizations {
   /** A link's secret part, for an advisor who has no login here. Kept as a hash. */
   async createLink(environment: string, advisor: string): Promise<string> {
     const token = randomBytes(24).toString('base64url');
-    const link: Link = { environment, advisor, expiresAt: this.#options.clock.now() + linkLifetime };
-    await this.#options.vault.write(linkName(token), link);
+    const expiresAt = this.#options.clock.now() + linkLifetime;
+    await this.#options.vault.addLink(token, { environment, advisor, expiresAt });
     return token;
   }
 
   /** Whose link it is; undefined when it is unknown, spent or a day old. Looking does not spend it. */
-  readLink(token: string): { environment: string; advisor: string } | undefined {
-    const link = this.#options.vault.read(linkName(token)) as Link | undefined;
+  async readLink(token: string): Promise<{ environment: string; advisor: string } | undefined> {
+    const link = await this.#options.vault.link(token);
     return link && this.#options.clock.now() < link.expiresAt ? link : undefined;
-  }
-
-  /** A visit that was begun in time may end after the link's day. */
-  #isSpent(link: string | undefined): boolean {
-    return link !== undefined && this.#options.vault.read(linkName(link)) === undefined;
   }
 
   /** Drops links that have had their day, and those of an environment that is gone. */
   async sweepLinks(gone: ReadonlySet<string> = new Set()): Promise<void> {
-    const { clock, vault } = this.#options;
-    for (const name of vault.names('link:')) {
-      const link = vault.read(name) as Link | undefined;
-      if (link && (clock.now() >= link.expiresAt || gone.has(link.environment))) await vault.remove(name);
-    }
+    const now = this.#options.clock.now();
+    await this.#options.vault.sweepLinks(
+      ({ expiresAt, environment }) => now >= expiresAt || gone.has(environment),
+    );
   }
 
   #sweep(link: string | undefined): void {

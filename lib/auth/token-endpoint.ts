@@ -48,6 +48,10 @@ export const tryLater =
   ({ name }: Connection): ServiceError =>
     failure('network_error', 'token_later', { name, reason });
 
+/** The store takes no writes. */
+export const notStored = ({ name }: Connection): ServiceError =>
+  failure('network_error', 'token_unstored', { name });
+
 export const authorizeAgain = ({ name }: Connection, advisor: string): ServiceError =>
   failure('authorization_required', 'authorization_ended', { advisor, name });
 

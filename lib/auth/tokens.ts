@@ -1,19 +1,16 @@
-import { createHash } from 'node:crypto';
-import type { Clock } from '../service/clock';
+import { within, type Clock } from '../service/clock';
 import { backoff } from '../service/retry';
 import { ClientTokens } from './client-tokens';
 import type { Connection } from './connection';
 import { Flights } from '../service/concurrency';
-import type { Entry, GrantBook } from './grant-book';
 import { isNearEnd, renewed, usableToken, type Grant } from './grants';
-import type { Lease } from './lease';
-import { authorizeAgain, notAuthorized, tryLater, type TokenEndpoints } from './token-endpoint';
+import { authorizeAgain, notAuthorized, notStored, tryLater, type TokenEndpoints } from './token-endpoint';
+import { storingLimit, type Entry, type Vault } from './vault';
 
 export interface TokensOptions {
-  readonly book: GrantBook;
+  readonly vault: Vault;
   readonly clock: Clock;
   readonly endpoints: TokenEndpoints;
-  readonly lease: Lease;
   readonly warn: (message: string) => void;
 }
 
@@ -27,9 +24,6 @@ interface Unstored {
   readonly replaces: readonly (string | null)[];
 }
 
-/** Milliseconds. After that a renewed token is used though it is not on disk: the one before it is dead by now. */
-const storingLimit = 5000;
-
 /** After an attempt ahead of time, how long the token at hand serves before the next. */
 const pauseAhead = 30_000;
 
@@ -41,9 +35,6 @@ export const fits = ({ tokenUrl, clientId, service }: Grant, connection: Connect
   clientId === connection.clientId &&
   (service === undefined || service === connection.service) &&
   (tokenUrl === connection.tokenUrl || new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin);
-
-const leaseName = (name: string): string =>
-  `token-${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
 
 /** Access tokens, renewed in time, with one renewal under way per authorization whoever asks. */
 export class Tokens {
@@ -83,7 +74,9 @@ export class Tokens {
 
   #current(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
     if (connection.grant === 'client_credentials') return this.client.token(connection, advisor, rejected);
-    const { clock } = this.#options;
+    const { clock, vault } = this.#options;
+    const { opening } = vault;
+    if (opening) return opening.then(() => this.#current(connection, advisor, rejected));
     const grant = this.#entry(connection, advisor)?.grant;
     if (!grant) throw notAuthorized(connection, advisor);
     if (grant.refused || !fits(grant, connection)) throw authorizeAgain(connection, advisor);
@@ -97,17 +90,13 @@ export class Tokens {
   async tokenWithin(ms: number, connection: Connection, advisor: string, rejected?: string): Promise<string> {
     const token = this.token(connection, advisor, rejected);
     if (typeof token === 'string') return token;
-    let forget = (): void => undefined;
-    const late = new Promise<never>((_resolve, reject) => {
-      forget = this.#options.clock.after(ms, () => {
-        reject(tryLater('timeout')(connection));
-      });
-    });
-    return Promise.race([token, late]).finally(forget);
+    const found = await within(this.#options.clock, ms, token.then((given) => ({ given })));
+    if (found === 'late') throw tryLater('timeout')(connection);
+    return found.given;
   }
 
   #renewAhead(connection: Connection, advisor: string): void {
-    const name = this.#options.book.name(connection, advisor);
+    const name = this.#options.vault.name(connection, advisor);
     const now = this.#options.clock.now();
     if (this.#flights.has(name) || now < (this.#nextAhead.get(name) ?? 0)) return;
     this.#nextAhead.set(name, now + pauseAhead);
@@ -125,32 +114,33 @@ export class Tokens {
     return this.#options.endpoints.onPause(listener);
   }
 
-  /** An environment has closed: nothing is asked for on its behalf any more. */
-  leave(connection: Connection): void {
-    this.#flights.leave(connection);
+  /** An environment has closed: nothing is asked for on its behalf any more. Resolves when what is on its way has ended. */
+  leave(connection: Connection): Promise<void> {
+    return this.#flights.leave(connection);
   }
 
   #renew(connection: Connection, advisor: string, rejected?: string): Promise<string> {
-    const { book, endpoints, lease } = this.#options;
-    const name = book.name(connection, advisor);
-    // The lease is for one attempt: between attempts may lie an hour.
-    const attempt = (): Promise<string> =>
-      lease(leaseName(name), () => this.#attempt(name, connection, advisor, rejected));
+    const { vault, endpoints } = this.#options;
+    const name = vault.name(connection, advisor);
+    const attempt = (): Promise<string> => this.#attempt(name, connection, advisor, rejected);
     return this.#flights.join(name, connection, (signal) => endpoints.run(connection, attempt, { signal }));
   }
 
   async #attempt(name: string, connection: Connection, advisor: string, rejected?: string): Promise<string> {
-    const { book, clock, endpoints } = this.#options;
+    const { vault, clock, endpoints } = this.#options;
     let tried: string | undefined;
     for (;;) {
       // Another process may have renewed it, or somebody disconnected it, in the meantime.
       const release = clock.hold?.();
-      await book.reread().finally(release);
+      await vault.reread(name).finally(release);
       const entry = this.#entry(connection, advisor);
       if (!entry) throw notAuthorized(connection, advisor);
       const { grant } = entry;
       const usable = usableToken(grant, clock, rejected);
       if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;
+      // The refresh token may have been used by a process that was killed before it could store the answer. As long as the
+      // access token serves, nothing is risked.
+      if (usable !== undefined && tried === undefined && vault.isInDoubt(name)) return usable;
       if (grant.refreshToken === null || grant.refreshToken === tried || grant.refused) {
         // What cannot be renewed goes once more though it was rejected: the API key may be what is wrong.
         const last = grant.refreshToken === null ? usableToken(grant, clock) : usable;
@@ -161,6 +151,7 @@ export class Tokens {
         }
         throw authorizeAgain(connection, advisor);
       }
+      await this.#intend(name, connection);
       const result = await endpoints.refresh(connection, grant.refreshToken);
       tried = grant.refreshToken;
       if (result.outcome === 'refused') continue;
@@ -173,12 +164,25 @@ export class Tokens {
     }
   }
 
+  /**
+   * A refresh token may be good for one use. It is not used while the store takes no writes, or a crash would lose the one
+   * that comes back; unless that is so already.
+   */
+  async #intend(name: string, connection: Connection): Promise<void> {
+    const { vault, clock } = this.#options;
+    if (this.#unstored.has(name)) return;
+    const release = clock.hold?.();
+    const intending = vault.intend(name).finally(release);
+    intending.catch(() => undefined);
+    if ((await within(clock, storingLimit, intending)) === 'late') throw notStored(connection);
+  }
+
   /** The newest there is: as stored, unless what was renewed since could not be. */
   #entry(connection: Connection, advisor: string): Entry | undefined {
-    const { book } = this.#options;
-    const stored = book.get(connection, advisor);
+    const { vault } = this.#options;
+    const stored = vault.get(connection, advisor);
     if (this.#unstored.size === 0) return stored;
-    const name = book.name(connection, advisor);
+    const name = vault.name(connection, advisor);
     const unstored = this.#unstored.get(name);
     if (!unstored) return stored;
     if (stored && unstored.replaces.includes(stored.grant.refreshToken)) return unstored.entry;
@@ -196,33 +200,25 @@ export class Tokens {
     const before = this.#unstored.get(given.name)?.replaces ?? [];
     const unstored = { ...given, replaces: [...before, ...given.replaces] };
     this.#unstored.set(given.name, unstored);
-    const course = { isLate: false };
-    const storing = this.#keepStoring(unstored).then((isStored) => {
-      if (isStored && course.isLate) warn('A renewed authorization that could not be stored is stored now.');
+    const storing = this.#keepStoring(unstored);
+    if ((await within(clock, storingLimit, storing)) !== 'late') return;
+    warn(
+      'A renewed authorization cannot be stored. It is in use, and would be lost if Node-RED stopped now: the advisor would have to authorize again. Storing it is tried until it is done. Check that the disk has room and can be written to.',
+    );
+    void storing.then((isStored) => {
+      if (isStored) warn('A renewed authorization that could not be stored is stored now.');
     });
-    let forget = (): void => undefined;
-    const late = new Promise<void>((resolve) => {
-      forget = clock.after(storingLimit, () => {
-        course.isLate = true;
-        warn(
-          'A renewed authorization cannot be stored. It is in use, and would be lost if Node-RED stopped now: the advisor would have to authorize again. Storing it is tried until it is done. Check that the disk has room and can be written to.',
-        );
-        resolve();
-      });
-    });
-    await Promise.race([storing, late]);
-    forget();
   }
 
   /** False when something newer took its place. */
   async #keepStoring(unstored: Unstored): Promise<boolean> {
-    const { book, clock } = this.#options;
-    const { name, connection, advisor, entry } = unstored;
+    const { vault, clock } = this.#options;
+    const { name, connection, advisor, entry, replaces } = unstored;
     for (let round = 0; this.#entry(connection, advisor) === entry; round++) {
       try {
-        await book.put(name, entry);
+        const isStored = await vault.replace(name, entry, replaces);
         if (this.#unstored.get(name) === unstored) this.#unstored.delete(name);
-        return true;
+        return isStored;
       } catch {
         await new Promise<void>((resolve) => clock.after(backoff(round, 1), resolve));
       }

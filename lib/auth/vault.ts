@@ -1,243 +1,499 @@
-import type { Clock } from '../service/clock';
-import { keyIdOf, keyedHash, seal, unseal, type DataKey } from './cipher';
-import { mergeDocuments, readDocument, writeDocument, type VaultDocument } from './document';
-import { Keyring, type KeyringOptions } from './keyring';
-import { noLease, type Lease } from './lease';
-import { previousSecretVariable } from './secrets';
-import type { Shelf } from './shelf';
+import { createHash } from 'node:crypto';
+import { within, type Clock } from '../service/clock';
+import {
+  endOf,
+  key,
+  type Entry as StoredEntry,
+  type Operation,
+  type Store,
+  type Version,
+} from '../state/store';
+import { defaultAdvisor, type Connection } from './connection';
+import { previousSecretVariable } from './data-keys';
+import { isOver, newGrant, type Grant } from './grants';
 
-export interface VaultOptions extends KeyringOptions {
-  readonly shelf: Shelf;
-  readonly clock: Pick<Clock, 'now'>;
-  readonly lease?: Lease;
-  /** Milliseconds until a write that failed is tried again. */
-  readonly retryAfter?: number;
+export type GrantState = 'authorized' | 'authorize_again' | 'confirm';
+
+/** What is kept for one advisor: the authorization in use, and one of another person that awaits confirmation. */
+export interface Entry {
+  readonly grant: Grant;
+  readonly awaiting: Grant | null;
 }
 
-/** A removed record is remembered this long, so that a second process does not bring it back. */
-const remembered = 8 * 24 * 60 * 60 * 1000;
+export const stateOf = ({ grant, awaiting }: Entry, now: number): GrantState => {
+  if (awaiting) return 'confirm';
+  return isOver(grant, now) ? 'authorize_again' : 'authorized';
+};
 
-const bytesOf = (sealed: string): Buffer => Buffer.from(sealed, 'base64');
+/** A link for an advisor who has no login here. */
+export interface Link {
+  readonly environment: string;
+  readonly advisor: string;
+  readonly expiresAt: number;
+}
 
-/** Milliseconds that a write may take before another process goes ahead. */
-const longestWrite = 10_000;
+/** As it lies in the store. */
+interface GrantRecord extends Entry {
+  /** The name under which environments share it. */
+  readonly seed?: string;
+}
+
+/** Somebody is about to use a refresh token. */
+interface Intent {
+  readonly name: string;
+  /** The process, by a name that no other start has. */
+  readonly by: string;
+}
+
+interface Kept {
+  readonly key: Buffer;
+  readonly version: Version;
+  readonly entry: Entry;
+}
+
+const table = 'work';
+const pageSize = 500;
+const grantKind = 'grant';
+const intentKind = 'renewing';
+const linkKind = 'link';
+const missedKind = 'missed';
+
+/** Milliseconds. After that an authorization is used though it is not on disk: somebody is waiting for it. */
+export const storingLimit = 5000;
+
+/** Milliseconds that somebody waits in front of a page. */
+const lookingLimit = 8000;
+
+export class VaultAway extends Error {
+  override readonly message = 'the store is not to be had now';
+}
+
+const nameOf = (environment: string, advisor: string): string => JSON.stringify([environment, advisor]);
 
 /**
- * Records under authenticated encryption, kept through the runtime's settings storage. Also seals what others keep
- * elsewhere, under the same data key.
+ * Environments given the same refresh token share its authorization: kept apart, the first to rotate the token would
+ * end the others'.
+ */
+const seedName = ({ tokenUrl, clientId, seed }: Connection): string =>
+  `seed:${createHash('sha256')
+    .update(JSON.stringify([tokenUrl, clientId, seed]))
+    .digest('base64url')}`;
+
+const isSeed = (name: string): boolean => name.startsWith('seed:');
+
+const nameIn = ({ seed, grant }: GrantRecord): string => seed ?? nameOf(grant.environment, grant.advisor);
+
+const seeded = (connection: Connection): Grant => ({
+  ...newGrant(connection, defaultAdvisor),
+  refreshToken: connection.seed,
+});
+
+/** What was disconnected leaves no tokens behind. */
+const isInUse = ({ accessToken, refreshToken }: Grant): boolean =>
+  accessToken !== null || refreshToken !== null;
+
+const isOtherPerson = (before: Grant, now: Grant): boolean =>
+  before.identity !== null && now.identity !== null && before.identity.subject !== now.identity.subject;
+
+const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
+
+/** What has been looked up for a connection: the answers to questions that every text asks. */
+interface View {
+  readonly entries: Map<string, Entry>;
+  list: [advisor: string, entry: Entry][] | undefined;
+}
+
+export interface VaultOptions {
+  /** The store that authorizations are kept in; a handle of its own each time. */
+  readonly openStore: () => Promise<Store>;
+  readonly clock: Clock;
+  readonly warn: (message: string) => void;
+  /** Names this start of the process. */
+  readonly life: string;
+}
+
+/**
+ * The authorizations of all environments, a record each in the store. They are read when the vault opens and from then on
+ * answered from memory; a change is in the store first. It is open while somebody holds it.
  */
 export class Vault {
-  readonly #shelf: Shelf;
-  readonly #clock: Pick<Clock, 'now'>;
-  readonly #lease: Lease;
-  readonly #retryAfter: number;
-  readonly #keyring: Keyring;
-  readonly #warn: (message: string) => void;
-  #document: VaultDocument;
-  /** The key file still holds keys that are wrapped now. */
-  #isFileStale = false;
-  #saving: Promise<void> = Promise.resolve();
-  #queued: Promise<void> | undefined;
-  #retry: NodeJS.Timeout | undefined;
+  readonly #options: VaultOptions;
+  readonly #kept = new Map<string, Kept>();
+  /** Who began to renew an authorization and did not say how it ended. */
+  readonly #intents = new Map<string, string>();
+  /** In use, and not on record yet. */
+  readonly #unwritten = new Set<string>();
+  readonly #listeners = new Set<() => void>();
+  #views = new WeakMap<Connection, View>();
+  #holders = 0;
+  #opening: Promise<Store> | undefined;
+  #closing: Promise<unknown> = Promise.resolve();
+  #isLoaded = false;
 
   constructor(options: VaultOptions) {
-    const { shelf, clock, secrets, keyFile, warn, lease = noLease, retryAfter = 60_000 } = options;
-    const warned = new Set<string>();
-    this.#warn = (message) => {
-      if (!warned.has(message)) warn(message);
-      warned.add(message);
+    this.#options = options;
+  }
+
+  /** Whether the authorizations have been read. */
+  get isOpen(): boolean {
+    return this.#isLoaded;
+  }
+
+  /** Undefined once the authorizations have been read. */
+  get opening(): Promise<void> | undefined {
+    return this.#isLoaded ? undefined : this.#store().then(() => undefined);
+  }
+
+  /** Keeps the vault open until it is released. */
+  hold(): () => Promise<void> {
+    this.#holders += 1;
+    this.#store().catch(() => undefined);
+    let isHeld = true;
+    return async () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#holders -= 1;
+      if (this.#holders === 0) await this.#close();
     };
-    this.#shelf = shelf;
-    this.#clock = clock;
-    this.#lease = lease;
-    this.#retryAfter = retryAfter;
-    this.#keyring = new Keyring({ secrets, keyFile, warn: this.#warn });
-    this.#document = readDocument(shelf.read());
-    if (this.#document.damaged > 0) {
-      this.#warn('A part of the stored authorizations is damaged and was set aside. The rest is in use.');
-      void this.#save();
-    }
-    this.#unlock();
-    this.#rewrap();
   }
 
-  /** The value of a record; undefined when there is none, or none that can be opened. */
-  read(name: string): unknown {
-    const sealed = this.#document.records.get(name)?.sealed;
-    if (!sealed) return undefined;
-    const plain = this.open(bytesOf(sealed), name);
-    if (plain) return JSON.parse(plain.toString()) as unknown;
-    if (
-      this.#keyring.get(keyIdOf(bytesOf(sealed))) ||
-      !this.#document.keys.has(keyIdOf(bytesOf(sealed)) ?? '')
-    ) {
-      this.#warn(
-        `A stored record (${name}) is damaged and was set aside. If it was an authorization, authorize again.`,
+  /** Opens the vault for as long as the work takes. */
+  async use<T>(work: () => T | Promise<T>): Promise<T> {
+    const release = this.hold();
+    try {
+      await this.opening;
+      return await work();
+    } finally {
+      await release();
+    }
+  }
+
+  /** For somebody who is looking: throws `VaultAway` when another process has the store, and keeps it. */
+  async useNow<T>(work: () => T | Promise<T>): Promise<T> {
+    const release = this.hold();
+    try {
+      const { opening } = this;
+      if (opening && (await within(this.#options.clock, lookingLimit, opening)) === 'late') throw new VaultAway();
+      return await work();
+    } finally {
+      release().catch(() => undefined);
+    }
+  }
+
+  // Authorizations
+
+  /** Under which name the authorization of an advisor is kept: equal names are one authorization. */
+  name(connection: Connection, advisor: string): string {
+    const own = nameOf(connection.environment, advisor);
+    const isSeeded = connection.seed !== '' && advisor === defaultAdvisor && !this.#kept.has(own);
+    return isSeeded ? seedName(connection) : own;
+  }
+
+  get(connection: Connection, advisor: string): Entry | undefined {
+    const { entries } = this.#view(connection);
+    const known = entries.get(advisor);
+    if (known) return known;
+    const found = this.#find(connection, advisor);
+    if (found) entries.set(advisor, found);
+    return found;
+  }
+
+  /** The advisors known for an environment; a connection also tells of the one that a refresh token seeds. */
+  list(environment: string, connection?: Connection): readonly [advisor: string, entry: Entry][] {
+    if (connection?.environment !== environment) return this.#listed(environment, connection);
+    return (this.#view(connection).list ??= this.#listed(environment, connection));
+  }
+
+  /** A new authorization. One of another person waits until somebody confirms it, and the old one goes on. */
+  async authorized(connection: Connection, grant: Grant): Promise<Entry> {
+    const name = this.name(connection, grant.advisor);
+    const before = this.#kept.get(name)?.entry.grant;
+    const isOther = before !== undefined && isInUse(before) && isOtherPerson(before, grant);
+    const entry: Entry = isOther ? { grant: before, awaiting: grant } : { grant, awaiting: null };
+    await this.#put(isOther ? name : nameOf(grant.environment, grant.advisor), entry);
+    return entry;
+  }
+
+  /** False when nothing awaits confirmation. What a refresh token seeds stays as it is, for others who share it. */
+  async confirm(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
+    const own = nameOf(environment, advisor);
+    const name = connection ? this.name(connection, advisor) : own;
+    const entry = this.#kept.get(name)?.entry;
+    if (entry?.awaiting?.environment !== environment) return false;
+    await this.#put(own, { grant: entry.awaiting, awaiting: null });
+    if (name !== own) await this.#put(name, { ...entry, awaiting: null });
+    return true;
+  }
+
+  /** False when there was none. A seed stays spent: disconnecting must not take it up again. */
+  async disconnect(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
+    const name = connection ? this.name(connection, advisor) : nameOf(environment, advisor);
+    const entry = connection ? this.get(connection, advisor) : this.#kept.get(name)?.entry;
+    if (!entry) return false;
+    if (isSeed(name)) {
+      const grant = { ...entry.grant, accessToken: null, refreshToken: null, refused: true };
+      await this.#put(name, { grant, awaiting: null });
+    } else {
+      await this.#remove(name);
+      this.#changed();
+    }
+    return true;
+  }
+
+  environments(): Set<string> {
+    return new Set(Array.from(this.#kept.values(), ({ entry }) => entry.grant.environment));
+  }
+
+  /**
+   * Environments that left the flow: what is theirs is kept for so many milliseconds from when they were first missed.
+   * Returns those that are forgotten now.
+   */
+  async forgetMissing(existing: ReadonlySet<string>, keptFor: number): Promise<Set<string>> {
+    const store = await this.#store();
+    const now = this.#options.clock.now();
+    const gone = new Set<string>();
+    for (const id of this.environments()) {
+      const missed = key(missedKind, store.hash(id));
+      const since = await store.get<number>(table, missed);
+      if (existing.has(id)) {
+        if (since) await store.write([{ table, remove: missed }]);
+      } else if (!since) {
+        await store.write([{ table, put: missed, value: now }]);
+      } else if (now - since.value >= keptFor) {
+        for (const [name, { entry }] of this.#kept)
+          if (entry.grant.environment === id) await this.#remove(name);
+        await store.write([{ table, remove: missed }]);
+        gone.add(id);
+      }
+    }
+    if (gone.size > 0) this.#changed();
+    return gone;
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  // Renewing
+
+  /** Takes up what another process has written for one authorization. */
+  async reread(name: string): Promise<void> {
+    if (this.#unwritten.has(name)) return;
+    const store = await this.#store();
+    const place = this.#placeOf(store, name);
+    const found = await store.get<GrantRecord>(table, place);
+    if (found?.version === this.#kept.get(name)?.version) return;
+    if (found) this.#kept.set(name, { key: place, version: found.version, entry: found.value });
+    else this.#kept.delete(name);
+    this.#changed();
+  }
+
+  /** Whether another process began to renew it, and nobody knows how that ended. */
+  isInDoubt(name: string): boolean {
+    const by = this.#intents.get(name);
+    return by !== undefined && by !== this.#options.life;
+  }
+
+  /** Puts on record that the refresh token is about to be used. Also shows that the store takes writes. */
+  async intend(name: string): Promise<void> {
+    const { life } = this.#options;
+    if (this.#intents.get(name) === life) return;
+    const store = await this.#store();
+    const value: Intent = { by: life, name };
+    await store.write([{ table, put: this.#intentOf(store, name), value }]);
+    this.#intents.set(name, life);
+  }
+
+  /**
+   * Puts a renewed authorization on record, if what is there still holds one of the refresh tokens it came from: somebody
+   * may have authorized anew, or disconnected. False when something newer is there.
+   */
+  async replace(name: string, entry: Entry, from: readonly (string | null)[]): Promise<boolean> {
+    for (;;) {
+      const store = await this.#store();
+      const place = this.#placeOf(store, name);
+      const found = await store.get<GrantRecord>(table, place);
+      const isSame = found ? from.includes(found.value.grant.refreshToken) : isSeed(name);
+      if (!isSame) {
+        await this.reread(name);
+        return false;
+      }
+      const condition = found ? { version: found.version } : {};
+      const latest = found ? { ...entry, awaiting: found.value.awaiting } : entry;
+      if (await this.#write(store, name, latest, [{ table, key: place, ...condition }])) return true;
+    }
+  }
+
+  // Links
+
+  async addLink(token: string, link: Link): Promise<void> {
+    await (await this.#store()).write([{ table, put: key(linkKind, hashOf(token)), value: link }]);
+  }
+
+  async link(token: string): Promise<Link | undefined> {
+    return (await (await this.#store()).get<Link>(table, key(linkKind, hashOf(token))))?.value;
+  }
+
+  /** False when it was spent before. */
+  async spendLink(token: string): Promise<boolean> {
+    const store = await this.#store();
+    const place = key(linkKind, hashOf(token));
+    const found = await store.get<Link>(table, place);
+    if (!found) return false;
+    return store.write([{ table, remove: place }], [{ table, key: place, version: found.version }]);
+  }
+
+  async sweepLinks(isOver: (link: Link) => boolean): Promise<void> {
+    const store = await this.#store();
+    for await (const entries of pagesOf<Link>(store, linkKind)) {
+      const over = entries.filter(({ value }) => isOver(value));
+      if (over.length > 0) await store.write(over.map(({ key: remove }): Operation => ({ table, remove })));
+    }
+  }
+
+  // The store
+
+  async #store(): Promise<Store> {
+    this.#opening ??= this.#closing.then(() => this.#load());
+    const opening = this.#opening;
+    try {
+      return await opening;
+    } catch (fault) {
+      if (this.#opening === opening) this.#opening = undefined;
+      throw fault;
+    }
+  }
+
+  async #load(): Promise<Store> {
+    const store = await this.#options.openStore();
+    this.#kept.clear();
+    this.#intents.clear();
+    let read = 0;
+    for await (const entries of pagesOf<GrantRecord>(store, grantKind)) {
+      read += entries.length;
+      for (const { key: place, version, value } of entries) {
+        const before = this.#kept.get(nameIn(value))?.entry.grant.refreshedAt ?? -1;
+        // Two of one name were written under different keys, as after a start with another credential secret.
+        if (before <= (value.grant.refreshedAt ?? 0))
+          this.#kept.set(nameIn(value), { key: place, version, entry: value });
+      }
+    }
+    for await (const entries of pagesOf<Intent>(store, intentKind))
+      for (const { value } of entries) this.#intents.set(value.name, value.by);
+    const prefix = key(grantKind);
+    if ((await store.count(table, prefix, endOf(prefix))) > read) {
+      this.#options.warn(
+        `Stored authorizations cannot be opened. They are kept. If the credential secret has changed, start Node-RED once with the previous one in the environment variable ${previousSecretVariable} to get them back; otherwise authorize again.`,
       );
-      this.#put(name, null);
-      void this.#save();
     }
-    return undefined;
+    this.#isLoaded = true;
+    this.#changed();
+    return store;
   }
 
-  names(prefix: string): string[] {
-    return [...this.#document.records].flatMap(([name, { sealed }]) =>
-      sealed !== null && name.startsWith(prefix) ? [name] : [],
+  async #close(): Promise<void> {
+    const opening = this.#opening;
+    this.#opening = undefined;
+    this.#isLoaded = false;
+    const closing = opening?.then(
+      (store) => store.close(),
+      () => undefined,
     );
+    this.#closing = closing ?? Promise.resolve();
+    await this.#closing;
   }
 
-  /** On disk when the promise resolves, where there is a disk. */
-  async write(name: string, value: unknown): Promise<void> {
-    this.#put(name, this.seal(Buffer.from(JSON.stringify(value)), name).toString('base64'));
-    await this.#save();
+  #placeOf(store: Store, name: string): Buffer {
+    return this.#kept.get(name)?.key ?? key(grantKind, store.hash(name));
   }
 
-  async remove(name: string): Promise<void> {
-    if (!this.#document.records.get(name)?.sealed) return;
-    this.#put(name, null);
-    await this.#save();
+  #intentOf(store: Store, name: string): Buffer {
+    return key(intentKind, store.hash(name));
   }
 
-  /** Takes up what another process has written. */
-  async reread(): Promise<void> {
-    const stored = await this.#shelf.reread();
-    if (stored === undefined) return;
-    this.#document = mergeDocuments(this.#document, readDocument(stored));
-    this.#unlock();
-  }
-
-  seal(plain: Buffer, name: string): Buffer {
-    return seal(this.#activeKey(), plain, name);
-  }
-
-  /** Undefined when damaged, or sealed with a key that is not to be had. */
-  open(sealed: Buffer, name: string): Buffer | undefined {
-    const key = this.#keyring.get(keyIdOf(sealed));
-    return key && unseal(key, sealed, name);
-  }
-
-  /** A fixed-length stand-in for a personal key, such as a phone number. */
-  hash(value: string): string {
-    return keyedHash(this.#activeKey(), value);
-  }
-
-  /** Resolves when the data key is on disk: nothing may be kept elsewhere under a key that a crash would lose. */
-  async ready(): Promise<void> {
-    this.#activeKey();
-    await this.#save();
-  }
-
-  #put(name: string, sealed: string | null): void {
-    const records = new Map(this.#document.records);
-    const { at = 0, sealed: before = null } = records.get(name) ?? {};
-    const isUnreadable = before !== null && this.open(bytesOf(before), name) === undefined;
-    const aside = isUnreadable
-      ? [...this.#document.aside, { name, at, sealed: before }]
-      : this.#document.aside;
-    records.set(name, { at: this.#later(at), sealed });
-    this.#document = { ...this.#document, records, aside };
-  }
-
-  /** Never older than what it replaces, whatever the clock did, or a merge would bring the old one back. */
-  #later(than = 0): number {
-    return Math.max(this.#clock.now(), than + 1);
-  }
-
-  #activeKey(): DataKey {
-    const active = this.#keyring.get(this.#document.active?.key);
-    if (active) return active;
-    // An earlier one, if there is: what was hashed with it is found again when its secret comes back.
-    const [earlier] = [...this.#document.keys.keys()].flatMap((id) => this.#keyring.get(id) ?? []);
-    const key = earlier ?? this.#keyring.create();
-    this.#document = {
-      ...this.#document,
-      active: { at: this.#later(this.#document.active?.at), key: key.id },
-    };
-    this.#keep(key);
-    return key;
-  }
-
-  #keep(key: DataKey): void {
-    const before = this.#document.keys.get(key.id);
-    const kept = this.#keyring.keep(key, this.#later(before?.at), before);
-    this.#document = { ...this.#document, keys: new Map(this.#document.keys).set(key.id, kept) };
-  }
-
-  #unlock(): void {
-    const locked = new Set(this.#keyring.unlock(this.#document.keys));
-    const records = new Map(this.#document.records);
-    const isReadable = (name: string, sealed: string): boolean =>
-      this.open(bytesOf(sealed), name) !== undefined;
-    // What was set aside while its key was missing comes back, unless something newer took its place.
-    for (const { name, at, sealed } of this.#document.aside) {
-      const present = records.get(name);
-      const isFree = !present || (present.sealed !== null && !isReadable(name, present.sealed));
-      if (isFree && isReadable(name, sealed)) records.set(name, { at, sealed });
-    }
-    this.#document = { ...this.#document, records };
-    if ([...records.values()].some(({ sealed }) => sealed && locked.has(keyIdOf(bytesOf(sealed)) ?? ''))) {
-      this.#warn(
-        `Stored authorizations cannot be opened, because the credential secret has changed. They are kept. Start Node-RED once with the previous secret in the environment variable ${previousSecretVariable} to get them back, or authorize again.`,
-      );
-    }
-  }
-
-  /** Follows a credential secret that was set or changed. */
-  #rewrap(): void {
-    const misplaced = this.#keyring.misplaced(this.#document.keys);
-    if (misplaced.length === 0) return;
-    for (const key of misplaced) this.#keep(key);
-    this.#isFileStale = true;
-    void this.#save();
-  }
-
-  /** One write at a time; those that ask while one waits share it. */
-  #save(): Promise<void> {
-    this.#queued ??= this.#saving.then(() => {
-      this.#queued = undefined;
-      this.#saving = this.#saveNow();
-      return this.#saving;
-    });
-    return this.#queued;
-  }
-
-  /** Under a lease: another process must not write between our reading and our writing. */
-  #saveNow(): Promise<void> {
-    return this.#lease('vault', () => this.#rereadAndWrite(), longestWrite).catch(() => {
-      this.#warnOfLoss();
-    });
-  }
-
-  async #rereadAndWrite(): Promise<void> {
-    await this.reread();
-    const oldest = this.#clock.now() - remembered;
-    const records = [...this.#document.records].filter(
-      ([, { at, sealed }]) => sealed !== null || at > oldest,
+  /** Resolves when it is on record, or after a while: then it is in use, and written as soon as that can be. */
+  async #put(name: string, entry: Entry): Promise<void> {
+    const { clock, warn } = this.#options;
+    const store = await this.#store();
+    const writing = this.#write(store, name, entry);
+    if ((await within(clock, storingLimit, writing)) !== 'late') return;
+    warn(
+      'An authorization cannot be stored. It is in use, and would be lost if Node-RED stopped now. Check that the disk has room and can be written to.',
     );
-    this.#document = { ...this.#document, records: new Map(records) };
-    const { keys } = this.#document;
-    const written = await this.#shelf.write(writeDocument(this.#document));
-    if (written === 'failed') this.#saveLater();
-    if (written !== 'stored') {
-      this.#warnOfLoss();
-    } else if (this.#isFileStale) {
-      this.#isFileStale = false;
-      this.#keyring.clearFile(keys);
-    }
+    this.#unwritten.add(name);
+    writing.catch(() => undefined).finally(() => this.#unwritten.delete(name));
+    this.#take(name, { key: this.#placeOf(store, name), version: '', entry });
   }
 
-  #warnOfLoss(): void {
-    this.#warn(
-      'Authorizations cannot be written to disk and will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
+  async #write(
+    store: Store,
+    name: string,
+    entry: Entry,
+    conditions: Parameters<Store['write']>[1] = [],
+  ): Promise<boolean> {
+    const place = this.#placeOf(store, name);
+    const value: GrantRecord = isSeed(name) ? { ...entry, seed: name } : entry;
+    const operations: Operation[] = [{ table, put: place, value }];
+    if (this.#intents.has(name)) operations.push({ table, remove: this.#intentOf(store, name) });
+    if (!(await store.write(operations, conditions))) return false;
+    this.#intents.delete(name);
+    const version = (await store.get(table, place))?.version ?? '';
+    this.#take(name, { key: place, version, entry });
+    return true;
+  }
+
+  #take(name: string, kept: Kept): void {
+    this.#kept.set(name, kept);
+    this.#changed();
+  }
+
+  async #remove(name: string): Promise<void> {
+    const store = await this.#store();
+    const remove = this.#placeOf(store, name);
+    await store.write([
+      { table, remove },
+      { table, remove: this.#intentOf(store, name) },
+    ]);
+    this.#kept.delete(name);
+    this.#intents.delete(name);
+  }
+
+  #find(connection: Connection, advisor: string): Entry | undefined {
+    const name = this.name(connection, advisor);
+    const entry = this.#kept.get(name)?.entry;
+    if (!entry && isSeed(name)) return { grant: seeded(connection), awaiting: null };
+    return entry;
+  }
+
+  #view(connection: Connection): View {
+    const view = this.#views.get(connection) ?? { entries: new Map(), list: undefined };
+    this.#views.set(connection, view);
+    return view;
+  }
+
+  #listed(environment: string, connection?: Connection): [advisor: string, entry: Entry][] {
+    const found = [...this.#kept].flatMap(([name, { entry }]): [string, Entry][] =>
+      !isSeed(name) && entry.grant.environment === environment ? [[entry.grant.advisor, entry]] : [],
     );
+    const isKnown = found.some(([advisor]) => advisor === defaultAdvisor);
+    const seed = connection?.seed && !isKnown ? this.get(connection, defaultAdvisor) : undefined;
+    return seed ? [...found, [defaultAdvisor, seed]] : found;
   }
 
-  /** A disk may be writable again before the next change comes. */
-  #saveLater(): void {
-    if (this.#retry) return;
-    this.#retry = setTimeout(() => {
-      this.#retry = undefined;
-      void this.#save();
-    }, this.#retryAfter).unref();
+  #changed(): void {
+    this.#views = new WeakMap();
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+async function* pagesOf<T>(store: Store, kind: string): AsyncGenerator<readonly StoredEntry<T>[]> {
+  const prefix = key(kind);
+  for (let from = prefix; ; ) {
+    const page = await store.page<T>(table, { from, to: endOf(prefix), limit: pageSize });
+    if (page.length > 0) yield page;
+    const last = page.at(-1);
+    if (!last || page.length < pageSize) return;
+    from = Buffer.concat([last.key, Buffer.alloc(1)]);
   }
 }

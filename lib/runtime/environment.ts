@@ -44,6 +44,8 @@ export interface Environment {
   advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown';
   /** Until when the token endpoint is left alone; 0 when it is not. */
   readonly tokensPausedUntil?: number;
+  /** Until it is known who has authorized; undefined from then on. Messages wait for it. */
+  readonly opening?: Promise<void> | undefined;
   /** A node says how much it has accepted and not ended; returns what takes that back. */
   addPending(count: () => number | Promise<number>): () => void;
   /** Called when an authorization, a pause or the configuration changes, so that statuses can follow. */

@@ -82,6 +82,8 @@ export const messages = {
     'This person was asked {count} times without an answer, which is the limit set in the node: ask in another way, or raise the limit.',
   member_missing: 'There is no member id in {where}: put one there, or choose another place in the node.',
   member_kind: 'A member id must be a whole number: correct what is in {where}.',
+  store_away:
+    'It is not known yet who has authorized, because the stored state is not to be had now: the log says why. Name the advisor in the node or in msg.advisor, or try again later.',
   queue_full:
     'Too much waits to be put on record already, because the store takes no more at the moment: nothing was sent. See the status and the log, and send it again later.',
   stale:

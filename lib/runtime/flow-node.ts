@@ -201,8 +201,8 @@ export const flowNode = (
         job.takeHandOver()?.();
       }
     };
-    const { opening } = handler;
-    if (opening) void opening.then(take);
+    const openings = [handler.opening, environment?.opening].filter((each) => each !== undefined);
+    if (openings.length > 0) void Promise.all(openings).then(take);
     else take();
   });
 
@@ -215,7 +215,9 @@ export const flowNode = (
       release?.();
       closed();
     };
-    (handler.close?.() ?? Promise.resolve()).then(end, (fault: unknown) => {
+    // What waits for it is taken on first.
+    const opened = environment?.opening ?? Promise.resolve();
+    opened.then(() => handler.close?.()).then(end, (fault: unknown) => {
       node.warn(words.problem(problemOf(fault)));
       end();
     });

@@ -1,23 +1,27 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { MovableClock } from '../service/clock';
+import { endOf, key, type Store } from '../state/store';
 import { lazy } from './lazy';
 import type { Simulator } from '../../simulator';
 
+/** What the keys of its records begin with. */
+const simulatorRecords = key('simulator');
+
 /**
  * The one simulator of this process. It starts when a `simulator` environment first needs it and ends with the last of
- * them; its state is in the user directory, so that a deploy or restart forgets nothing.
+ * them; its state is in the store, so that a deploy or restart forgets nothing.
  */
 export class SharedSimulator {
   /** Known before the simulator runs, since nodes set their timers by it. */
   readonly clock = new MovableClock(() => Date.now());
-  readonly #file: string | undefined;
+  readonly #openStore: (() => Promise<Store>) | undefined;
+  #store: Store | undefined;
   #users = 0;
   #running: Promise<Simulator> | undefined;
   #ending: Promise<void> = Promise.resolve();
 
-  constructor(userDir: string | undefined) {
-    this.#file = userDir ? join(userDir, 'advisor-texting', 'simulator.json') : undefined;
+  /** Without a store nothing outlives it. */
+  constructor(openStore: (() => Promise<Store>) | undefined) {
+    this.#openStore = openStore;
   }
 
   /** Whether an environment of this runtime is on the simulator: without one it must not run. */
@@ -38,16 +42,13 @@ export class SharedSimulator {
   }
 
   /** Resolves when the clock is as far ahead as it was moved before a restart: what waits by it must not begin sooner. */
-  async restored(): Promise<void> {
-    if (this.#file === undefined || !existsSync(this.#file)) return;
+  async restored(store: Store): Promise<void> {
+    if ((await store.count('work', simulatorRecords, endOf(simulatorRecords))) === 0) return;
     await this.start().catch(() => undefined);
   }
 
   start(): Promise<Simulator> {
-    this.#running ??= this.#ending.then(() => {
-      const { startSimulator } = lazy.simulator();
-      return startSimulator({ clock: this.clock, ...(this.#file === undefined ? {} : { data: this.#file }) });
-    });
+    this.#running ??= this.#ending.then(() => this.#startNow());
     const running = this.#running;
     running.catch(() => {
       if (this.#running === running) this.#running = undefined;
@@ -55,12 +56,27 @@ export class SharedSimulator {
     return running;
   }
 
+  async #startNow(): Promise<Simulator> {
+    const { startSimulator, inStore } = lazy.simulator();
+    const store = await this.#openStore?.();
+    this.#store = store;
+    try {
+      return await startSimulator({ clock: this.clock, ...(store && { data: inStore(store) }) });
+    } catch (fault) {
+      await store?.close();
+      throw fault;
+    }
+  }
+
   async #end(): Promise<void> {
     const running = this.#running;
     this.#running = undefined;
     if (!running) return;
     this.#ending = running.then(
-      (simulator) => simulator.close(),
+      async (simulator) => {
+        await simulator.close();
+        await this.#store?.close();
+      },
       () => undefined,
     );
     await this.#ending;

@@ -31,6 +31,21 @@ export const systemClock: Clock = {
   },
 };
 
+/** `late` when the work takes longer; it goes on all the same. */
+export const within = async <T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | 'late'> => {
+  let forget = (): void => undefined;
+  const late = new Promise<'late'>((resolve) => {
+    forget = clock.after(ms, () => {
+      resolve('late');
+    });
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    forget();
+  }
+};
+
 interface Timer {
   readonly due: number;
   /** Timers due at the same time run in the order they were set. */

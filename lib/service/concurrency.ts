@@ -92,11 +92,15 @@ export class Flights {
     return result;
   }
 
-  /** Aborts what is under way for nobody else. */
-  leave(passenger: object): void {
-    for (const { passengers, controller } of this.#underWay.values()) {
+  /** Aborts what is under way for nobody else, and resolves when that has ended. */
+  async leave(passenger: object): Promise<void> {
+    const left: Promise<unknown>[] = [];
+    for (const { passengers, controller, result } of this.#underWay.values()) {
       passengers.delete(passenger);
-      if (passengers.size === 0) controller.abort();
+      if (passengers.size > 0) continue;
+      controller.abort();
+      left.push(result.catch(() => undefined));
     }
+    await Promise.all(left);
   }
 }

@@ -169,6 +169,8 @@ export const messages = {
     'The authorization service refused the permissions that "{name}" asks for: untick what was not provisioned for your application, and check both prefixes.',
   token_later:
     'The token for "{name}" could not be renewed because the authorization service failed ({reason}): the authorization is kept, try again later.',
+  token_unstored:
+    'The token for "{name}" was not renewed, because what comes back could not be stored: free some disk space or make the user directory writable. It then goes on by itself.',
   authorization_ended:
     'The authorization of "{advisor}" for "{name}" has ended: open the environment and authorize again.',
   not_authorized: 'The advisor "{advisor}" has not authorized "{name}": open the environment and authorize.',

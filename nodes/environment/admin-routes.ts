@@ -1,9 +1,9 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Connection } from '../../lib/auth/connection';
 import { defaultAdvisor } from '../../lib/auth/connection';
-import { stateOf, type Entry } from '../../lib/auth/grant-book';
 import { missingScopes, type Grant } from '../../lib/auth/grants';
 import { fits } from '../../lib/auth/tokens';
+import { stateOf, type Entry } from '../../lib/auth/vault';
 import type { Red } from '../../lib/runtime/red';
 import { systemClock } from '../../lib/service/clock';
 import { cancelItem, checkWait, readActivity } from './activity';
@@ -62,7 +62,10 @@ const shownValues = (form: FormReader, query: Request['query']): Values | undefi
   return given.length > 0 ? form.look(Object.fromEntries(given) as Values) : form.running?.values;
 };
 
-const listAdvisors = ({ book, tokens }: Services, { id, form, request }: Asked): object[] => {
+const listAdvisors = async (
+  { vault, tokens }: Services,
+  { id, form, request }: Asked,
+): Promise<object[]> => {
   const values = shownValues(form, request.query);
   if (values && serviceOf(values) === 'simulator')
     return [shown(defaultAdvisor, 'authorized', undefined, [])];
@@ -77,10 +80,12 @@ const listAdvisors = ({ book, tokens }: Services, { id, form, request }: Asked):
   }
   const stateNow = (entry: Entry): string =>
     connection && !fits(entry.grant, connection) ? 'authorize_again' : stateOf(entry, systemClock.now());
-  return book.list(id, connection).map(([advisor, entry]) => ({
-    ...shown(advisor, stateNow(entry), entry.grant, connection?.scopes ?? entry.grant.asked),
-    ...(entry.awaiting ? { awaiting: entry.awaiting.identity?.label ?? null } : {}),
-  }));
+  return vault.useNow(() =>
+    vault.list(id, connection).map(([advisor, entry]) => ({
+      ...shown(advisor, stateNow(entry), entry.grant, connection?.scopes ?? entry.grant.asked),
+      ...(entry.awaiting ? { awaiting: entry.awaiting.identity?.label ?? null } : {}),
+    })),
+  );
 };
 
 /** The connection of a deployed environment, as far as it has one. */
@@ -129,9 +134,10 @@ const table: readonly AdminRoute[] = [
     ...write,
     path: 'link',
     audit: 'link',
-    async work({ authorizations }, asked) {
+    async work({ authorizations, vault }, asked) {
       const { redirectUri } = codeConnection(asked.id, asked.form.deployed().values);
-      const token = await authorizations.createLink(asked.id, bodyAdvisor(asked));
+      const advisor = bodyAdvisor(asked);
+      const token = await vault.useNow(() => authorizations.createLink(asked.id, advisor));
       return { url: placeBeside(redirectUri, `link/${token}`) };
     },
   },
@@ -139,8 +145,9 @@ const table: readonly AdminRoute[] = [
     ...write,
     path: 'complete',
     audit: 'complete',
-    async work({ authorizations }, { id, request }) {
-      const finished = await authorizations.finish(queryIn(field(request, 'address')), { pastedFor: id });
+    async work({ authorizations, vault }, { id, request }) {
+      const query = queryIn(field(request, 'address'));
+      const finished = await vault.useNow(() => authorizations.finish(query, { pastedFor: id }));
       if (finished.ok) return { advisor: finished.advisor, state: finished.state };
       throw new Refused(400, `page.${finished.why}.text`);
     },
@@ -156,9 +163,10 @@ const table: readonly AdminRoute[] = [
     ...write,
     path: 'advisors/:advisor/confirm',
     audit: 'confirm',
-    async work({ book }, asked) {
+    async work({ vault }, asked) {
       const advisor = pathAdvisor(asked);
-      if (await book.confirm(asked.id, advisor, deployedConnection(asked)))
+      const connection = deployedConnection(asked);
+      if (await vault.useNow(() => vault.confirm(asked.id, advisor, connection)))
         return { advisor, state: 'authorized' };
       throw new Refused(404, 'refused.nothingToConfirm');
     },
@@ -168,9 +176,10 @@ const table: readonly AdminRoute[] = [
     method: 'delete',
     path: 'advisors/:advisor',
     audit: 'disconnect',
-    async work({ book }, asked) {
+    async work({ vault }, asked) {
       const advisor = pathAdvisor(asked);
-      if (await book.disconnect(asked.id, advisor, deployedConnection(asked))) return { advisor };
+      const connection = deployedConnection(asked);
+      if (await vault.useNow(() => vault.disconnect(asked.id, advisor, connection))) return { advisor };
       throw new Refused(404, 'refused.notConnected');
     },
   },

@@ -46,7 +46,7 @@ export interface Trial {
 
 /** Tries an environment with reads that change nothing. */
 export const runChecks = async (
-  { book, tokens }: Services,
+  { vault, tokens }: Services,
   { id, values, advisor, deployedAt }: Trial,
   words: Words,
 ): Promise<Check[]> => {
@@ -58,11 +58,11 @@ export const runChecks = async (
   const address = serviceAddressOf(values);
   const isByCode = connection.grant === 'authorization_code';
   const grant = (): Grant | undefined =>
-    isByCode ? book.get(connection, advisor)?.grant : tokens.client.grant(connection);
+    isByCode ? vault.get(connection, advisor)?.grant : tokens.client.grant(connection);
   // An advisor's token goes where the environment is deployed to, or was to go when the advisor authorized it.
   const mayGo = (): boolean =>
     !isByCode || originOf(address.baseUrl) === (deployedAt ?? originOf(grant()?.baseUrl));
-  const findings = await rehearse({
+  const rehearsal: Parameters<typeof rehearse>[0] = {
     ...requestSettingsOf(values),
     ...address,
     wanted: clientScopes(connection),
@@ -71,7 +71,8 @@ export const runChecks = async (
     token: (rejected) => tokens.tokenWithin(patience, connection, advisor, rejected),
     withheld: () => (mayGo() ? undefined : 'refused.notDeployed'),
     tokenless: (fault) => (grant() ? undefined : neverHad(fault)),
-  });
+  };
+  const findings = await (isByCode ? vault.useNow(() => rehearse(rehearsal)) : rehearse(rehearsal));
   const facts = findings.filter(({ key }) => factsKnown.includes(key));
   const isCheck = ({ check }: Finding): boolean => checkNames.some((name) => name === check);
   return findings.filter(isCheck).map((finding) => {

@@ -198,7 +198,7 @@ const checkService = (values: Values): void => {
   throw refuse('not_configured', 'service_unknown', { name: nameOf(values), setting: 'service' });
 };
 
-const grantOf = (values: Values): Connection['grant'] =>
+export const grantOf = (values: Values): Connection['grant'] =>
   plain(spec, values).text('grant') === 'client_credentials' ? 'client_credentials' : 'authorization_code';
 
 const codeOnly: readonly Setting[] = ['authUrl', 'redirectUri'];

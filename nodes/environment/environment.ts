@@ -4,14 +4,16 @@ import { isOver } from '../../lib/auth/grants';
 import { fits } from '../../lib/auth/tokens';
 import { activityOf } from '../../lib/runtime/activity';
 import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
+import { refuse } from '../../lib/runtime/errors';
 import { lazy } from '../../lib/runtime/lazy';
-import { systemClock, type Clock } from '../../lib/service/clock';
+import { systemClock, within, type Clock } from '../../lib/service/clock';
 import type { ServiceError } from '../../lib/service/errors';
 import type { Client, ClientOptions } from '../../lib/service/types';
 import type { Store } from '../../lib/state/store';
 import {
   connectionOf,
   faultInValues,
+  grantOf,
   nameOf,
   requestSettingsOf,
   serviceAddressOf,
@@ -27,6 +29,9 @@ interface Complete {
   readonly address: ReturnType<typeof serviceAddressOf>;
   readonly connection: Connection;
 }
+
+/** Milliseconds; the runtime gives a node fifteen seconds to close. */
+const longestClose = 8000;
 
 /** An `advisor-environment` that is deployed. */
 export class RunningEnvironment implements Environment {
@@ -60,18 +65,42 @@ export class RunningEnvironment implements Environment {
     this.clock = this.service === 'simulator' ? services.simulator.clock : systemClock;
     this.settings = settingsOf(values);
     this.#fault = faultInValues(values);
-    const unlisten = services.book.onChange(() => {
+    if (this.service === 'simulator') this.#endings.push(services.simulator.use());
+    else this.#openVault();
+  }
+
+  /** What is known of authorizations is in the store, whatever `journal` says. */
+  #openVault(): void {
+    const { vault } = this.#services;
+    const unlisten = vault.onChange(() => {
       this.#changed();
     });
-    const unlistenToPauses = services.tokens.onPause(() => {
+    const unlistenToPauses = this.#services.tokens.onPause(() => {
       this.#changed();
     });
-    this.#endings.push(() => {
+    this.#endings.push(async () => {
       unlisten();
       unlistenToPauses();
-      return Promise.resolve();
     });
-    if (this.service === 'simulator') this.#endings.push(services.simulator.use());
+    if (!this.#needsVault) return;
+    this.#endings.push(vault.hold());
+    void this.store().catch(() => undefined);
+  }
+
+  get opening(): Promise<void> | undefined {
+    const { vault } = this.#services;
+    const opening = this.#needsVault && this.trouble === undefined ? vault.opening : undefined;
+    // While another process has the store, messages are taken on all the same, and wait in the outbox.
+    return (
+      opening &&
+      this.store()
+        .then(() => (this.trouble === undefined ? opening : undefined))
+        .catch(() => undefined)
+    );
+  }
+
+  get #needsVault(): boolean {
+    return !this.#fault && this.service !== 'simulator' && grantOf(this.values) !== 'client_credentials';
   }
 
   /** Throws `not_configured`. */
@@ -110,7 +139,8 @@ export class RunningEnvironment implements Environment {
     if (this.service === 'simulator') return [defaultAdvisor];
     const { connection } = this.#complete();
     if (connection.grant === 'client_credentials') return [defaultAdvisor];
-    return this.#services.book.list(this.id, connection).map(([advisor]) => advisor);
+    if (!this.#services.vault.isOpen) throw refuse('network_error', 'store_away');
+    return this.#services.vault.list(this.id, connection).map(([advisor]) => advisor);
   }
 
   advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown' {
@@ -119,7 +149,9 @@ export class RunningEnvironment implements Environment {
     const { connection } = this.#complete();
     if (connection.grant === 'client_credentials')
       return advisor === defaultAdvisor ? 'authorized' : 'unknown';
-    const entry = this.#services.book.get(connection, advisor);
+    // Whoever asks for a token waits until it is known.
+    if (!this.#services.vault.isOpen) return 'authorized';
+    const entry = this.#services.vault.get(connection, advisor);
     if (!entry) return 'unknown';
     const { grant } = entry;
     return isOver(grant, this.clock.now()) || !fits(grant, connection) ? 'authorize_again' : 'authorized';
@@ -164,7 +196,9 @@ export class RunningEnvironment implements Environment {
   }
 
   async close(): Promise<void> {
-    if (this.#read) this.#services.tokens.leave(this.#read.connection);
+    // A token that is on its way is put on record, or the advisor would have to authorize again.
+    if (this.#read)
+      await within(systemClock, longestClose, this.#services.tokens.leave(this.#read.connection));
     const client = await Promise.resolve(this.#client).catch(() => undefined);
     await client?.close();
     await Promise.all(this.#held);
@@ -185,7 +219,6 @@ export class RunningEnvironment implements Environment {
   }
 
   async #openStore(): Promise<Store> {
-    if (this.service === 'simulator') await this.#services.simulator.restored();
     const store = await this.#services.openStore();
     const look = (): void => {
       this.trouble = store.trouble;
@@ -196,10 +229,10 @@ export class RunningEnvironment implements Environment {
       this.#changed();
     });
     look();
-    this.#endings.push(() => {
+    this.#endings.push(async () => {
       unlisten();
-      return Promise.resolve();
     });
+    if (this.service === 'simulator') await this.#services.simulator.restored(store);
     return store;
   }
 

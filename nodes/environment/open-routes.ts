@@ -44,7 +44,7 @@ export const comesBackHere = (request: Request, redirectUri: string): boolean =>
 };
 
 /** For people who have no login here: the way to the authorization page and back, and links sent to advisors. */
-export const openRoutes = (RED: Red, { authorizations, log }: Services): OpenRoutes => {
+export const openRoutes = (RED: Red, { authorizations, vault, log }: Services): OpenRoutes => {
   const guarded =
     (work: (request: Request, response: Response) => void | Promise<void>) =>
     (request: Request, response: Response): void => {
@@ -70,7 +70,9 @@ export const openRoutes = (RED: Red, { authorizations, log }: Services): OpenRou
   };
 
   const callback = guarded(async (request, response) => {
-    const finished = await authorizations.finish(queryOf(request), { browser: browserOf(request) });
+    const finished = await vault.useNow(() =>
+      authorizations.finish(queryOf(request), { browser: browserOf(request) }),
+    );
     if (!finished.ok) {
       sendPage(request, response, 400, finished.why);
       return;
@@ -85,7 +87,7 @@ export const openRoutes = (RED: Red, { authorizations, log }: Services): OpenRou
 
   const link = guarded(async (request, response) => {
     const token = request.params['token'] ?? '';
-    const owner = authorizations.readLink(token);
+    const owner = await vault.useNow(() => authorizations.readLink(token));
     if (!owner) {
       // Not one that was sent to an advisor: the window that the editor has opened begins here, with its state.
       if (authorizations.isPending(token)) enter(request, response, token);

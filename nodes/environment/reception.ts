@@ -8,7 +8,7 @@ import { simulatorRoutes } from './simulator-routes';
 
 /** What `routes` loads when there is something to do. */
 export const reception = {
-  openVault: (RED: Red): void => {
+  readKeys: (RED: Red): void => {
     servicesOf(RED);
   },
   forgetAbsent: (RED: Red): void => {

@@ -1,5 +1,6 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Refusal } from '../../lib/auth/authorization';
+import { VaultAway } from '../../lib/auth/vault';
 import type { Log } from '../../lib/runtime/log';
 import { invalid } from '../../lib/runtime/errors';
 import { type Words, wordsIn } from '../../lib/runtime/language';
@@ -52,6 +53,8 @@ export const fail = (
   const words = wordsFor(request);
   if (fault instanceof Refused) {
     response.status(fault.status).json({ message: words.say(fault.key) });
+  } else if (fault instanceof VaultAway) {
+    response.status(503).json({ message: words.say('refused.storeAway') });
   } else if (fault instanceof ServiceError) {
     const { code } = fault.problem;
     response

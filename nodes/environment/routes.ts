@@ -1,5 +1,5 @@
 import type { Express, NextFunction, Request, Response } from 'express';
-import { isVaultKept, type RuntimeSettings } from '../../lib/auth/shelf';
+import { areKeysKept, type RuntimeSettings } from '../../lib/auth/data-keys';
 import type { Red } from '../../lib/runtime/red';
 import type { OpenRoutes } from './open-routes';
 import type { Reception } from './reception';
@@ -13,9 +13,9 @@ const listeners = new WeakMap<Red['events'], () => void>();
  */
 export const routes = (RED: Red, reception: () => Reception): void => {
   const settings: RuntimeSettings = RED.settings;
-  // Before Node-RED has loaded its credentials: the secret it once made for itself is still there, and the vault moves on
-  // to one that was set since.
-  if (isVaultKept(settings)) reception().openVault(RED);
+  // Before Node-RED has loaded its credentials: the secret it once made for itself is still there, and the data keys
+  // move on to one that was set since.
+  if (areKeysKept(settings)) reception().readKeys(RED);
 
   let areAdded = false;
   const addAll = (_request: Request, _response: Response, next: NextFunction): void => {
@@ -39,7 +39,7 @@ export const routes = (RED: Red, reception: () => Reception): void => {
   RED.httpAdmin.use('/advisor-texting', addAll);
 
   const onStarted = (): void => {
-    if (isVaultKept(settings) || isStateKept(settings.userDir)) reception().forgetAbsent(RED);
+    if (isStateKept(settings.userDir)) reception().forgetAbsent(RED);
   };
   const before = listeners.get(RED.events);
   if (before) RED.events.off('flows:started', before);

@@ -1,10 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { Authorizations } from '../../lib/auth/authorization';
-import { GrantBook } from '../../lib/auth/grant-book';
-import { keyFile } from '../../lib/auth/key-file';
-import { fileLease, noLease, type Lease } from '../../lib/auth/lease';
-import { readSecrets } from '../../lib/auth/secrets';
-import { memoryShelf, settingsShelf, type RuntimeSettings } from '../../lib/auth/shelf';
+import {
+  DataKeys,
+  keysInMemory,
+  keysInSettings,
+  readSecrets,
+  type RuntimeSettings,
+} from '../../lib/auth/data-keys';
 import { TokenEndpoints, type PostForm } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
@@ -19,7 +22,6 @@ import type { Store } from '../../lib/state/store';
 export interface Services {
   readonly log: Log;
   readonly vault: Vault;
-  readonly book: GrantBook;
   readonly tokens: Tokens;
   readonly authorizations: Authorizations;
   readonly simulator: SharedSimulator;
@@ -31,34 +33,26 @@ export interface Services {
 /** Loaded at the first request: the transport brings axios and undici with it. */
 const post: PostForm = (address, fields, options) => lazy.transport().postForm(address, fields, options);
 
-const leaseOf = (userDir: string | undefined): Lease => (userDir ? fileLease(userDir) : noLease);
-
 /**
  * A runtime without settings (as in tests) that has a user directory forgets nothing either for as long as the process
- * lives: what lies there is sealed with a key that this vault holds.
+ * lives: what lies there is sealed with a key that this holds.
  */
-const unsaved = new Map<string, Vault>();
+const unsaved = new Map<string, DataKeys>();
 
-const vaultOf = (settings: RuntimeSettings, isAvailable: boolean, log: Log): Vault => {
-  const warn = (message: string): void => {
-    log.warn(message);
-  };
+const dataKeysOf = (settings: RuntimeSettings, isAvailable: boolean, log: Log): DataKeys => {
   const secrets = (): ReturnType<typeof readSecrets> => readSecrets(settings, process.env);
+  const { userDir } = settings;
   if (isAvailable) {
-    return new Vault({
-      shelf: settingsShelf(settings),
-      secrets,
-      keyFile: settings.userDir ? keyFile(settings.userDir) : undefined,
-      lease: leaseOf(settings.userDir),
-      clock: systemClock,
-      warn,
-    });
+    const warn = (message: string): void => {
+      log.warn(message);
+    };
+    return new DataKeys({ holder: keysInSettings(settings), secrets, userDir, warn });
   }
-  const kept = unsaved.get(settings.userDir ?? '');
-  if (kept) return kept;
-  const vault = new Vault({ shelf: memoryShelf(), secrets, clock: systemClock, warn: () => undefined });
-  if (settings.userDir) unsaved.set(settings.userDir, vault);
-  return vault;
+  const keys =
+    unsaved.get(userDir ?? '') ??
+    new DataKeys({ holder: keysInMemory(), secrets, warn: () => undefined });
+  if (userDir) unsaved.set(userDir, keys);
+  return keys;
 };
 
 const isAvailable = (RED: Red): boolean => {
@@ -71,41 +65,31 @@ const isAvailable = (RED: Red): boolean => {
 
 const start = (RED: Red): Services => {
   const log = logOf(RED);
+  const warn = (message: string): void => {
+    log.warn(message);
+  };
   const settings: RuntimeSettings = RED.settings;
   const { userDir } = settings;
-  const vault = vaultOf(settings, isAvailable(RED), log);
-  const book = new GrantBook(vault);
+  const keys = dataKeysOf(settings, isAvailable(RED), log);
   const clock = systemClock;
   const endpoints = new TokenEndpoints({ clock, post });
-  let memory: Store | undefined;
+  let inMemory: Store | undefined;
+  const memory = (): Store => (inMemory ??= lazy.memoryStore().createMemoryStore());
+  const openStore = async (): Promise<Store> => {
+    if (!userDir) return memory();
+    const { openEmbedded } = lazy.store();
+    await keys.ready();
+    return openEmbedded({ directory: join(userDir, 'advisor-texting'), sealer: keys, warn });
+  };
+  const vault = new Vault({ openStore, clock, warn, life: randomUUID() });
   return {
     log,
     vault,
-    book,
-    tokens: new Tokens({
-      book,
-      clock,
-      endpoints,
-      lease: leaseOf(userDir),
-      warn: (message) => {
-        log.warn(message);
-      },
-    }),
-    authorizations: new Authorizations({ vault, book, clock, endpoints }),
-    simulator: new SharedSimulator(userDir),
-    memory: () => (memory ??= lazy.memoryStore().createMemoryStore()),
-    async openStore() {
-      if (!userDir) return this.memory();
-      const { openEmbedded } = lazy.store();
-      await vault.ready();
-      return openEmbedded({
-        directory: join(userDir, 'advisor-texting'),
-        sealer: vault,
-        warn: (message) => {
-          log.warn(message);
-        },
-      });
-    },
+    tokens: new Tokens({ vault, clock, endpoints, warn }),
+    authorizations: new Authorizations({ vault, clock, endpoints }),
+    simulator: new SharedSimulator(userDir === undefined ? undefined : openStore),
+    memory,
+    openStore,
   };
 };
 

@@ -77,7 +77,7 @@ describe('environment', () => {
     should(services.simulator.isWanted).be.true();
     await two.close();
     should(services.simulator.isWanted).be.false();
-    should(existsSync(join(folder, 'advisor-texting', 'simulator.json'))).be.true();
+    should(existsSync(join(folder, 'advisor-texting', 'store.mdb'))).be.true();
     const again = await environmentWith({}, 'env3').client();
     const found = await again.call('searchGroups', { query: { pageSize: 200 } }, { advisor: 'a' });
     should(found.data.data.map(({ groupId }) => groupId)).containEql(data.id);
@@ -227,17 +227,18 @@ describe('environment', () => {
     try {
       const { baseUrl, authUrl, tokenUrl, credentials } = simulator;
       const environment = environmentWith({ ...filled, baseUrl, authUrl, tokenUrl, ...credentials });
+      await environment.opening;
       should(environment.advisorState('alice')).equal('unknown');
       let changes = 0;
       const unlisten = environment.onChange(() => {
         changes += 1;
       });
-      await authorize(services as never, connectionTo(simulator), 'alice');
+      await authorize(services, connectionTo(simulator), 'alice');
       should(changes).equal(1);
       should(environment.advisorState('alice')).equal('authorized');
       should(environment.advisors()).deepEqual(['alice']);
       unlisten();
-      await services.book.disconnect('env1', 'alice');
+      await services.vault.disconnect('env1', 'alice');
       should(changes).equal(1);
     } finally {
       await simulator.close();
@@ -249,7 +250,8 @@ describe('environment', () => {
     try {
       const { baseUrl, authUrl, tokenUrl, credentials } = simulator;
       const environment = environmentWith({ ...filled, baseUrl, authUrl, tokenUrl, ...credentials });
-      await authorize(services as never, connectionTo(simulator, { scopes: ['openid'] }), 'alice');
+      await environment.opening;
+      await authorize(services, connectionTo(simulator, { scopes: ['openid'] }), 'alice');
       should(environment.advisorState('alice')).equal('authorized');
       while (environment.advisorState('alice') === 'authorized') await pause(20);
       should(environment.advisorState('alice')).equal('authorize_again');
@@ -262,21 +264,22 @@ describe('environment', () => {
     const clock = frozenClock();
     const simulator = await startSimulator({ clock });
     try {
-      const red = startProcess(folder, { clock });
+      const red = await startProcess(folder, { clock });
       await authorize(red, connectionTo(simulator));
       const forget = (ids: string[]): Promise<void> =>
-        forgetAbsentEnvironments(red, new Set(ids), clock.now());
+        forgetAbsentEnvironments(red, new Set(ids));
       await forget([]);
       await clock.move(6 * day);
       await forget(['env1']);
       await forget([]);
       await clock.move(7 * day - 1);
       await forget([]);
-      should(red.book.list('env1')).have.length(1);
+      should(red.vault.list('env1')).have.length(1);
       await clock.move(1);
       await forget([]);
-      should(red.book.list('env1')).be.empty();
-      should(startProcess(folder, { clock }).vault.names('')).be.empty();
+      should(red.vault.list('env1')).be.empty();
+      const range = { from: Buffer.from([0]), to: Buffer.from([0xff]), limit: 100 };
+      should(await (await red.openStore()).page('work', range)).be.empty();
     } finally {
       await simulator.close();
     }

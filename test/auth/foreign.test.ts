@@ -22,7 +22,7 @@ describe('an environment for a service with words of its own', () => {
 
   before(async () => {
     simulator = await startSimulator({ profile: 'foreign' });
-    red = startProcess(freshFolder());
+    red = await startProcess(freshFolder());
     values = {
       service: 'sandbox',
       baseUrl: simulator.baseUrl,
@@ -54,7 +54,7 @@ describe('an environment for a service with words of its own', () => {
     should(url.searchParams.get('scope')).equal(
       'openid sms.messaging.write sms.messaging.read crm.contacts.read crm.contacts.write crm.content.read offline_access',
     );
-    const grant = red.book.get(connection, 'default')?.grant;
+    const grant = red.vault.get(connection, 'default')?.grant;
     should(grant?.scopes).containDeep(['text.messaging.write', 'core.contacts.read']);
     should(missingScopes(connection.scopes, grant?.scopes ?? [])).be.empty();
   });

@@ -15,7 +15,7 @@ describe('with a certified authorization server', () => {
   beforeEach(async () => {
     clock = frozenClock();
     folder = freshFolder();
-    red = start();
+    red = await start();
     const back = await server.signIn(await red.authorizations.begin(connection(), 'default'), 'alice');
     should(await red.authorizations.finish(back.searchParams, { browser: '' })).containEql({
       ok: true,
@@ -28,12 +28,12 @@ describe('with a certified authorization server', () => {
     removeFolders();
   });
 
-  const start = (): Process => startProcess(folder, { clock });
+  const start = (): Promise<Process> => startProcess(folder, { clock });
   const connection = (): ReturnType<typeof connectionTo> => connectionTo(server);
   const spend = (): Promise<void> => clock.move(3600_000);
 
   it('knows who authorized, what was granted and until when', () => {
-    const [entry] = red.book.list('env1');
+    const [entry] = red.vault.list('env1');
     const grant = entry?.[1].grant;
     should(grant?.identity?.subject).equal('alice');
     should([...(grant?.scopes ?? [])].sort()).deepEqual([...connection().scopes].sort());
@@ -43,7 +43,7 @@ describe('with a certified authorization server', () => {
   it('rotates ten times, with a restart in between', async () => {
     for (let round = 1; round <= 10; round += 1) {
       await spend();
-      if (round % 3 === 0) red = start();
+      if (round % 3 === 0) red = await start();
       await red.tokens.token(connection(), 'default');
       should(server.granted).have.length(round);
     }
@@ -59,7 +59,7 @@ describe('with a certified authorization server', () => {
   });
 
   it('asks to authorize again when the refresh token was used by somebody else', async () => {
-    const refreshToken = red.book.get(connection(), 'default')?.grant.refreshToken ?? '';
+    const refreshToken = red.vault.get(connection(), 'default')?.grant.refreshToken ?? '';
     const { clientId, clientSecret } = server.credentials;
     const stolen = await fetch(server.tokenUrl, {
       method: 'POST',
@@ -75,6 +75,6 @@ describe('with a certified authorization server', () => {
     await should((async () => red.tokens.token(connection(), 'default'))()).be.rejectedWith({
       code: 'authorization_required',
     });
-    should(red.book.get(connection(), 'default')?.grant.refused).be.true();
+    should(red.vault.get(connection(), 'default')?.grant.refused).be.true();
   });
 });

@@ -41,12 +41,12 @@ const traces = (secret: string): string[] => [
 
 /** As somebody would get one on another machine. */
 const refreshTokenFrom = async (simulator: Simulator): Promise<string> => {
-  const elsewhere = startProcess(freshFolder());
+  const elsewhere = await startProcess(freshFolder());
   const connection = connectionTo(simulator, {
     scopes: ['openid', 'offline_access', 'text.messaging.write'],
   });
   await authorize(elsewhere, connection);
-  return elsewhere.book.get(connection, 'default')?.grant.refreshToken ?? '';
+  return elsewhere.vault.get(connection, 'default')?.grant.refreshToken ?? '';
 };
 
 after(removeFolders);

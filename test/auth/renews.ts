@@ -1,29 +1,42 @@
-import { existsSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Connection } from '../../lib/auth/connection';
 import { MovableClock } from '../../lib/service/clock';
 import { postForm } from '../../lib/service/transport';
 import { startProcess } from './support';
 
-/** A process of its own that wants a token once the starting file is there; it may hang in the middle of renewing. */
+interface Settings {
+  readonly connection: Connection;
+  readonly now: number;
+  /** Where it prints that name and stops, to be killed. */
+  readonly moment: 'intended' | 'answered' | 'stored';
+}
+
+const forEver = (): Promise<never> => {
+  setInterval(() => undefined, 1000);
+  return new Promise(() => undefined);
+};
+
+/** A process of its own that renews a token. */
 const run = async (): Promise<void> => {
-  const [, , userDir = '', settings = '', startFile = ''] = process.argv;
-  const { connection, ahead, hang } = JSON.parse(settings) as {
-    connection: Connection;
-    ahead: number;
-    hang: boolean;
+  const [, , userDir = '', settings = ''] = process.argv;
+  const { connection, now, moment } = JSON.parse(settings) as Settings;
+  const stopAt = async (reached: Settings['moment']): Promise<void> => {
+    if (reached !== moment) return;
+    console.log(moment);
+    await forEver();
   };
-  const { tokens } = startProcess(userDir, {
-    clock: new MovableClock(() => Date.now() + ahead),
+  const { tokens, vault } = await startProcess(userDir, {
+    isOnDisk: true,
+    clock: new MovableClock(() => now),
     post: async (...request) => {
-      console.log('asking');
-      if (hang) await pause(600_000);
-      return postForm(...request);
+      await stopAt('intended');
+      const answer = await postForm(...request);
+      await stopAt('answered');
+      return answer;
     },
   });
-  console.log('ready');
-  while (!existsSync(startFile)) await pause(5);
-  console.log(`token ${await tokens.token(connection, 'default')}`);
+  vault.onChange(() => void stopAt('stored'));
+  await tokens.token(connection, 'default');
+  await forEver();
 };
 
 void run();

@@ -1,20 +1,20 @@
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Authorizations } from '../../lib/auth/authorization';
 import type { Connection } from '../../lib/auth/connection';
-import { GrantBook } from '../../lib/auth/grant-book';
-import { keyFile } from '../../lib/auth/key-file';
-import { fileLease, type Lease } from '../../lib/auth/lease';
-import { readSecrets } from '../../lib/auth/secrets';
-import { settingsShelf, type RuntimeSettings } from '../../lib/auth/shelf';
+import { DataKeys, keysInSettings, readSecrets, type RuntimeSettings } from '../../lib/auth/data-keys';
 import { TokenEndpoints, type PostForm } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { MovableClock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
 import { postForm } from '../../lib/service/transport';
+import { openEmbedded } from '../../lib/state/embedded';
+import { createMemoryStore } from '../../lib/state/memory';
+import type { Store } from '../../lib/state/store';
 import type { Simulator } from '../../simulator';
 
 const folders: string[] = [];
@@ -79,12 +79,16 @@ export const readStored = (userDir: string): Stored => {
 export interface Process {
   readonly settings: FileSettings;
   readonly warnings: string[];
+  readonly keys: DataKeys;
   readonly vault: Vault;
-  readonly book: GrantBook;
   readonly tokens: Tokens;
   readonly authorizations: Authorizations;
   /** Every request to the token endpoint. */
   readonly posted: Readonly<Record<string, string>>[];
+  /** What is done to its writes. */
+  readonly disk: Disk;
+  readonly openStore: () => Promise<Store>;
+  close(): Promise<void>;
 }
 
 export interface ProcessOptions {
@@ -93,10 +97,49 @@ export interface ProcessOptions {
   readonly clock?: MovableClock;
   readonly post?: PostForm;
   readonly random?: () => number;
-  readonly lease?: Lease;
+  /** In a database in the user directory; else in memory, which outlives the process as the user directory does. */
+  readonly isOnDisk?: boolean;
   readonly isFull?: boolean;
   readonly retryAfter?: number;
 }
+
+/** The writes of one process: counted, and kept off the disk while that is full, as the store does or would not. */
+export class Disk {
+  bytes = 0;
+  #manner: 'refuses' | 'waits' | undefined;
+  #waiting: (() => void)[] = [];
+
+  fill(manner: 'refuses' | 'waits'): void {
+    this.#manner = manner;
+  }
+
+  free(): void {
+    this.#manner = undefined;
+    for (const go of this.#waiting.splice(0)) go();
+  }
+
+  over(store: Store): Store {
+    return {
+      ...store,
+      write: async (operations, conditions) => {
+        if (this.#manner === 'refuses') throw new Error('ENOSPC');
+        while (this.#manner) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+        for (const operation of operations)
+          if ('put' in operation)
+            this.bytes += operation.put.length + JSON.stringify(operation.value).length;
+        return store.write(operations, conditions);
+      },
+    };
+  }
+}
+
+const memories = new Map<string, Store>();
+
+const memoryOf = (userDir: string): Store => {
+  const memory = memories.get(userDir) ?? createMemoryStore();
+  memories.set(userDir, memory);
+  return { ...memory, close: () => Promise.resolve() };
+};
 
 export const frozenClock = (): MovableClock => {
   const start = Date.now();
@@ -104,7 +147,7 @@ export const frozenClock = (): MovableClock => {
 };
 
 /** Starts on a user directory as Node-RED would, with whatever is in it. */
-export const startProcess = (userDir: string, options: ProcessOptions = {}): Process => {
+export const startProcess = async (userDir: string, options: ProcessOptions = {}): Promise<Process> => {
   const {
     local = { credentialSecret: 'a' },
     variables = {},
@@ -114,36 +157,40 @@ export const startProcess = (userDir: string, options: ProcessOptions = {}): Pro
   const settings = new FileSettings(userDir, local);
   settings.isFull = options.isFull ?? false;
   const warnings: string[] = [];
-  const vault = new Vault({
-    shelf: settingsShelf(settings),
+  const warn = (message: string): unknown => warnings.push(message);
+  const keys = new DataKeys({
+    holder: keysInSettings(settings),
     secrets: () => readSecrets(settings, variables),
-    keyFile: keyFile(userDir),
-    lease: fileLease(userDir),
+    userDir,
     ...(options.retryAfter === undefined ? {} : { retryAfter: options.retryAfter }),
-    clock,
-    warn: (message) => warnings.push(message),
+    warn,
   });
-  const book = new GrantBook(vault);
+  const disk = new Disk();
+  const openStore = async (): Promise<Store> => {
+    if (!options.isOnDisk) return disk.over(memoryOf(userDir));
+    await keys.ready();
+    return disk.over(await openEmbedded({ directory: join(userDir, 'advisor-texting'), sealer: keys, warn }));
+  };
+  const vault = new Vault({ openStore, clock, warn, life: randomUUID() });
   const posted: Readonly<Record<string, string>>[] = [];
   const recorded: PostForm = (address, fields, more) => {
     posted.push(fields);
     return post(address, fields, more);
   };
   const endpoints = new TokenEndpoints({ clock, post: recorded, random: options.random ?? (() => 1) });
+  const close = vault.hold();
+  await vault.opening;
   return {
     settings,
     warnings,
+    keys,
     vault,
-    book,
     posted,
-    tokens: new Tokens({
-      book,
-      clock,
-      endpoints,
-      lease: options.lease ?? fileLease(userDir),
-      warn: (message) => warnings.push(message),
-    }),
-    authorizations: new Authorizations({ vault, book, clock, endpoints }),
+    disk,
+    openStore,
+    tokens: new Tokens({ vault, clock, endpoints, warn }),
+    authorizations: new Authorizations({ vault, clock, endpoints }),
+    close,
   };
 };
 
@@ -180,7 +227,7 @@ export const decide = async (url: string, advisor = 'Alice', decision = 'approve
 
 /** The whole flow, for an advisor's key. */
 export const authorize = async (
-  { authorizations }: Process,
+  { authorizations }: Pick<Process, 'authorizations'>,
   connection: Connection,
   advisor = 'default',
   person = 'Alice',

@@ -1,5 +1,4 @@
 import should from 'should';
-import { noLease } from '../../lib/auth/lease';
 import { createClient } from '../../lib/service/client';
 import { MovableClock } from '../../lib/service/clock';
 import { postForm } from '../../lib/service/transport';
@@ -35,7 +34,7 @@ describe('while the token endpoint is in trouble', () => {
 
   const connection = (): ReturnType<typeof connectionTo> => connectionTo(simulator);
   const spend = (): Promise<void> => clock.move(lifetime * 1000);
-  const troubledStart = (changes: ProcessOptions = {}): Process =>
+  const troubledStart = (changes: ProcessOptions = {}): Promise<Process> =>
     startProcess(folder, {
       clock,
       post: (...request) => {
@@ -44,7 +43,6 @@ describe('while the token endpoint is in trouble', () => {
         if (now === 'fine') return postForm(...request);
         return now === 'down' ? Promise.reject(new Error('down')) : Promise.resolve({ text: '', ...now });
       },
-      lease: noLease,
       ...changes,
     });
   const begin = (now: Trouble[] | Trouble): void => {
@@ -60,10 +58,10 @@ describe('while the token endpoint is in trouble', () => {
       settings: { rotateRefreshTokens: true, accessTokenLifetime: lifetime },
     });
     folder = freshFolder();
-    red = startProcess(folder, { clock });
+    red = await startProcess(folder, { clock });
     await authorize(red, connection());
     await spend();
-    troubled = troubledStart();
+    troubled = await troubledStart();
   });
   afterEach(() => simulator.close());
   after(removeFolders);
@@ -184,7 +182,7 @@ describe('while the token endpoint is in trouble', () => {
     const moved = new MovableClock(() => now);
     begin('down');
     const own = { ...connection(), grant: 'client_credentials', retries: 0 } as const;
-    const set = troubledStart({ clock: moved });
+    const set = await troubledStart({ clock: moved });
     await failureOf(() => set.tokens.token(own, 'default'));
     trouble = 'fine';
     await failureOf(() => set.tokens.token(own, 'default'));
@@ -223,7 +221,7 @@ describe('while the token endpoint is in trouble', () => {
     const advisors = Array.from({ length: 50 }, (_, index) => `advisor ${String(index)}`);
     for (const advisor of advisors) await authorize(red, connection(), advisor);
     await spend();
-    troubled = troubledStart();
+    troubled = await troubledStart();
     begin('down');
     const all = (): Promise<unknown[]> =>
       Promise.all(advisors.map(async (advisor) => troubled.tokens.token(connection(), advisor)));

@@ -1,6 +1,5 @@
 import should from 'should';
-import { stateOf } from '../../lib/auth/grant-book';
-import { noLease } from '../../lib/auth/lease';
+import { stateOf } from '../../lib/auth/vault';
 import { createClient } from '../../lib/service/client';
 import type { MovableClock } from '../../lib/service/clock';
 import { postForm } from '../../lib/service/transport';
@@ -33,16 +32,16 @@ describe('tokens', () => {
       settings: { rotateRefreshTokens: true, accessTokenLifetime: lifetime },
     });
     folder = freshFolder();
-    red = start();
+    red = await start();
   });
   afterEach(() => simulator.close());
   after(removeFolders);
 
-  const start = (options: ProcessOptions = {}): Process => startProcess(folder, { clock, ...options });
+  const start = (options: ProcessOptions = {}): Promise<Process> => startProcess(folder, { clock, ...options });
   const connection = (): ReturnType<typeof connectionTo> => connectionTo(simulator);
   const refreshes = (process = red): number =>
     process.posted.filter((fields) => fields['grant_type'] === 'refresh_token').length;
-  const states = (): string[] => red.book.list('env1').map(([, entry]) => stateOf(entry, clock.now()));
+  const states = (): string[] => red.vault.list('env1').map(([, entry]) => stateOf(entry, clock.now()));
   const spend = (): Promise<void> => clock.move(lifetime * 1000);
   const status = async (token: string): Promise<number> => {
     const answer = await fetch(`${simulator.baseUrl}/core/contact/groups`, {
@@ -88,79 +87,81 @@ describe('tokens', () => {
     await authorize(red, connection());
     for (let round = 0; round < 10; round += 1) {
       await spend();
-      const process = start();
+      const process = await start();
       await process.tokens.token(connection(), 'default');
       should(refreshes(process)).equal(1);
     }
-    should(start().tokens.token(connection(), 'default')).be.a.String();
+    should((await start()).tokens.token(connection(), 'default')).be.a.String();
   });
 
   it('has the rotated refresh token on disk before the new access token is used', async () => {
     await authorize(red, connection());
     await spend();
     const token = await red.tokens.token(connection(), 'default');
-    should(start().tokens.token(connection(), 'default')).equal(token);
+    should((await start()).tokens.token(connection(), 'default')).equal(token);
   });
 
   describe('while a renewed token cannot be stored', () => {
-    let isFull: boolean;
     let stored: string;
-
-    /** As a store on a disk that is full: it refuses, or it waits. */
-    const fill = (process: Process, manner: 'refuses' | 'waits'): void => {
-      const put = process.book.put.bind(process.book);
-      const waiting: (() => void)[] = [];
-      isFull = true;
-      process.book.put = async (...record) => {
-        if (isFull && manner === 'refuses') throw new Error('ENOSPC');
-        while (isFull) await new Promise<void>((resolve) => waiting.push(resolve));
-        await put(...record);
-      };
-      free = () => {
-        isFull = false;
-        for (const go of waiting.splice(0)) go();
-      };
-    };
-    let free = (): void => undefined;
+    /** What befalls the disk while the service answers. */
+    let meanwhile: () => void;
     const token = (): Promise<string> =>
       patiently(clock, async () => red.tokens.token(connection(), 'default'));
 
     beforeEach(async () => {
+      meanwhile = () => undefined;
+      red = await start({
+        post: async (...request) => {
+          const answer = await postForm(...request);
+          meanwhile();
+          return answer;
+        },
+      });
       await authorize(red, connection());
-      stored = red.book.get(connection(), 'default')?.grant.refreshToken ?? '';
+      stored = red.vault.get(connection(), 'default')?.grant.refreshToken ?? '';
       await spend();
     });
 
     for (const manner of ['refuses', 'waits'] as const) {
       it(`goes on with it, says so, and stores it once there is room (the store ${manner})`, async () => {
-        fill(red, manner);
+        meanwhile = () => red.disk.fill(manner);
         should(await status(await token())).equal(200);
         should(red.warnings.join()).match(/cannot be stored.*Check that the disk has room/);
         await spend();
         const newest = await token();
         should(await status(newest)).equal(200);
         should(refreshes()).equal(2);
-        should(start().book.get(connection(), 'default')?.grant.refreshToken).equal(stored);
-        free();
+        should((await start()).vault.get(connection(), 'default')?.grant.refreshToken).equal(stored);
+        red.disk.free();
         await patiently(clock, async () => {
-          while (red.book.get(connection(), 'default')?.grant.accessToken !== newest)
+          while (red.vault.get(connection(), 'default')?.grant.accessToken !== newest)
             await new Promise(setImmediate);
         });
-        should(start().tokens.token(connection(), 'default')).equal(newest);
+        should((await start()).tokens.token(connection(), 'default')).equal(newest);
         should(red.warnings.join()).match(/is stored now/);
       });
     }
 
+    it('does not ask for one as long as the store takes nothing, and does when it does again', async () => {
+      red.disk.fill('waits');
+      const fault = await failureOf(token);
+      should(fault.message).match(/could not be stored.*disk space/);
+      should(fault.problem).containEql({ code: 'network_error', retryable: true });
+      should(refreshes()).equal(0);
+      red.disk.free();
+      should(await status(await token())).equal(200);
+    });
+
     it('does not bring back an advisor who is disconnected meanwhile', async () => {
-      fill(red, 'refuses');
+      meanwhile = () => red.disk.fill('refuses');
       await token();
-      free();
-      await red.book.disconnect('env1', 'default');
+      red.disk.free();
+      await red.vault.disconnect('env1', 'default');
       await clock.move(60_000);
       should((await failureOf(() => red.tokens.token(connection(), 'default'))).message).match(
         /has not authorized/,
       );
-      should(start().book.list('env1')).be.empty();
+      should((await start()).vault.list('env1')).be.empty();
     });
   });
 
@@ -181,7 +182,7 @@ describe('tokens', () => {
     await authorize(red, connection());
     simulator.revoke();
     await spend();
-    for (const process of [red, red, start()]) {
+    for (const process of [red, red, await start()]) {
       const fault = await failureOf(() => process.tokens.token(connection(), 'default'));
       should(fault.code).equal('authorization_required');
       should(fault.message).match(/has ended.*authorize again/);
@@ -199,7 +200,7 @@ describe('tokens', () => {
 
   it('takes what another process has renewed instead of giving up after a 400', async () => {
     await authorize(red, connection());
-    const other = start();
+    const other = await start();
     await spend();
     const token = await other.tokens.token(connection(), 'default');
     should(await red.tokens.token(connection(), 'default')).equal(token);
@@ -208,12 +209,11 @@ describe('tokens', () => {
 
   it('reads the store once more when the service answers 400', async () => {
     await authorize(red, connection());
-    const other = start();
+    const other = await start();
     await spend();
     let token: string | undefined;
     // As on machines that share the settings but no lease: the other one gets in between look and request.
-    const late = start({
-      lease: noLease,
+    const late = await start({
       post: async (address, fields, options) => {
         token ??= await other.tokens.token(connection(), 'default');
         return postForm(address, fields, options);
@@ -234,7 +234,7 @@ describe('tokens', () => {
     it(`keeps the authorization over ${what} and goes on later`, async () => {
       await authorize(red, connection());
       await spend();
-      const broken = start({
+      const broken = await start({
         post: () => (answer ? Promise.resolve(answer) : Promise.reject(new Error('down'))),
       });
       const fault = await failureOf(() =>
@@ -242,14 +242,14 @@ describe('tokens', () => {
       );
       should(fault.code).equal('network_error');
       should(fault.problem.retryable).be.true();
-      should(await status(await start().tokens.token(connection(), 'default'))).equal(200);
+      should(await status(await (await start()).tokens.token(connection(), 'default'))).equal(200);
     });
   }
 
   it('goes on with a token that still serves while the authorization service is down', async () => {
     await authorize(red, connection());
     await clock.move((lifetime - 100) * 1000);
-    const broken = start({ post: () => Promise.resolve({ status: 503, text: '' }) });
+    const broken = await start({ post: () => Promise.resolve({ status: 503, text: '' }) });
     const token = broken.tokens.token(connection(), 'default');
     await new Promise(setImmediate);
     should(broken.tokens.token(connection(), 'default')).equal(token);
@@ -305,22 +305,22 @@ describe('tokens', () => {
       await client.close();
     }
     should(states()).deepEqual(['authorized']);
-    should(await status(await start().tokens.token(online, 'default'))).equal(200);
+    should(await status(await (await start()).tokens.token(online, 'default'))).equal(200);
   });
 
   it('does not bring back an advisor who was disconnected during a renewal', async () => {
     await authorize(red, connection());
     await spend();
-    const slow = start({
+    const slow = await start({
       post: async (address, fields, options) => {
         const answer = await postForm(address, fields, options);
-        await slow.book.disconnect('env1', 'default');
+        await slow.vault.disconnect('env1', 'default');
         return answer;
       },
     });
     const fault = await failureOf(() => slow.tokens.token(connection(), 'default'));
     should(fault.message).match(/has not authorized/);
-    should(start().book.list('env1')).be.empty();
+    should((await start()).vault.list('env1')).be.empty();
   });
 
   it('keeps advisors apart', async () => {
@@ -328,15 +328,15 @@ describe('tokens', () => {
     await authorize(red, connection(), 'bob', 'Bob');
     const [alice, bob] = ['alice', 'bob'].map((advisor) => red.tokens.token(connection(), advisor));
     should(alice).not.equal(bob);
-    should(red.book.list('env1').map(([, { grant }]) => grant.identity?.label)).have.length(2);
+    should(red.vault.list('env1').map(([, { grant }]) => grant.identity?.label)).have.length(2);
   });
 
   it('keeps advisors named like parts of the language apart too', async () => {
     for (const advisor of ['__proto__', 'constructor', '["env1","x"]']) {
       await authorize(red, connection(), advisor);
-      should(start().tokens.token(connection(), advisor)).be.a.String();
+      should((await start()).tokens.token(connection(), advisor)).be.a.String();
     }
-    should(red.book.list('env1')).have.length(3);
+    should(red.vault.list('env1')).have.length(3);
   });
 
   describe('with client credentials', () => {
@@ -365,7 +365,7 @@ describe('tokens', () => {
     it('says when the client is refused, and that the service is down', async () => {
       const refused = await failureOf(() => red.tokens.token({ ...own(), clientSecret: 'wrong' }, 'default'));
       should(refused.code).equal('authorization_required');
-      const down = start({ post: () => Promise.resolve({ status: 503, text: '' }) });
+      const down = await start({ post: () => Promise.resolve({ status: 503, text: '' }) });
       const failed = failureOf(() => patiently(clock, async () => down.tokens.token(own(), 'default')));
       should((await failed).code).equal('network_error');
     });
@@ -375,9 +375,9 @@ describe('tokens', () => {
     let seed: string;
     beforeEach(async () => {
       await authorize(red, connection());
-      seed = red.book.get(connection(), 'default')?.grant.refreshToken ?? '';
+      seed = red.vault.get(connection(), 'default')?.grant.refreshToken ?? '';
       folder = freshFolder();
-      red = start();
+      red = await start();
     });
     const seeded = (environment = 'env1'): ReturnType<typeof connectionTo> =>
       connectionTo(simulator, { seed, environment });
@@ -386,13 +386,13 @@ describe('tokens', () => {
       await red.tokens.token(seeded(), 'default');
       should(red.posted[0]?.['refresh_token']).equal(seed);
       await spend();
-      const later = start();
+      const later = await start();
       await later.tokens.token(seeded(), 'default');
       should(later.posted[0]?.['refresh_token']).not.equal(seed);
     });
 
     it('is listed before it is first used', () => {
-      should(red.book.list('env1', seeded()).map(([advisor]) => advisor)).deepEqual(['default']);
+      should(red.vault.list('env1', seeded()).map(([advisor]) => advisor)).deepEqual(['default']);
     });
 
     it('shares one authorization among environments given the same token', async () => {
@@ -402,8 +402,8 @@ describe('tokens', () => {
     });
 
     it('stays disconnected once it was disconnected, until another token is given', async () => {
-      await red.book.disconnect('env1', 'default', seeded());
-      const fault = await failureOf(() => start().tokens.token(seeded(), 'default'));
+      await red.vault.disconnect('env1', 'default', seeded());
+      const fault = await failureOf(async () => (await start()).tokens.token(seeded(), 'default'));
       should(fault.code).equal('authorization_required');
       should(red.posted).be.empty();
     });

@@ -1,0 +1,396 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import {
+  keyIdOf,
+  keyedHash,
+  newDataKey,
+  seal,
+  unseal,
+  unwrap,
+  wrap,
+  type DataKey,
+  type Wrapped,
+} from './cipher';
+
+/** The part of the runtime's settings that is needed here. In a test runtime `get` and `set` throw. */
+export interface RuntimeSettings {
+  get(property: string): unknown;
+  set(property: string, value: unknown): Promise<unknown>;
+  readonly userDir?: string | undefined;
+  readonly readOnly?: boolean | undefined;
+}
+
+/** The secrets a data key may be wrapped with. */
+export interface Secrets {
+  /** The one to wrap with; undefined where the runtime has none, and the key goes to a file. */
+  readonly current: string | undefined;
+  /** All that may open an older wrapping, likeliest first. */
+  readonly candidates: readonly string[];
+}
+
+export const previousSecretVariable = 'ADVISOR_TEXTING_PREVIOUS_SECRET';
+const property = 'advisorTextingKeys';
+
+const settingOf = (settings: RuntimeSettings, name: string): unknown => {
+  try {
+    return settings.get(name);
+  } catch {
+    return undefined;
+  }
+};
+
+/** Whether a data key was ever kept here. */
+export const areKeysKept = (settings: RuntimeSettings): boolean => settingOf(settings, property) != null;
+
+const isSecret = (value: unknown): value is string => typeof value === 'string' && value !== '';
+
+/**
+ * `_credentialSecret` is the one the runtime made for itself. It is still there when our nodes are registered, even if
+ * the user has just set `credentialSecret`: that is when the data key moves from the one to the other.
+ */
+export const readSecrets = (settings: RuntimeSettings, variables: NodeJS.ProcessEnv): Secrets => {
+  const chosen = settingOf(settings, 'credentialSecret');
+  const generated = settingOf(settings, '_credentialSecret');
+  const own = settingOf(settings, 'advisorTexting');
+  const previous =
+    typeof own === 'object' && own !== null
+      ? (own as Readonly<Record<string, unknown>>)['previousCredentialSecret']
+      : undefined;
+  return {
+    current: chosen === false ? undefined : [chosen, generated].find(isSecret),
+    candidates: [chosen, generated, variables[previousSecretVariable], previous].filter(isSecret),
+  };
+};
+
+/** `failed` may go well another time; what is `unkept` lives only as long as the process. */
+export type Written = 'stored' | 'failed' | 'unkept';
+
+/** Where the wrapped keys lie. */
+export interface KeyHolder {
+  /** What this process knows. */
+  read(): unknown;
+  /** What is on record, where another process may have written; undefined when that cannot be told. */
+  reread(): Promise<unknown>;
+  write(document: object): Promise<Written>;
+}
+
+/** The runtime's settings storage, and memory for as long as that is not to be had. */
+export const keysInSettings = (settings: RuntimeSettings): KeyHolder => {
+  let inMemory: unknown;
+  let failures = 0;
+  return {
+    read: () => settingOf(settings, property) ?? inMemory,
+    async reread() {
+      if (!settings.userDir) return undefined;
+      try {
+        // The default storage keeps its settings in this file; another storage module simply has no such file.
+        const text = await readFile(join(settings.userDir, '.config.runtime.json'), 'utf8');
+        return (JSON.parse(text) as Record<string, unknown>)[property];
+      } catch {
+        return undefined;
+      }
+    },
+    async write(document) {
+      inMemory = document;
+      try {
+        // The runtime writes only what differs from its memory, where a document that failed to reach the disk is too.
+        await settings.set(property, failures === 0 ? document : { ...document, failures });
+        return settings.readOnly === true ? 'unkept' : 'stored';
+      } catch {
+        failures += 1;
+        return 'failed';
+      }
+    },
+  };
+};
+
+/** For a runtime without settings, as in tests: the keys live as long as the process. */
+export const keysInMemory = (): KeyHolder => ({
+  read: () => undefined,
+  reread: () => Promise.resolve(undefined),
+  write: () => Promise.resolve('stored'),
+});
+
+/** Data keys in the clear, readable by the owner only: for a runtime that has no secret to wrap them with. */
+class KeyFile {
+  readonly path: string;
+
+  constructor(userDir: string) {
+    this.path = join(userDir, 'advisor-texting', 'data-key.json');
+  }
+
+  get(id: string): DataKey | undefined {
+    const bytes = Buffer.from(this.#readAll().get(id) ?? '', 'base64');
+    return bytes.length === 32 ? { id, bytes } : undefined;
+  }
+
+  /** False where the file cannot be written. */
+  add(key: DataKey): boolean {
+    return this.#writeAll(this.#readAll().set(key.id, key.bytes.toString('base64')));
+  }
+
+  /** False where the key is still in the file. */
+  remove(id: string): boolean {
+    const keys = this.#readAll();
+    if (!keys.delete(id)) return true;
+    if (keys.size > 0) return this.#writeAll(keys);
+    try {
+      rmSync(this.path, { force: true });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  #readAll(): Map<string, string> {
+    try {
+      const stored = JSON.parse(readFileSync(this.path, 'utf8')) as Record<string, unknown>;
+      return new Map(
+        Object.entries(stored).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+      );
+    } catch {
+      return new Map();
+    }
+  }
+
+  #writeAll(keys: ReadonlyMap<string, string>): boolean {
+    const next = `${this.path}.next`;
+    try {
+      mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
+      writeFileSync(next, JSON.stringify(Object.fromEntries(keys)), { mode: 0o600, flush: true });
+      renameSync(next, this.path);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+/** Wrapped by a secret of the runtime, or (`null`) in the key file. */
+type Keeping = Wrapped | null;
+
+interface KeyDocument {
+  /** The id of the key that seals. */
+  readonly active: string | undefined;
+  readonly keys: ReadonlyMap<string, Keeping>;
+  /** What could not be read, and is never deleted. */
+  readonly aside: readonly unknown[];
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isWrapped = (value: unknown): value is Wrapped =>
+  isObject(value) && typeof value['salt'] === 'string' && typeof value['sealed'] === 'string';
+
+/** Reads what it can: one damaged entry costs only itself. */
+const readDocument = (stored: unknown): KeyDocument & { readonly isDamaged: boolean } => {
+  const keys = new Map<string, Keeping>();
+  if (stored === undefined || stored === null) return { active: undefined, keys, aside: [], isDamaged: false };
+  const damaged: unknown[] = [];
+  const given = isObject(stored) ? stored : {};
+  if (!isObject(stored)) damaged.push(stored);
+  if (given['keys'] !== undefined && !isObject(given['keys'])) damaged.push(given['keys']);
+  for (const [id, value] of Object.entries(isObject(given['keys']) ? given['keys'] : {})) {
+    if (value === null || isWrapped(value)) keys.set(id, value);
+    else damaged.push({ [id]: value });
+  }
+  const aside = Array.isArray(given['aside']) ? (given['aside'] as unknown[]) : [];
+  const active = typeof given['active'] === 'string' ? given['active'] : undefined;
+  return { active, keys, aside: [...aside, ...damaged], isDamaged: damaged.length > 0 };
+};
+
+export interface DataKeysOptions {
+  readonly holder: KeyHolder;
+  readonly secrets: () => Secrets;
+  /** Absent where the runtime has none: then there is no key file either. */
+  readonly userDir?: string | undefined;
+  readonly warn: (message: string) => void;
+  /** Milliseconds until a write that failed is tried again. */
+  readonly retryAfter?: number;
+}
+
+/**
+ * The keys that records of the store are sealed with. They are random, and kept wrapped by the runtime's credential
+ * secret, so that a new secret costs a new wrapping and not a new key.
+ */
+export class DataKeys {
+  readonly #holder: KeyHolder;
+  readonly #secrets: () => Secrets;
+  readonly #file: KeyFile | undefined;
+  readonly #warn: (message: string) => void;
+  readonly #retryAfter: number;
+  readonly #open = new Map<string, DataKey>();
+  #document: KeyDocument;
+  #active: DataKey | undefined;
+  #isDirty = false;
+  /** The key file may still hold keys that are wrapped now. */
+  #isFileStale = false;
+  #saving: Promise<void> = Promise.resolve();
+  #queued: Promise<void> | undefined;
+  #retry: NodeJS.Timeout | undefined;
+
+  constructor({ holder, secrets, userDir, warn, retryAfter = 60_000 }: DataKeysOptions) {
+    const warned = new Set<string>();
+    this.#warn = (message) => {
+      if (!warned.has(message)) warn(message);
+      warned.add(message);
+    };
+    this.#holder = holder;
+    this.#secrets = secrets;
+    this.#file = userDir ? new KeyFile(userDir) : undefined;
+    this.#retryAfter = retryAfter;
+    const { isDamaged, ...document } = readDocument(holder.read());
+    this.#document = document;
+    if (isDamaged) {
+      this.#warn('A part of the keys to what is stored is damaged and was set aside. The rest is in use.');
+      this.#isDirty = true;
+    }
+    this.#unlock();
+    this.#rewrap();
+    if (this.#isDirty) void this.#save();
+  }
+
+  seal(plain: Buffer, name: string): Buffer {
+    return seal(this.#activeKey(), plain, name);
+  }
+
+  /** Undefined when damaged, or sealed with a key that is not to be had. */
+  open(sealed: Buffer, name: string): Buffer | undefined {
+    const key = this.#open.get(keyIdOf(sealed) ?? '');
+    return key && unseal(key, sealed, name);
+  }
+
+  /** A fixed-length stand-in for a personal key, such as a phone number. */
+  hash(value: string): string {
+    return keyedHash(this.#activeKey(), value);
+  }
+
+  /** Resolves when the key is on record: nothing may be sealed with a key that a crash would lose. */
+  async ready(): Promise<void> {
+    if (!this.#active) await this.#takeUp();
+    this.#activeKey();
+    await (this.#isDirty ? this.#save() : (this.#queued ?? this.#saving));
+  }
+
+  #activeKey(): DataKey {
+    if (this.#active) return this.#active;
+    const { active, keys } = this.#document;
+    // An earlier one, if there is: what was hashed with it is found again when its secret comes back.
+    const [earlier] = [active ?? '', ...keys.keys()].flatMap((id) => this.#open.get(id) ?? []);
+    const key = earlier ?? newDataKey();
+    this.#open.set(key.id, key);
+    this.#active = key;
+    if (!earlier) this.#keep(key);
+    if (active !== key.id) {
+      this.#document = { ...this.#document, active: key.id };
+      this.#isDirty = true;
+    }
+    return key;
+  }
+
+  /** How it was kept before stays, where it cannot be kept as it is to be now. */
+  #keep(key: DataKey): void {
+    const { current } = this.#secrets();
+    const before = this.#document.keys.get(key.id);
+    const isKept = current !== undefined || this.#putIntoFile(key);
+    const keeping = current === undefined ? null : wrap(key, current);
+    const kept = isKept || before === undefined ? keeping : before;
+    this.#document = { ...this.#document, keys: new Map(this.#document.keys).set(key.id, kept) };
+    this.#isDirty = true;
+  }
+
+  #unlock(): void {
+    const { candidates } = this.#secrets();
+    for (const [id, wrapped] of this.#document.keys) {
+      if (this.#open.has(id)) continue;
+      const key = wrapped
+        ? candidates.map((secret) => unwrap(id, wrapped, secret)).find((found) => found !== undefined)
+        : this.#file?.get(id);
+      if (key) this.#open.set(id, key);
+    }
+  }
+
+  /** Follows a credential secret that was set, changed or given up. */
+  #rewrap(): void {
+    const { current } = this.#secrets();
+    for (const key of this.#open.values()) {
+      const wrapped = this.#document.keys.get(key.id);
+      const isInPlace = wrapped
+        ? current !== undefined && unwrap(key.id, wrapped, current) !== undefined
+        : current === undefined;
+      if (isInPlace) continue;
+      this.#keep(key);
+      this.#isFileStale = true;
+    }
+  }
+
+  /** Takes up what another process has written meanwhile. */
+  async #takeUp(): Promise<void> {
+    const stored = await this.#holder.reread();
+    if (stored === undefined) return;
+    const theirs = readDocument(stored);
+    const keys = new Map(this.#document.keys);
+    for (const [id, kept] of theirs.keys) if (!keys.has(id)) keys.set(id, kept);
+    this.#document = { ...this.#document, keys, active: this.#document.active ?? theirs.active };
+    this.#unlock();
+  }
+
+  /** One write at a time; those that ask while one waits share it. */
+  #save(): Promise<void> {
+    this.#queued ??= this.#saving.then(() => {
+      this.#queued = undefined;
+      this.#saving = this.#saveNow();
+      return this.#saving;
+    });
+    return this.#queued;
+  }
+
+  async #saveNow(): Promise<void> {
+    this.#isDirty = false;
+    await this.#takeUp();
+    const { active, keys, aside } = this.#document;
+    const document = { version: 1, active, keys: Object.fromEntries(keys), aside };
+    const written = await this.#holder.write(document);
+    if (written === 'stored') {
+      if (this.#isFileStale) this.#clearFile(keys);
+      return;
+    }
+    this.#warn(
+      'The key to stored authorizations, waits and texts cannot be written to disk: they will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
+    );
+    if (written === 'failed') this.#saveLater();
+  }
+
+  /** A disk may be writable again before the next change comes. */
+  #saveLater(): void {
+    this.#isDirty = true;
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined;
+      void this.#save();
+    }, this.#retryAfter).unref();
+  }
+
+  #putIntoFile(key: DataKey): boolean {
+    if (!this.#file) return false;
+    const isKept = this.#file.add(key);
+    this.#warn(
+      isKept
+        ? `This Node-RED has no credential secret, so the key to stored authorizations lies in ${this.#file.path}, readable only by its owner. Set credentialSecret in settings.js to protect it.`
+        : `The key to stored authorizations could not be written to ${this.#file.path}. Authorizations will be lost when Node-RED stops: make the user directory writable.`,
+    );
+    return isKept;
+  }
+
+  /** Once their new wrapping is on disk, the open copies go. */
+  #clearFile(kept: ReadonlyMap<string, Keeping>): void {
+    this.#isFileStale = false;
+    for (const [id, wrapped] of kept) {
+      if (!wrapped || !this.#file || this.#file.remove(id)) continue;
+      this.#warn(
+        `The key to stored authorizations is protected by the credential secret now, but its open copy in ${this.#file.path} could not be removed: delete that file.`,
+      );
+    }
+  }
+}
