@@ -144,7 +144,7 @@ export const inStore = (store: Store): Keeping => {
     createHash('sha256').update(JSON.stringify(value)).digest('base64');
   const allAccounts = async (): Promise<{ key: Buffer; value: Account }[]> => {
     const found: { key: Buffer; value: Account }[] = [];
-    for (let from = accounts; ; ) {
+    for (let from = accounts; ;) {
       const page = await store.page<Account>(table, { from, to: endOf(accounts), limit: pageSize });
       found.push(...page);
       const last = page.at(-1);

@@ -187,7 +187,8 @@ const isWrapped = (value: unknown): value is Wrapped =>
 /** Reads what it can: one damaged entry costs only itself. */
 const readDocument = (stored: unknown): KeyDocument & { readonly isDamaged: boolean } => {
   const keys = new Map<string, Keeping>();
-  if (stored === undefined || stored === null) return { active: undefined, keys, aside: [], isDamaged: false };
+  if (stored === undefined || stored === null)
+    return { active: undefined, keys, aside: [], isDamaged: false };
   const damaged: unknown[] = [];
   const given = isObject(stored) ? stored : {};
   if (!isObject(stored)) damaged.push(stored);
@@ -229,7 +230,7 @@ export class DataKeys {
   #isFileStale = false;
   #saving: Promise<void> = Promise.resolve();
   #queued: Promise<void> | undefined;
-  #retry: NodeJS.Timeout | undefined;
+  #isRetrying = false;
 
   constructor({ holder, secrets, userDir, warn, retryAfter = 60_000 }: DataKeysOptions) {
     const warned = new Set<string>();
@@ -366,8 +367,10 @@ export class DataKeys {
   /** A disk may be writable again before the next change comes. */
   #saveLater(): void {
     this.#isDirty = true;
-    this.#retry ??= setTimeout(() => {
-      this.#retry = undefined;
+    if (this.#isRetrying) return;
+    this.#isRetrying = true;
+    setTimeout(() => {
+      this.#isRetrying = false;
       void this.#save();
     }, this.#retryAfter).unref();
   }

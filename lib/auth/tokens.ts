@@ -90,7 +90,11 @@ export class Tokens {
   async tokenWithin(ms: number, connection: Connection, advisor: string, rejected?: string): Promise<string> {
     const token = this.token(connection, advisor, rejected);
     if (typeof token === 'string') return token;
-    const found = await within(this.#options.clock, ms, token.then((given) => ({ given })));
+    const found = await within(
+      this.#options.clock,
+      ms,
+      token.then((given) => ({ given })),
+    );
     if (found === 'late') throw tryLater('timeout')(connection);
     return found.given;
   }

@@ -64,9 +64,8 @@ export const storingLimit = 5000;
 /** Milliseconds that somebody waits in front of a page. */
 const lookingLimit = 8000;
 
-export class VaultAway extends Error {
-  override readonly message = 'the store is not to be had now';
-}
+/** Another process has the store. */
+export class VaultAway extends Error {}
 
 const nameOf = (environment: string, advisor: string): string => JSON.stringify([environment, advisor]);
 
@@ -173,7 +172,8 @@ export class Vault {
     const release = this.hold();
     try {
       const { opening } = this;
-      if (opening && (await within(this.#options.clock, lookingLimit, opening)) === 'late') throw new VaultAway();
+      if (opening && (await within(this.#options.clock, lookingLimit, opening)) === 'late')
+        throw new VaultAway();
       return await work();
     } finally {
       release().catch(() => undefined);
@@ -489,7 +489,7 @@ export class Vault {
 
 async function* pagesOf<T>(store: Store, kind: string): AsyncGenerator<readonly StoredEntry<T>[]> {
   const prefix = key(kind);
-  for (let from = prefix; ; ) {
+  for (let from = prefix; ;) {
     const page = await store.page<T>(table, { from, to: endOf(prefix), limit: pageSize });
     if (page.length > 0) yield page;
     const last = page.at(-1);

@@ -217,9 +217,11 @@ export const flowNode = (
     };
     // What waits for it is taken on first.
     const opened = environment?.opening ?? Promise.resolve();
-    opened.then(() => handler.close?.()).then(end, (fault: unknown) => {
-      node.warn(words.problem(problemOf(fault)));
-      end();
-    });
+    opened
+      .then(() => handler.close?.())
+      .then(end, (fault: unknown) => {
+        node.warn(words.problem(problemOf(fault)));
+        end();
+      });
   });
 };

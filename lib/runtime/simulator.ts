@@ -6,6 +6,18 @@ import type { Simulator } from '../../simulator';
 /** What the keys of its records begin with. */
 const simulatorRecords = key('simulator');
 
+const forget = async (store: Store): Promise<void> => {
+  for (;;) {
+    const found = await store.page('work', {
+      from: simulatorRecords,
+      to: endOf(simulatorRecords),
+      limit: 100,
+    });
+    if (found.length === 0) return;
+    await store.write(found.map(({ key: remove }) => ({ table: 'work', remove })));
+  }
+};
+
 /**
  * The one simulator of this process. It starts when a `simulator` environment first needs it and ends with the last of
  * them; its state is in the store, so that a deploy or restart forgets nothing.
@@ -15,6 +27,8 @@ export class SharedSimulator {
   readonly clock = new MovableClock(() => Date.now());
   readonly #openStore: (() => Promise<Store>) | undefined;
   #store: Store | undefined;
+  /** Its clock goes forward only: this is the way back to real time. */
+  #isToForget = process.env['ADVISOR_TEXTING_SIMULATOR'] === 'fresh';
   #users = 0;
   #running: Promise<Simulator> | undefined;
   #ending: Promise<void> = Promise.resolve();
@@ -61,6 +75,8 @@ export class SharedSimulator {
     const store = await this.#openStore?.();
     this.#store = store;
     try {
+      if (store && this.#isToForget) await forget(store);
+      this.#isToForget = false;
       return await startSimulator({ clock: this.clock, ...(store && { data: inStore(store) }) });
     } catch (fault) {
       await store?.close();

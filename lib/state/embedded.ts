@@ -21,7 +21,7 @@ const openOnce = async (options: EmbeddedOptions): Promise<Store> => {
   const kept = inMemory.get(directory);
   if (kept) return kept;
   const inMemoryBecause = (reason: string): Store => {
-    warn(`${reason}: texts and waits live in memory and are lost when this process ends.`);
+    warn(`${reason}: texts, waits and authorizations live in memory and are lost when this process ends.`);
     const store = createMemoryStore(clock && { clock });
     inMemory.set(directory, store);
     return store;

@@ -3,7 +3,6 @@ import type { Red } from '../../lib/runtime/red';
 import { keptAfterRemoval } from '../../lib/state/store';
 import type { Services } from './services';
 
-
 /** Authorizations of environments that left the flow: kept seven days from when they were first missed. */
 export const forgetAbsentEnvironments = (
   { authorizations, vault }: Pick<Services, 'authorizations' | 'vault'>,
@@ -30,7 +29,9 @@ const forgetAbsentNodes = async ({ openStore }: Services, existing: ReadonlySet<
 export const forgetAbsent = (RED: Red, services: Services): void => {
   const existing = new Set<string>();
   RED.nodes.eachNode(({ id }) => existing.add(id));
-  Promise.all([forgetAbsentEnvironments(services, existing), forgetAbsentNodes(services, existing)]).catch((fault: unknown) => {
-    services.log.warn(`Data of removed nodes could not be cleared: ${String(fault)}`);
-  });
+  Promise.all([forgetAbsentEnvironments(services, existing), forgetAbsentNodes(services, existing)]).catch(
+    (fault: unknown) => {
+      services.log.warn(`Data of removed nodes could not be cleared: ${String(fault)}`);
+    },
+  );
 };

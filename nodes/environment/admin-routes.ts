@@ -62,10 +62,7 @@ const shownValues = (form: FormReader, query: Request['query']): Values | undefi
   return given.length > 0 ? form.look(Object.fromEntries(given) as Values) : form.running?.values;
 };
 
-const listAdvisors = async (
-  { vault, tokens }: Services,
-  { id, form, request }: Asked,
-): Promise<object[]> => {
+const listAdvisors = async ({ vault, tokens }: Services, { id, form, request }: Asked): Promise<object[]> => {
   const values = shownValues(form, request.query);
   if (values && serviceOf(values) === 'simulator')
     return [shown(defaultAdvisor, 'authorized', undefined, [])];

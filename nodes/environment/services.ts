@@ -49,8 +49,7 @@ const dataKeysOf = (settings: RuntimeSettings, isAvailable: boolean, log: Log): 
     return new DataKeys({ holder: keysInSettings(settings), secrets, userDir, warn });
   }
   const keys =
-    unsaved.get(userDir ?? '') ??
-    new DataKeys({ holder: keysInMemory(), secrets, warn: () => undefined });
+    unsaved.get(userDir ?? '') ?? new DataKeys({ holder: keysInMemory(), secrets, warn: () => undefined });
   if (userDir) unsaved.set(userDir, keys);
   return keys;
 };

@@ -19,7 +19,12 @@ describe('data keys', () => {
 
   /** As one start of Node-RED has them. */
   const start = (options: ProcessOptions = {}) => {
-    const { local = { credentialSecret: 'a' }, variables = {}, isFull = false, retryAfter = 60_000 } = options;
+    const {
+      local = { credentialSecret: 'a' },
+      variables = {},
+      isFull = false,
+      retryAfter = 60_000,
+    } = options;
     const settings = new FileSettings(folder, local);
     settings.isFull = isFull;
     const warnings: string[] = [];

@@ -266,8 +266,7 @@ describe('environment', () => {
     try {
       const red = await startProcess(folder, { clock });
       await authorize(red, connectionTo(simulator));
-      const forget = (ids: string[]): Promise<void> =>
-        forgetAbsentEnvironments(red, new Set(ids));
+      const forget = (ids: string[]): Promise<void> => forgetAbsentEnvironments(red, new Set(ids));
       await forget([]);
       await clock.move(6 * day);
       await forget(['env1']);

@@ -206,8 +206,8 @@ for (const version of [4, 5] as const) {
       await deployOn(red, sandboxFlow(red, simulator));
       await authorizeOn(red);
       await red.restart({ credentialSecret: 'another' });
-      should(red.log).match(/secret has changed.*ADVISOR_TEXTING_PREVIOUS_SECRET/);
       should(await states()).be.empty();
+      should(red.log).match(/secret has changed.*ADVISOR_TEXTING_PREVIOUS_SECRET/);
       await red.restart({
         credentialSecret: 'another',
         advisorTexting: { previousCredentialSecret: 'only for tests' },

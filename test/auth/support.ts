@@ -125,8 +125,7 @@ export class Disk {
         if (this.#manner === 'refuses') throw new Error('ENOSPC');
         while (this.#manner) await new Promise<void>((resolve) => this.#waiting.push(resolve));
         for (const operation of operations)
-          if ('put' in operation)
-            this.bytes += operation.put.length + JSON.stringify(operation.value).length;
+          if ('put' in operation) this.bytes += operation.put.length + JSON.stringify(operation.value).length;
         return store.write(operations, conditions);
       },
     };

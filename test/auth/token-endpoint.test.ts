@@ -210,7 +210,7 @@ describe('while the token endpoint is in trouble', () => {
     const before = connection();
     const waiting = failureOf(() => troubled.tokens.token(before, 'default'));
     await clock.move(1000);
-    troubled.tokens.leave(before);
+    void troubled.tokens.leave(before);
     const next = troubled.tokens.token(connection(), 'default');
     should((await waiting).code).equal('cancelled');
     should(await patiently(clock, () => next, 10_000)).be.a.String();

@@ -37,7 +37,8 @@ describe('tokens', () => {
   afterEach(() => simulator.close());
   after(removeFolders);
 
-  const start = (options: ProcessOptions = {}): Promise<Process> => startProcess(folder, { clock, ...options });
+  const start = (options: ProcessOptions = {}): Promise<Process> =>
+    startProcess(folder, { clock, ...options });
   const connection = (): ReturnType<typeof connectionTo> => connectionTo(simulator);
   const refreshes = (process = red): number =>
     process.posted.filter((fields) => fields['grant_type'] === 'refresh_token').length;

@@ -60,7 +60,9 @@ describe('vault', () => {
       red.vault.get(connection(), 'canary-advisor')?.grant ?? {};
     await restart();
     const secrets = [accessToken, refreshToken, identity?.subject, 'canary-advisor'];
-    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((each) => each.isFile());
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((each) =>
+      each.isFile(),
+    );
     const text = files.map((file) => readFileSync(join(file.parentPath, file.name), 'latin1')).join();
     for (const secret of secrets) {
       should(secret).be.a.String();

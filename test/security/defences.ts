@@ -219,7 +219,9 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'what another has renewed meanwhile is taken, and not renewed again',
       file: 'lib/auth/tokens.ts',
       changes: [['      if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;\n', '']],
-      shownBy: { 'auth/processes.test.ts': ['renew once between them, and all go on'] },
+      shownBy: {
+        'auth/tokens.test.ts': ['takes what another process has renewed instead of giving up after a 400'],
+      },
     },
     {
       what: 'a rotated token is on disk before the new access token is used',
@@ -370,17 +372,15 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/auth/cipher.ts',
       changes: [['    decipher.final();\n    return plain;', '    return plain;']],
       shownBy: {
-        'auth/vault.test.ts': [
-          'sets a record with any flipped bit aside, reports it, and goes on with the others',
-        ],
+        'auth/data-keys.test.ts': ['open nothing in which any bit was flipped'],
       },
     },
     {
       what: 'a key in a file is for its owner',
-      file: 'lib/auth/key-file.ts',
+      file: 'lib/auth/data-keys.ts',
       changes: [['mode: 0o600,', 'mode: 0o644,']],
       shownBy: {
-        'auth/vault.test.ts': ['without a secret keeps the key in a file for its owner only, with a warning'],
+        'auth/data-keys.test.ts': ['without a secret are in a file for its owner only, with a warning'],
       },
     },
   ],

@@ -84,10 +84,11 @@ export const threats: Readonly<Record<number, Threat>> = {
         'goes on with it, says so, and stores it once there is room (the store ${manner})',
         'goes on with it, says so, and stores it once there is room',
       ],
-      'auth/processes.test.ts': [
-        'renew once between them, and all go on',
-        'go on when one is killed in the middle of renewing',
-        'go on with the rotated token of one that was killed right after',
+      'auth/vault.test.ts': [
+        'does not use a refresh token before that is on record',
+        'before it asks: the authorization goes on',
+        'after the answer, before it is stored: the token at hand serves to its end, and only then is the old one tried',
+        'after the answer is stored: the next goes on with the rotated token',
       ],
       'auth/oidc.test.ts': ['rotates ten times, with a restart in between'],
     },
@@ -165,11 +166,11 @@ export const threats: Readonly<Record<number, Threat>> = {
   13: {
     threat: 'stolen or damaged state',
     shownBy: {
-      'auth/vault.test.ts': [
-        'leaves nothing readable on disk',
-        'sets a record with any flipped bit aside, reports it, and goes on with the others',
-        'shares a user directory with another process: neither overwrites what the other wrote',
-        'without a secret keeps the key in a file for its owner only, with a warning',
+      'auth/vault.test.ts': ['leaves nothing readable on disk'],
+      'auth/data-keys.test.ts': [
+        'open nothing in which any bit was flipped',
+        'are shared by two processes on one user directory, and neither loses what the other wrote',
+        'without a secret are in a file for its owner only, with a warning',
       ],
       'state/damage.test.ts': [
         'with a beginning that is no database is set aside, and a new one begun',

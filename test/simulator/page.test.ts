@@ -154,7 +154,7 @@ describe("the simulator's page", () => {
     const how = on.page.getByText('To be back in real time');
     await how.waitFor();
     const said = await how.innerText();
-    for (const word of ['advisor-texting/simulator.json', 'npm start -- --fresh', '--data'])
+    for (const word of ['ADVISOR_TEXTING_SIMULATOR=fresh', 'npm start -- --fresh', '--data'])
       should(said).containEql(word);
   });
 
