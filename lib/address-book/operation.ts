@@ -115,6 +115,12 @@ export class Stream {
     });
   }
 
+  /** What a search has found. */
+  showFound(count: number): void {
+    if (count > 0) this.show('green', 'dot', 'found', count);
+    else this.show('grey', 'ring', 'found');
+  }
+
   show(fill: 'green' | 'grey', shape: 'dot' | 'ring', key: string, count = 0): void {
     const { status, words } = this.tools;
     const time = words.time(this.tools.now());

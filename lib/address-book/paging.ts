@@ -91,7 +91,7 @@ export const pageCountOf = (first: Page<unknown>, pageSize: number): number | un
 };
 
 /** The last page that is known to exist, once `read` records have come with the pages up to `page`. */
-const lastPage = (answer: Page<unknown>, page: number, read: number, pageSize: number): number => {
+export const lastPage = (answer: Page<unknown>, page: number, read: number, pageSize: number): number => {
   if (answer.data.length === 0) return page;
   const total = totalOf(answer);
   if (total !== undefined) {

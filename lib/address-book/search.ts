@@ -1,7 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { checkPage, pageCountOf, pagesOf, totalOf, type Fetch, type Page } from './paging';
+import { checkPage, lastPage, pageCountOf, pagesOf, totalOf, type Page } from './paging';
 import { Seen } from './seen';
+import { invalid } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
+import type { Outcome } from '../runtime/outcomes';
+import type { Job } from '../runtime/job';
 import type { Stream } from './operation';
 
 /** How a search pages and what it emits, as the user set it. */
@@ -13,11 +16,13 @@ export interface SearchSettings {
 }
 
 export interface Search<T> {
-  readonly fetch: Fetch<Page<T>>;
+  readonly fetch: (page: number, pageSize: number, signal?: AbortSignal) => Promise<Page<T>>;
   /** What tells one record from another; undefined when it has nothing of the kind. */
   readonly idOf: (item: T) => number | string | undefined;
   /** Message fields that go with an item: its id, for the nodes after this one. */
   set?(item: T): Readonly<Record<string, unknown>>;
+  /** What is looked for, where the service cannot be told: all pages are read and judged here. */
+  readonly matches?: ((item: T) => boolean) | undefined;
 }
 
 export const searchSettings = ({ plain }: Tools): SearchSettings => ({
@@ -26,6 +31,65 @@ export const searchSettings = ({ plain }: Tools): SearchSettings => ({
   all: plain.flag('all'),
   emit: plain.text('emit') === 'item' ? 'item' : 'page',
 });
+
+/** Without case and accents. */
+const folded = (text: string): string => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase();
+
+/** Whether each word of a text occurs in one of the fields of a record; undefined for an empty text. */
+export const matcherOf = (
+  text: string,
+  fields: readonly string[],
+): ((record: object) => boolean) | undefined => {
+  const words = folded(text).split(/\s+/).filter(Boolean);
+  if (words.length === 0) return undefined;
+  return (record) => {
+    const values = fields.flatMap((field) => {
+      const value = (record as Readonly<Record<string, unknown>>)[field];
+      return typeof value === 'string' || typeof value === 'number' ? [folded(String(value))] : [];
+    });
+    return words.every((word) => values.some((value) => value.includes(word)));
+  };
+};
+
+/** The setting `filter` of a message. Throws `invalid_input` for what is no text. */
+export const filterFrom = (value: unknown, where: string): string => {
+  if (value === undefined || value === null) return '';
+  if (typeof value !== 'string' && typeof value !== 'number') throw invalid('filter_kind', { where });
+  return String(value);
+};
+
+/** As large as pages come: what is judged here is read as fast as it can be. */
+export const judgedSize = 200;
+
+/** Lets outcomes leave one late, so that the last of a sequence can carry its count. */
+export class Sequence {
+  private held: Outcome | undefined;
+  private count = 0;
+
+  constructor(private readonly job: Job) {
+    job.asList(undefined, 'payload');
+  }
+
+  add(outcome: Outcome): void {
+    this.release();
+    this.held = outcome;
+    this.count += 1;
+  }
+
+  /** Lets the one that is held back leave, though it may not be the last: what follows has failed or was stopped. */
+  release(): void {
+    if (this.held) this.job.leave(this.count - 1, this.held);
+    this.held = undefined;
+  }
+
+  /** Nothing more comes. */
+  end(summary?: Readonly<Record<string, unknown>>): void {
+    this.job.setCount(this.count);
+    if (this.held) this.job.leave(this.count - 1, this.held, { summary });
+    else if (summary) this.job.conclude(summary);
+    this.held = undefined;
+  }
+}
 
 /** Takes out what an earlier page had: a record moved there while we were reading. */
 const newIn = <T>({ data }: Page<T>, seen: Seen, { idOf }: Search<T>): readonly T[] => {
@@ -43,8 +107,10 @@ const newIn = <T>({ data }: Page<T>, seen: Seen, { idOf }: Search<T>): readonly 
 
 const onePage = async <T>(stream: Stream, search: Search<T>, settings: SearchSettings): Promise<void> => {
   const { job } = stream;
-  const page = await search.fetch(settings.page, stream.givenUp);
-  checkPage(page, settings.page);
+  const page = await (search.matches
+    ? matchedPage(stream, search, settings)
+    : search.fetch(settings.page, settings.pageSize, stream.givenUp));
+  if (!search.matches) checkPage(page, settings.page);
   if (settings.emit === 'page') {
     job.leave(0, { port: 0, payload: page });
   } else {
@@ -54,7 +120,91 @@ const onePage = async <T>(stream: Stream, search: Search<T>, settings: SearchSet
     });
     if (page.data.length === 0) job.end();
   }
-  stream.show('green', 'dot', 'found', page.data.length);
+  stream.showFound(page.data.length);
+};
+
+/** One page of the matches: reads until it is full, or to the end. */
+const matchedPage = async <T>(
+  { stopped }: Stream,
+  { fetch, matches }: Search<T>,
+  settings: SearchSettings,
+): Promise<Page<T>> => {
+  const first = (settings.page - 1) * settings.pageSize;
+  const data: T[] = [];
+  let [count, pages, read] = [0, 0, 0];
+  let isEnd = false;
+  let pageInfo: Page<T>['pageInfo'];
+  for await (const page of pagesOf((n, signal) => fetch(n, judgedSize, signal), judgedSize, stopped)) {
+    pages += 1;
+    read += page.data.length;
+    pageInfo = page.pageInfo;
+    for (const item of page.data) {
+      if (!matches?.(item)) continue;
+      if (count >= first && data.length < settings.pageSize) data.push(item);
+      count += 1;
+    }
+    isEnd = lastPage(page, pages, read, judgedSize) === pages;
+    if (data.length === settings.pageSize) break;
+  }
+  return { data, pageInfo: matchedInfo(pageInfo, settings, settings.page, isEnd ? count : null) };
+};
+
+/** Of the matches, and not of what they were found in. */
+const matchedInfo = (
+  pageInfo: Page<unknown>['pageInfo'],
+  { pageSize }: SearchSettings,
+  page: number,
+  totalRecord: number | null,
+): Page<unknown>['pageInfo'] => ({ ...pageInfo, page, pageSize, totalRecord });
+
+/** All matches. How many there are is known at the end: the last message alone has their count. */
+const allMatches = async <T>(stream: Stream, search: Search<T>, settings: SearchSettings): Promise<void> => {
+  const { job, stopped } = stream;
+  const { emit, pageSize } = settings;
+  const sequence = new Sequence(job);
+  const seen = new Seen();
+  let [records, found, pages] = [0, 0, 0];
+  let data: T[] = [];
+  let pageInfo: Page<T>['pageInfo'];
+  const addPage = (totalRecord: number | null): void => {
+    pages += 1;
+    sequence.add({
+      port: 0,
+      payload: { data, pageInfo: matchedInfo(pageInfo, settings, pages, totalRecord) },
+    });
+    data = [];
+  };
+  const fetch = (page: number, signal?: AbortSignal): Promise<Page<T>> =>
+    search.fetch(page, judgedSize, signal);
+  try {
+    for await (const page of pagesOf(fetch, judgedSize, stopped)) {
+      if (stopped.aborted) break;
+      const fresh = newIn(page, seen, search);
+      records += fresh.length;
+      ({ pageInfo } = page);
+      for (const item of fresh) {
+        if (!search.matches?.(item)) continue;
+        found += 1;
+        if (emit === 'item') sequence.add({ port: 0, payload: item, set: search.set?.(item) ?? {} });
+        else {
+          if (data.length === pageSize) addPage(null);
+          data.push(item);
+        }
+      }
+      stream.progress(records, totalOf(page));
+      await nextTurn();
+    }
+  } catch (thrown) {
+    sequence.release();
+    throw thrown;
+  }
+  if (stopped.aborted) {
+    if (!stream.closing) sequence.release();
+    return;
+  }
+  if (emit === 'page') addPage(found);
+  sequence.end();
+  stream.showFound(found);
 };
 
 /** Emits what a page brought; gives how many messages that made. */
@@ -87,7 +237,9 @@ const allPages = async <T>(stream: Stream, search: Search<T>, settings: SearchSe
   let emitted = 0;
   let count: number | undefined;
   job.asList(undefined, 'payload');
-  for await (const page of pagesOf(search.fetch, pageSize, stopped)) {
+  const fetch = (page: number, signal?: AbortSignal): Promise<Page<T>> =>
+    search.fetch(page, pageSize, signal);
+  for await (const page of pagesOf(fetch, pageSize, stopped)) {
     if (stopped.aborted) break;
     pages += 1;
     const fresh = newIn(page, seen, search);
@@ -102,7 +254,7 @@ const allPages = async <T>(stream: Stream, search: Search<T>, settings: SearchSe
     // Gives the nodes behind this one their turn before the next page.
     await nextTurn();
   }
-  if (!stopped.aborted) stream.show('green', 'dot', 'found', records);
+  if (!stopped.aborted) stream.showFound(records);
 };
 
 /** A search, one page of it or all: the same in all three searching nodes. */
@@ -115,8 +267,13 @@ export const runSearch = async <T>(
     await onePage(stream, search, settings);
     return;
   }
+  await streamed(stream, () => (search.matches ? allMatches : allPages)(stream, search, settings));
+};
+
+/** Runs a stream to its end, unless it is stopped. */
+export const streamed = async (stream: Stream, run: () => Promise<void>): Promise<void> => {
   try {
-    await allPages(stream, search, settings);
+    await run();
   } catch (thrown) {
     if (!stream.stopped.aborted) throw thrown;
   }

@@ -146,6 +146,10 @@ export const messages = {
     '"{name}" is not ready: "{setting}" holds a user or a password: name environment variables in their place, and set those where Node-RED runs.',
   setting_pattern:
     '"{setting}" is not a valid regular expression: open the environment and correct it, or leave it empty.',
+  filter_kind: 'What to look for in {where} is not a text: give words, or nothing to find everything.',
+  members_untold:
+    'The service does not say which groups a contact is in, so the members of this group cannot be told: ask its provider.',
+  member_without_phone: 'Contact {id} has no phone number: enter one in the address book.',
   setting_country:
     '"{country}" is not the code of a country: open the environment and enter two letters such as US, or leave it empty.',
   setting_time_zone:

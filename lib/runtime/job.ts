@@ -97,15 +97,19 @@ export class Job {
     if (this.settled) return;
     const msg = this.list ? this.partOf(this.list, index) : this.msg;
     if (about.summary && this.list) {
-      const summary = { id: this.list.id, ...about.summary };
-      msg.summary = summary;
-      this.msg.summary = summary;
+      this.conclude(about.summary);
+      msg.summary = this.msg.summary;
     }
     const error = this.exit.leave(msg, outcome, about.mark);
     if (error && this.list) this.node.error(error, msg);
     else if (error) this.raised = error;
     this.left += 1;
     if (this.left >= this.expected) this.settle();
+  }
+
+  /** The sum of a sequence, for Complete nodes. */
+  conclude(summary: Readonly<Record<string, unknown>>): void {
+    if (this.list) this.msg.summary = { id: this.list.id, ...summary };
   }
 
   /** The whole input comes to one failure; what has left already has left. */

@@ -208,6 +208,16 @@ export const searchFields = (when?: When, sorting: readonly Field[] = []): reado
   { kind: 'choice', name: 'emit', options: ['page', 'item'], default: 'page', ...(when && { when }) },
 ];
 
+/** Words to look for; empty finds everything. */
+export const filterField = (when: When): Field => ({
+  kind: 'typed',
+  name: 'filter',
+  types: ['str', 'msg', 'flow', 'global', 'env', 'jsonata'],
+  default: '',
+  defaultType: 'str',
+  when,
+});
+
 /** Empty leaves the order to the service. */
 export const sortDirectionField = {
   kind: 'choice',

@@ -23,7 +23,9 @@ export const contentTypes = [
 export const searchTextLimit = 150;
 export const pageSizeLimit = 200;
 
-const phone = z.string().regex(E164, 'must be E.164: a plus sign, a digit 1-9, then 7 to 14 more digits');
+const phone = z
+  .string()
+  .regex(E164, 'must begin with + and the country code, and have 8 to 15 digits in all (E.164)');
 const integer = z.int();
 
 /** Answers: whatever the contract does not require may be missing or null, and unknown fields are kept. */

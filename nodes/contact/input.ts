@@ -62,12 +62,13 @@ const nothingGiven = (contact: Readonly<Record<string, unknown>>): ServiceError 
   });
 };
 
-/** As the texting nodes read a number. Without a country it goes as it is, and the service judges it. */
+/** As the texting nodes read a number. What needs a country and has none goes as it is, and the service judges it. */
 const withNumber = (body: ContactBody, country: string): ContactBody => {
-  if (country === '' || body.phone === undefined || body.phone === '') return body;
+  if (body.phone === undefined || body.phone === '') return body;
   const phone = phoneNumber(body.phone, country);
-  if (phone === undefined) throw wrongNumber(body.phone, country);
-  return { ...body, phone };
+  if (phone !== undefined) return { ...body, phone };
+  if (country !== '') throw wrongNumber(body.phone, country);
+  return body;
 };
 
 /** The body of a create or update: only the fields given. */

@@ -6,7 +6,7 @@ import {
   type Stream,
 } from '../../lib/address-book/operation';
 import { unknownFields } from '../../lib/address-book/record-fields';
-import { runSearch, searchSettings } from '../../lib/address-book/search';
+import { filterFrom, matcherOf, runSearch, searchSettings } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { anyId, idFrom, oneOrList } from '../../lib/runtime/inputs';
 import { invalid } from '../../lib/runtime/errors';
@@ -127,19 +127,20 @@ const sortingOf = (tools: Tools): Sorting => {
   return { ...(sortBy !== '' && { sortBy }), ...(sortDirection !== '' && { sortDirection }) } as Sorting;
 };
 
+/** Where a filter looks. */
+const nameFields = ['fullName', 'firstName', 'lastName', 'email'];
+
 const searching = (tools: Tools): Operation => {
   const settings = searchSettings(tools);
   const sorting = sortingOf(tools);
-  const run = (stream: Stream): Promise<void> =>
+  const filter = tools.source('filter');
+  const run = async (stream: Stream): Promise<void> =>
     runSearch(
       stream,
       {
-        fetch: (page, signal) =>
-          stream.caller.call(
-            'searchContacts',
-            { query: { page, pageSize: settings.pageSize, ...sorting } },
-            signal,
-          ),
+        matches: matcherOf(filterFrom(await filter.read(stream.msg), filter.where), nameFields),
+        fetch: (page, pageSize, signal) =>
+          stream.caller.call('searchContacts', { query: { page, pageSize, ...sorting } }, signal),
         idOf: ({ contactId }) => contactId ?? undefined,
         set: ({ contactId }) => (contactId == null ? {} : { contactId }),
       },

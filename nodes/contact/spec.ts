@@ -1,6 +1,12 @@
 import type { z } from 'zod';
 import type { contactInput, sortFields } from '../../lib/service/schemas';
-import { commonFields, type NodeSpec, searchFields, sortDirectionField } from '../../lib/runtime/spec';
+import {
+  commonFields,
+  filterField,
+  type NodeSpec,
+  searchFields,
+  sortDirectionField,
+} from '../../lib/runtime/spec';
 
 type ContactInput = Required<z.input<typeof contactInput>>;
 
@@ -79,6 +85,7 @@ export const spec: NodeSpec = {
       when: { operation: ['create', 'update'], contactType: ['fields'] },
     },
     { kind: 'flag', name: 'merge', default: true, when: { operation: ['update'] } },
+    filterField({ operation: ['search'] }),
     ...searchFields({ operation: ['search'] }, [
       { kind: 'choice', name: 'sortBy', options: ['', ...Object.keys(sortBy)], default: '' },
       sortDirectionField,

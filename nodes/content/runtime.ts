@@ -32,11 +32,10 @@ const searching = (tools: Tools): Operation => {
   const contentType = tools.plain.text('contentType') as ContentType;
   const run: SearchOperation['run'] = async (stream) => {
     const searchText = searchTextOf(await search.read(stream.msg), search.where);
-    const { pageSize } = settings;
     await runSearch(
       stream,
       {
-        fetch: (page, signal) =>
+        fetch: (page, pageSize, signal) =>
           stream.caller.call(
             'searchContent',
             { query: { contentType, ...(searchText !== '' && { searchText }), page, pageSize } },

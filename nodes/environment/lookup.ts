@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { checkPage, pagesOf, type Page } from '../../lib/address-book/paging';
+import { matcherOf } from '../../lib/address-book/search';
 import type { CallOptions, Client } from '../../lib/service/types';
 import type { RunningEnvironment } from './environment';
 import { advisorKey, Refused } from './reply';
@@ -38,28 +39,17 @@ const searches: Readonly<Record<string, { readonly search: Search; readonly fiel
   },
 };
 
-const matches = (record: unknown, fields: readonly string[], filter: string): boolean => {
-  const values = record as Readonly<Record<string, unknown>>;
-  return fields.some((name) => {
-    const value = values[name];
-    return (
-      (typeof value === 'string' || typeof value === 'number') && String(value).toLowerCase().includes(filter)
-    );
-  });
-};
-
 /** The contract shows no text filter for contacts and groups, so the pages are filtered here. */
 const filtered = async (
   fetch: (page: number) => Promise<Page<unknown>>,
-  fields: readonly string[],
-  filter: string,
+  matches: (record: object) => boolean,
   page: number,
 ): Promise<object> => {
   const found: unknown[] = [];
   let fetched = 0;
   let isComplete = true;
   for await (const { data } of pagesOf(fetch, fetchSize)) {
-    found.push(...data.filter((record) => matches(record, fields, filter)));
+    found.push(...data.filter((record) => matches(record as object)));
     fetched += 1;
     if (found.length > page * pageSize || fetched === fetchLimit) {
       isComplete = false;
@@ -88,16 +78,12 @@ export const lookUp = async (
   const page = Math.max(1, Math.floor(Number(request.query['page'] ?? 1)) || 1);
   const client = await environment.client();
   const options: CallOptions = { advisor, lane: 'editor' };
-  if (filter === '' || what === 'content') {
+  const matches = what === 'content' ? undefined : matcherOf(filter, kind.fields);
+  if (!matches) {
     const found = await kind.search(client, page, pageSize, filter, options);
     checkPage(found, page);
     const { data, pageInfo } = found;
     return { data, pageInfo: pageInfo ?? { page, pageSize, totalRecord: null } };
   }
-  return filtered(
-    (number) => kind.search(client, number, fetchSize, filter, options),
-    kind.fields,
-    filter.toLowerCase(),
-    page,
-  );
+  return filtered((number) => kind.search(client, number, fetchSize, filter, options), matches, page);
 };

@@ -5,6 +5,8 @@ export const label = (values: Values, say: Say): string => {
   const operation = choiceOf(values, 'operation', 'create');
   const name = operation === 'create' ? literalOf(values, 'group') : undefined;
   if (name !== undefined) return say('sentence.createNamed', { name: shortened(name) });
+  const members = operation === 'members' ? literalOf(values, 'groupId') : undefined;
+  if (members !== undefined) return say('sentence.membersNamed', { name: shortened(members) });
   return operation === 'search' && values['all'] === true
     ? say('sentence.all')
     : say(`sentence.${operation}`);

@@ -78,3 +78,22 @@ export const groupFrom = async (caller: Caller, value: unknown, where: string): 
   if (typeof value !== 'string' || value.trim() === '') throw invalid('group_value', { where });
   return idNamed(caller, value.trim());
 };
+
+/** A service that writes its ids as strings gives `"12"` for what a message calls 12. */
+export const isSame = (one: Id, other: Id): boolean => String(one) === String(other);
+
+/** A group that is there, and whether no other has its name. Throws `invalid_input`. */
+export const groupNamed = async (
+  caller: Caller,
+  value: unknown,
+  where: string,
+): Promise<{ readonly id: Id; readonly name: string; readonly isOnlyOne: boolean }> => {
+  const wanted = await groupFrom(caller, value, where);
+  for (const olderThan of [rememberFor, 0]) {
+    for (const [name, ids] of await lookUp(caller, olderThan).names) {
+      const id = ids.find((each) => isSame(each, wanted));
+      if (id !== undefined) return { id, name, isOnlyOne: ids.length === 1 };
+    }
+  }
+  throw invalid('group_unknown', { name: String(wanted) });
+};

@@ -7,14 +7,15 @@ import {
   type Stream,
 } from '../../lib/address-book/operation';
 import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields';
-import { runSearch, searchSettings } from '../../lib/address-book/search';
+import { filterFrom, matcherOf, runSearch, searchSettings } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { idFrom, oneOrList, wholeId } from '../../lib/runtime/inputs';
 import { invalid, refuse } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
-import { forgetNames, groupFrom } from './names';
+import { listingMembers } from './members';
+import { forgetNames, groupFrom, isSame } from './names';
 import { groupFields } from './spec';
 
 /** A name alone is enough of a group. */
@@ -131,9 +132,6 @@ const withGroup = (
   });
 };
 
-/** A service that writes its ids as strings gives `"12"` for what a message calls 12. */
-const isSame = (one: Id, other: Id): boolean => String(one) === String(other);
-
 const adding = (tools: Tools): ItemOperation =>
   withGroup(tools, (groupIds, groupId) => {
     if (groupIds.some((id) => isSame(id, groupId))) return groupIds;
@@ -167,16 +165,14 @@ const searching = (tools: Tools): Operation => {
   const settings = searchSettings(tools);
   const sortDirection = tools.plain.text('sortDirection');
   const sorting = (sortDirection === '' ? {} : { sortDirection }) as Sorting;
-  const run = (stream: Stream): Promise<void> =>
+  const filter = tools.source('filter');
+  const run = async (stream: Stream): Promise<void> =>
     runSearch(
       stream,
       {
-        fetch: (page, signal) =>
-          stream.caller.call(
-            'searchGroups',
-            { query: { page, pageSize: settings.pageSize, ...sorting } },
-            signal,
-          ),
+        matches: matcherOf(filterFrom(await filter.read(stream.msg), filter.where), ['name']),
+        fetch: (page, pageSize, signal) =>
+          stream.caller.call('searchGroups', { query: { page, pageSize, ...sorting } }, signal),
         idOf: ({ groupId }) => groupId ?? undefined,
         set: ({ groupId }) => (groupId == null ? {} : { groupId }),
       },
@@ -188,6 +184,7 @@ const searching = (tools: Tools): Operation => {
 export const operationsOf = (tools: Tools): Readonly<Record<string, Operation>> => ({
   create: creating(tools),
   search: searching(tools),
+  members: listingMembers(tools),
   delete: deleting(tools),
   addContact: adding(tools),
   removeContact: removing(tools),

@@ -1,5 +1,11 @@
 import type { RequestOf } from '../../lib/service/endpoints';
-import { commonFields, type NodeSpec, searchFields, sortDirectionField } from '../../lib/runtime/spec';
+import {
+  commonFields,
+  filterField,
+  type NodeSpec,
+  searchFields,
+  sortDirectionField,
+} from '../../lib/runtime/spec';
 
 /** One entry per key of the schema: anything else does not compile. */
 export const groupFields = {
@@ -14,13 +20,13 @@ export const spec: NodeSpec = {
   icon: 'advisor-group.svg',
   inputs: 1,
   outputs: ['done', 'failed'],
-  uses: ['createGroup', 'searchGroups', 'deleteGroup', 'getContact', 'setContactGroups'],
+  uses: ['createGroup', 'searchGroups', 'deleteGroup', 'searchContacts', 'getContact', 'setContactGroups'],
   fields: [
     ...commonFields,
     {
       kind: 'choice',
       name: 'operation',
-      options: ['create', 'search', 'delete', 'addContact', 'removeContact', 'setGroups'],
+      options: ['create', 'search', 'members', 'delete', 'addContact', 'removeContact', 'setGroups'],
       default: 'create',
     },
     {
@@ -56,7 +62,7 @@ export const spec: NodeSpec = {
       literal: 'group',
       idOnly: { operation: ['delete'] },
       lookup: 'groups',
-      when: { operation: ['delete', 'addContact', 'removeContact'] },
+      when: { operation: ['members', 'delete', 'addContact', 'removeContact'] },
     },
     {
       kind: 'typed',
@@ -78,6 +84,8 @@ export const spec: NodeSpec = {
       when: { operation: ['setGroups'] },
       advanced: true,
     },
+    { kind: 'flag', name: 'skipWithoutPhone', default: true, when: { operation: ['members'] } },
+    filterField({ operation: ['search'] }),
     ...searchFields({ operation: ['search'] }, [sortDirectionField]),
   ],
 };

@@ -9,7 +9,9 @@ import type { EndpointName } from '../../lib/service/endpoints';
 /** Limits, *Phone number format*. */
 export const E164 = /^\+[1-9][0-9]{7,14}$/;
 
-const phone = z.string().regex(E164, 'must be E.164: a plus sign, a digit 1-9, then 7 to 14 more digits');
+const phone = z
+  .string()
+  .regex(E164, 'must begin with + and the country code, and have 8 to 15 digits in all (E.164)');
 
 const message = z.object({
   text: z.string(),

@@ -179,6 +179,13 @@ describe('contact node', () => {
       should(requests()).be.empty();
     });
 
+    it('may be written with spaces where it begins with +', async () => {
+      const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
+      const flow = await contactNode(environment, {});
+      await flow.ask({ payload: { phone: '+1 (206) 555-0101' } });
+      should(phones(requests())).deepEqual(['+12065550101']);
+    });
+
     it('goes as it is without a country: the service judges it', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
       const flow = await contactNode(environment, {});

@@ -60,10 +60,11 @@ describe('docs/performance.md', () => {
 describe('editor code of all nodes', function () {
   this.timeout(60_000);
 
-  it('is under 120 kB and fetches nothing from outside', () => {
+  it('is under 200 kB and fetches nothing from outside', () => {
     tarball();
     const { bytes, fetched } = editorCode();
-    bytes.should.be.below(120_000);
+    // The editor loads it once; ten nodes, their forms and a sidebar have to fit.
+    bytes.should.be.below(200_000);
     fetched.should.equal(0);
   });
 });

@@ -1,0 +1,131 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Operation, Stream } from '../../lib/address-book/operation';
+import { pagesOf, totalOf } from '../../lib/address-book/paging';
+import { judgedSize, Sequence, streamed } from '../../lib/address-book/search';
+import { Seen } from '../../lib/address-book/seen';
+import { invalid, refuse } from '../../lib/runtime/errors';
+import type { Tools } from '../../lib/runtime/flow-node';
+import { failure, problemOf, type Outcome } from '../../lib/runtime/outcomes';
+import type { Id, ResponseOf } from '../../lib/service/endpoints';
+import { notANumber, phoneNumber } from '../../lib/texting/recipients';
+import { groupNamed, isSame } from './names';
+
+type Summary = ResponseOf<'searchContacts'>['data'][number];
+type Group = Awaited<ReturnType<typeof groupNamed>>;
+
+/** Contacts read at once. */
+const atOnce = 4;
+
+/** These are no fault of the contact that was to be read: the next would meet them, too. */
+const endsAll = new Set([
+  'cancelled',
+  'authorization_required',
+  'not_configured',
+  'unauthorized',
+  'forbidden',
+]);
+
+/** `skipped`: it is in the group and cannot be texted. */
+type Found = Outcome | 'skipped' | undefined;
+
+/** Whether a search says that a contact is in the group; undefined when it does not tell groups. */
+const isNamedIn = ({ groupNames }: Summary, { name }: Group): boolean | undefined =>
+  groupNames?.some((each) => each.trim() === name);
+
+const membershipOf = (
+  groupIds: readonly Id[] | null | undefined,
+  isNamed: boolean | undefined,
+  group: Group,
+): boolean => {
+  if (groupIds) return groupIds.some((id) => isSame(id, group.id));
+  if (isNamed !== undefined && group.isOnlyOne) return isNamed;
+  throw refuse('invalid_response', 'members_untold');
+};
+
+/** Streams the contacts of one group, each read in full and ready to be texted. */
+export const listingMembers = (tools: Tools): Operation => {
+  const groupId = tools.source('groupId');
+  const skips = tools.plain.flag('skipWithoutPhone');
+
+  const read = async ({ caller, givenUp }: Stream, summary: Summary, group: Group): Promise<Found> => {
+    const isNamed = isNamedIn(summary, group);
+    const { contactId } = summary;
+    if (isNamed === false || contactId == null || contactId === '') return undefined;
+    const set: Record<string, unknown> = { groupId: group.id, contactId };
+    let contact: ResponseOf<'getContact'>;
+    try {
+      contact = await caller.call('getContact', { params: { contactId } }, givenUp);
+    } catch (thrown) {
+      const why = problemOf(thrown);
+      // Deleted since it was listed.
+      if (why.code === 'not_found') return undefined;
+      if (endsAll.has(why.code)) throw thrown;
+      return failure(why, set);
+    }
+    if (!membershipOf(contact.groupIds, isNamed, group)) return undefined;
+    const { country } = caller.environment.settings;
+    const phone = phoneNumber(contact.phone, country);
+    if (phone !== undefined) return { port: 0, payload: contact, set: { ...set, phone } };
+    if (skips) return 'skipped';
+    const why =
+      contact.phone == null || contact.phone === ''
+        ? invalid('member_without_phone', { id: String(contactId) })
+        : notANumber(contact.phone, country, { where: 'phone', list: true });
+    return failure(why.problem, set);
+  };
+
+  const list = async (stream: Stream, group: Group): Promise<void> => {
+    const { caller, job, stopped } = stream;
+    const sequence = new Sequence(job);
+    const seen = new Seen();
+    const counts = { done: 0, failed: 0, skipped: 0 };
+    const byCode: Record<string, number> = {};
+    const take = (found: Found): void => {
+      if (found === undefined) return;
+      if (found === 'skipped') {
+        counts.skipped += 1;
+        return;
+      }
+      if (found.problem) {
+        counts.failed += 1;
+        byCode[found.problem.code] = (byCode[found.problem.code] ?? 0) + 1;
+      } else counts.done += 1;
+      sequence.add(found);
+    };
+    let records = 0;
+    const fetch = (page: number, signal?: AbortSignal) =>
+      caller.call('searchContacts', { query: { page, pageSize: judgedSize } }, signal);
+    try {
+      for await (const page of pagesOf(fetch, judgedSize, stopped)) {
+        const fresh = page.data.filter(({ contactId }) => contactId == null || !seen.has(contactId));
+        for (const { contactId } of fresh) if (contactId != null) seen.add(contactId);
+        for (let from = 0; from < fresh.length && !stopped.aborted; from += atOnce) {
+          const some = fresh.slice(from, from + atOnce);
+          const found = await Promise.all(some.map((each) => read(stream, each, group)));
+          found.forEach(take);
+          records += some.length;
+          stream.progress(records, totalOf(page));
+        }
+        if (stopped.aborted) break;
+        await nextTurn();
+      }
+    } catch (thrown) {
+      sequence.release();
+      throw thrown;
+    }
+    if (stopped.aborted) {
+      if (!stream.closing) sequence.release();
+      return;
+    }
+    sequence.end({ total: counts.done + counts.failed, ...counts, byCode });
+    stream.showFound(counts.done);
+  };
+
+  return {
+    kind: 'search',
+    async run(stream) {
+      const group = await groupNamed(stream.caller, await groupId.read(stream.msg), groupId.where);
+      await streamed(stream, () => list(stream, group));
+    },
+  };
+};
