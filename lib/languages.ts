@@ -33,3 +33,7 @@ export const acceptedIn = (header: string): string[] =>
     .filter(({ tag, weight }) => tag !== '' && weight > 0)
     .sort((one, other) => other.weight - one.weight)
     .map(({ tag }) => tag);
+
+/** Fills in the `__name__` of a sentence. */
+export const fill = (sentence: string, values: Readonly<Record<string, string | number>>): string =>
+  sentence.replace(/__(\w+?)__/g, (whole, name: string) => String(values[name] ?? whole));

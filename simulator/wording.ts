@@ -1,3 +1,4 @@
+import { fill } from '../lib/languages';
 import type english from '../locales/en-US/simulator.json';
 
 /** All that the simulator says to a person, in one language; `page` is said by the page itself. */
@@ -25,4 +26,4 @@ const found = (group: unknown, key: string): string => {
 export const sayFrom =
   <Group>(group: Group) =>
   (key: KeyOf<Group>, values: Values = {}): string =>
-    found(group, key).replace(/__(\w+?)__/g, (_, name: string) => String(values[name] ?? ''));
+    fill(found(group, key), values);

@@ -46,7 +46,7 @@ const scopesRefused = ({ name }: Connection): ServiceError =>
 export const tryLater =
   (reason: string) =>
   ({ name }: Connection): ServiceError =>
-    failure('network_error', 'token_later', { name, reason });
+    failure('network_error', 'token_later', { name, reason: { reason } });
 
 /** The store takes no writes. */
 export const notStored = ({ name }: Connection): ServiceError =>

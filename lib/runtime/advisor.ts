@@ -1,3 +1,4 @@
+import type { MessageValue } from '../service/errors';
 import type { Environment } from './environment';
 import type { Source } from './inputs';
 import { invalid, refuse } from './errors';
@@ -6,7 +7,7 @@ import type { Message } from './red';
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 
-const asKey = (value: unknown, where: string): string => {
+const asKey = (value: unknown, where: MessageValue): string => {
   if (typeof value === 'string') return value.trim();
   if (typeof value === 'number' && Number.isFinite(value)) return String(value);
   throw invalid('advisor_value', { where });

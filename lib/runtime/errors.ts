@@ -1,64 +1,65 @@
 import { type MessageValues, type ServiceError, speaking } from '../service/errors';
-import { named } from './language';
+import { wordFor } from './language';
 
 /** Every sentence the nodes say of their own accord, by key; those about answers are in lib/service. */
 export const messages = {
   property_name:
-    'What the field "{property}" of this node says is not the name of a property: open the node and write one without spaces or open brackets, such as payload.phone, or choose another source.',
+    'What the field "__property__" of this node says is not the name of a property: open the node and write one without spaces or open brackets, such as payload.phone, or choose another source.',
   property_json:
-    'What the field "{property}" of this node says is not valid JSON: open the node and check quotes, commas and brackets.',
+    'What the field "__property__" of this node says is not valid JSON: open the node and check quotes, commas and brackets.',
   property_expression:
-    'The JSONata expression in the field "{property}" of this node has a mistake ({reason}): open the node and correct it.',
+    'The JSONata expression in the field "__property__" of this node has a mistake (__reason__): open the node and correct it.',
   property_evaluation:
-    'The JSONata expression in the field "{property}" of this node cannot be worked out for this message ({reason}): check the message, or open the node and correct the expression.',
+    'The JSONata expression in the field "__property__" of this node cannot be worked out for this message (__reason__): check the message, or open the node and correct the expression.',
   property_source:
-    'The field "{property}" of this node takes its value from a source that this version does not know ({source}): open the node and choose another.',
+    'The field "__property__" of this node takes its value from a source that this version does not know (__source__): open the node and choose another.',
   property_unreadable:
-    'The field "{property}" of this node could not be read ({reason}): open the node and correct it.',
+    'The field "__property__" of this node could not be read (__reason__): open the node and correct it.',
   setting_choice:
-    '"{property}" is set to "{value}", which this version does not know: open this node, or its environment, and choose again.',
-  setting_number: '"{property}" must be a number: open this node, or its environment, and correct it.',
-  setting_whole: '"{property}" must be a whole number: open this node, or its environment, and correct it.',
-  setting_min: '"{property}" must be {min} or more: open this node, or its environment, and correct it.',
-  setting_max: '"{property}" must be {max} or less: open this node, or its environment, and correct it.',
+    '"__property__" is set to "__value__", which this version does not know: open this node, or its environment, and choose again.',
+  setting_number: '"__property__" must be a number: open this node, or its environment, and correct it.',
+  setting_whole: '"__property__" must be a whole number: open this node, or its environment, and correct it.',
+  setting_min: '"__property__" must be __min__ or more: open this node, or its environment, and correct it.',
+  setting_max: '"__property__" must be __max__ or less: open this node, or its environment, and correct it.',
   no_environment: 'This node has no environment, or a disabled one: open it and choose an environment.',
   nobody_authorized:
-    'Nobody has authorized "{environment}" yet: open the environment and authorize an advisor.',
+    'Nobody has authorized "__environment__" yet: open the environment and authorize an advisor.',
   several_advisors:
     'This environment serves several advisors: say which one in msg.advisor or in the node, for none is guessed.',
   advisor_empty:
-    'The advisor is to come from {where}, and there is none there: put the key of an advisor there.',
-  advisor_value: 'What is in {where} is not the key of an advisor: put a text or a number there, or nothing.',
+    'The advisor is to come from __where__, and there is none there: put the key of an advisor there.',
+  advisor_value:
+    'What is in __where__ is not the key of an advisor: put a text or a number there, or nothing.',
   advisor_unauthorized:
-    'The advisor "{advisor}" has to authorize "{environment}": open the environment and authorize.',
-  unexpected: 'This node met an unexpected fault ({reason}): please report it.',
-  phone_missing: 'There is no phone number in {where}: put one there, or choose another place in the node.',
+    'The advisor "__advisor__" has to authorize "__environment__": open the environment and authorize.',
+  unexpected: 'This node met an unexpected fault (__reason__): please report it.',
+  phone_missing: 'There is no phone number in __where__: put one there, or choose another place in the node.',
   phone_entry:
-    'This entry of the list in {where} has no phone number: give a number, or an object that has it under the name phone.',
+    'This entry of the list in __where__ has no phone number: give a number, or an object that has it under the name phone.',
   phone_json:
-    'What is in {where} is a text that looks like a list or an object: make an array of it, for example with a JSON node.',
+    'What is in __where__ is a text that looks like a list or an object: make an array of it, for example with a JSON node.',
   phone_kind:
     'A phone number must be a text such as +12025550123; a list may hold numbers, or objects with a phone.',
   phone_none: 'What was given is not a phone number: give one such as +12025550123.',
   phone_digits:
-    'The phone number has {count} digits: with its country code it must have 8 to 15, and not begin with 0.',
+    'The phone number has __count__ digits: with its country code it must have 8 to 15, and not begin with 0.',
   phone_format:
     'The phone number has other signs than digits: write a plus sign, then the country code and the rest in digits.',
   phone_country:
     'The phone number has no country code: write it with +, or set the country in the environment.',
   phone_impossible:
-    'The phone number is not a possible one in {country}: write it with + and its country code.',
-  phones_empty: 'The list in {where} is empty: give it at least one number.',
-  phones_kind: 'There is no phone number or list of them in {where}: put one there.',
+    'The phone number is not a possible one in __country__: write it with + and its country code.',
+  phones_empty: 'The list in __where__ is empty: give it at least one number.',
+  phones_kind: 'There is no phone number or list of them in __where__: put one there.',
   text_literal_empty: 'The text is empty: write one in the node.',
   text_in_payload:
     'msg.text is missing, but msg.payload holds a text: choose msg.payload as the text in the node.',
-  text_missing: 'There is no text in {where}: put one there, or choose another place in the node.',
-  text_kind: 'What is in {where} is not a text with at least one letter: give it a text.',
+  text_missing: 'There is no text in __where__: put one there, or choose another place in the node.',
+  text_kind: 'What is in __where__ is not a text with at least one letter: give it a text.',
   text_own_empty: "This recipient's own text is empty: fill it in, or leave it out.",
   placeholder_broken:
     "Double braces in the text hold no field's name: write one between them and close both, or leave the braces out.",
-  placeholder_missing: 'There is no "{field}" to fill into the text: give each recipient one.',
+  placeholder_missing: 'There is no "__field__" to fill into the text: give each recipient one.',
   date_missing: 'There is no delivery date: give epoch milliseconds, an ISO date or a Date.',
   date_unreadable:
     'The delivery date cannot be read: give whole epoch milliseconds, an ISO date such as 2030-01-31T09:00 or a Date.',
@@ -79,9 +80,9 @@ export const messages = {
   unknown_member: 'This advisor has no contact with this member id: check the id.',
   wait_cancelled: 'This wait was ended by msg.reset: begin a new one if it is still wanted.',
   consent_limit:
-    'This person was asked {count} times without an answer, which is the limit set in the node: ask in another way, or raise the limit.',
-  member_missing: 'There is no member id in {where}: put one there, or choose another place in the node.',
-  member_kind: 'A member id must be a whole number: correct what is in {where}.',
+    'This person was asked __count__ times without an answer, which is the limit set in the node: ask in another way, or raise the limit.',
+  member_missing: 'There is no member id in __where__: put one there, or choose another place in the node.',
+  member_kind: 'A member id must be a whole number: correct what is in __where__.',
   store_away:
     'It is not known yet who has authorized, because the stored state is not to be had now: the log says why. Name the advisor in the node or in msg.advisor, or try again later.',
   queue_full:
@@ -94,73 +95,73 @@ export const messages = {
     'The runtime stopped while this was being sent, so it may or may not have been carried out: check before you repeat it.',
   cancelled_by_close:
     'The node was stopped by a deploy or a shutdown before this was carried out: send it again if it is still wanted.',
-  id_missing: 'There is no id in {where}: put one there, or choose another place in the node.',
+  id_missing: 'There is no id in __where__: put one there, or choose another place in the node.',
   id_kind:
-    'What is in {where} is not an id: give it a whole number, or a text of digits, or an id as the service gave it.',
-  list_empty: 'The list in {where} is empty: give it at least one entry.',
+    'What is in __where__ is not an id: give it a whole number, or a text of digits, or an id as the service gave it.',
+  list_empty: 'The list in __where__ is empty: give it at least one entry.',
   page_other:
-    'The service gave page {given} when asked for page {page}: it probably has another name for the page number, so set that under "Query names" in the environment.',
+    'The service gave page __given__ when asked for page __page__: it probably has another name for the page number, so set that under "Query names" in the environment.',
   page_repeated:
-    'The service gave the same records again when asked for page {page}: it probably has another name for the page number, so set that under "Query names" in the environment.',
-  contact_kind: 'There is no contact in {where}: put an object with fields such as firstName there.',
+    'The service gave the same records again when asked for page __page__: it probably has another name for the page number, so set that under "Query names" in the environment.',
+  contact_kind: 'There is no contact in __where__: put an object with fields such as firstName there.',
   contact_text:
-    'What is in {where} is a text, not a contact: make an object of it, for example with a JSON node.',
+    'What is in __where__ is a text, not a contact: make an object of it, for example with a JSON node.',
   contact_unknown:
-    'None of the fields of a contact is filled in; what is there has other names ({fields}): use names such as firstName.',
+    'None of the fields of a contact is filled in; what is there has other names (__fields__): use names such as firstName.',
   contact_misspelt:
-    'None of the fields of a contact is filled in, and "{field}" is not one of them: write "{meant}" instead.',
+    'None of the fields of a contact is filled in, and "__field__" is not one of them: write "__meant__" instead.',
   contact_empty: 'None of the fields of a contact is filled in: give at least one, such as firstName.',
   contact_id_in_list: 'This contact of the list has no contactId of its own: give each one the id it has.',
-  field_text: 'The field "{field}" must be a text: correct it, or leave it out.',
-  field_number: 'The field "{field}" must be a number: correct it, or leave it out.',
-  group_kind: 'There is no group in {where}: put a name there, or an object with a name.',
+  field_text: 'The field "__field__" must be a text: correct it, or leave it out.',
+  field_number: 'The field "__field__" must be a number: correct it, or leave it out.',
+  group_kind: 'There is no group in __where__: put a name there, or an object with a name.',
   group_unnamed: 'The group has neither a name nor an external id: give it a name.',
-  group_missing: 'No group is named in {where}: put the id or the name of a group there.',
-  group_value: 'What is in {where} is not a group: give the id or the name of one.',
+  group_missing: 'No group is named in __where__: put the id or the name of a group there.',
+  group_value: 'What is in __where__ is not a group: give the id or the name of one.',
   group_ids_missing:
     'The service gave this contact without its groups, so nothing was written, for that would have taken it out of all the others: ask the service for "groupIds", or use "set a contact\'s groups".',
-  group_delete_id: 'A group is deleted by its id only, so that no other is hit: put its id in {where}.',
-  group_unknown: 'This advisor has no group named "{name}": check the name, or create the group first.',
-  group_ambiguous: 'Several groups are named "{name}" (ids {ids}): give the id of the one you mean.',
+  group_delete_id: 'A group is deleted by its id only, so that no other is hit: put its id in __where__.',
+  group_unknown: 'This advisor has no group named "__name__": check the name, or create the group first.',
+  group_ambiguous: 'Several groups are named "__name__" (ids __ids__): give the id of the one you mean.',
   search_kind:
-    'What is in {where} is not a search text: put a text there, or leave it empty to find everything.',
+    'What is in __where__ is not a search text: put a text there, or leave it empty to find everything.',
   search_broken:
-    'What is in {where} holds half a character (a lone surrogate) that cannot be searched for: cut the text between whole characters.',
-  search_long: 'The search text has {length} characters: shorten it to {longest} at most.',
+    'What is in __where__ holds half a character (a lone surrogate) that cannot be searched for: cut the text between whole characters.',
+  search_long: 'The search text has __length__ characters: shorten it to __longest__ at most.',
   environment_undeployed: 'This environment is not deployed: deploy it, then try again.',
   secrets_again: 'The addresses have changed: enter the secrets again, or deploy first.',
   variables_withheld:
-    'The form refers to {variables}, which is not deployed there, and only who may deploy can try a variable before: deploy first, or ask somebody who may.',
+    'The form refers to __variables__, which is not deployed there, and only who may deploy can try a variable before: deploy first, or ask somebody who may.',
   names_json: 'The query names of the environment are not valid JSON: correct them.',
-  variables_unset: '"{name}" is not ready: set {variables} in the environment of Node-RED.',
-  settings_missing: '"{name}" is not ready: open the environment and fill in {settings}.',
-  setting_address: '"{name}" is not ready: "{setting}" is not a full address; it begins with https://.',
+  variables_unset: '"__name__" is not ready: set __variables__ in the environment of Node-RED.',
+  settings_missing: '"__name__" is not ready: open the environment and fill in __settings__.',
+  setting_address: '"__name__" is not ready: "__setting__" is not a full address; it begins with https://.',
   setting_insecure:
-    '"{name}" is not ready: "{setting}" must begin with https://, unless it is on this machine.',
-  setting_fragment: '"{name}" is not ready: "{setting}" must have no part after #.',
+    '"__name__" is not ready: "__setting__" must begin with https://, unless it is on this machine.',
+  setting_fragment: '"__name__" is not ready: "__setting__" must have no part after #.',
   setting_prefix:
-    '"{name}" is not ready: "{setting}" must be one word without slashes, dots or spaces; leave it empty for the usual one.',
+    '"__name__" is not ready: "__setting__" must be one word without slashes, dots or spaces; leave it empty for the usual one.',
   setting_proxy:
-    '"{name}" is not ready: "{setting}" is not the address of an HTTP proxy, such as http://proxy.example:3128.',
+    '"__name__" is not ready: "__setting__" is not the address of an HTTP proxy, such as http://proxy.example:3128.',
   setting_proxy_password:
-    '"{name}" is not ready: "{setting}" holds a user or a password: name environment variables in their place, and set those where Node-RED runs.',
+    '"__name__" is not ready: "__setting__" holds a user or a password: name environment variables in their place, and set those where Node-RED runs.',
   setting_pattern:
-    '"{setting}" is not a valid regular expression: open the environment and correct it, or leave it empty.',
-  filter_kind: 'What to look for in {where} is not a text: give words, or nothing to find everything.',
+    '"__setting__" is not a valid regular expression: open the environment and correct it, or leave it empty.',
+  filter_kind: 'What to look for in __where__ is not a text: give words, or nothing to find everything.',
   members_untold:
     'The service does not say which groups a contact is in, so the members of this group cannot be told: ask its provider.',
-  member_without_phone: 'Contact {id} has no phone number: enter one in the address book.',
+  member_without_phone: 'Contact __id__ has no phone number: enter one in the address book.',
   setting_country:
-    '"{country}" is not the code of a country: open the environment and enter two letters such as US, or leave it empty.',
+    '"__country__" is not the code of a country: open the environment and enter two letters such as US, or leave it empty.',
   setting_time_zone:
-    '"{timeZone}" is not the name of a time zone: open the environment and enter one such as America/New_York, or leave it empty.',
-  service_unknown: '"{name}" is not ready: "{setting}" must be simulator, sandbox or production.',
+    '"__timeZone__" is not the name of a time zone: open the environment and enter one such as America/New_York, or leave it empty.',
+  service_unknown: '"__name__" is not ready: "__setting__" must be simulator, sandbox or production.',
   advisor_kind: 'The advisor must be a text of 1 to 200 characters: correct it.',
 } as const;
 
 export type MessageKey = keyof typeof messages;
 
-export const refuse = speaking(messages, (values) => named(values, 'en-US'));
+export const refuse = speaking(messages, wordFor('en-US'));
 
 export const invalid = (key: MessageKey, values: MessageValues = {}): ServiceError =>
   refuse('invalid_input', key, values);

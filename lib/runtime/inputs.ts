@@ -1,4 +1,4 @@
-import type { ServiceError } from '../service/errors';
+import type { ServiceError, MessageValue } from '../service/errors';
 import { invalid } from './errors';
 import { isRecord, type Message, type Red, type RunningNode } from './red';
 import { wrongSetting } from './settings';
@@ -33,8 +33,8 @@ const isNoName = (cause: unknown): boolean => (Object(cause) as { code?: unknown
 const unreadable = ({ property }: Property, cause: unknown): ServiceError =>
   isNoName(cause)
     ? // It is not quoted: a text may have been typed where a name was meant.
-      invalid('property_name', { property })
-    : invalid('property_unreadable', { property, reason: reasonOf(cause) });
+      invalid('property_name', { property: { field: property } })
+    : invalid('property_unreadable', { property: { field: property }, reason: reasonOf(cause) });
 
 const constant = (make: () => unknown, wrong: (cause: unknown) => ServiceError): Getter => {
   let value: unknown;
@@ -64,13 +64,14 @@ const fromMessage = (of: Property, path: string): Getter => {
 const fromExpression = ({ RED, node, property }: Property, written: string): Getter => {
   const prepared = constant(
     () => RED.util.prepareJSONataExpression(written, node),
-    (cause) => invalid('property_expression', { property, reason: reasonOf(cause) }),
+    (cause) => invalid('property_expression', { property: { field: property }, reason: reasonOf(cause) }),
   );
   return (msg) => {
     const expression = prepared(msg) as ReturnType<typeof RED.util.prepareJSONataExpression>;
     return new Promise((resolve, reject) => {
       RED.util.evaluateJSONataExpression(expression, msg, (error: Error | null, value: unknown) => {
-        if (error) reject(invalid('property_evaluation', { property, reason: reasonOf(error) }));
+        if (error)
+          reject(invalid('property_evaluation', { property: { field: property }, reason: reasonOf(error) }));
         else resolve(value);
       });
     });
@@ -125,13 +126,13 @@ export const compile = (RED: Red, node: RunningNode, field: string, value: unkno
     case 'json':
       return constant(
         () => (typeof value === 'string' ? JSON.parse(value) : value) as unknown,
-        () => invalid('property_json', { property }),
+        () => invalid('property_json', { property: { field: property } }),
       );
     case 'str':
       return () => value;
     default:
       return () => {
-        throw invalid('property_source', { property, source: type });
+        throw invalid('property_source', { property: { field: property }, source: type });
       };
   }
 };
@@ -142,7 +143,7 @@ export interface Source {
   readonly type: string;
   readonly read: Getter;
   /** For sentences such as "msg.text is missing": the property of the message that holds it, or the field of the form. */
-  readonly where: string;
+  readonly where: MessageValue;
 }
 
 /** A missing `xType` means its default, and so does a missing `x`: flows of older versions open as they were. */
@@ -160,7 +161,7 @@ export const source = (
   const value = config[name] ?? (type === field.defaultType ? field.default : '');
   const where = ['msg', 'flow', 'global'].includes(type)
     ? `${type}.${written(value)}`
-    : `"${spec.type}.${name}"`;
+    : { field: `${spec.type}.${name}`, isQuoted: true };
   return { value, type, where, read: compile(RED, node, name, value, type) };
 };
 
@@ -171,7 +172,7 @@ export const faultInSettings = (
 ): ServiceError | undefined => {
   const wrong = wrongSetting(fields, config);
   if (!wrong) return undefined;
-  const property = `${type}.${wrong.field.name}`;
+  const property = { field: `${type}.${wrong.field.name}` };
   if ('value' in wrong) return invalid('setting_choice', { property, value: shortened(wrong.value) });
   const { min = 0, max = 0 } = wrong.field;
   return invalid(`setting_${wrong.fault}`, { property, min, max });
@@ -234,7 +235,7 @@ export const pick = (from: unknown, path: string, step = ownField): unknown => {
 export { anyId, wholeId } from './kinds';
 
 /** The id, or an error that says where it should have been. */
-export const idFrom = (value: unknown, where: string): Id => {
+export const idFrom = (value: unknown, where: MessageValue): Id => {
   const id = anyId(value);
   if (id !== undefined) return id;
   throw invalid(isNothing(value) ? 'id_missing' : 'id_kind', { where });
@@ -243,7 +244,7 @@ export const idFrom = (value: unknown, where: string): Id => {
 /** One value, or a list of them; an empty list is a mistake. */
 export const oneOrList = (
   value: unknown,
-  where: string,
+  where: MessageValue,
 ): { readonly list: boolean; readonly items: readonly unknown[] } => {
   if (!Array.isArray(value)) return { list: false, items: [value] };
   if (value.length === 0) throw invalid('list_empty', { where });

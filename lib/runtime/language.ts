@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Language, localeOf, spokenOf } from '../languages';
+import { fill, type Language, localeOf, spokenOf } from '../languages';
 import { isRecord, type Red } from './red';
-import type { MessageValues, Problem } from '../service/errors';
+import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 
 const folder = join(__dirname, '..', '..', 'locales');
 
@@ -16,8 +16,6 @@ const read = (language: Language, file: string): Group => {
 const readAll = (language: Language): Group => ({
   ...read(language, 'common.json'),
   ...read(language, 'runtime.json'),
-  // Errors name the fields of the environment as its form does.
-  setting: read(language, 'advisor-environment.json').label,
 });
 
 const opened = new Map<string, Group>();
@@ -48,38 +46,28 @@ export const fieldLabel = (language: Language, type: string, field: string): str
   return find(own, `label.${field}`) ?? find(own, `row.${field}`) ?? sentence(language, `label.${field}`);
 };
 
-const labelOf = (language: Language, setting: string): string =>
-  sentence(language, `setting.${setting}`) ?? setting;
-
-/** `advisor-send-text.phone` */
-const propertyOf = (language: Language, property: string): string => {
-  const [type = '', field = ''] = property.split('.');
-  return fieldLabel(language, type, field) ?? field;
-};
-
-/** Names of settings and properties become what the form calls them; short reasons of ours are said in the language too. */
-export const named = (values: MessageValues, language: Language): MessageValues => {
-  const list = (items: readonly string[]): string => new Intl.ListFormat(language).format(items);
-  const said = ([name, value]: [string, string | number]): string | number => {
-    const text = String(value);
-    if (name === 'settings') return list(text.split(',').map((setting) => labelOf(language, setting)));
-    if (name === 'variables') return list(text.split(','));
-    if (name === 'where')
-      return text.replace(/^"(.+)"$/, (_, property: string) => `"${propertyOf(language, property)}"`);
-    if (name === 'property') return propertyOf(language, text);
-    if (name === 'setting') return labelOf(language, text);
-    if (name === 'reason') return sentence(language, `reason.${text.replaceAll(' ', '_')}`) ?? value;
-    return value;
+/** A value of a sentence, in words: fields and settings are called what their forms call them. */
+export const wordFor = (language: Language): ((value: MessageValue) => string | number) => {
+  const word = (value: MessageValue): string | number => {
+    if (typeof value !== 'object') return value;
+    if ('reason' in value)
+      return sentence(language, `reason.${value.reason.replaceAll(' ', '_')}`) ?? value.reason;
+    if ('setting' in value)
+      return fieldLabel(language, 'advisor-environment', value.setting) ?? value.setting;
+    if ('field' in value) {
+      const [type = '', field = ''] = value.field.split('.');
+      const label = fieldLabel(language, type, field) ?? field;
+      return value.isQuoted ? `"${label}"` : label;
+    }
+    return new Intl.ListFormat(language).format(value.map((each) => String(word(each))));
   };
-  return Object.fromEntries(Object.entries(values).map((entry) => [entry[0], said(entry)]));
+  return word;
 };
-
-export type Values = Readonly<Record<string, string | number>>;
 
 /** Sentences, numbers and times in one language. */
 export interface Words {
   readonly language: Language;
-  readonly say: (key: string, values?: Values) => string;
+  readonly say: (key: string, values?: MessageValues) => string;
   /** A word that not every key has. */
   readonly find: (key: string) => string | undefined;
   /** The sentence of `msg.error`; what the service or an older record says stays as it is. */
@@ -90,9 +78,6 @@ export interface Words {
   readonly time: (at: number) => string;
 }
 
-const filled = (text: string, values: Values): string =>
-  text.replace(/__(\w+?)__/g, (_, name: string) => String(values[name] ?? ''));
-
 /** The words for the first of these languages that we speak. */
 export const wordsIn = (...wanted: string[]): Words => {
   const language = spokenOf(wanted);
@@ -100,6 +85,8 @@ export const wordsIn = (...wanted: string[]): Words => {
   const numbers = new Intl.NumberFormat(locale);
   const times = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
   const find = (key: string): string | undefined => sentence(language, key) ?? sentence('en-US', key);
+  const word = wordFor(language);
+  const filled = (text: string, values: MessageValues): string => fill(text, inWords(values, word));
   return {
     language,
     find,
@@ -107,7 +94,7 @@ export const wordsIn = (...wanted: string[]): Words => {
     problem(why) {
       const { wording } = why;
       const said = wording && sentence(language, `errors.${wording.key}`);
-      return said === undefined ? why.message : filled(said, named(wording?.values ?? {}, language));
+      return said === undefined ? why.message : filled(said, wording?.values ?? {});
     },
     number: (value) => numbers.format(value),
     time: (at) => times.format(at),

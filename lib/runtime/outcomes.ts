@@ -35,7 +35,7 @@ export const failure = (why: Problem, set?: Outcome['set']): Outcome => ({
 export const problemOf = (thrown: unknown): Problem => {
   if (thrown instanceof ServiceError) return thrown.problem;
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
-  return refuse('internal_error', 'unexpected', { reason }).problem;
+  return refuse('internal_error', 'unexpected', { reason: { reason } }).problem;
 };
 
 /** What the service said may quote the text or the person it is about: that is for the flow, and not for the log. */

@@ -286,7 +286,7 @@ const problemFields = (body: Fields): Partial<Problem> => {
 
 const unfit = (status: number, key: MessageKey, reason: string): Assessment => ({
   happened: { what: 'refused', status },
-  told: { code: 'invalid_response', key, values: { reason }, more: { status } },
+  told: { code: 'invalid_response', key, values: { reason: { reason } }, more: { status } },
   reason,
 });
 
@@ -390,7 +390,13 @@ export const endAs = (
     );
   const more = { attempts, ...(status !== undefined && { status }) };
   const isGateway = happened.what === 'gateway';
-  if (as === 'outcome_unknown') return failure(as, isGateway ? 'outcome_unknown_bare' : as, { reason }, more);
+  if (as === 'outcome_unknown')
+    return failure(as, isGateway ? 'outcome_unknown_bare' : as, { reason: { reason } }, more);
   const failed = isGateway ? 'read_failed_bare' : 'read_failed';
-  return failure('network_error', happened.what === 'unreached' ? 'unreached' : failed, { reason }, more);
+  return failure(
+    'network_error',
+    happened.what === 'unreached' ? 'unreached' : failed,
+    { reason: { reason } },
+    more,
+  );
 };

@@ -253,7 +253,7 @@ export class Call {
   #stopped(): ServiceError {
     const attempts = this.#attempts;
     if (this.#mayBeDone())
-      return failure('outcome_unknown', 'outcome_unknown', { reason: 'cancelled' }, { attempts });
+      return failure('outcome_unknown', 'outcome_unknown', { reason: { reason: 'cancelled' } }, { attempts });
     return failure('cancelled', 'abandoned', {}, { attempts });
   }
 }

@@ -1,3 +1,5 @@
+import { fill } from '../languages';
+
 /** The codes of the contract, each with the HTTP status it comes with and whether the service calls it retryable. */
 export const serviceCodes = {
   invalid_request: { status: 400, retryable: false },
@@ -50,7 +52,7 @@ export interface ProblemFields {
 /** The sentence of an error as a key and its values, for whoever says it in another language. */
 interface Wording {
   readonly key: string;
-  readonly values: Readonly<Record<string, string | number>>;
+  readonly values: MessageValues;
 }
 
 /** What becomes `msg.error`, less the `source` that only a node can add. */
@@ -107,15 +109,15 @@ export const problem = (
  * the runtime can say it in another language.
  */
 export const messages = {
-  invalid_request: 'The service refused the request: {detail}',
+  invalid_request: 'The service refused the request: __detail__',
   invalid_request_plain: 'The service refused the request: check the values that were sent.',
   unauthorized:
     'The service refused the access token even after it was renewed: check the API key of this environment, then authorize again.',
   unauthorized_bare:
     'A gateway or firewall, not the service, refused the access token even after it was renewed (HTTP 401): check the API key and the service address of this environment, then authorize again.',
-  forbidden: 'The authorization does not cover this: authorize again with {scope} ticked.',
+  forbidden: 'The authorization does not cover this: authorize again with __scope__ ticked.',
   forbidden_bare:
-    'A gateway or firewall, not the service, refused this (HTTP 403): check the API key and the service address of this environment first; if both are right, authorize again with {scope} ticked.',
+    'A gateway or firewall, not the service, refused this (HTTP 403): check the API key and the service address of this environment first; if both are right, authorize again with __scope__ ticked.',
   not_found: 'The service has nothing under this id: check that it exists on the account of this advisor.',
   not_found_phone:
     'No contact of this advisor has this phone number: check the number, or send it a consent request first.',
@@ -134,7 +136,7 @@ export const messages = {
   payload_too_large_bare:
     'A gateway or firewall, not the service, refused the request as too large (HTTP 413): send less in one request.',
   refused_bare:
-    'A gateway or firewall, not the service, refused the request (HTTP {status}): check the service address and the API key of this environment, and contact the operator of the service if both are right.',
+    'A gateway or firewall, not the service, refused the request (HTTP __status__): check the service address and the API key of this environment, and contact the operator of the service if both are right.',
   payload_too_large: 'The service refused the request as too large: send less in one request.',
   unsupported_media_type:
     'The service refused the format of the request: check the service address, and update this package.',
@@ -142,59 +144,77 @@ export const messages = {
   downstream_unavailable: 'A part of the service is not available right now: try again later.',
   internal_error:
     'The service failed on its own side: try again later, and quote the trace id if it goes on.',
-  other_code: 'The service answered "{code}": look it up in its documentation, or contact its operator.',
+  other_code: 'The service answered "__code__": look it up in its documentation, or contact its operator.',
   unreached:
-    'The service could not be reached ({reason}): check the network and the service address, then try again.',
-  read_failed: 'The service gave no usable answer ({reason}): try again later.',
+    'The service could not be reached (__reason__): check the network and the service address, then try again.',
+  read_failed: 'The service gave no usable answer (__reason__): try again later.',
   read_failed_bare:
-    'A gateway or firewall answered in place of the service ({reason}): try again later, and check the service address if it goes on.',
+    'A gateway or firewall answered in place of the service (__reason__): try again later, and check the service address if it goes on.',
   token_unreached:
-    'The authorization service gave no usable answer ({reason}): check the network and the token address, then try again.',
+    'The authorization service gave no usable answer (__reason__): check the network and the token address, then try again.',
   outcome_unknown:
-    'No whole answer came ({reason}), so this may or may not have been carried out: check before you repeat it.',
+    'No whole answer came (__reason__), so this may or may not have been carried out: check before you repeat it.',
   outcome_unknown_bare:
-    'A gateway or firewall answered in place of the service ({reason}), so this may or may not have been carried out: check before you repeat it.',
+    'A gateway or firewall answered in place of the service (__reason__), so this may or may not have been carried out: check before you repeat it.',
   invalid_response:
-    'The service gave an answer that does not fit its contract ({reason}): check the service address, and contact its operator if that is right.',
+    'The service gave an answer that does not fit its contract (__reason__): check the service address, and contact its operator if that is right.',
   unreadable_success:
-    'The service answered with success, but its answer cannot be read ({reason}): this was probably carried out, so check before you repeat it.',
+    'The service answered with success, but its answer cannot be read (__reason__): this was probably carried out, so check before you repeat it.',
   redirect:
     'A gateway or firewall, not the service, redirects elsewhere, which is not followed: correct the service address.',
   answer_too_large: 'The answer of the service was over 5 MB and was refused: ask for a smaller page.',
-  invalid_input: 'Nothing was sent because a value is not valid: correct {field} ({issue}).',
+  invalid_input: 'Nothing was sent because a value is not valid: correct __field__ (__issue__).',
   abandoned: 'This was cancelled before it was carried out: send it again if it is still wanted.',
   client_refused:
-    'The authorization service did not accept the client ID or client secret of "{name}": correct them in the environment.',
+    'The authorization service did not accept the client ID or client secret of "__name__": correct them in the environment.',
   scopes_refused:
-    'The authorization service refused the permissions that "{name}" asks for: untick what was not provisioned for your application, and check both prefixes.',
+    'The authorization service refused the permissions that "__name__" asks for: untick what was not provisioned for your application, and check both prefixes.',
   token_later:
-    'The token for "{name}" could not be renewed because the authorization service failed ({reason}): the authorization is kept, try again later.',
+    'The token for "__name__" could not be renewed because the authorization service failed (__reason__): the authorization is kept, try again later.',
   token_unstored:
-    'The token for "{name}" was not renewed, because what comes back could not be stored: free some disk space or make the user directory writable. It then goes on by itself.',
+    'The token for "__name__" was not renewed, because what comes back could not be stored: free some disk space or make the user directory writable. It then goes on by itself.',
   authorization_ended:
-    'The authorization of "{advisor}" for "{name}" has ended: open the environment and authorize again.',
-  not_authorized: 'The advisor "{advisor}" has not authorized "{name}": open the environment and authorize.',
+    'The authorization of "__advisor__" for "__name__" has ended: open the environment and authorize again.',
+  not_authorized:
+    'The advisor "__advisor__" has not authorized "__name__": open the environment and authorize.',
   token_unusable: 'The access token of this advisor cannot be used: authorize again.',
   key_missing: 'The API key is missing or has characters that cannot be sent: correct it in the environment.',
-  address_invalid: 'The address in {setting} is not valid: enter a full one that begins with https://.',
+  address_invalid: 'The address in __setting__ is not valid: enter a full one that begins with https://.',
   address_insecure:
-    'The address in {setting} must begin with https:// unless it is on this machine: correct it.',
+    'The address in __setting__ must begin with https:// unless it is on this machine: correct it.',
 } as const;
 
 export type MessageKey = keyof typeof messages;
-export type MessageValues = Readonly<Record<string, string | number>>;
 
-/** Fills in the placeholders of a sentence, in whatever language it is. */
-export const fill = (sentence: string, values: MessageValues): string =>
-  sentence.replace(/\{(\w+)\}/g, (whole, name: string) =>
-    Object.hasOwn(values, name) ? String(values[name]) : whole,
-  );
+/** Something that each language has its own word for. */
+export type Term =
+  | { readonly reason: string }
+  /** A setting of the environment, by its property. */
+  | { readonly setting: string }
+  /** A field of a node's form, such as `advisor-send-text.phone`. */
+  | { readonly field: string; readonly isQuoted?: boolean };
+/** What a sentence is filled with. */
+export type MessageValue = string | number | Term | readonly (string | Term)[];
+export type MessageValues = Readonly<Record<string, MessageValue>>;
 
-const asGiven = (values: MessageValues): MessageValues => values;
+/** Without a catalogue at hand, each thing is called what the code calls it. */
+const uncatalogued = (value: MessageValue): string | number => {
+  if (typeof value !== 'object') return value;
+  if ('reason' in value) return value.reason;
+  if ('setting' in value) return value.setting;
+  if ('field' in value) return value.field;
+  return value.map(uncatalogued).join(', ');
+};
 
-/** Makes errors that speak in the sentences of a table; `said` puts their values into English words. */
+export const inWords = (
+  values: MessageValues,
+  word: (value: MessageValue) => string | number,
+): Record<string, string | number> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, word(value)]));
+
+/** Makes errors that speak in the sentences of a table; `inEnglish` puts a value into words. */
 export const speaking =
-  <T extends Readonly<Record<string, string>>>(table: T, said = asGiven) =>
+  <T extends Readonly<Record<string, string>>>(table: T, inEnglish = uncatalogued) =>
   (
     code: Code,
     key: keyof T & string,
@@ -204,7 +224,7 @@ export const speaking =
   ): ServiceError =>
     new ServiceError(
       {
-        message: fill(table[key] ?? key, said(values)),
+        message: fill(table[key] ?? key, inWords(values, inEnglish)),
         code,
         retryable: isRetryable(code),
         attempts: 0,

@@ -1,6 +1,6 @@
 import { headerSafe } from './call';
 import { endpoints, type EndpointName, type Id } from './endpoints';
-import { failure, type Problem, ServiceError } from './errors';
+import { failure, type MessageValues, type Problem, ServiceError } from './errors';
 import { assess } from './answers';
 import { planEndpoint, type Request } from './requests';
 import type { Prefixes } from './prefixes';
@@ -19,7 +19,7 @@ export interface Finding {
   /** Null: not tried, or nothing that could be right or wrong. */
   readonly ok: boolean | null;
   readonly key: string;
-  readonly values?: Readonly<Record<string, string | number>>;
+  readonly values?: MessageValues;
   readonly problem?: Problem;
 }
 
@@ -155,7 +155,7 @@ const reachability = (seen: readonly Seen[], address: string): Finding => {
     check: 'reachability',
     ok,
     key,
-    values: { address, reason },
+    values: { address, reason: { reason } },
   });
   const of = (...kinds: Kind[]): Seen | undefined => seen.find(({ kind }) => kinds.includes(kind));
   const answered = of('fine', 'problem') ?? of('refused');
@@ -236,7 +236,7 @@ const prefixesOf = ({ prefixes }: Rehearsal, { text, core }: Reads): Finding => 
   );
   const paths = (some: typeof halves): string => some.map(({ path }) => path).join(', ');
   if (wrong.length > 0) {
-    const settings = wrong.map(({ setting }) => setting).join(',');
+    const settings = wrong.map(({ setting }) => ({ setting }));
     return {
       check: 'prefixes',
       ok: false,

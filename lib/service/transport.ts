@@ -51,9 +51,9 @@ export const trustedUrl = (address: string, setting: string): URL => {
   try {
     url = new URL(address);
   } catch {
-    throw failure('not_configured', 'address_invalid', { setting });
+    throw failure('not_configured', 'address_invalid', { setting: { setting } });
   }
-  if (!isConfidential(url)) throw failure('not_configured', 'address_insecure', { setting });
+  if (!isConfidential(url)) throw failure('not_configured', 'address_insecure', { setting: { setting } });
   return url;
 };
 
@@ -143,7 +143,7 @@ export const postForm = async (
     }
     const reason = result.state === 'answered' ? reasons.tooLarge : result.reason;
     if (reason === reasons.aborted) throw failure('cancelled', 'abandoned', {}, { attempts: 1 });
-    throw failure('network_error', 'token_unreached', { reason }, { attempts: 1 });
+    throw failure('network_error', 'token_unreached', { reason: { reason } }, { attempts: 1 });
   } finally {
     await transport.destroy();
   }

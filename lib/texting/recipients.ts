@@ -5,7 +5,7 @@ import { invalid } from '../runtime/errors';
 import type { Item, Order, Taken } from '../runtime/node-outbox';
 import type { Outcome } from '../runtime/outcomes';
 import { isRecord, type Message } from '../runtime/red';
-import type { ServiceError } from '../service/errors';
+import type { ServiceError, MessageValue } from '../service/errors';
 
 /** One entry of a phone field, as it was read. */
 export interface Entry {
@@ -78,7 +78,7 @@ export const wrongNumber = (text: string, country: string): ServiceError => {
 
 /** Where a value was found that is not a number we may text. */
 interface Place {
-  readonly where: string;
+  readonly where: MessageValue;
   /** It is an entry of a list. */
   readonly list: boolean;
 }
@@ -92,7 +92,7 @@ export const notANumber = (given: unknown, country: string, { where, list }: Pla
 };
 
 /** What to tell the user about a value that is neither a number nor a list of them. */
-const noRecipients = (value: unknown, where: string): ServiceError =>
+const noRecipients = (value: unknown, where: MessageValue): ServiceError =>
   invalid(Array.isArray(value) ? 'phones_empty' : 'phones_kind', { where });
 
 /**
@@ -127,7 +127,7 @@ export type Recipients<T extends Recipient = Recipient> = Omit<Taken<T>, 'source
  */
 export const recipientsOf = <T extends Recipient = Recipient>(
   value: unknown,
-  where: string,
+  where: MessageValue,
   country: string,
   complete?: (recipient: Mutable<T>, entry: Entry) => void,
 ): Recipients<T> => {

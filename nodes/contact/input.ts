@@ -7,7 +7,7 @@ import { fieldsGiven } from '../../lib/address-book/record-fields';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import type { FieldRow } from '../../lib/runtime/spec';
 import type { ResponseOf } from '../../lib/service/endpoints';
-import type { ServiceError } from '../../lib/service/errors';
+import type { ServiceError, MessageValue } from '../../lib/service/errors';
 import { contactFields } from './spec';
 
 export type ContactBody = ReturnType<typeof fieldsGiven<typeof contactFields>>;
@@ -33,7 +33,7 @@ const fromRows = ({ RED, node }: Tools, fields: unknown): ((msg: Message) => Pro
 export const contactReader = (tools: Tools, contact: Source, fields: unknown): ((msg: Message) => unknown) =>
   contact.type === 'fields' ? fromRows(tools, fields) : contact.read;
 
-const asRecord = (contact: unknown, where: string): Readonly<Record<string, unknown>> => {
+const asRecord = (contact: unknown, where: MessageValue): Readonly<Record<string, unknown>> => {
   if (isRecord(contact)) return contact;
   const isText = typeof contact === 'string' && contact.trim() !== '';
   throw invalid(isText ? 'contact_text' : 'contact_kind', { where });
@@ -72,7 +72,7 @@ const withNumber = (body: ContactBody, country: string): ContactBody => {
 };
 
 /** The body of a create or update: only the fields given. */
-export const bodyOf = (contact: unknown, where: string, country: string): ContactBody => {
+export const bodyOf = (contact: unknown, where: MessageValue, country: string): ContactBody => {
   const record = asRecord(contact, where);
   const body = withNumber(fieldsGiven(record, contactFields), country);
   if (Object.keys(body).length === 0) throw nothingGiven(record);
@@ -82,7 +82,7 @@ export const bodyOf = (contact: unknown, where: string, country: string): Contac
 /** What to change in a contact that is read first: there, null is a change as well. */
 export const changesOf = (
   contact: unknown,
-  where: string,
+  where: MessageValue,
   country: string,
 ): Readonly<Record<string, unknown>> => {
   const record = asRecord(contact, where);

@@ -1,3 +1,4 @@
+import type { MessageValue } from '../../lib/service/errors';
 import {
   contactKey,
   type ItemOperation,
@@ -41,7 +42,7 @@ const creating = (tools: Tools, config: Config): ItemOperation => {
 };
 
 /** In a list each contact says which one it is: one id for all would write them over each other. */
-const idToUpdate = ({ item, data: ids, index, list }: ItemTurn<unknown>, where: string): Id => {
+const idToUpdate = ({ item, data: ids, index, list }: ItemTurn<unknown>, where: MessageValue): Id => {
   const own = isRecord(item) ? anyId(item.contactId) : undefined;
   if (!list) return own !== undefined && anyId(ids) === undefined ? own : idFrom(ids, where);
   const id = own ?? (Array.isArray(ids) ? anyId(ids[index]) : undefined);
@@ -73,7 +74,7 @@ const updating = (tools: Tools, config: Config): ItemOperation => {
   };
 };
 
-const updateOne = ({ caller, item }: ItemTurn<unknown>, id: Id, where: string, merge: boolean) => {
+const updateOne = ({ caller, item }: ItemTurn<unknown>, id: Id, where: MessageValue, merge: boolean) => {
   const params = { contactId: id };
   const { country } = caller.environment.settings;
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => oneAtATime(contactKey(caller, id), work);

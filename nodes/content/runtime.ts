@@ -1,3 +1,4 @@
+import type { MessageValue } from '../../lib/service/errors';
 import type { Node, NodeAPI } from 'node-red';
 import { OperationHandler, type Operation, type SearchOperation } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
@@ -14,7 +15,7 @@ type ContentType = NonNullable<RequestOf<'searchContent'>['query']>['contentType
 const isWellFormed = (text: string): boolean => !/\p{Surrogate}/u.test(text);
 
 /** An empty text finds everything; a number is more likely an inject's timestamp than something to look for. */
-const searchTextOf = (value: unknown, where: string): string => {
+const searchTextOf = (value: unknown, where: MessageValue): string => {
   if (value === undefined || value === null) return '';
   if (typeof value !== 'string') throw invalid('search_kind', { where });
   const text = value.trim();

@@ -1,6 +1,6 @@
 import { clientScopes } from '../../lib/auth/token-endpoint';
 import { lazy } from '../../lib/runtime/lazy';
-import { named, type Words } from '../../lib/runtime/language';
+import type { Words } from '../../lib/runtime/language';
 import type { CheckName, Finding } from '../../lib/service/rehearsal';
 import { ServiceError } from '../../lib/service/errors';
 import type { Grant } from '../../lib/auth/grants';
@@ -22,7 +22,7 @@ export interface Check {
 export const spoken = ({ check, ok, key, values = {}, problem }: Finding, words: Words): Check => ({
   check,
   ok,
-  message: problem ? words.problem(problem) : words.say(key, named(values, words.language)),
+  message: problem ? words.problem(problem) : words.say(key, values),
 });
 
 /** Nothing is kept that could be tried again later where nothing was ever had. */

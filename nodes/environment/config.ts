@@ -21,7 +21,7 @@ const text = (value: unknown): string => (typeof value === 'string' ? value.trim
 const prefixOf = (values: Values, setting: 'corePrefix' | 'textPrefix', usual: string): string => {
   const prefix = text(values[setting]) || usual;
   if (prefixPattern.test(prefix)) return prefix;
-  throw refuse('not_configured', 'setting_prefix', { name: nameOf(values), setting });
+  throw refuse('not_configured', 'setting_prefix', { name: nameOf(values), setting: { setting } });
 };
 
 /** Throws `not_configured`. */
@@ -48,9 +48,9 @@ const proxyOf = (values: Values): string => {
   const unset = /\$\{([^}]+)\}/.exec(proxy)?.[1];
   if (unset !== undefined) throw refuse('not_configured', 'variables_unset', { name, variables: unset });
   if (writtenPassword.test(text(values['proxyAsWritten'])))
-    throw refuse('not_configured', 'setting_proxy_password', { name, setting: 'proxy' });
+    throw refuse('not_configured', 'setting_proxy_password', { name, setting: { setting: 'proxy' } });
   if (proxy !== '' && !(URL.canParse(proxy) && /^https?:$/.test(new URL(proxy).protocol)))
-    throw refuse('not_configured', 'setting_proxy', { name, setting: 'proxy' });
+    throw refuse('not_configured', 'setting_proxy', { name, setting: { setting: 'proxy' } });
   return proxy;
 };
 
@@ -72,7 +72,7 @@ const checkPattern = (pattern: string): void => {
   try {
     new RegExp(pattern, 'i');
   } catch {
-    throw refuse('not_configured', 'setting_pattern', { setting: 'consentPattern' });
+    throw refuse('not_configured', 'setting_pattern', { setting: { setting: 'consentPattern' } });
   }
 };
 
@@ -102,7 +102,7 @@ const unsetIn = (values: Values, settings: readonly string[]): readonly string[]
 };
 
 const variablesUnset = (values: Values, variables: readonly string[]): ServiceError =>
-  refuse('not_configured', 'variables_unset', { name: nameOf(values), variables: variables.join(',') });
+  refuse('not_configured', 'variables_unset', { name: nameOf(values), variables });
 
 /** These end in an error of their own where they are wrong. */
 const addresses = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri', 'name', 'consentPattern'];
@@ -181,11 +181,14 @@ const check = (values: Values, settings: readonly Setting[]): void => {
   if (unset.length > 0) throw variablesUnset(values, unset);
   const missing = settings.filter((setting) => text(values[setting]) === '');
   if (missing.length > 0) {
-    throw refuse('not_configured', 'settings_missing', { name, settings: missing.join(',') });
+    throw refuse('not_configured', 'settings_missing', {
+      name,
+      settings: missing.map((setting) => ({ setting })),
+    });
   }
   for (const setting of settings.filter((each) => /Ur[li]$/.test(each))) {
     const fault = addressFault(setting, text(values[setting]));
-    if (fault) throw refuse('not_configured', fault, { name, setting });
+    if (fault) throw refuse('not_configured', fault, { name, setting: { setting } });
   }
 };
 
@@ -195,7 +198,10 @@ export const nameOf = (values: Values): string =>
 const checkService = (values: Values): void => {
   if (serviceOf(values) !== undefined) return;
   check(values, ['service']);
-  throw refuse('not_configured', 'service_unknown', { name: nameOf(values), setting: 'service' });
+  throw refuse('not_configured', 'service_unknown', {
+    name: nameOf(values),
+    setting: { setting: 'service' },
+  });
 };
 
 export const grantOf = (values: Values): Connection['grant'] =>

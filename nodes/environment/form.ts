@@ -121,8 +121,7 @@ export class FormReader {
     if (!isValues(given)) return this.deployed().values;
     const values = this.look(given);
     const withheld = this.#withheld();
-    if (withheld.length > 0)
-      throw refuse('not_configured', 'variables_withheld', { variables: withheld.join(',') });
+    if (withheld.length > 0) throw refuse('not_configured', 'variables_withheld', { variables: withheld });
     if (this.#isMoved(values) && this.#isOurs(values)) throw refuse('not_configured', 'secrets_again');
     return values;
   }

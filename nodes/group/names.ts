@@ -1,3 +1,4 @@
+import type { MessageValue } from '../../lib/service/errors';
 import type { Caller } from '../../lib/address-book/operation';
 import type { Environment } from '../../lib/runtime/environment';
 import { wholeId } from '../../lib/runtime/inputs';
@@ -71,7 +72,7 @@ const idNamed = async (caller: Caller, name: string): Promise<Id> => {
 };
 
 /** An integer or a string of digits is an id, any other string a name. */
-export const groupFrom = async (caller: Caller, value: unknown, where: string): Promise<Id> => {
+export const groupFrom = async (caller: Caller, value: unknown, where: MessageValue): Promise<Id> => {
   const id = wholeId(value);
   if (id !== undefined) return id;
   if (value === undefined || value === null || value === '') throw invalid('group_missing', { where });

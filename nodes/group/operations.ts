@@ -1,3 +1,4 @@
+import type { MessageValue } from '../../lib/service/errors';
 import {
   contactKey,
   type Caller,
@@ -19,7 +20,7 @@ import { forgetNames, groupFrom, isSame } from './names';
 import { groupFields } from './spec';
 
 /** A name alone is enough of a group. */
-const groupBody = (group: unknown, where: string): RequestOf<'createGroup'>['body'] => {
+const groupBody = (group: unknown, where: MessageValue): RequestOf<'createGroup'>['body'] => {
   const record = typeof group === 'string' ? { name: group.trim() } : group;
   if (!isRecord(record)) throw invalid('group_kind', { where });
   const body = fieldsGiven(record, groupFields);

@@ -4,7 +4,7 @@ import { fieldOf } from '../../lib/runtime/kinds';
 import { invalid } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
 import { compileTemplate, type Filled } from '../../lib/runtime/template';
-import { ServiceError } from '../../lib/service/errors';
+import { ServiceError, type MessageValue } from '../../lib/service/errors';
 import { recipientsOf, type Entry, type Recipient, type Recipients } from '../../lib/texting/recipients';
 import type { Place } from './resend';
 
@@ -69,7 +69,7 @@ const withoutDuplicates = (items: readonly Text[]): Text[] => {
 /** The texts of one message: each checked, the same number and text in one list only once. */
 export const textsOf = (
   phones: unknown,
-  where: string,
+  where: MessageValue,
   country: string,
   give: (entry: Entry) => string,
 ): Recipients<Text> => {

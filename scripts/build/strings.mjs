@@ -62,11 +62,17 @@ const missingErrors = (language, tables) => {
     .map((key) => `locales/${language}/runtime.json has no string errors.${key}.`);
 };
 
+const strangePlaceholders = (tables) =>
+  tables
+    .flatMap((table) => Object.entries(table))
+    .filter(([, sentence]) => /(?<!\{)\{\w+\}(?!\})/.test(sentence))
+    .map(([key]) => `The sentence ${key} has a placeholder in braces: write it as __name__.`);
+
 /** Every sentence about a string, help text or placeholder that is not there, in any language. */
 export const missingStrings = (specs, errorTables) => {
   const shared = [...keysIn('lib'), 'status.broken'];
   return languages().flatMap((language) => [
-    ...(language === 'en-US' ? [] : missingErrors(language, errorTables)),
+    ...(language === 'en-US' ? strangePlaceholders(errorTables) : missingErrors(language, errorTables)),
     ...keysOf(read('en-US', 'runtime.json'))
       .filter((key) => !has(read(language, 'runtime.json'), key))
       .map((key) => `locales/${language}/runtime.json has no string ${key}.`),

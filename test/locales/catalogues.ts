@@ -29,19 +29,11 @@ const flat = (group: object, prefix = ''): Record<string, string> =>
     ),
   ) as Record<string, string>;
 
-/** The English sentences of errors stand in the code, with their placeholders in braces. */
-const englishErrors = (): object =>
-  Object.fromEntries(
-    Object.entries({ ...ofService, ...ofRuntime }).map(([key, sentence]) => [
-      key,
-      sentence.replaceAll(/\{(\w+)\}/g, '__$1__'),
-    ]),
-  );
-
-/** All strings of a file, by their whole keys. */
+/** All strings of a file, by their whole keys; the English sentences of errors stand in the code. */
 export const stringsOf = (language: string, file: string): Strings => {
   const found = JSON.parse(textOf(language, file)) as object;
-  const errors = language === english && file === 'runtime.json' ? { errors: englishErrors() } : {};
+  const errors =
+    language === english && file === 'runtime.json' ? { errors: { ...ofService, ...ofRuntime } } : {};
   return flat({ ...found, ...errors });
 };
 

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import should from 'should';
-import { named, wordsIn } from '../../lib/runtime/language';
+import { wordsIn } from '../../lib/runtime/language';
 import { usualPrefixes } from '../../lib/service/prefixes';
 import { failure } from '../../lib/service/errors';
 import { rehearse, type CheckName, type Finding, type Rehearsal } from '../../lib/service/rehearsal';
@@ -16,7 +16,7 @@ const scopes = [
 ];
 const words = wordsIn('en-US');
 const say = ({ key, values = {}, problem }: Finding): string =>
-  problem ? words.problem(problem) : words.say(key, named(values, 'en-US'));
+  problem ? words.problem(problem) : words.say(key, values);
 
 describe('a rehearsal', () => {
   let simulator: Simulator;
