@@ -45,7 +45,7 @@ describe('the words of the runtime', () => {
   it('call the fields of an environment what its form calls them', () => {
     const { problem } = refuse('not_configured', 'settings_missing', {
       name: 'Office',
-      settings: 'baseUrl,clientId,apiKey',
+      settings: ['baseUrl', 'clientId', 'apiKey'].map((setting) => ({ setting })),
     });
     problem.message.should.match(/fill in Service address, Client ID, and API key\./);
     wordsIn('de')
@@ -58,7 +58,7 @@ describe('the words of the runtime', () => {
 
   it('call the fields of a node what its form calls them', () => {
     const said = (property: string, language: string): string =>
-      wordsIn(language).problem(invalid('property_json', { property }).problem);
+      wordsIn(language).problem(invalid('property_json', { property: { field: property } }).problem);
     said('advisor-send-text.phone', 'de').should.match(/Feld „Telefonnummer“/);
     said('advisor-group.groupId', 'es').should.match(/campo «Grupo»/);
     said('advisor-contact.birthDate', 'ja').should.match(/「生年月日」/);
@@ -67,14 +67,14 @@ describe('the words of the runtime', () => {
 
   it('say short reasons too, and leave those of the platform as they are', () => {
     const reasoned = (reason: string): string =>
-      wordsIn('es').problem(failure('network_error', 'unreached', { reason }).problem);
+      wordsIn('es').problem(failure('network_error', 'unreached', { reason: { reason } }).problem);
     reasoned('timeout').should.match(/\(tiempo agotado\)/);
     reasoned('ECONNREFUSED').should.match(/\(ECONNREFUSED\)/);
     reasoned('HTTP 503').should.match(/\(HTTP 503\)/);
   });
 
   it('say what was put on record', () => {
-    const { problem } = failure('network_error', 'unreached', { reason: 'timeout' });
+    const { problem } = failure('network_error', 'unreached', { reason: { reason: 'timeout' } });
     const recorded = JSON.parse(JSON.stringify(problem)) as typeof problem;
     should(wordsIn('de').problem(recorded)).match(/^Der Dienst war nicht erreichbar \(Zeitüberschreitung\)/);
     should(wordsIn('en').problem(recorded)).equal(problem.message);

@@ -355,7 +355,7 @@ describe('what an answer means', () => {
 describe('the sentences', () => {
   it('end like sentences and say what to do', () => {
     for (const [key, sentence] of Object.entries(messages)) {
-      should(sentence).match(/^[A-Z].*[.}]$/, key);
+      should(sentence).match(/^[A-Z].*(\.|__)$/, key);
       should(sentence).match(/: |again/, key);
     }
   });
