@@ -1,3 +1,4 @@
+import type { MessageValue } from '../service/errors';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { checkPage, lastPage, pageCountOf, pagesOf, totalOf, type Page } from './paging';
 import { Seen } from './seen';
@@ -52,7 +53,7 @@ export const matcherOf = (
 };
 
 /** The setting `filter` of a message. Throws `invalid_input` for what is no text. */
-export const filterFrom = (value: unknown, where: string): string => {
+export const filterFrom = (value: unknown, where: MessageValue): string => {
   if (value === undefined || value === null) return '';
   if (typeof value !== 'string' && typeof value !== 'number') throw invalid('filter_kind', { where });
   return String(value);

@@ -87,7 +87,7 @@ export const isSame = (one: Id, other: Id): boolean => String(one) === String(ot
 export const groupNamed = async (
   caller: Caller,
   value: unknown,
-  where: string,
+  where: MessageValue,
 ): Promise<{ readonly id: Id; readonly name: string; readonly isOnlyOne: boolean }> => {
   const wanted = await groupFrom(caller, value, where);
   for (const olderThan of [rememberFor, 0]) {
