@@ -112,6 +112,13 @@ export class RequestHistory {
     }
   }
 
+  /** What `ask` would come to before any request; throws `ConsentLimit` as it does. Nothing is asked, nothing changes. */
+  async preview(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult> {
+    const entry = await this.options.store.get<RequestRecord>(table, this.keyOf(advisor, phone));
+    const { last } = this.judge(entry, rules);
+    return { ...(last?.answer ?? noAnswer), requested: false, requestedAt: last?.shownAt ?? null };
+  }
+
   /** An acceptance was seen: its number has answered. */
   accepted(advisor: string, phone: string, memberId: number | string | null): Promise<void> {
     return this.update(this.keyOf(advisor, phone), (known) => {
@@ -131,18 +138,14 @@ export class RequestHistory {
   /** Undefined when another process was quicker. */
   private async askOnce(
     at: Buffer,
-    { every, limit }: RequestRules,
+    rules: RequestRules,
     request: Request,
   ): Promise<RequestResult | undefined> {
     const { store, clock, wallTime = () => clock.now() } = this.options;
     const entry = await this.read(at);
-    const now = clock.now();
-    const last = entry && now - entry.value.at < keptFor ? entry.value : undefined;
-    if (last && now - last.at < every) {
-      return { ...last.answer, requested: false, requestedAt: last.shownAt };
-    }
+    const { last, isRecent } = this.judge(entry, rules);
+    if (last && isRecent) return { ...last.answer, requested: false, requestedAt: last.shownAt };
     const unanswered = last?.unanswered ?? 0;
-    if (limit > 0 && unanswered >= limit) throw new ConsentLimit(unanswered);
     const intent = {
       id: randomBytes(9).toString('base64url'),
       shownAt: 0,
@@ -191,6 +194,19 @@ export class RequestHistory {
       if (intent.isBegun && !isAsked) await finish(() => last);
       throw fault;
     }
+  }
+
+  /** What is known of earlier requests, and whether the last was within `every`. Throws `ConsentLimit`. */
+  private judge(
+    entry: Entry<RequestRecord> | undefined,
+    { every, limit }: RequestRules,
+  ): { readonly last: RequestRecord | undefined; readonly isRecent: boolean } {
+    const now = this.options.clock.now();
+    const last = entry && now - entry.value.at < keptFor ? entry.value : undefined;
+    const isRecent = last !== undefined && now - last.at < every;
+    const unanswered = last?.unanswered ?? 0;
+    if (!isRecent && limit > 0 && unanswered >= limit) throw new ConsentLimit(unanswered);
+    return { last, isRecent };
   }
 
   /** A time ahead of now is of a clock that was set back: it counts from now on, or the number would never be asked. */

@@ -1,8 +1,9 @@
+import { countText, signsOutsideGsm } from '../guards/segments';
+import { placeholder } from '../runtime/kinds';
 import type { TypedField } from '../runtime/spec';
 import { numberOf } from './locale';
 import { wallClock, withZone } from './moments';
 import type { Say } from './red';
-import { countText } from './segments';
 
 /** Stands in for the line of a typed input while a literal is chosen; the typed input still holds the value. */
 interface Box {
@@ -17,19 +18,22 @@ interface Box {
 
 const fewestLines = 3;
 const mostLines = 10;
+const shownForeign = 3;
 
 const valueOf = (element: JQuery): string => String(element.val() ?? '');
 
 const countOf = (text: string, say: Say): string => {
-  const { units, room, segments, isOpen, encoding, foreign } = countText(text);
-  const count = isOpen
+  const fixed = text.replace(placeholder, '');
+  const { units, room, segments, encoding } = countText(fixed);
+  // With placeholders the text will be at least this long.
+  const count = fixed !== text
     ? say('count.atLeast', { characters: numberOf(units), segments: numberOf(segments) })
     : say('count.exact', {
         characters: numberOf(units),
         room: numberOf(room),
         segments: numberOf(segments),
       });
-  return encoding === 'gsm7' ? count : `${count} ${say('count.unicode', { signs: foreign.join(' ') })}`;
+  return encoding === 'gsm7' ? count : `${count} ${say('count.unicode', { signs: signsOutsideGsm(fixed, shownForeign).join(' ') })}`;
 };
 
 const textArea = (say: Say): Box => {

@@ -66,11 +66,18 @@ export class Page<I extends Item, E> {
 
 type Counts = Record<string, number>;
 
-const countIn = (counts: Counts, kinds: readonly string[], by: number): void => {
-  for (const kind of kinds) counts[kind] = (counts[kind] ?? 0) + by;
-};
-
 const weightOf = ({ duplicates }: Item): number => 1 + (duplicates?.length ?? 0);
+
+/** How duplicates are counted besides: by the first kind of their outcome. */
+export const duplicatesOf = (kind: string): string => `duplicates ${kind}`;
+
+const countIn = (counts: Counts, kinds: readonly string[], item: Item, sign: 1 | -1 = 1): void => {
+  const add = (kind: string, by: number): void => {
+    counts[kind] = (counts[kind] ?? 0) + by * sign;
+  };
+  for (const kind of kinds) add(kind, weightOf(item));
+  if (item.duplicates) add(duplicatesOf(kinds[0] ?? ''), item.duplicates.length);
+};
 
 /** Pages to a commit of a long list. */
 const pagesAtOnce = 50;
@@ -233,14 +240,14 @@ export class OpenJob<I extends Item, O, E> {
 
   /** Counts an outcome that leaves; gives all that have left by then. */
   leave(item: I, kinds: readonly string[]): Readonly<Counts> {
-    countIn(this.gone, kinds, weightOf(item));
+    countIn(this.gone, kinds, item);
     this.left -= weightOf(item);
     return this.gone;
   }
 
   /** It did not arrive. */
   stay(item: I, kinds: readonly string[]): void {
-    countIn(this.gone, kinds, -weightOf(item));
+    countIn(this.gone, kinds, item, -1);
     this.left += weightOf(item);
   }
 
@@ -249,7 +256,7 @@ export class OpenJob<I extends Item, O, E> {
     page.ended.delete(item.index);
     page.told.add(item.index);
     const told = { ...this.record.told };
-    countIn(told, [...kinds, 'total'], weightOf(item));
+    countIn(told, [...kinds, 'total'], item);
     this.record = { ...this.record, told };
     this.areCountsNew = true;
     this.untold -= weightOf(item);

@@ -57,6 +57,8 @@ export const messages = {
   text_missing: 'There is no text in __where__: put one there, or choose another place in the node.',
   text_kind: 'What is in __where__ is not a text with at least one letter: give it a text.',
   text_own_empty: "This recipient's own text is empty: fill it in, or leave it out.",
+  text_segments:
+    'The text takes {segments} SMS segments, and this node sends {most} at most: shorten it, or leave out signs such as emojis and typographic quotes.',
   placeholder_broken:
     "Double braces in the text hold no field's name: write one between them and close both, or leave the braces out.",
   placeholder_missing: 'There is no "__field__" to fill into the text: give each recipient one.',
@@ -71,6 +73,8 @@ export const messages = {
   rejected:
     'The service refused this recipient: read its reason in msg.error.detail (at a Catch node msg.error.cause.detail), then correct the number, or leave this person out and do not ask again.',
   cancelled: 'This was cancelled by msg.reset before it was sent: send it again if it is still wanted.',
+  dry_run_round:
+    'In a dry run nobody accepts, so that asking again would go round for ever: the dry run ends here.',
   not_accepted:
     'This person has not accepted to be texted yet: wait for consent, or ask for it with a consent request.',
   consent_expired:

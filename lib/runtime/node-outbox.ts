@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Mutable } from '../mutable';
-import type { OpenJob, Item as OutboxItem } from '../outbox/open-job';
+import { duplicatesOf, type OpenJob, type Item as OutboxItem } from '../outbox/open-job';
 import { QueueFull, type Leaving, type Reason } from '../outbox/outbox';
 import { RequestOutbox, type RequestHost, type Turn as OutboxTurn } from '../outbox/request-outbox';
 import { type Problem, ServiceError } from '../service/errors';
@@ -26,6 +26,8 @@ export interface Order {
   readonly advisor: string;
   /** An array came in: the id of its sequence, and the message property that holds the list. */
   readonly list?: { readonly id: string; readonly shared?: string };
+  /** Nothing is sent: each item leaves as it would. */
+  readonly dryRun?: true;
 }
 
 /** One item's turn. */
@@ -77,7 +79,9 @@ const codePrefix = 'code ';
 /** What an outcome counts as, in the sum of its list. */
 export const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
   const name = tools.exit.nameOf(outcome);
-  return name === 'failed' && outcome.problem ? [name, codePrefix + outcome.problem.code] : [name];
+  if (name === 'failed' && outcome.problem) return [name, codePrefix + outcome.problem.code];
+  // First, so that its duplicates are not counted twice.
+  return outcome.alreadySent ? ['alreadySent', name] : [name];
 };
 
 /** `msg.summary`, less its id. */
@@ -90,7 +94,8 @@ const summaryOf = (
   for (const [kind, count] of Object.entries(counts))
     if (kind.startsWith(codePrefix) && count > 0) byCode[kind.slice(codePrefix.length)] = count;
   const outputs = Object.fromEntries(tools.outputs.map((name) => [name, counts[name] ?? 0]));
-  return { total, ...outputs, byCode };
+  const alreadySent = (counts['alreadySent'] ?? 0) + (counts[duplicatesOf('sent')] ?? 0);
+  return { total, ...outputs, ...('sent' in outputs && { alreadySent }), byCode };
 };
 
 /** Makes the messages of a job that was read from the store. */

@@ -16,6 +16,8 @@ export interface Outcome {
   readonly problem?: Problem;
   /** It may have been told before the process was killed. */
   readonly repeated?: boolean;
+  /** It is counted as a text that was sent before. */
+  readonly alreadySent?: true;
 }
 
 export interface Parts {

@@ -61,6 +61,10 @@ export interface Problem extends ProblemFields {
   code: Code;
   retryable: boolean;
   attempts: number;
+  /** Epoch milliseconds before which nothing may be sent. */
+  notBefore?: number;
+  /** Nothing was sent or to be sent: it is what would have happened. */
+  dryRun?: true;
   /** Goes on record with the rest, so that a restart can say it in any language; it is not for `msg.error`. */
   wording?: Wording;
 }

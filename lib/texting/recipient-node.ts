@@ -4,9 +4,10 @@ import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import { NodeOutbox, type Order, type Turn } from '../runtime/node-outbox';
 import { outcomeStatus, type Said } from '../runtime/outcome-status';
-import type { Outcome } from '../runtime/outcomes';
+import { problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
-import { phonesOrdered, withUsedFields, type Recipient, type Recipients } from './recipients';
+import { ServiceError } from '../service/errors';
+import { isDryRun, phonesOrdered, withUsedFields, type Recipient, type Recipients } from './recipients';
 
 /** The recipients of a message, and what holds for all of them. */
 export interface Reading<T extends Recipient, O extends Order> extends Recipients<T> {
@@ -19,8 +20,12 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   readonly source: Source;
   /** What it throws fails the message. */
   readonly read: (msg: Message, country: string) => Reading<T, O> | Promise<Reading<T, O>>;
+  /** What may not leave as it is: throws `invalid_input`. */
+  readonly check?: (recipient: T) => void;
   /** From a recipient to an outcome. What it throws becomes a failure. */
   readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
+  /** The same for `msg.dryRun`: makes no request that sends or asks anything. */
+  readonly dryRun: (turn: Turn<T, O>) => Promise<Outcome>;
   readonly cancelled: () => Outcome;
   readonly said: Said;
   /** What an outcome says besides, also of a duplicate, whose place in the list is `index`. */
@@ -32,16 +37,18 @@ export type RecipientTurn = Turn<Recipient, Order>;
 
 /** For nodes that read no more of a message than whose advisor it is for, and who. */
 export const readWith =
-  (
+  <O extends Order>(
     tools: Tools,
     source: Source,
     recipientsIn: (value: unknown, country: string) => Recipients,
-  ): RecipientNodeOptions<Recipient, Order>['read'] =>
+    complete?: (order: Mutable<O>, msg: Message) => void,
+  ): RecipientNodeOptions<Recipient, O>['read'] =>
   (msg, country) => {
-    const reading = ([advisor, who]: readonly unknown[]): Reading<Recipient, Order> => ({
+    const reading = ([advisor, who]: readonly unknown[]): Reading<Recipient, O> => ({
       ...recipientsIn(who, country),
       complete(order) {
         order.advisor = tools.advisor(tools.environment(), advisor, msg);
+        complete?.(order, msg);
       },
     });
     const values = readAll([tools.advisorSource, source], msg);
@@ -59,7 +66,10 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   ) {
     this.show = outcomeStatus(tools, options.said, () => this.outbox.progress());
     this.outbox = new NodeOutbox<T, O>(tools, {
-      work: options.work,
+      work: async (turn) => {
+        options.check?.(turn.item);
+        return turn.order.dryRun ? options.dryRun(turn) : options.work(turn);
+      },
       dress: (outcome, order, recipient, index, entry) => {
         const whole = withUsedFields(outcome, order, recipient, entry);
         return options.complement?.(whole, order, recipient, index) ?? whole;
@@ -86,10 +96,21 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     job: Job,
     begin?: (order: O, recipients: Recipients<T>) => Promise<void>,
   ): void | Promise<void> {
-    const reading = this.options.read(msg, this.country);
+    const isDry = isDryRun(msg);
+    const fail = (thrown: unknown): never => {
+      throw isDry ? new ServiceError({ ...problemOf(thrown), dryRun: true }) : thrown;
+    };
+    let reading;
+    try {
+      reading = this.options.read(msg, this.country);
+    } catch (thrown) {
+      return fail(thrown);
+    }
+    // A dry run never does anything else.
+    const instead = isDry ? undefined : begin;
     return reading instanceof Promise
-      ? reading.then((read) => this.take(msg, job, read, begin))
-      : this.take(msg, job, reading, begin);
+      ? reading.then((read) => this.take(msg, job, read, instead), fail)
+      : this.take(msg, job, reading, instead);
   }
 
   isBusy(): boolean {
@@ -120,6 +141,15 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     begin: ((order: O, recipients: Recipients<T>) => Promise<void>) | undefined,
   ): void | Promise<void> {
     const taken = { ...reading, source: this.options.source };
-    return this.outbox.take(msg, job, taken, reading.complete, begin && ((order) => begin(order, reading)));
+    return this.outbox.take(
+      msg,
+      job,
+      taken,
+      (order) => {
+        if (isDryRun(msg)) order.dryRun = true;
+        reading.complete(order);
+      },
+      begin && ((order) => begin(order, reading)),
+    );
   }
 }

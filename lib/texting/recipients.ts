@@ -152,10 +152,20 @@ export const recipientsOf = <T extends Recipient = Recipient>(
   return { list, items, count: items.length, ...(isAnyRecord && { entries: records }) };
 };
 
+/** `msg.dryRun`, which forms and CSV files may have as a text. */
+export const isDryRun = ({ dryRun }: Message): boolean => Boolean(dryRun) && dryRun !== 'false';
+
+/** An outcome that says of itself that nothing happened. */
+const asDryRun = (outcome: Mutable<Outcome>): Mutable<Outcome> => {
+  if (outcome.port !== 1) outcome.payload = { ...(outcome.payload as object), dryRun: true };
+  if (outcome.problem) outcome.problem = { ...outcome.problem, dryRun: true };
+  return outcome;
+};
+
 /** The outcome with the message fields that a texting node writes as used. */
 export const withUsedFields = (
   outcome: Outcome,
-  { advisor }: Order,
+  { advisor, dryRun }: Order,
   { phone, given, text, memberId }: Recipient,
   /** What a list held for this recipient, whole. */
   entry: unknown,
@@ -170,5 +180,5 @@ export const withUsedFields = (
   if (outcome.set) Object.assign(set, outcome.set);
   const whole: Mutable<Outcome> = Object.assign({}, outcome);
   whole.set = set;
-  return whole;
+  return dryRun ? asDryRun(whole) : whole;
 };

@@ -15,6 +15,7 @@ export const checkHandler = (tools: Tools): Handler => {
   const looks = new RecipientNode(tools, {
     ...subject,
     work: lookOnce(tools),
+    dryRun: lookOnce(tools),
     cancelled: cancelledWait,
     said: { first: 'status.accepted', third: 'status.notAccepted' },
   });

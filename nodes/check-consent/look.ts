@@ -12,7 +12,7 @@ export const lookOnce =
   async ({
     environment,
     client,
-    order: { advisor },
+    order: { advisor, dryRun },
     item: recipient,
     signal,
   }: RecipientTurn): Promise<Outcome> => {
@@ -21,7 +21,8 @@ export const lookOnce =
     try {
       const { data, attempts } = await client.call('getConsent', { query: subject }, options);
       const status = statusOf(data);
-      if (status.state !== 'accepted') return notAccepted('not_accepted', status, subject, { attempts });
+      if (status.state !== 'accepted')
+        return notAccepted(dryRun ? 'dry_run' : 'not_accepted', status, subject, { attempts });
       const { waits, history } = await consentOf(environment);
       await waits.accepted(advisor, subject, status);
       if (recipient.phone !== undefined) await history.accepted(advisor, recipient.phone, status.memberId);
@@ -30,9 +31,10 @@ export const lookOnce =
       const look = lookAfterFault(fault);
       if (look.kind !== 'unknown_number') throw fault;
       const { problem } = look;
-      return outcomeOf(
+      const unknown = outcomeOf(
         { kind: 'not_accepted', reason: 'unknown_number', status: nothingKnown, problem },
         subject,
       );
+      return dryRun ? { ...unknown, payload: { ...nothingKnown, reason: 'dry_run' } } : unknown;
     }
   };

@@ -4,12 +4,13 @@ import { refuse } from '../../lib/runtime/errors';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
 import type { Problem, ServiceError } from '../../lib/service/errors';
 
-type Reason = 'not_accepted' | 'unknown_number' | 'expired' | 'cancelled';
+type Reason = 'not_accepted' | 'dry_run' | 'unknown_number' | 'expired' | 'cancelled';
 
 /** What the third output becomes when nobody is wired there. */
 const asProblem = (reason: Reason, subject: Subject, said: Partial<Problem>): ServiceError => {
   switch (reason) {
     case 'not_accepted':
+    case 'dry_run':
       return refuse('consent_required', 'not_accepted', {}, said);
     case 'expired':
       return refuse('consent_required', 'consent_expired', {}, said);

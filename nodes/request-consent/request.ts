@@ -1,14 +1,28 @@
 import { consentOf, type Consent } from '../../lib/consent/consent';
 import { statusOf } from '../../lib/consent/consent-status';
-import { ConsentLimit, type Reply, type RequestResult } from '../../lib/consent/request-history';
+import {
+  ConsentLimit,
+  type Reply,
+  type RequestResult,
+  type RequestRules,
+} from '../../lib/consent/request-history';
+import type { Mutable } from '../../lib/mutable';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
 import { refuse } from '../../lib/runtime/errors';
+import type { Order, Turn } from '../../lib/runtime/node-outbox';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
 import { ServiceError } from '../../lib/service/errors';
 import { readWith, RecipientNode, type RecipientTurn } from '../../lib/texting/recipient-node';
-import { recipientsOf } from '../../lib/texting/recipients';
+import { recipientsOf, type Recipient } from '../../lib/texting/recipients';
 
 const hour = 3_600_000;
+
+interface RequestOrder extends Order {
+  /** Of a dry run: it comes from somebody who had not accepted. */
+  readonly isRoundTrip?: true;
+}
+
+type RequestTurn = Turn<Recipient, RequestOrder>;
 
 /** A refusal as invalid may mean that the number has accepted: a look at its status settles that. */
 const ifAccepted = async (
@@ -65,38 +79,63 @@ const request = async (
   }
 };
 
+/** Nobody is asked: what asking would come to, as far as the record of earlier requests tells. */
+const preview = async ({ environment, order, item }: RequestTurn, rules: RequestRules): Promise<Outcome> => {
+  // Somebody who was not accepted by a dry run never will be: to ask again would go round for ever.
+  if (order.isRoundTrip) return failure(refuse('cancelled', 'dry_run_round').problem);
+  const { history } = await consentOf(environment);
+  const { memberId, consentState, requested, requestedAt } = await history.preview(
+    order.advisor,
+    item.phone ?? '',
+    rules,
+  );
+  return { port: 0, payload: { memberId, consentState, requested, requestedAt } };
+};
+
+/** Says which limit was reached. */
+const withLimit = async (outcome: Promise<Outcome>): Promise<Outcome> => {
+  try {
+    return await outcome;
+  } catch (fault) {
+    if (fault instanceof ConsentLimit) throw refuse('consent_limit', 'consent_limit', { count: fault.count });
+    throw fault;
+  }
+};
+
 export const requestHandler = (tools: Tools): Handler => {
   const source = tools.source('phone');
   const rules = { every: tools.plain.number('every') * hour, limit: tools.plain.number('limit') };
-  const work = async (turn: RecipientTurn): Promise<Outcome> => {
+  const work = async (turn: RequestTurn): Promise<Outcome> => {
     const { phone = '' } = turn.item;
     const consent = await consentOf(turn.environment);
     if (!consent.store.durable) tools.markUnsaved();
-    try {
-      const result = await consent.history.ask(turn.order.advisor, phone, rules, (begin, undo) => {
-        const both = {
-          begin: async () => {
-            await Promise.all([turn.begin(), begin()]);
-          },
-          undo: async () => {
-            await Promise.all([turn.undo(), undo()]);
-          },
-        };
-        return request(phone, { ...turn, ...both }, tools.node.id, consent);
-      });
-      const { memberId, consentState, requested, requestedAt } = result;
-      return { port: 0, payload: { memberId, consentState, requested, requestedAt } };
-    } catch (fault) {
-      if (fault instanceof ConsentLimit)
-        throw refuse('consent_limit', 'consent_limit', { count: fault.count });
-      throw fault;
-    }
+    const result = await consent.history.ask(turn.order.advisor, phone, rules, (begin, undo) => {
+      const both = {
+        begin: async () => {
+          await Promise.all([turn.begin(), begin()]);
+        },
+        undo: async () => {
+          await Promise.all([turn.undo(), undo()]);
+        },
+      };
+      return request(phone, { ...turn, ...both }, tools.node.id, consent);
+    });
+    const { memberId, consentState, requested, requestedAt } = result;
+    return { port: 0, payload: { memberId, consentState, requested, requestedAt } };
   };
 
-  return new RecipientNode(tools, {
+  return new RecipientNode<Recipient, RequestOrder>(tools, {
     source,
-    read: readWith(tools, source, (value, country) => recipientsOf(value, source.where, country)),
-    work,
+    read: readWith(
+      tools,
+      source,
+      (value, country) => recipientsOf(value, source.where, country),
+      (order: Mutable<RequestOrder>, msg) => {
+        if (order.dryRun && msg.outcome === 'notAccepted') order.isRoundTrip = true;
+      },
+    ),
+    work: (turn) => withLimit(work(turn)),
+    dryRun: (turn) => withLimit(preview(turn, rules)),
     cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
     said: {
       first: (payload) => {

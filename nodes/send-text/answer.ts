@@ -1,30 +1,49 @@
-import type { ResponseOf } from '../../lib/service/endpoints';
+import { countText } from '../../lib/guards/segments';
 import { refuse } from '../../lib/runtime/errors';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
+import type { ResponseOf } from '../../lib/service/endpoints';
 
-export interface Asked {
+/** What was asked for. */
+interface Request {
+  readonly text: string;
   /** Milliseconds, of a scheduled text. */
   readonly deliveryDate: number | undefined;
   readonly attempts: number;
-  readonly isConsentMissing: (result: ResponseOf<'sendMessage'>) => boolean;
 }
 
+type Answer = ResponseOf<'sendMessage'>;
+type Success = NonNullable<Answer['successes']>[number];
+
+export const sent = (
+  { messageId = null, memberId = null }: Pick<Success, 'memberId' | 'messageId'>,
+  { text, attempts, deliveryDate }: Request,
+): Outcome => {
+  const scheduled = deliveryDate !== undefined;
+  const { segments } = countText(text);
+  return {
+    port: 0,
+    payload: { messageId, memberId, scheduled, attempts, segments, ...(scheduled && { deliveryDate }) },
+  };
+};
+
+export const needsConsent = (reason: string, attempts: number, more: object = {}): Outcome => ({
+  port: 2,
+  payload: { reason, ...more },
+  problem: refuse('consent_required', 'consent_required', {}, { detail: reason, attempts }).problem,
+});
+
 /** Any entry in `successes` is a success, only `failures` a failure, and neither is no answer at all. */
-export const outcomeOf = (result: ResponseOf<'sendMessage'>, asked: Asked): Outcome => {
-  const { attempts, deliveryDate } = asked;
+export const outcomeOf = (
+  result: Answer,
+  request: Request,
+  isConsentMissing: (result: Answer) => boolean,
+): Outcome => {
+  const { attempts } = request;
   const success = result.successes?.[0];
-  if (success) {
-    const { messageId = null, memberId = null } = success;
-    const scheduled = deliveryDate !== undefined;
-    return {
-      port: 0,
-      payload: { messageId, memberId, scheduled, attempts, ...(scheduled && { deliveryDate }) },
-    };
-  }
+  if (success) return sent(success, request);
   const reason = result.failures?.[0];
   if (reason === undefined)
     return failure(refuse('invalid_response', 'no_outcome', {}, { attempts }).problem);
-  const code = asked.isConsentMissing(result) ? 'consent_required' : 'rejected';
-  const why = refuse(code, code, {}, { detail: reason, attempts }).problem;
-  return code === 'rejected' ? failure(why) : { port: 2, payload: { reason }, problem: why };
+  if (isConsentMissing(result)) return needsConsent(reason, attempts);
+  return failure(refuse('rejected', 'rejected', {}, { detail: reason, attempts }).problem);
 };

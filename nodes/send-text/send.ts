@@ -1,14 +1,16 @@
 import { consentTest } from '../../lib/consent/missing';
+import { lookAfterFault, nothingKnown, statusOf } from '../../lib/consent/consent-status';
+import { countText } from '../../lib/guards/segments';
 import type { Mutable } from '../../lib/mutable';
 import type { Environment } from '../../lib/runtime/environment';
 import { readAll, type Source } from '../../lib/runtime/inputs';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
-import { refuse } from '../../lib/runtime/errors';
+import { invalid, refuse } from '../../lib/runtime/errors';
 import type { Order, Turn } from '../../lib/runtime/node-outbox';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
 import { RecipientNode, type Reading } from '../../lib/texting/recipient-node';
-import { outcomeOf } from './answer';
+import { needsConsent, outcomeOf, sent } from './answer';
 import { asDuplicate, Returned, takeResend, textAgain, type Resend } from './resend';
 import { deliveryOf, millisecondsOf, type Delivery } from './schedule';
 import { textGiver, textsOf, type Text } from './texts';
@@ -23,7 +25,6 @@ type SendTurn = Turn<Text, SendOrder>;
 const sentOrScheduled = (payload: unknown): string =>
   (payload as { scheduled: boolean }).scheduled ? 'status.scheduled' : 'status.sent';
 
-/** The order as a node completes it. */
 const scheduled = ({ clock, settings }: Environment, date: unknown, frequency: unknown): Delivery =>
   // Dates in a flow come from the clock on the wall, which a simulator's may have been moved ahead of.
   deliveryOf(date, frequency, settings, Math.min(clock.now(), Date.now()));
@@ -72,9 +73,16 @@ const reader = (tools: Tools, phones: Source) => {
   };
 };
 
+/** Whom the service does not know has given no consent. */
+const nothingKnownIf404 = (fault: unknown) => {
+  if (lookAfterFault(fault).kind !== 'unknown_number') throw fault;
+  return { ...nothingKnown, attempts: 1 };
+};
+
 export const sendHandler = (tools: Tools): Handler => {
   const source = tools.source('phone');
   const returned = new Returned();
+  const maxSegments = tools.plain.number('maxSegments');
   let isConsentMissing: ReturnType<typeof consentTest> | undefined;
 
   const send = async ({
@@ -95,7 +103,20 @@ export const sendHandler = (tools: Tools): Handler => {
     );
     isConsentMissing ??= consentTest(environment.settings.consentPattern);
     const deliveryDate = delivery && millisecondsOf(delivery, environment.settings);
-    return outcomeOf(data, { attempts, deliveryDate, isConsentMissing });
+    return outcomeOf(data, { text, attempts, deliveryDate }, isConsentMissing);
+  };
+
+  /** How a text would leave on an account that requires consent, as far as the consent status tells. */
+  const preview = async ({ environment, client, order, item, signal }: SendTurn): Promise<Outcome> => {
+    const { advisor, delivery } = order;
+    const { phone = '', text = '' } = item;
+    const { segments } = countText(text);
+    const { state, memberId, attempts } = await client
+      .call('getConsent', { query: { phone } }, { advisor, lane: tools.node.id, signal })
+      .then((look) => ({ ...statusOf(look.data), attempts: look.attempts }), nothingKnownIf404);
+    if (state !== 'accepted') return needsConsent(state ?? 'unknown_number', attempts, { segments });
+    const deliveryDate = delivery && millisecondsOf(delivery, environment.settings);
+    return sent({ memberId }, { text, attempts, deliveryDate });
   };
 
   const scheduleOf = (delivery: Delivery | undefined): Pick<Resend, 'deliveryDate' | 'frequency'> => {
@@ -114,6 +135,12 @@ export const sendHandler = (tools: Tools): Handler => {
   return new RecipientNode<Text, SendOrder>(tools, {
     source,
     read: reader(tools, source),
+    check({ text = '' }) {
+      const { segments } = countText(text);
+      if (maxSegments > 0 && segments > maxSegments)
+        throw invalid('text_segments', { segments, most: maxSegments });
+    },
+    dryRun: preview,
     work: (turn) => returned.send(turn.order.advisor, turn.item, () => send(turn)),
     cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
     said: { first: sentOrScheduled, third: 'status.needsConsent' },

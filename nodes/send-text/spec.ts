@@ -44,5 +44,6 @@ export const spec: NodeSpec = {
       when: scheduled,
       advanced: true,
     },
+    { kind: 'number', name: 'maxSegments', default: 0, min: 0, whole: true, advanced: true },
   ],
 };

@@ -111,7 +111,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
     await load(sandbox(), { ...credentials, refreshToken: 'seed' });
     const [port, msg] = await ask({ phone, text: 'Hello' });
     should(port).equal(0);
-    should(msg.payload).deepEqual({ messageId: 7, memberId: 9, scheduled: false, attempts: 1 });
+    should(msg.payload).deepEqual({ messageId: 7, memberId: 9, scheduled: false, attempts: 1, segments: 1 });
     const [refresh, text, ...others] = service.received;
     should(others).be.empty();
     if (!refresh || !text) throw new Error('two requests were expected');

@@ -39,6 +39,7 @@ const memoryFor = (baseUrl: string): Store => {
 export const environmentOn = (service: Service, choices: EnvironmentChoices = {}): TestEnvironment => {
   const { clock = systemClock, advisors = ['default'] } = choices;
   let client: Client | undefined;
+  let store: Store | undefined;
   const listeners = new Set<() => void>();
   const changed = (): void => {
     for (const listener of listeners) listener();
@@ -63,7 +64,7 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
     trouble: undefined,
     addPending: () => () => undefined,
     memory: () => memoryFor(service.baseUrl),
-    store: () => choices.store ?? Promise.reject(new Error('this test has no store')),
+    store: () => (store ??= choices.store ?? createMemoryStore()),
     advisors: () => advisors,
     advisorState: (advisor) =>
       choices.service === 'simulator' || advisors.includes(advisor) ? 'authorized' : 'unknown',

@@ -1,0 +1,74 @@
+/** How a text travels: in the 7-bit alphabet of 3GPP TS 23.038, or, if one sign is not in it, as UCS-2. */
+export interface Counted {
+  readonly encoding: 'gsm7' | 'ucs2';
+  /** Length as the network counts it: some signs take the room of two. */
+  readonly units: number;
+  readonly segments: number;
+  /** How many units fit into that many segments. */
+  readonly room: number;
+}
+
+const basic =
+  '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?' +
+  '¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà';
+/** Sent as an escape and a second sign. */
+const extended = '\f^{}\\[~]|€';
+
+const lastInAlphabet = 0x20ac;
+/** The septets of each sign, by its code; 0 for those that are not in the alphabet. */
+const septets = new Uint8Array(lastInAlphabet + 1);
+for (const sign of basic) septets[sign.charCodeAt(0)] = 1;
+for (const sign of extended) septets[sign.charCodeAt(0)] = 2;
+
+const limits = {
+  gsm7: { alone: 160, each: 153 },
+  ucs2: { alone: 70, each: 67 },
+} as const;
+
+/** Undefined when a sign is not in the alphabet. */
+const septetsIn = (text: string): number | undefined => {
+  let sum = 0;
+  for (let at = 0; at < text.length; at++) {
+    const size = septets[text.charCodeAt(at)] ?? 0;
+    if (size === 0) return undefined;
+    sum += size;
+  }
+  return sum;
+};
+
+/** No sign is cut in two between segments, so that a segment may end a unit early. */
+const segmentsOf = (text: string, each: number, sizeOf: (sign: string) => number): number => {
+  let segments = 1;
+  let filled = 0;
+  for (const sign of text) {
+    const size = sizeOf(sign);
+    if (filled + size > each) {
+      segments += 1;
+      filled = 0;
+    }
+    filled += size;
+  }
+  return segments;
+};
+
+/** What a text takes, as carriers count. */
+export const countText = (text: string): Counted => {
+  const inSeptets = septetsIn(text);
+  const encoding = inSeptets === undefined ? 'ucs2' : 'gsm7';
+  const units = inSeptets ?? text.length;
+  const { alone, each } = limits[encoding];
+  const sizeOf = (sign: string): number =>
+    encoding === 'ucs2' ? sign.length : (septets[sign.charCodeAt(0)] ?? 0);
+  const segments = units <= alone ? Math.min(units, 1) : segmentsOf(text, each, sizeOf);
+  return { encoding, units, segments, room: segments > 1 ? segments * each : alone };
+};
+
+/** The first few signs that are not in the 7-bit alphabet, each once. */
+export const signsOutsideGsm = (text: string, most: number): readonly string[] => {
+  const found = new Set<string>();
+  for (const sign of text) {
+    if (sign.length > 1 || (septets[sign.charCodeAt(0)] ?? 0) === 0) found.add(sign);
+    if (found.size === most) break;
+  }
+  return [...found];
+};

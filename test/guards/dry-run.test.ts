@@ -1,0 +1,213 @@
+import fc from 'fast-check';
+import should from 'should';
+import type { Message } from '../../lib/runtime/red';
+import { MovableClock } from '../../lib/service/clock';
+import { createMemoryStore } from '../../lib/state/memory';
+import * as checkRuntime from '../../nodes/check-consent/runtime';
+import { spec as checkSpec } from '../../nodes/check-consent/spec';
+import * as requestRuntime from '../../nodes/request-consent/runtime';
+import { spec as requestSpec } from '../../nodes/request-consent/spec';
+import * as sendRuntime from '../../nodes/send-text/runtime';
+import { spec as sendSpec } from '../../nodes/send-text/spec';
+import { Flow } from '../support/flow';
+import { startSimulated, type Simulated } from '../support/simulated';
+import { errorOf, inOrder, numbers, only } from '../texting/setup';
+
+const folders = [
+  { spec: sendSpec, runtime: sendRuntime },
+  { spec: requestSpec, runtime: requestRuntime },
+  { spec: checkSpec, runtime: checkRuntime },
+];
+const unknown = '+12025550199';
+
+describe('a dry run', () => {
+  let on: Simulated;
+
+  beforeEach(async () => {
+    const clock = new MovableClock(() => Date.UTC(2027, 0, 4, 15));
+    on = await startSimulated({ clock }, { store: createMemoryStore() });
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await on.close();
+  });
+
+  const load = (type: string, config: Readonly<Record<string, unknown>> = {}): Promise<Flow> =>
+    Flow.load({ folders, environment: on.environment, nodes: [{ id: 'node', type, ...config }] });
+
+  describe('of send text', () => {
+    it('sends nothing, and tells who has accepted from who has not', async () => {
+      const flow = await load('advisor-send-text');
+      const phone = [numbers.consented, numbers.notConsented, unknown, 'nobody'];
+      const arrived = inOrder(await flow.ask({ phone, text: 'Hi', dryRun: true }, 4));
+      should(arrived.map(({ port }) => port)).deepEqual([0, 2, 2, 1]);
+      should(on.received('sendMessage')).equal(0);
+      const [sent, pending, missing, wrong] = arrived.map(({ msg }) => msg);
+      should(sent?.payload).containEql({ messageId: null, scheduled: false, segments: 1, dryRun: true });
+      should(pending?.payload).containEql({ segments: 1, dryRun: true });
+      should(missing?.payload).containEql({ reason: 'unknown_number', dryRun: true });
+      should(errorOf(wrong ?? {})).containEql({ code: 'invalid_input', dryRun: true });
+      should(arrived.every(({ msg }) => msg.dryRun === true)).be.true();
+    });
+
+    it('says so also of a message that fails as a whole, and of a resend', async () => {
+      const flow = await load('advisor-send-text');
+      const [failed] = await flow.ask({ phone: [], text: 'Hi', dryRun: 'yes' });
+      should(errorOf(failed?.msg ?? {})).containEql({ code: 'invalid_input', dryRun: true });
+      const [round] = await flow.ask({ phone: numbers.notConsented, text: 'Hi', dryRun: 1 });
+      const [again] = await flow.ask(round?.msg ?? {});
+      should(again?.port).equal(2);
+      should(on.received('sendMessage')).equal(0);
+    });
+
+    for (const dryRun of [false, 'false', '', 0, null, undefined])
+      it(`is none with msg.dryRun = ${JSON.stringify(dryRun) ?? 'undefined'}`, async () => {
+        const flow = await load('advisor-send-text');
+        const { msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi', dryRun }));
+        should(msg.payload).not.have.property('dryRun');
+        should(on.received('sendMessage')).equal(1);
+      });
+
+    it('foretells what then happens, for 1,000 lists', async function () {
+      this.timeout(300_000);
+      const flow = await load('advisor-send-text', { maxSegments: 1 });
+      const phones = fc.constantFrom(numbers.consented, numbers.notConsented, unknown, '+1', 'nobody');
+      const texts = fc.constantFrom(undefined, 'Hi', 'Hello', ' ', 'x'.repeat(161));
+      const list = fc.array(fc.record({ phone: phones, text: texts }), { minLength: 1, maxLength: 6 });
+      const pass = async (msg: Message, count: number): Promise<unknown[]> =>
+        inOrder(await flow.ask(msg, count)).map(({ port, msg: { payload, error } }) => {
+          const { code, message } = (error ?? {}) as { code?: string; message?: string };
+          const { segments, duplicateOf } = (port === 0 ? payload : {}) as Record<string, unknown>;
+          return [port, code, message, segments, duplicateOf];
+        });
+      await fc.assert(
+        fc.asyncProperty(list, async (recipients) => {
+          const phone = recipients.map(({ phone: to, text }) =>
+            text === undefined ? { phone: to } : { phone: to, text },
+          );
+          const foretold = await pass({ phone, text: 'Good day', dryRun: true }, phone.length);
+          should(await pass({ phone, text: 'Good day' }, phone.length)).deepEqual(foretold);
+        }),
+        { numRuns: 1000 },
+      );
+    });
+  });
+
+  describe('of request consent', () => {
+    it('asks nobody', async () => {
+      const flow = await load('advisor-request-consent');
+      const { port, msg } = only(await flow.ask({ phone: numbers.notConsented, dryRun: true }));
+      should(port).equal(0);
+      should(msg.payload).containEql({ requested: false, requestedAt: null, dryRun: true });
+      should(on.received('requestConsent')).equal(0);
+    });
+
+    it('counts for nothing: who was asked in one is asked in earnest', async () => {
+      const flow = await load('advisor-request-consent');
+      await flow.ask({ phone: unknown, dryRun: true });
+      const { msg } = only(await flow.ask({ phone: unknown }));
+      should(msg.payload).containEql({ requested: true });
+    });
+
+    it('is the failure that it would be', async () => {
+      const flow = await load('advisor-request-consent', { every: 0, limit: 1 });
+      await flow.ask({ phone: unknown });
+      const { port, msg } = only(await flow.ask({ phone: unknown, dryRun: true }));
+      should(port).equal(1);
+      should(errorOf(msg)).containEql({ code: 'consent_limit', dryRun: true });
+    });
+
+    it('ends a loop behind check consent', async () => {
+      const flow = await load('advisor-request-consent');
+      const { port, msg } = only(await flow.ask({ phone: unknown, dryRun: true, outcome: 'notAccepted' }));
+      should(port).equal(1);
+      should(errorOf(msg)).containEql({ code: 'cancelled', dryRun: true });
+    });
+  });
+
+  describe('of check consent', () => {
+    it('looks once and never waits', async () => {
+      const flow = await load('advisor-check-consent', { mode: 'wait' });
+      const phone = [numbers.consented, numbers.notConsented, unknown];
+      const arrived = inOrder(await flow.ask({ phone, dryRun: true }, 3));
+      should(arrived.map(({ port }) => port)).deepEqual([0, 2, 2]);
+      should(arrived[0]?.msg.payload).containEql({ state: 'accepted', dryRun: true });
+      for (const { msg } of arrived.slice(1))
+        should(msg.payload).containEql({ reason: 'dry_run', dryRun: true });
+      should(on.received('getConsent')).equal(3);
+    });
+  });
+});
+
+describe('a text of many segments', () => {
+  let on: Simulated;
+  beforeEach(async () => {
+    on = await startSimulated();
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await on.close();
+  });
+
+  const load = (config: Readonly<Record<string, unknown>>): Promise<Flow> =>
+    Flow.load({
+      folders,
+      environment: on.environment,
+      nodes: [{ id: 'send', type: 'advisor-send-text', ...config }],
+    });
+
+  it('is counted in the payload, and over the limit not sent', async () => {
+    const flow = await load({ maxSegments: 2 });
+    const text = 'x'.repeat(307);
+    const phone = [{ phone: numbers.consented, text: text.slice(1) }, { phone: numbers.consented }];
+    const [sent, failed] = inOrder(await flow.ask({ phone, text }, 2));
+    should(sent?.msg.payload).containEql({ segments: 2 });
+    should(errorOf(failed?.msg ?? {}).code).equal('invalid_input');
+    should(errorOf(failed?.msg ?? {}).message).match(/^The text takes 3 SMS segments, and this node sends 2/);
+    should(on.received('sendMessage')).equal(1);
+  });
+
+  it('is not sent when it comes back with consent either', async () => {
+    const flow = await load({ maxSegments: 1 });
+    const phone = numbers.consented;
+    const resend = { node: 'send', phone, text: 'ç'.repeat(71), advisor: 'default' };
+    const { msg } = only(await flow.ask({ phone, resend }));
+    should(errorOf(msg).code).equal('invalid_input');
+    should(on.received('sendMessage')).equal(0);
+  });
+});
+
+describe('the sum of a list', () => {
+  let on: Simulated;
+  beforeEach(async () => {
+    on = await startSimulated();
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await on.close();
+  });
+
+  it('goes with its last outcome, and counts each output, failures by code, and duplicates', async () => {
+    const flow = await Flow.load({
+      folders,
+      environment: on.environment,
+      nodes: [{ id: 'send', type: 'advisor-send-text' }],
+    });
+    const { consented, notConsented, landline } = numbers;
+    const phone = [consented, consented, notConsented, landline, 'nobody', notConsented];
+    const arrived = await flow.ask({ phone, text: 'Hi' }, 6);
+    const { id } = arrived.at(-1)?.msg.parts as { id: string };
+    const summary = {
+      id,
+      total: 6,
+      sent: 2,
+      failed: 2,
+      needsConsent: 2,
+      alreadySent: 1,
+      byCode: { rejected: 1, invalid_input: 1 },
+    };
+    should(arrived.at(-1)?.msg.summary).deepEqual(summary);
+    should(arrived.slice(0, -1).every(({ msg }) => msg.summary === undefined)).be.true();
+    should(only(await flow.completed.next(1)).summary).deepEqual(summary);
+  });
+});
