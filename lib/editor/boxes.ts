@@ -26,14 +26,17 @@ const countOf = (text: string, say: Say): string => {
   const fixed = text.replace(placeholder, '');
   const { units, room, segments, encoding } = countText(fixed);
   // With placeholders the text will be at least this long.
-  const count = fixed !== text
-    ? say('count.atLeast', { characters: numberOf(units), segments: numberOf(segments) })
-    : say('count.exact', {
-        characters: numberOf(units),
-        room: numberOf(room),
-        segments: numberOf(segments),
-      });
-  return encoding === 'gsm7' ? count : `${count} ${say('count.unicode', { signs: signsOutsideGsm(fixed, shownForeign).join(' ') })}`;
+  const count =
+    fixed !== text
+      ? say('count.atLeast', { characters: numberOf(units), segments: numberOf(segments) })
+      : say('count.exact', {
+          characters: numberOf(units),
+          room: numberOf(room),
+          segments: numberOf(segments),
+        });
+  return encoding === 'gsm7'
+    ? count
+    : `${count} ${say('count.unicode', { signs: signsOutsideGsm(fixed, shownForeign).join(' ') })}`;
 };
 
 const textArea = (say: Say): Box => {

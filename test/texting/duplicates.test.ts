@@ -73,7 +73,13 @@ describe('the same number and text twice in one list', () => {
     should(duplicate.resend).deepEqual({ node: 'send', phone: one, text: 'Hi', advisor: 'default' });
     const [back] = await flow.ask(duplicate);
     should(back?.port).equal(0);
-    should(back?.msg.payload).deepEqual({ messageId: 9, memberId: 4, scheduled: false, attempts: 1, segments: 1 });
+    should(back?.msg.payload).deepEqual({
+      messageId: 9,
+      memberId: 4,
+      scheduled: false,
+      attempts: 1,
+      segments: 1,
+    });
     should(back?.msg).not.have.property('resend');
     should(received()).equal(2);
   });
