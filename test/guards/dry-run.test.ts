@@ -61,7 +61,7 @@ describe('a dry run', () => {
     });
 
     for (const dryRun of [false, 'false', '', 0, null, undefined])
-      it(`is none with msg.dryRun = ${String(JSON.stringify(dryRun))}`, async () => {
+      it(`is none with msg.dryRun = ${JSON.stringify([dryRun])}`, async () => {
         const flow = await load('advisor-send-text');
         const { msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi', dryRun }));
         should(msg.payload).not.have.property('dryRun');
