@@ -58,7 +58,7 @@ export const messages = {
   text_kind: 'What is in __where__ is not a text with at least one letter: give it a text.',
   text_own_empty: "This recipient's own text is empty: fill it in, or leave it out.",
   text_segments:
-    'The text takes {segments} SMS segments, and this node sends {most} at most: shorten it, or leave out signs such as emojis and typographic quotes.',
+    'The text takes __segments__ SMS segments, and this node sends __most__ at most: shorten it, or leave out signs such as emojis and typographic quotes.',
   placeholder_broken:
     "Double braces in the text hold no field's name: write one between them and close both, or leave the braces out.",
   placeholder_missing: 'There is no "__field__" to fill into the text: give each recipient one.',
