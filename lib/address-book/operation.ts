@@ -1,5 +1,6 @@
 import { endpoints, type EndpointName, type Id, type RequestOf, type ResponseOf } from '../service/endpoints';
 import { closeLimit, systemClock } from '../service/clock';
+import { anyAdvisor } from '../runtime/advisor';
 import type { Environment } from '../runtime/environment';
 import type { Source } from '../runtime/inputs';
 import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
@@ -59,6 +60,8 @@ export interface ItemOperation<D = unknown> {
 /** An operation that finds records: its outcomes are what it finds. */
 export interface SearchOperation {
   readonly kind: 'search';
+  /** It asks the service for nothing: an advisor narrows what it finds, and none means all (then it is empty). */
+  readonly isLocal?: true;
   readonly run: (stream: Stream) => Promise<void>;
 }
 
@@ -267,12 +270,16 @@ export class OperationHandler implements Handler {
     const { tools } = this;
     this.tools.checkSettings();
     const environment = tools.environment();
-    const advisor = tools.advisor(environment, await tools.advisorSource.read(msg), msg);
-    const client = await environment.client();
+    const given = await tools.advisorSource.read(msg);
+    const advisor = operation.isLocal
+      ? anyAdvisor(tools.advisorSource, given, msg)
+      : tools.advisor(environment, given, msg);
+    const client = operation.isLocal ? undefined : await environment.client();
     const caller: Caller = {
       environment,
       advisor,
       async call(name, request, signal) {
+        if (!client) throw new Error('this operation asks the service for nothing');
         const options = { advisor, lane: tools.node.id, ...(signal && { signal }) };
         const answer = await client.call(name, request, options);
         return answer.data;

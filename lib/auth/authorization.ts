@@ -9,6 +9,8 @@ import { stateOf, type GrantState, type Vault } from './vault';
 
 const stateLifetime = 10 * 60 * 1000;
 const linkLifetime = 24 * 60 * 60 * 1000;
+/** One that is mailed: a mail of Friday is read on Monday. */
+export const mailedLinkLifetime = 7 * linkLifetime;
 /** Milliseconds that somebody waits in front of the page. */
 const patience = 20_000;
 /** Previews fetch links, and each visit starts anew: the oldest visits of a link are dropped beyond this. */
@@ -190,14 +192,14 @@ export class Authorizations {
   }
 
   /** A link's secret part, for an advisor who has no login here. Kept as a hash. */
-  async createLink(environment: string, advisor: string): Promise<string> {
+  async createLink(environment: string, advisor: string, lifetime = linkLifetime): Promise<string> {
     const token = randomBytes(24).toString('base64url');
-    const expiresAt = this.#options.clock.now() + linkLifetime;
+    const expiresAt = this.#options.clock.now() + lifetime;
     await this.#options.vault.addLink(token, { environment, advisor, expiresAt });
     return token;
   }
 
-  /** Whose link it is; undefined when it is unknown, spent or a day old. Looking does not spend it. */
+  /** Whose link it is; undefined when it is unknown, spent or too old. Looking does not spend it. */
   async readLink(token: string): Promise<{ environment: string; advisor: string } | undefined> {
     const link = await this.#options.vault.link(token);
     return link && this.#options.clock.now() < link.expiresAt ? link : undefined;

@@ -24,6 +24,15 @@ const theOnlyOne = (environment: Environment): string => {
   return only;
 };
 
+/** The chosen source, else `msg.advisor`; empty when neither names anybody. */
+export const anyAdvisor = (chosen: Source, value: unknown, msg: Message): string => {
+  const isChosen = !isEmpty(chosen.value);
+  const given = isChosen ? value : msg.advisor;
+  const where = isChosen ? chosen.where : 'msg.advisor';
+  if (isChosen && isEmpty(given)) throw invalid('advisor_empty', { where });
+  return isEmpty(given) ? '' : asKey(given, where);
+};
+
 /** Whose advisor: the chosen source, else `msg.advisor`, else the only one there is. Never a guess. */
 export const whoseAdvisor = (
   environment: Environment,
@@ -31,11 +40,7 @@ export const whoseAdvisor = (
   value: unknown,
   msg: Message,
 ): string => {
-  const isChosen = !isEmpty(chosen.value);
-  const given = isChosen ? value : msg.advisor;
-  const where = isChosen ? chosen.where : 'msg.advisor';
-  if (isChosen && isEmpty(given)) throw invalid('advisor_empty', { where });
-  const advisor = isEmpty(given) ? theOnlyOne(environment) : asKey(given, where);
+  const advisor = anyAdvisor(chosen, value, msg) || theOnlyOne(environment);
   if (environment.advisorState(advisor) !== 'authorized') {
     throw refuse('authorization_required', 'advisor_unauthorized', {
       advisor,

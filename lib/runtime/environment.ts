@@ -16,6 +16,16 @@ export interface EnvironmentSettings {
   readonly maxConcurrent: number;
 }
 
+export interface AdvisorItem {
+  readonly advisor: string;
+  readonly state: 'authorized' | 'authorize_again' | 'confirm';
+  readonly identity: string | null;
+  readonly scopes: readonly string[];
+  readonly missingScopes: readonly string[];
+  readonly expiresAt: number | null;
+  readonly refreshedAt: number | null;
+}
+
 /** What a flow node sees of its `advisor-environment`. */
 export interface Environment {
   /** The config node's id in the editor (`_alias` in a subflow): state is kept under it. */
@@ -46,6 +56,10 @@ export interface Environment {
   readonly tokensPausedUntil?: number;
   /** Until it is known who has authorized; undefined from then on. Messages wait for it. */
   readonly opening?: Promise<void> | undefined;
+  /** The advisors as they are shown: without a secret. Throws `not_configured` as `client` does. */
+  advisorList(): Promise<readonly AdvisorItem[]>;
+  /** A link to authorize by, valid for seven days; undefined where none can be made. */
+  authorizationLink(advisor: string): Promise<string | undefined>;
   /** A node says how much it has accepted and not ended; returns what takes that back. */
   addPending(count: () => number | Promise<number>): () => void;
   /** Called when an authorization, a pause or the configuration changes, so that statuses can follow. */

@@ -32,6 +32,10 @@ export const messages = {
     'What is in __where__ is not the key of an advisor: put a text or a number there, or nothing.',
   advisor_unauthorized:
     'The advisor "__advisor__" has to authorize "__environment__": open the environment and authorize.',
+  item_missing:
+    'There is no id of a wait, a queued item or a list in __where__: put there the id that this node gave with the item.',
+  item_gone:
+    'There is nothing of that id any more: it has ended, or its node is not running. Read the list again.',
   unexpected: 'This node met an unexpected fault (__reason__): please report it.',
   phone_missing: 'There is no phone number in __where__: put one there, or choose another place in the node.',
   phone_entry:

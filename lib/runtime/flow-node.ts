@@ -61,13 +61,13 @@ export interface Handler {
 export const isOrder = (msg: Message, name: 'reset' | 'flush'): boolean =>
   Object.hasOwn(msg, name) && msg[name] !== false && msg[name] !== undefined && msg[name] !== null;
 
-const environmentOf = (RED: Red, id: unknown): Environment | undefined => {
+export const environmentOf = (RED: Red, id: unknown): Environment | undefined => {
   const found = typeof id === 'string' && id !== '' ? (RED.nodes.getNode(id) as unknown) : undefined;
   return (found as { environment?: Environment } | null | undefined)?.environment;
 };
 
 /** By the service or its token endpoint. A client that is not there yet has not been asked to pause. */
-const pausedUntil = (environment: Environment): number => {
+export const pausedUntil = (environment: Environment): number => {
   try {
     const client = environment.client();
     const byService = client instanceof Promise ? 0 : client.pausedUntil;

@@ -1,12 +1,8 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Connection } from '../../lib/auth/connection';
-import { defaultAdvisor } from '../../lib/auth/connection';
-import { missingScopes, type Grant } from '../../lib/auth/grants';
-import { fits } from '../../lib/auth/tokens';
-import { stateOf, type Entry } from '../../lib/auth/vault';
 import type { Red } from '../../lib/runtime/red';
-import { systemClock } from '../../lib/service/clock';
 import { cancelItem, checkWait, readActivity } from './activity';
+import { listAdvisors } from './advisor-list';
 import { runChecks } from './checks';
 import { connectionOf, serviceOf, type Values } from './config';
 import { FormReader } from './form';
@@ -38,21 +34,6 @@ const queryIn = (address: unknown): URLSearchParams => {
   return new URLSearchParams(at < 0 ? '' : (text.slice(at + 1).split('#')[0] ?? ''));
 };
 
-const shown = (
-  advisor: string,
-  state: string,
-  grant: Grant | undefined,
-  asked: readonly string[],
-): object => ({
-  advisor,
-  state,
-  identity: grant?.identity?.label ?? null,
-  scopes: grant?.scopes ?? [],
-  missingScopes: grant?.accessToken ? missingScopes(asked, grant.scopes) : [],
-  expiresAt: grant?.expiresAt ?? null,
-  refreshedAt: grant?.refreshedAt ?? null,
-});
-
 /** What the form holds, of that which may stand in an address: no secret. */
 const formFields = ['service', 'grant', 'tokenUrl', 'clientId', 'scopes'];
 
@@ -60,29 +41,6 @@ const formFields = ['service', 'grant', 'tokenUrl', 'clientId', 'scopes'];
 const shownValues = (form: FormReader, query: Request['query']): Values | undefined => {
   const given = formFields.flatMap((name) => (typeof query[name] === 'string' ? [[name, query[name]]] : []));
   return given.length > 0 ? form.look(Object.fromEntries(given) as Values) : form.running?.values;
-};
-
-const listAdvisors = async ({ vault, tokens }: Services, { id, form, request }: Asked): Promise<object[]> => {
-  const values = shownValues(form, request.query);
-  if (values && serviceOf(values) === 'simulator')
-    return [shown(defaultAdvisor, 'authorized', undefined, [])];
-  let connection: Connection | undefined;
-  try {
-    connection = values && connectionOf(id, values);
-  } catch {
-    // What is stored can be listed, and disconnected, whatever the form lacks.
-  }
-  if (connection?.grant === 'client_credentials') {
-    return [shown(defaultAdvisor, 'authorized', tokens.client.grant(connection), connection.scopes)];
-  }
-  const stateNow = (entry: Entry): string =>
-    connection && !fits(entry.grant, connection) ? 'authorize_again' : stateOf(entry, systemClock.now());
-  return vault.useNow(() =>
-    vault.list(id, connection).map(([advisor, entry]) => ({
-      ...shown(advisor, stateNow(entry), entry.grant, connection?.scopes ?? entry.grant.asked),
-      ...(entry.awaiting ? { awaiting: entry.awaiting.identity?.label ?? null } : {}),
-    })),
-  );
 };
 
 /** The connection of a deployed environment, as far as it has one. */
@@ -149,7 +107,11 @@ const table: readonly AdminRoute[] = [
       throw new Refused(400, `page.${finished.why}.text`);
     },
   },
-  { ...read, path: 'advisors', work: listAdvisors },
+  {
+    ...read,
+    path: 'advisors',
+    work: (services, { id, form, request }) => listAdvisors(services, id, shownValues(form, request.query)),
+  },
   {
     ...read,
     path: 'pending',

@@ -1,15 +1,17 @@
+import { mailedLinkLifetime } from '../../lib/auth/authorization';
 import type { Connection } from '../../lib/auth/connection';
 import { defaultAdvisor } from '../../lib/auth/connection';
 import { isOver } from '../../lib/auth/grants';
 import { fits } from '../../lib/auth/tokens';
 import { activityOf } from '../../lib/runtime/activity';
-import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
+import type { AdvisorItem, Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { refuse } from '../../lib/runtime/errors';
 import { lazy } from '../../lib/runtime/lazy';
 import { systemClock, within, type Clock } from '../../lib/service/clock';
 import type { ServiceError } from '../../lib/service/errors';
 import type { Client, ClientOptions } from '../../lib/service/types';
 import type { Store } from '../../lib/state/store';
+import { listAdvisors } from './advisor-list';
 import {
   connectionOf,
   faultInValues,
@@ -22,6 +24,7 @@ import {
   type Service,
   type Values,
 } from './config';
+import { placeBeside } from './open-routes';
 import type { Services } from './services';
 import type { Lookup } from './variables';
 
@@ -161,6 +164,21 @@ export class RunningEnvironment implements Environment {
     return this.service === 'simulator' || !this.#read
       ? 0
       : this.#services.tokens.pausedUntil(this.#read.connection);
+  }
+
+  async advisorList(): Promise<readonly AdvisorItem[]> {
+    this.#checkSettings();
+    if (this.service !== 'simulator') this.#complete();
+    return listAdvisors(this.#services, this.id, this.values);
+  }
+
+  async authorizationLink(advisor: string): Promise<string | undefined> {
+    if (this.service === 'simulator') return undefined;
+    const { grant, redirectUri } = this.#complete().connection;
+    // Relative: the redirect URI does not say where our own pages are.
+    if (grant !== 'authorization_code' || !URL.canParse(placeBeside(redirectUri, 'link'))) return undefined;
+    const token = await this.#services.authorizations.createLink(this.id, advisor, mailedLinkLifetime);
+    return placeBeside(redirectUri, `link/${token}`);
   }
 
   addPending(count: () => number | Promise<number>): () => void {

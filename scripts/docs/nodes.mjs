@@ -3,7 +3,17 @@ import { at } from '../build/folders.mjs';
 import { table } from './table.mjs';
 
 /** The page of all nodes: the help that the editor shows, and the properties as the specs have them. */
-const order = ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content', 'environment'];
+const order = [
+  'send-text',
+  'request-consent',
+  'check-consent',
+  'contact',
+  'group',
+  'content',
+  'activity',
+  'events',
+  'environment',
+];
 
 /** What the editor shows, in the theme of whoever reads; taken by `npm run pictures`. */
 const picture = (name, alt, width) => [

@@ -1,8 +1,10 @@
 import type { NodeSpec } from '../../lib/runtime/spec';
+import { spec as activity } from '../../nodes/activity/spec';
 import { spec as checkConsent } from '../../nodes/check-consent/spec';
 import { spec as contact } from '../../nodes/contact/spec';
 import { spec as content } from '../../nodes/content/spec';
 import { spec as environment } from '../../nodes/environment/spec';
+import { spec as events } from '../../nodes/events/spec';
 import { spec as group } from '../../nodes/group/spec';
 import { spec as requestConsent } from '../../nodes/request-consent/spec';
 import { spec as sendText } from '../../nodes/send-text/spec';
@@ -15,6 +17,8 @@ const specs: readonly NodeSpec[] = [
   contact,
   group,
   content,
+  activity,
+  events,
 ];
 
 /** The properties and the number of outputs of each node type of the package. */

@@ -68,6 +68,17 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
     advisors: () => advisors,
     advisorState: (advisor) =>
       choices.service === 'simulator' || advisors.includes(advisor) ? 'authorized' : 'unknown',
+    advisorList: async () =>
+      advisors.map((advisor) => ({
+        advisor,
+        state: 'authorized',
+        identity: null,
+        scopes: [],
+        missingScopes: [],
+        expiresAt: null,
+        refreshedAt: null,
+      })),
+    authorizationLink: async () => undefined,
     onChange: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -1,0 +1,160 @@
+import type { Node, NodeAPI } from 'node-red';
+import { OperationHandler, type Operation, type Stream } from '../../lib/address-book/operation';
+import type { Page } from '../../lib/address-book/paging';
+import { runSearch, searchSettings, type SearchSettings } from '../../lib/address-book/search';
+import { activityOf, type Activity } from '../../lib/runtime/activity';
+import { invalid, refuse } from '../../lib/runtime/errors';
+import { flowNode, type Tools } from '../../lib/runtime/flow-node';
+import { oneOrList } from '../../lib/runtime/inputs';
+import { failure, problemOf, type Outcome } from '../../lib/runtime/outcomes';
+import type { RunningNode } from '../../lib/runtime/red';
+import type { Config } from '../../lib/runtime/register';
+import { spec } from './spec';
+
+interface Item {
+  readonly id?: string;
+  readonly advisor: string | null;
+}
+
+/** One way to read all items, and one to read a page of them. */
+interface Reading {
+  all(): AsyncIterable<Item> | Iterable<Item>;
+  page(asked: { page: number; pageSize: number; advisor?: string }): Promise<Page<Item>>;
+  count(): Promise<number | null>;
+}
+
+async function* after<T>(items: () => Promise<Iterable<T>>): AsyncGenerator<T> {
+  yield* await items();
+}
+
+const readingOf = (what: string, activity: Activity, tools: Tools): Reading => {
+  const first = { page: 1, pageSize: 1 };
+  const total = async (page: Promise<{ pageInfo: { totalRecord: number | null } }>): Promise<number | null> =>
+    (await page).pageInfo.totalRecord;
+  switch (what) {
+    case 'waits':
+      return {
+        all: () => activity.allWaits(),
+        page: (asked) => activity.waits(asked),
+        count: () => total(activity.waits(first)),
+      };
+    case 'queue':
+      return {
+        all: () => activity.allQueued(),
+        page: (asked) => activity.queue(asked),
+        count: () => total(activity.queue(first)),
+      };
+    case 'failures':
+      return {
+        all: () => after(() => activity.allFailures()),
+        page: (asked) => activity.failures(asked),
+        count: () => total(activity.failures(first)),
+      };
+    default: {
+      const advisors = async (advisor?: string): Promise<readonly Item[]> => {
+        const all = await tools.environment().advisorList();
+        return advisor === undefined ? all : all.filter((each) => each.advisor === advisor);
+      };
+      return {
+        all: () => after(advisors),
+        count: async () => (await advisors()).length,
+        page: async ({ page, pageSize, advisor }) => {
+          const all = await advisors(advisor);
+          const data = all.slice((page - 1) * pageSize, page * pageSize);
+          return { data, pageInfo: { page, pageSize, totalRecord: all.length } };
+        },
+      };
+    }
+  }
+};
+
+/**
+ * Pages of what is read from beginning to end: what goes on changes meanwhile, and page numbers would pass over some of
+ * it. Pages are asked for in order, one behind the other.
+ */
+const inOrder = (
+  reading: Reading,
+  { pageSize }: SearchSettings,
+  advisor: string | undefined,
+): ((page: number) => Promise<Page<Item>>) => {
+  const items = (async function* () {
+    for await (const item of reading.all()) if (advisor === undefined || item.advisor === advisor) yield item;
+  })();
+  const total = advisor === undefined ? reading.count() : Promise.resolve(null);
+  let before: Promise<unknown> = Promise.resolve();
+  const read = async (page: number): Promise<Page<Item>> => {
+    const data: Item[] = [];
+    while (data.length < pageSize) {
+      const next = await items.next();
+      if (next.done === true) break;
+      data.push(next.value);
+    }
+    return { data, pageInfo: { page, pageSize, totalRecord: page === 1 ? await total : null } };
+  };
+  return (page) => {
+    const answer = before.then(() => read(page));
+    before = answer.catch(() => undefined);
+    return answer;
+  };
+};
+
+const listing = (tools: Tools, what: string): Operation => {
+  const settings = searchSettings(tools);
+  const run = async (stream: Stream): Promise<void> => {
+    const reading = readingOf(what, activityOf(stream.caller.environment), tools);
+    const advisor = stream.caller.advisor === '' ? undefined : stream.caller.advisor;
+    const { pageSize } = settings;
+    const fetch = settings.all
+      ? inOrder(reading, settings, advisor)
+      : (page: number) => reading.page({ page, pageSize, ...(advisor !== undefined && { advisor }) });
+    await runSearch(stream, { fetch, idOf: ({ id }) => id }, settings);
+  };
+  return { kind: 'search', isLocal: true, run };
+};
+
+const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<boolean>): Operation => {
+  const itemId = tools.source('itemId');
+  const outcomeOf = async (activity: Activity, value: unknown): Promise<Outcome> => {
+    try {
+      if (typeof value !== 'string' || value.trim() === '')
+        throw invalid('item_missing', { where: itemId.where });
+      const id = value.trim();
+      if (!(await act(activity, id))) throw refuse('not_found', 'item_gone');
+      return { port: 0, payload: { id } };
+    } catch (thrown) {
+      return failure(problemOf(thrown));
+    }
+  };
+  const run = async (stream: Stream): Promise<void> => {
+    const activity = activityOf(stream.caller.environment);
+    const { items, list } = oneOrList(await itemId.read(stream.msg), itemId.where);
+    if (list) stream.job.asList(items.length, 'payload');
+    let done = 0;
+    for (const [index, value] of items.entries()) {
+      const outcome = await outcomeOf(activity, value);
+      if (outcome.port === 0) done += 1;
+      stream.job.leave(index, outcome);
+    }
+    if (done > 0) stream.show('green', 'dot', 'done', done);
+    else stream.show('grey', 'ring', 'failed');
+  };
+  return { kind: 'search', isLocal: true, run };
+};
+
+export const create = (RED: NodeAPI, node: Node, config: Config): void => {
+  flowNode(
+    RED,
+    node as RunningNode,
+    config,
+    spec,
+    (tools) =>
+      new OperationHandler(tools, {
+        waits: listing(tools, 'waits'),
+        queue: listing(tools, 'queue'),
+        failures: listing(tools, 'failures'),
+        advisors: listing(tools, 'advisors'),
+        check: doing(tools, (activity, id) => activity.check(id)),
+        cancel: doing(tools, (activity, id) => activity.cancel(id)),
+      }),
+  );
+};

@@ -1,0 +1,283 @@
+import should from 'should';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { activityOf } from '../../lib/runtime/activity';
+import type { AdvisorItem, Environment } from '../../lib/runtime/environment';
+import { MovableClock } from '../../lib/service/clock';
+import { createMemoryStore } from '../../lib/state/memory';
+import type { Store } from '../../lib/state/store';
+import * as activityRuntime from '../../nodes/activity/runtime';
+import { spec as activitySpec } from '../../nodes/activity/spec';
+import * as checkRuntime from '../../nodes/check-consent/runtime';
+import { spec as checkSpec } from '../../nodes/check-consent/spec';
+import * as eventsRuntime from '../../nodes/events/runtime';
+import { spec as eventsSpec } from '../../nodes/events/spec';
+import { begin, hours } from '../consent/world';
+import { closeAll } from '../service/support';
+import { scripted } from '../address-book/setup';
+import { Flow } from '../support/flow';
+import { startSimulated, type Simulated } from '../support/simulated';
+import { errorOf, inOrder, only } from '../texting/setup';
+
+const folders = [
+  { spec: activitySpec, runtime: activityRuntime },
+  { spec: checkSpec, runtime: checkRuntime },
+];
+const numbered = (n: number): string => `+1202555${String(n).padStart(4, '0')}`;
+
+describe('texting activity node', () => {
+  let on: Simulated;
+
+  beforeEach(async () => {
+    const store = createMemoryStore();
+    on = await startSimulated(
+      { clock: new MovableClock(() => begin) },
+      { store, advisors: ['default', 'anna'] },
+    );
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await on.close();
+  });
+
+  /** A node of each kind, and as many waits as were asked for. */
+  const load = async (config: Readonly<Record<string, unknown>>, waits: number): Promise<Flow> => {
+    const flow = await Flow.load({
+      folders,
+      environment: on.environment,
+      nodes: [
+        { id: 'activity', type: 'advisor-activity', ...config },
+        { id: 'waiting', type: 'advisor-check-consent', name: 'my wait', mode: 'wait' },
+      ],
+    });
+    if (waits === 0) return flow;
+    const phone = Array.from({ length: waits }, (_, n) => numbered(2000 + n));
+    flow.send({ phone, advisor: 'default' }, 'waiting');
+    const asked = { page: 1, pageSize: 1 };
+    const activity = activityOf(on.environment);
+    while ((await activity.waits(asked)).pageInfo.totalRecord !== waits) await nextTurn();
+    return flow;
+  };
+
+  it('gives a page of the waits, of all advisors', async () => {
+    const flow = await load({ pageSize: 2 }, 3);
+    const { port, msg } = only(await flow.ask({ topic: 'kept' }));
+    should(port).equal(0);
+    should(msg.outcome).equal('done');
+    should(msg.topic).equal('kept');
+    const { data, pageInfo } = msg.payload as { data: object[]; pageInfo: object };
+    should(pageInfo).deepEqual({ page: 1, pageSize: 2, totalRecord: 3 });
+    should(data).have.length(2);
+    should(data[0]).containEql({
+      node: { id: 'waiting', name: 'my wait' },
+      advisor: 'default',
+      since: begin,
+      until: begin + hours(24),
+    });
+  });
+
+  it('gives each item of all pages once, and says how many there are', async () => {
+    const flow = await load({ all: true, emit: 'item', pageSize: 10 }, 25);
+    const arrived = inOrder(await flow.ask({}, 25));
+    const phones = arrived.map(({ msg }) => (msg.payload as { phone: string }).phone);
+    should(new Set(phones).size).equal(25);
+    should(arrived.every(({ msg }) => (msg.parts as { count: number }).count === 25)).be.true();
+    await flow.completed.next();
+  });
+
+  it('gives what is of one advisor alone', async () => {
+    const flow = await load({ all: true, emit: 'item', advisor: 'anna' }, 3);
+    flow.send({});
+    await flow.completed.next();
+    should(flow.arrivals.all).be.empty();
+    flow.send({ phone: numbered(3000), advisor: 'anna' }, 'waiting');
+    const activity = activityOf(on.environment);
+    while ((await activity.waits({ page: 1, pageSize: 1 })).pageInfo.totalRecord !== 4) await nextTurn();
+    const { msg } = only(await flow.ask({}));
+    should(msg.payload).containEql({ phone: numbered(3000), advisor: 'anna' });
+  });
+
+  it('lists the advisors', async () => {
+    const flow = await load({ operation: 'advisors', emit: 'item' }, 0);
+    const arrived = inOrder(await flow.ask({}, 2));
+    should(arrived.map(({ msg }) => (msg.payload as AdvisorItem).advisor)).deepEqual(['default', 'anna']);
+    should(arrived[0]?.msg.payload).have.keys(
+      'state',
+      'identity',
+      'scopes',
+      'missingScopes',
+      'expiresAt',
+      'refreshedAt',
+    );
+  });
+
+  it('cancels the wait whose id comes in, once', async () => {
+    const flow = await load({ operation: 'cancel' }, 2);
+    const [first] = (await activityOf(on.environment).waits({ page: 1, pageSize: 1 })).data;
+    const arrived = await flow.ask({ payload: first }, 2);
+    const cancelled = arrived.find(({ from }) => from === 'waiting');
+    should(cancelled?.msg).containEql({ phone: first?.phone, outcome: 'notAccepted' });
+    const done = arrived.find(({ from }) => from === 'activity');
+    should(done?.msg.payload).deepEqual({ id: first?.id });
+    const { port, msg } = only(await flow.ask({ payload: first }));
+    should(port).equal(1);
+    should(errorOf(msg).code).equal('not_found');
+    should(msg.payload).deepEqual(first);
+  });
+
+  it('checks a wait now', async () => {
+    const flow = await load({ operation: 'check' }, 1);
+    while (on.received('getConsent') < 1) await on.simulator.clock.move(1000);
+    const [first] = (await activityOf(on.environment).waits({ page: 1, pageSize: 1 })).data;
+    should(only(await flow.ask({ payload: first })).port).equal(0);
+    while (on.received('getConsent') < 2) await nextTurn();
+  });
+
+  it('takes a list of ids, with an outcome for each', async () => {
+    const flow = await load({ operation: 'cancel', itemId: 'payload' }, 2);
+    const { data } = await activityOf(on.environment).waits({ page: 1, pageSize: 2 });
+    const ids = [data[0]?.id, 'w-nothing', data[1]?.id, ''];
+    const arrived = await flow.ask({ payload: ids }, 6);
+    const own = inOrder(arrived.filter(({ from }) => from === 'activity'));
+    should(own.map(({ port }) => port)).deepEqual([0, 1, 0, 1]);
+    should([own[1], own[3]].map((each) => errorOf(each?.msg ?? {}).code)).deepEqual([
+      'not_found',
+      'invalid_input',
+    ]);
+  });
+
+  it('refuses what is no id, and an operation that there is not', async () => {
+    const flow = await load({ operation: 'cancel' }, 0);
+    for (const payload of [undefined, {}, { id: 7 }, { id: ' ' }])
+      should(errorOf(only(await flow.ask({ payload })).msg).code).equal('invalid_input');
+    await Flow.unload();
+    const other = await load({ operation: 'burn' }, 0);
+    should(errorOf(only(await other.ask({})).msg).code).equal('invalid_input');
+  });
+});
+
+describe('texting events node', () => {
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+  });
+
+  const item = (advisor: string, state: AdvisorItem['state']): AdvisorItem => ({
+    advisor,
+    state,
+    identity: null,
+    scopes: [],
+    missingScopes: [],
+    expiresAt: null,
+    refreshedAt: null,
+  });
+
+  /** An environment whose advisors the test changes. */
+  const office = async (store: Store) => {
+    const { environment } = await scripted(() => ({ body: { data: [] } }), {
+      store,
+      settings: { journal: true },
+    });
+    const states = new Map<string, AdvisorItem['state']>();
+    const changing: Environment & { changed?: () => void; trouble: string | undefined } = Object.assign(
+      environment,
+      {
+        advisorList: async () => [...states].map(([advisor, state]) => item(advisor, state)),
+        authorizationLink: async (advisor: string) => `https://x.example/advisor-texting/link/${advisor}`,
+      },
+    );
+    return { environment: changing, states, changed: () => changing.changed?.() };
+  };
+  const load = (environment: Environment): Promise<Flow> =>
+    Flow.load({
+      folders: [{ spec: eventsSpec, runtime: eventsRuntime }],
+      environment,
+      nodes: [{ id: 'events', type: 'advisor-events' }],
+    });
+
+  it('tells of a lost authorization, with a link, and of a renewed one', async () => {
+    const { environment, states, changed } = await office(createMemoryStore());
+    states.set('ada', 'authorized');
+    states.set('bob', 'authorize_again');
+    const flow = await load(environment);
+    // Who is authorized when the node is new is no news.
+    const { msg } = only(await flow.arrivals.next());
+    should(msg.topic).equal('authorize_again');
+    const { message, ...rest } = msg.payload as { message: string };
+    should(rest).deepEqual({
+      environment: { id: environment.id, name: environment.name },
+      advisor: 'bob',
+      link: 'https://x.example/advisor-texting/link/bob',
+    });
+    should(message).match(/bob/);
+    states.set('bob', 'authorized');
+    states.set('ada', 'confirm');
+    states.set('eve', 'authorized');
+    changed();
+    const told = (await flow.arrivals.next(3)).map(({ msg: each }) => [
+      each.topic,
+      (each.payload as { advisor: string }).advisor,
+      'link' in (each.payload as object),
+    ]);
+    should(told.toSorted()).deepEqual([
+      ['authorized', 'bob', false],
+      ['authorized', 'eve', false],
+      ['confirm', 'ada', false],
+    ]);
+  });
+
+  it('tells after a restart what happened meanwhile, and nothing twice', async () => {
+    const store = createMemoryStore();
+    const first = await office(store);
+    first.states.set('ada', 'authorized');
+    first.states.set('bob', 'authorize_again');
+    const flow = await load(first.environment);
+    await flow.arrivals.next();
+    await Flow.unload();
+    const second = await office(store);
+    second.states.set('ada', 'authorize_again');
+    second.states.set('bob', 'authorize_again');
+    const again = await load(second.environment);
+    const { msg } = only(await again.arrivals.next());
+    should((msg.payload as { advisor: string }).advisor).equal('ada');
+    second.states.set('bob', 'authorized');
+    second.changed();
+    should((only(await again.arrivals.next()).msg.payload as { advisor: string }).advisor).equal('bob');
+    should(again.arrivals.all).have.length(2);
+  });
+
+  it('tells when the store is in trouble, and when it is well again', async () => {
+    const { environment, changed } = await office(createMemoryStore());
+    const flow = await load(environment);
+    environment.trouble = 'the disk is full';
+    changed();
+    const { msg } = only(await flow.arrivals.next());
+    should(msg.topic).equal('store');
+    should(msg.payload).containEql({ ok: false });
+    should((msg.payload as { message: string }).message).match(/the disk is full/);
+    environment.trouble = undefined;
+    changed();
+    should(only(await flow.arrivals.next()).msg.payload).containEql({ ok: true });
+  });
+
+  it('tells of a pause and of its end', async () => {
+    const clock = new MovableClock(() => begin);
+    const { environment } = await scripted(
+      (_request, index) =>
+        index === 0 ? { status: 429, headers: { 'retry-after': '60' } } : { body: { state: 'pending' } },
+      { store: createMemoryStore(), clock },
+    );
+    const flow = await load(environment);
+    const client = await environment.client();
+    const call = client.call(
+      'getConsent',
+      { query: { phone: numbered(1) } },
+      { advisor: 'default', lane: 'x' },
+    );
+    call.catch(() => undefined);
+    const { msg } = only(await flow.arrivals.next());
+    should(msg.topic).equal('paused');
+    should((msg.payload as { until: number }).until).be.above(begin);
+    await clock.move(61_000);
+    should((await flow.arrivals.next(1)).map(({ msg: each }) => each.topic)).deepEqual(['resumed']);
+  });
+});
