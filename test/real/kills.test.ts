@@ -56,7 +56,7 @@ for (const version of [4, 5] as const) {
         const told = byPhone.get(phone) ?? [];
         if (told.some(({ port }) => port === 'sent')) should(texts.get(phone)).equal(1);
         else {
-          should(told.map(({ code }) => code)).matchEach('outcome_unknown');
+          should(new Set(told.map(({ code }) => code))).deepEqual(new Set(['outcome_unknown']));
           unknown += 1;
         }
       }

@@ -2,9 +2,8 @@ import should from 'should';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
 import { alsoClose, closeAll, startServer } from '../service/support';
-import { errorOf, inOrder, sendNode } from './setup';
+import { errorOf, inOrder, sendNode, sent } from './setup';
 
-const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
 const refused = (why: string): object => ({ successes: [], failures: [why] });
 
 describe('the same number and text twice in one list', () => {

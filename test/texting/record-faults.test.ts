@@ -6,9 +6,8 @@ import type { Store } from '../../lib/state/store';
 import { alsoClose, closeAll, startServer } from '../service/support';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow, type Arrived } from '../support/flow';
-import { errorOf, inOrder, sendNode } from './setup';
+import { errorOf, inOrder, sendNode, sent } from './setup';
 
-const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
 const phones = ['+12025550141', '+12025550142', '+12025550143'];
 
 /** A store that can be full: then what is written waits, as in the embedded one. */
@@ -73,8 +72,8 @@ describe('send text, when something goes wrong', () => {
     const arrived = await flow.ask({ phone: phones, text: 'Hi', fragile }, 2);
     should(inOrder(arrived).map(({ msg }) => msg.phone)).deepEqual([phones[0], phones[2]]);
     should(server.received).have.length(4);
-    should(reported.map(String)).matchEach(/cannot be copied/);
     should(reported).have.length(1);
+    should(String(reported[0])).match(/cannot be copied/);
   });
 
   describe('on a full disk', () => {

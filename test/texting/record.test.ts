@@ -9,7 +9,7 @@ import { environmentOn, type TestEnvironment } from '../support/environment';
 import type { Message } from '../../lib/runtime/red';
 import { type Arrived, Flow } from '../support/flow';
 import { alsoClose, closeAll, startServer } from '../service/support';
-import { errorOf, inOrder, sendNode } from './setup';
+import { errorOf, inOrder, sendNode, sent } from './setup';
 import { gate } from '../support/gate';
 
 /** Keys of what is on record, less what says where the node is at home. */
@@ -22,7 +22,6 @@ const recordsIn = async (store: Store): Promise<string[]> => {
 const wrapped = (store: Store, changes: Partial<Store>): Store =>
   Object.assign(Object.create(store) as Store, changes);
 
-const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
 const phones = (count: number): string[] =>
   Array.from({ length: count }, (_, n) => `+1202555${String(100 + n).padStart(4, '0')}`);
 

@@ -3,9 +3,7 @@ import { alsoClose, closeAll, startServer } from '../service/support';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
-import { errorOf, inOrder, only, sendNode } from './setup';
-
-const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
+import { errorOf, inOrder, only, sendNode, sent } from './setup';
 
 describe('msg.reset with msg.phone', () => {
   afterEach(async () => {

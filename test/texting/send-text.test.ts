@@ -5,10 +5,8 @@ import { Flow } from '../support/flow';
 import { environmentOn } from '../support/environment';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { alsoClose, closeAll, startServer, type Reply } from '../service/support';
-import { errorOf, inOrder, numbers, only, sendNode } from './setup';
+import { errorOf, inOrder, numbers, only, sendNode, sent } from './setup';
 import { gate } from '../support/gate';
-
-const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
 
 describe('send text node', () => {
   let on: Simulated;

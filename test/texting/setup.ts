@@ -19,6 +19,9 @@ export const sendNode = (
   });
 
 /** Numbers that the simulator documents. */
+/** The service's answer to a text that it has accepted. */
+export const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
+
 export const numbers = {
   consented: '+12025550113',
   notConsented: '+12025550112',
