@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { ensureChromium } from './browser.mjs';
 import { at } from './build/folders.mjs';
+import { ensurePostgres } from './postgres.mjs';
 import { ensureStrace } from './strace.mjs';
 
 const require = createRequire(import.meta.url);
@@ -91,6 +92,7 @@ const main = async () => {
   if (!built.ok) return;
   ensureChromium();
   ensureStrace();
+  ensurePostgres();
   // Mocha speaks as it goes; the checks beside it speak when it is done.
   const [report] = await Promise.all([checks(), tests()]);
   console.log(report);

@@ -124,3 +124,14 @@ export const endOf = (prefix: Buffer): Buffer => {
 
 /** How long the data of a node or an environment that left the flow is kept, in case its id returns. */
 export const keptAfterRemoval = 7 * 24 * 3600 * 1000;
+
+/** Of these all processes that work together have one, and not each its own. By the first or second text of a key. */
+const sharedKinds: ReadonlySet<string> = new Set(['grant', 'renewing', 'link', 'missed', 'granted', 'asked']);
+
+export const isShared = (_table: Table, of: Buffer): boolean => {
+  const first = of.indexOf(0);
+  if (first <= 0) return false;
+  if (sharedKinds.has(of.toString('utf8', 0, first))) return true;
+  const second = of.indexOf(0, first + 1);
+  return second > 0 && sharedKinds.has(of.toString('utf8', first + 1, second));
+};

@@ -23,7 +23,7 @@ const namesIn = async (store: Store, table: Table = 'work'): Promise<string[]> =
   return page.map((entry) => entry.key.toString('utf8', 0, entry.key.length - 1));
 };
 
-/** What every engine promises. PostgreSQL will be held to the same. */
+/** What every engine promises. */
 export const testEngine = (name: string, create: () => Promise<Engine>): void => {
   describe(`the store: ${name}`, () => {
     let engine: Engine;

@@ -1,0 +1,20 @@
+import { openPostgres } from '../../lib/state/postgres';
+import { key } from '../../lib/state/store';
+import { sealerOf } from './sealer';
+
+/** A process of its own that puts something on record and lives until it is killed. */
+const run = async (url: string, group: string): Promise<void> => {
+  const handle = openPostgres({
+    url,
+    group,
+    sealer: async () => sealerOf('test'),
+    warn: console.error,
+    leaseFor: 2000,
+    pulseEvery: 100,
+  });
+  await (await handle.opened).write([{ table: 'work', put: key('job', 'n'), value: 'of the killed' }]);
+  console.log('written');
+  setInterval(() => undefined, 1000);
+};
+
+void run(process.argv[2] ?? '', process.argv[3] ?? '');
