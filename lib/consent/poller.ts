@@ -267,14 +267,14 @@ export class Poller {
     }
     const limit = Math.min(now, this.barrierOf(cursor));
     if (limit > cursor.time) return this.take(cursor, limit);
-    if (limit < now) return false;
-    cursor.readAt = now;
-    await this.lookAhead(cursor);
+    // After a start nothing was read yet: what is due next does not wait a tick.
+    if (limit === now) await this.lookAhead(cursor);
     return false;
   }
 
-  /** Nothing lies before what is due next: a timer that came late makes nobody miss a turn. */
+  /** Nothing lies before what is due next, once all was read: a timer that came late makes nobody miss a turn. */
   private skipNothing(cursor: Cursor, now: number): void {
+    if (!cursor.isCaughtUp) return;
     const reached = Math.min(cursor.next, now, this.barrierOf(cursor));
     if (reached > cursor.time) cursor.time = reached;
   }

@@ -117,9 +117,9 @@ export interface Visit extends Timing {
   /** When the cursor came by, by its own reckoning. */
   readonly due: number;
   readonly now: number;
-  /** When the next older wait for the same number began; undefined when there is none. */
-  readonly olderStart: number | undefined;
   readonly isYoungest: boolean;
+  /** When the next older wait for the same number began; undefined when there is none, or it does not concern. */
+  readonly olderStart?: number | undefined;
 }
 
 export interface Decision {
@@ -160,14 +160,22 @@ const isItsTurn = ({ at, start, pace, olderStart, isYoungest }: Visit, offset: n
   return isYoungest;
 };
 
+const offsetOf = ({ at, due, start, pace, share }: Visit): number =>
+  due - start - spreadOf(at === 'first' ? pace.pollEvery : pace.thenEvery, share);
+
+/** Whether `decide` asks for an older wait. */
+export const concernsOlder = (visit: Visit): boolean => {
+  const offset = offsetOf(visit);
+  return visit.at === 'first' && (offset === 0 || offset === visit.pace.pollEvery);
+};
+
 /** What to do with a wait that the cursor has come to. */
 export const decide = (visit: Visit): Decision => {
-  const { at, due, now, start, pace, share } = visit;
+  const { at, now } = visit;
   const isLast = now >= endOf(visit);
   if (at === 'end') return { isPolled: isLast, isLast, to: 'end' };
-  const interval = at === 'first' ? pace.pollEvery : pace.thenEvery;
   // Below zero only after the clock was set back: polls go on as if it were young.
-  const offset = due - start - spreadOf(interval, share);
+  const offset = offsetOf(visit);
   return {
     isPolled: isLast || isItsTurn(visit, offset),
     isLast,

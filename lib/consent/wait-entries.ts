@@ -142,6 +142,18 @@ export class WaitEntries {
     return entry && this.found(entry, group);
   }
 
+  /** The item of a group that came just before or after another. */
+  async neighbour(group: Buffer, item: Buffer, direction: 'older' | 'younger'): Promise<Buffer | undefined> {
+    const prefix = key(this.records, group);
+    const own = key(prefix, item);
+    const range =
+      direction === 'older'
+        ? { from: prefix, to: own, reverse: true }
+        : { from: after(own), to: rangeEnd(prefix) };
+    const [next] = await this.store.keys(table, { ...range, limit: 1 });
+    return next?.subarray(prefix.length);
+  }
+
   /** Waits of a group in order of arrival. */
   async page(
     group: Buffer,

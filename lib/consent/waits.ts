@@ -14,7 +14,17 @@ import {
   type WaitOutcome,
 } from './consent-status';
 import { Poller, type Due, type Visited } from './poller';
-import { decide, endOf, firstPollOf, lastPollOf, nextPoll, type Decision, type Place } from './rings';
+import {
+  concernsOlder,
+  decide,
+  endOf,
+  firstPollOf,
+  lastPollOf,
+  nextPoll,
+  type Decision,
+  type Place,
+  type Visit,
+} from './rings';
 import { after, WaitEntries, type Found, type Subject, type Wait } from './wait-entries';
 
 export type { Subject, Wait } from './wait-entries';
@@ -56,8 +66,6 @@ type Course = Omit<Decision, 'isPolled'>;
 
 /** Waits that are ended together: one commit. */
 const batch = 100;
-/** Waits for one number that are read at once to find who governs. */
-const companyPage = 4;
 const table = 'wait';
 /** So long after its end, the node of a wait has been gone until its data was removed. */
 const forgottenAfter = keptAfterRemoval + 24 * 3600 * 1000;
@@ -205,12 +213,13 @@ export class Waits {
   private async visit(due: Due): Promise<Visited> {
     const { entries, options } = this;
     const { group, item } = entries.parse(due.key, due.prefix);
-    const company = await this.steady(this.companyOf(group, item));
-    if (!company || !entries.isIn(company.found, due.list)) {
+    const [found, younger] = await this.steady(
+      Promise.all([entries.find(group, item), this.nextWanted(group, item, 'younger')]),
+    );
+    if (!found || !entries.isIn(found, due.list)) {
       // Its wait has ended, or lies elsewhere.
       return { recorded: options.store.write([{ table, remove: due.key }]).then(() => false) };
     }
-    const { found, olderStart, isYoungest } = company;
     const timing = entries.timingOf(found);
     const now = options.clock.now();
     if (options.isWanted?.(item) === false) {
@@ -218,7 +227,18 @@ export class Waits {
       const removed = isForgotten ? options.store.write(entries.removals(found)) : Promise.resolve(false);
       return { recorded: removed.then(() => false) };
     }
-    const decision = decide({ ...timing, at: found.at, due: due.at, now, olderStart, isYoungest });
+    const { start, pace, share } = timing;
+    const visit: Visit = {
+      start,
+      pace,
+      share,
+      at: found.at,
+      due: due.at,
+      now,
+      isYoungest: younger === undefined,
+    };
+    const olderStart = concernsOlder(visit) ? await this.steady(this.olderStart(group, item)) : undefined;
+    const decision = decide(olderStart === undefined ? visit : { ...visit, olderStart });
     return decision.isPolled ? this.pollFor(found, decision) : this.pass(found, decision);
   }
 
@@ -317,45 +337,22 @@ export class Waits {
     poller.expect(entries.listOf(to, found.wait), due);
   }
 
-  /** A wait among those for the same number. */
-  private async companyOf(
-    group: Buffer,
-    item: Buffer,
-  ): Promise<{ found: Found; olderStart: number | undefined; isYoungest: boolean } | undefined> {
-    const { entries } = this;
-    const some = await entries.page(group, 2);
-    const [first] = some;
-    if (!first) return undefined;
-    if (some.length === 1) {
-      const isAlone = first.wait.item.equals(item);
-      return isAlone ? { found: first, olderStart: undefined, isYoungest: true } : undefined;
-    }
-    const found = some.find(({ wait }) => wait.item.equals(item)) ?? (await entries.find(group, item));
-    if (!found) return undefined;
-    const { key } = found.entry;
-    const [younger, older] = await Promise.all([
-      this.firstWanted(group, { from: after(key) }),
-      this.firstWanted(group, { to: key }),
-    ]);
-    return { found, olderStart: older?.wait.start, isYoungest: !younger };
+  private async olderStart(group: Buffer, item: Buffer): Promise<number | undefined> {
+    const older = await this.nextWanted(group, item, 'older');
+    return older && (await this.entries.find(group, older))?.wait.start;
   }
 
-  /** The youngest of some waits; those that are not polled at all govern nobody. */
-  private async firstWanted(
+  /** The next item for the same number; those that are not polled at all govern nobody. */
+  private async nextWanted(
     group: Buffer,
-    { from, to }: { from?: Buffer; to?: Buffer },
-  ): Promise<Found | undefined> {
+    item: Buffer,
+    direction: 'older' | 'younger',
+  ): Promise<Buffer | undefined> {
     const { entries, options } = this;
-    for (let end = to; ;) {
-      const page = await entries.page(group, companyPage, {
-        reverse: true,
-        ...(from && { from }),
-        ...(end && { to: end }),
-      });
-      const wanted = page.find(({ wait }) => options.isWanted?.(wait.item) !== false);
-      const last = page.at(-1);
-      if (wanted || !last || page.length < companyPage) return wanted;
-      end = last.entry.key;
+    for (let from = item; ;) {
+      const next = await entries.neighbour(group, from, direction);
+      if (!next || options.isWanted?.(next) !== false) return next;
+      from = next;
     }
   }
 
@@ -408,13 +405,9 @@ export class Waits {
   }
 
   /** A clock that can be moved stands still while the store works. */
-  private async steady<T>(work: Promise<T>): Promise<T> {
+  private steady<T>(work: Promise<T>): Promise<T> {
     const release = this.options.clock.hold?.();
-    try {
-      return await work;
-    } finally {
-      release?.();
-    }
+    return release ? work.finally(release) : work;
   }
 }
 

@@ -240,6 +240,18 @@ describe('waits on rings', () => {
       world.told[0]?.at.should.be.within(hours(24), hours(24) + seconds(30));
     });
 
+    it('after a restart just before a poll, without waiting for a tick', async () => {
+      const world = new World();
+      await world.add(ann);
+      await world.clock.move(seconds(45));
+      const [first = 0, second = 0] = world.times(ann);
+      second.should.equal(first + seconds(30));
+      await world.clock.move(first + seconds(60) - 100 - world.elapsed);
+      world.restart();
+      await world.clock.move(seconds(5));
+      world.times(ann)[2]?.should.equal(first + seconds(60));
+    });
+
     it('after three days off: what expired ends within a turn, with one last look each', async () => {
       const world = new World();
       await world.accept(world.wait(ann), world.wait(bob));
@@ -262,11 +274,11 @@ describe('waits on rings', () => {
       const world = new World();
       await world.add(ann);
       const { store } = world;
-      const page = store.page.bind(store);
-      store.page = () => Promise.reject(new Error('away'));
+      const keys = store.keys.bind(store);
+      store.keys = () => Promise.reject(new Error('away'));
       await world.clock.move(seconds(100));
       world.polls.length.should.equal(0);
-      store.page = page;
+      store.keys = keys;
       await world.clock.move(seconds(31));
       world.polls.length.should.be.within(1, 2);
     });
