@@ -213,8 +213,8 @@ export class EmbeddedStore implements Store {
     if (this.#isClosed || !file || this.#owned === undefined) return this.#readLater(use);
     try {
       return use(file);
-    } catch (fault) {
-      return isDamage(fault) ? this.#readLater(use) : Promise.reject(fault as Error);
+    } catch {
+      return this.#readLater(use);
     }
   }
 
