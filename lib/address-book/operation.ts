@@ -126,8 +126,11 @@ export class Stream {
 
   show(fill: 'green' | 'grey', shape: 'dot' | 'ring', key: string, count = 0): void {
     const { status, words } = this.tools;
-    const time = words.time(this.tools.now());
-    status.show(() => look(fill, shape, words.say(`status.${key}`, { time, count: words.number(count) })));
+    const at = this.tools.now();
+    status.show(() => {
+      const time = words.time(at, this.tools.now());
+      return look(fill, shape, words.say(`status.${key}`, { time, count: words.number(count) }));
+    });
   }
 }
 
@@ -297,7 +300,8 @@ export class OperationHandler implements Handler {
       await operation.run(stream);
     } catch (thrown) {
       const why = problemOf(thrown);
-      this.tools.status.show(() => failureLook(this.tools.words, why, this.tools.now()));
+      const at = this.tools.now();
+      this.tools.status.show(() => failureLook(this.tools.words, why, at, this.tools.now()));
       stream.job.fail(thrown);
     } finally {
       this.streams.delete(stream);

@@ -70,6 +70,8 @@ export const environmentOf = (RED: Red, id: unknown): Environment | undefined =>
 export const pausedUntil = (environment: Environment): number => {
   try {
     const client = environment.client();
+    // Whoever sends meets the failure; an environment that is not in order only has no pause to show.
+    if (client instanceof Promise) client.catch(() => undefined);
     const byService = client instanceof Promise ? 0 : client.pausedUntil;
     return Math.max(byService, environment.tokensPausedUntil ?? 0);
   } catch {
@@ -168,7 +170,13 @@ export const flowNode = (
     }
     const until = pausedUntil(environment);
     if (until <= environment.clock.now() || !handler.isBusy?.()) return;
-    status.show(() => look('yellow', 'ring', words.say('status.paused', { time: words.time(until) })));
+    status.show(() =>
+      look(
+        'yellow',
+        'ring',
+        words.say('status.paused', { time: words.time(until, environment.clock.now()) }),
+      ),
+    );
   });
 
   node.on('input', (received, _send, done) => {
@@ -180,7 +188,8 @@ export const flowNode = (
     if (summary && parts && summary.id === parts.id) delete msg.summary;
     const fail = (thrown: unknown): void => {
       const why = problemOf(thrown);
-      status.show(() => failureLook(words, why, now()));
+      const at = now();
+      status.show(() => failureLook(words, why, at, now()));
       job.fail(thrown);
     };
     const take = (): void => {

@@ -74,16 +74,28 @@ export interface Words {
   readonly problem: (why: Problem) => string;
   /** `12,400` */
   readonly number: (value: number) => string;
-  /** `14:05`, a clock time rather than a countdown: it stays true without being redrawn. */
-  readonly time: (at: number) => string;
+  /** `14:05`, a clock time rather than a countdown; of another day than that of `now`, with its date. */
+  readonly time: (at: number, now: number) => string;
+  /** `Nov 17, 09:00`, in the zone that is named or in that of the process. */
+  readonly moment: (at: number, timeZone?: string) => string;
 }
+
+const dayOf = (at: number): string => new Date(at).toDateString();
 
 /** The words for the first of these languages that we speak. */
 export const wordsIn = (...wanted: string[]): Words => {
   const language = spokenOf(wanted);
   const locale = localeOf(language, wanted);
   const numbers = new Intl.NumberFormat(locale);
-  const times = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+  const clock = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
+  const times = new Intl.DateTimeFormat(locale, clock);
+  const moment = (at: number, timeZone = ''): string =>
+    new Intl.DateTimeFormat(locale, {
+      month: 'short',
+      day: 'numeric',
+      ...clock,
+      ...(timeZone !== '' && { timeZone }),
+    }).format(at);
   const find = (key: string): string | undefined => sentence(language, key) ?? sentence('en-US', key);
   const word = wordFor(language);
   const filled = (text: string, values: MessageValues): string => fill(text, inWords(values, word));
@@ -97,7 +109,8 @@ export const wordsIn = (...wanted: string[]): Words => {
       return said === undefined ? why.message : filled(said, wording?.values ?? {});
     },
     number: (value) => numbers.format(value),
-    time: (at) => times.format(at),
+    time: (at, now) => (dayOf(at) === dayOf(now) ? times.format(at) : moment(at)),
+    moment,
   };
 };
 

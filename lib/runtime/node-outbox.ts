@@ -50,8 +50,8 @@ export interface Trade<T, O> {
   readonly dress: (outcome: Outcome, order: O, item: T, index: number, entry: unknown) => Outcome;
   readonly cancelled: () => Outcome;
   readonly phoneOf: (item: T) => string | undefined;
-  /** With the last of a list goes how many of it have failed. */
-  readonly told: (outcome: Outcome, failed?: number) => void;
+  /** With the last of a list goes how many of it left by each output. */
+  readonly told: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
 }
 
 /** The items of a message, as a node takes them on. */
@@ -274,7 +274,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
       this.trade.dress(...args),
     );
     const { outcome, isLast, counts } = leaving;
-    this.trade.told(outcome, isLast && open.record.count > 1 ? (counts['failed'] ?? 0) : 0);
+    this.trade.told(outcome, isLast && open.record.count > 1 ? counts : undefined);
     this.hasChanged();
     return left;
   }

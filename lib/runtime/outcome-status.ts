@@ -18,8 +18,9 @@ const kindOf = (why: Problem): string => {
   return subjects.find((subject) => key.startsWith(subject)) ?? why.code;
 };
 
-export const failureLook = (words: Words, why: Problem | undefined, at: number): Look => {
-  const time = words.time(at);
+/** `at` is when it failed. */
+export const failureLook = (words: Words, why: Problem | undefined, at: number, now: number): Look => {
+  const time = words.time(at, now);
   const said = (): string => {
     if (!why) return words.say('status.failed', { time });
     const action = todo.get(why.code);
@@ -29,8 +30,9 @@ export const failureLook = (words: Words, why: Problem | undefined, at: number):
       ? words.say('status.failed', { time })
       : words.say('status.failedFor', { why: kind, time });
   };
+  const advisor = why?.wording?.values['advisor'];
   const unauthorized =
-    why?.code === 'authorization_required' ? String(why.wording?.values['advisor'] ?? '') : undefined;
+    why?.code === 'authorization_required' ? (typeof advisor === 'string' ? advisor : '') : undefined;
   return { ...look('red', 'ring', said()), unauthorized };
 };
 
@@ -43,30 +45,58 @@ interface Progress {
 export interface Said {
   readonly first: string | ((payload: unknown) => string);
   readonly third?: string;
+  /** The time of the first one's text, where it is that of something planned. */
+  readonly plannedFor?: (payload: unknown) => number | undefined;
 }
 
 const firstOf = ({ first }: Said, { payload }: Outcome): string =>
   typeof first === 'string' ? first : first(payload);
 
-/** Shows how far the lists have come, how many of a list failed in the end, or what became of the last recipient. */
+/** How many left by each output, in their order. */
+type Counts = readonly number[];
+
+/** By output; signs, for they say the same in every language. */
+const signs = ['✓', '✗', '?'];
+
+/** `1 ✓ 1 ✗ 3 ?` */
+const countsLook = (words: Words, counts: Counts): Look => {
+  const [first = 0, failed = 0, third = 0] = counts;
+  const text = counts
+    .flatMap((count, port) => (count > 0 ? [`${words.number(count)} ${signs[port] ?? ''}`] : []))
+    .join(' ');
+  if (failed + third === 0) return look('green', 'dot', text);
+  return first + third === 0 ? look('red', 'ring', text) : look('yellow', 'dot', text);
+};
+
+/** Shows how far the lists have come, how many of a list left by each output, or what became of the last recipient. */
 export const outcomeStatus =
-  ({ words, status, now }: Tools, said: Said, progress: () => Progress) =>
-  (outcome: Outcome, failed = 0): void => {
-    status.show(() => {
+  (tools: Tools, said: Said, progress: () => Progress) =>
+  /** `counts` go with the last of a list, by the names of the outputs. */
+  (outcome: Outcome, counts?: Readonly<Record<string, number>>): void => {
+    const { words, now } = tools;
+    const at = now();
+    tools.status.show(() => {
       const { done, total } = progress();
       if (total > 0) {
         const values = { done: words.number(done), total: words.number(total) };
         return look('blue', 'dot', words.say('status.progress', values));
       }
-      const at = now();
-      const time = words.time(at);
-      if (failed > 0)
-        return look('yellow', 'dot', words.say('status.someFailed', { count: words.number(failed), time }));
-      if (outcome.port === 0) return look('green', 'dot', words.say(firstOf(said, outcome), { time }));
-      const { port, problem } = outcome;
+      if (counts)
+        return countsLook(
+          words,
+          tools.outputs.map((name) => counts[name] ?? 0),
+        );
+      const { port, problem, payload } = outcome;
+      const time = words.time(at, now());
+      if (port === 0) {
+        const planned = said.plannedFor?.(payload);
+        const when =
+          planned === undefined ? time : words.moment(planned, tools.environment().settings.timeZone);
+        return look('green', 'dot', words.say(firstOf(said, outcome), { time: when }));
+      }
       const isRefused = port === 2 && problem?.code !== 'cancelled';
       if (isRefused && said.third) return look('yellow', 'ring', words.say(said.third, { time }));
-      const failure = failureLook(words, problem, at);
+      const failure = failureLook(words, problem, at, now());
       return port === 2 ? look('yellow', 'ring', failure.text) : failure;
     });
   };

@@ -23,6 +23,13 @@ export interface Status {
 
 const leastInterval = 1000;
 
+/** Milliseconds until shortly after the next midnight: what is of yesterday then shows its date. */
+const untilTomorrow = (now: number): number => {
+  const tomorrow = new Date(now);
+  tomorrow.setHours(24, 0, 1, 0);
+  return tomorrow.getTime() - now;
+};
+
 export const createStatus = (
   node: Pick<RunningNode, 'status'>,
   prefix: () => string,
@@ -33,13 +40,21 @@ export const createStatus = (
   let lastText: string | undefined;
   let cancel: (() => void) | undefined;
   let unauthorized: string | undefined;
+  let shown: (() => Look) | undefined;
+  let cancelTomorrow: (() => void) | undefined;
 
   const draw = (): void => {
     cancel = undefined;
     if (!latest) return;
     const drawn = latest();
     const { fill, shape, text } = drawn;
+    shown = latest;
     latest = undefined;
+    cancelTomorrow?.();
+    cancelTomorrow = clock.after(untilTomorrow(clock.now()), () => {
+      latest ??= shown;
+      draw();
+    });
     unauthorized = drawn.unauthorized;
     lastDrawn = clock.now();
     const whole = prefix() + text;
@@ -61,10 +76,12 @@ export const createStatus = (
       if (unauthorized === undefined || !isAuthorized(unauthorized)) return;
       unauthorized = undefined;
       lastText = undefined;
+      shown = undefined;
       node.status({});
     },
     close() {
       cancel?.();
+      cancelTomorrow?.();
       cancel = undefined;
       latest = undefined;
     },

@@ -58,7 +58,7 @@ export const readWith =
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
 export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> implements Handler {
   private readonly outbox: NodeOutbox<T, O>;
-  readonly show: (outcome: Outcome, failed?: number) => void;
+  readonly show: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
 
   constructor(
     tools: Tools,

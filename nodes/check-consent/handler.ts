@@ -19,8 +19,8 @@ export const checkHandler = (tools: Tools): Handler => {
     cancelled: cancelledWait,
     said: { first: 'status.accepted', third: 'status.notAccepted' },
   });
-  const waiting = new Waiting(tools, (outcome) => {
-    looks.show(outcome);
+  const waiting = new Waiting(tools, (outcome, counts) => {
+    looks.show(outcome, counts);
   });
 
   return {

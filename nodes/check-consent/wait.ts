@@ -44,7 +44,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
 
   constructor(
     private readonly tools: Tools,
-    private readonly show: (outcome: Outcome) => void,
+    private readonly show: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void,
   ) {
     const seconds = (name: string): number => tools.plain.number(name);
     this.pace = paceOf({
@@ -129,7 +129,8 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
       leaving,
       (outcome, order, item, _index, entry) => withUsedFields(outcome, order, item, entry),
     );
-    if (this.outbox?.count === 0) this.show(leaving.outcome);
+    if (this.outbox?.count === 0)
+      this.show(leaving.outcome, leaving.isLast && job.record.count > 1 ? leaving.counts : undefined);
     return hasArrived;
   }
 
@@ -224,12 +225,16 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
       if (!this.isAuthorized(environment)) return look('red', 'ring', words.say('status.authorizeAgain'));
     } catch (thrown) {
       // A status is drawn from a timer, where nobody catches that the environment is not in order.
-      return failureLook(words, problemOf(thrown), this.tools.now());
+      return failureLook(words, problemOf(thrown), this.tools.now(), this.tools.now());
     }
     const outage = this.consent?.waits.outage;
     const why = outage && words.find(`failed.${outage.code}`);
     if (why !== undefined) return look('yellow', 'ring', words.say('status.waitingDespite', { count, why }));
-    return look('blue', 'ring', words.say('status.waiting', { count, time: words.time(next) }));
+    return look(
+      'blue',
+      'ring',
+      words.say('status.waiting', { count, time: words.time(next, this.tools.now()) }),
+    );
   }
 
   private isAuthorized(environment: Environment): boolean {

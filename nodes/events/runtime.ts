@@ -195,7 +195,7 @@ class Events {
     }
     if (isPaused === this.isPaused) return;
     this.isPaused = isPaused;
-    const time = this.words.time(until);
+    const time = this.words.time(until, clock.now());
     if (isPaused) this.tell('paused', this.words.say('event.paused', { environment: name, time }), { until });
     else this.tell('resumed', this.words.say('event.resumed', { environment: name }), {});
   }
@@ -214,8 +214,12 @@ class Events {
   private tell(topic: Topic, message: string, more: Readonly<Record<string, unknown>>): void {
     const { id, name } = this.environment;
     this.node.send({ topic, payload: { environment: { id, name }, message, ...more } });
-    const time = this.words.time(this.environment.clock.now());
-    this.status.show(() => look(fills[topic], 'dot', this.words.say(`eventStatus.${topic}`, { time })));
+    const { clock } = this.environment;
+    const at = clock.now();
+    this.status.show(() => {
+      const time = this.words.time(at, clock.now());
+      return look(fills[topic], 'dot', this.words.say(`eventStatus.${topic}`, { time }));
+    });
   }
 }
 

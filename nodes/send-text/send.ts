@@ -25,6 +25,9 @@ type SendTurn = Turn<Text, SendOrder>;
 const sentOrScheduled = (payload: unknown): string =>
   (payload as { scheduled: boolean }).scheduled ? 'status.scheduled' : 'status.sent';
 
+const plannedFor = (payload: unknown): number | undefined =>
+  (payload as { deliveryDate?: number }).deliveryDate;
+
 const scheduled = ({ clock, settings }: Environment, date: unknown, frequency: unknown): Delivery =>
   // Dates in a flow come from the clock on the wall, which a simulator's may have been moved ahead of.
   deliveryOf(date, frequency, settings, Math.min(clock.now(), Date.now()));
@@ -143,7 +146,7 @@ export const sendHandler = (tools: Tools): Handler => {
     dryRun: preview,
     work: (turn) => returned.send(turn.order.advisor, turn.item, () => send(turn)),
     cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
-    said: { first: sentOrScheduled, third: 'status.needsConsent' },
+    said: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
     complement(outcome, order, text, index) {
       const told: Mutable<Outcome> = index === text.index ? outcome : { ...asDuplicate(outcome, text.index) };
       const resend = outcome.port === 2 ? resendOf(order, text) : undefined;

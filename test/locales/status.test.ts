@@ -11,7 +11,7 @@ const codes = [...ownCodes, ...Object.keys(serviceCodes)];
 describe('the status of a failure', () => {
   for (const language of languages) {
     const words = wordsIn(language);
-    const shown = (code: string): string => failureLook(words, problem(code, 'why').problem, at).text;
+    const shown = (code: string): string => failureLook(words, problem(code, 'why').problem, at, at).text;
 
     it(`says in ${language} what kind each code is, and no two alike`, () => {
       codes.filter((code) => shown(code) === shown('unheard_of')).should.eql([]);
@@ -24,7 +24,7 @@ describe('the status of a failure', () => {
   }
 
   const inEnglish = (why: Parameters<typeof failureLook>[1]): string =>
-    failureLook(wordsIn('en-US'), why, at).text;
+    failureLook(wordsIn('en-US'), why, at, at).text;
 
   it('says of an invalid input what is invalid', () => {
     inEnglish(invalid('phones_empty', { where: 'msg.phone' }).problem).should.equal('invalid number 14:05');

@@ -9,10 +9,19 @@ const at = new Date(2030, 0, 31, 14, 5).getTime();
 describe('the words of the runtime', () => {
   it('are in the language of the settings', () => {
     const words = wordsOf({ settings: { lang: 'de' } } as unknown as Red);
-    words.say('status.sent', { time: words.time(at) }).should.equal('gesendet 14:05');
+    words.say('status.sent', { time: words.time(at, at) }).should.equal('gesendet 14:05');
     words
       .say('status.progress', { done: words.number(350), total: words.number(12400) })
       .should.equal('350 / 12.400');
+  });
+
+  it('name the day of a time that is not of today, and of what is planned', () => {
+    const tomorrow = at + 86_400_000;
+    wordsIn('en-US').time(at, tomorrow).should.equal('Jan 31, 14:05');
+    wordsIn('de').time(at, tomorrow).should.equal('31. Jan., 14:05');
+    wordsIn('en-US')
+      .moment(Date.UTC(2030, 0, 31, 15, 0), 'America/Chicago')
+      .should.equal('Jan 31, 09:00');
   });
 
   it('are in the language for any of its regions, with the numbers of that region', () => {

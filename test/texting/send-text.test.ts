@@ -6,6 +6,8 @@ import { environmentOn } from '../support/environment';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { alsoClose, closeAll, startServer, type Reply } from '../service/support';
 import { errorOf, inOrder, numbers, only, sendNode, sent } from './setup';
+import { wordsIn } from '../../lib/runtime/language';
+import { createStatus, look } from '../../lib/runtime/status';
 import { gate } from '../support/gate';
 
 describe('send text node', () => {
@@ -346,7 +348,7 @@ describe('send text node', () => {
       const { msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi', deliveryDate: at }));
       should(msg.payload).containEql({ messageId: null, scheduled: true });
       await flow.completed.next();
-      should(flow.statuses.at(-1)?.text).match(/^sim scheduled \d\d:\d\d$/);
+      should(flow.statuses.at(-1)?.text).match(/^sim scheduled Jan \d, \d\d:\d\d$/);
     });
 
     for (const deliveryDate of [undefined, 'soon', 1, new Date(0), NaN]) {
@@ -490,11 +492,62 @@ describe('send text node', () => {
       should(only(await flow.arrivals.next()).port).equal(0);
     });
 
-    it('says how many of a list have failed, whatever became of the last', async () => {
+    it('survives a change of an environment that is not in order', async () => {
+      const refused: unknown[] = [];
+      const note = (reason: unknown): void => {
+        refused.push(reason);
+      };
+      const environment = Object.assign(
+        environmentOn({ baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'key', token: () => 'token' }),
+        { client: () => Promise.reject(new Error('not in order')) },
+      );
+      await sendNode(environment);
+      const before = process.listeners('unhandledRejection');
+      process.removeAllListeners('unhandledRejection');
+      process.on('unhandledRejection', note);
+      environment.changed();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      process.removeListener('unhandledRejection', note);
+      for (const listener of before) process.on('unhandledRejection', listener);
+      should(refused).deepEqual([]);
+    });
+
+    it('says for when a text is scheduled, in the zone of the environment', async () => {
+      const server = await startServer(() => ({ body: sent }));
+      const environment = alsoClose(
+        environmentOn(
+          { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' },
+          { settings: { timeZone: 'America/Chicago' } },
+        ),
+      );
+      const flow = await sendNode(environment, { schedule: 'at' });
+      await flow.ask({ phone: '+12025550101', text: 'Hi', deliveryDate: '2090-11-17T09:00' });
+      should(flow.statuses.at(-1)?.text).equal('scheduled Nov 17, 09:00');
+    });
+
+    it('shows the date of what is of yesterday', async () => {
+      const clock = new MovableClock(() => Date.parse('2030-01-31T12:00:00'));
+      const texts: string[] = [];
+      const words = wordsIn('en-US');
+      const status = createStatus(
+        { status: (shown) => texts.push((shown as { text: string }).text) },
+        () => '',
+        clock,
+      );
+      const at = clock.now();
+      status.show(() =>
+        look('green', 'dot', words.say('status.sent', { time: words.time(at, clock.now()) })),
+      );
+      await clock.move(86_400_000);
+      status.close();
+      should(texts).deepEqual(['sent 12:00', 'sent Jan 31, 12:00']);
+    });
+
+    it('says how many of a list left by each output, whatever became of the last', async () => {
       const flow = await sendNode(on.environment);
-      await flow.ask({ phone: ['x', 'y', numbers.consented], text: 'Hi' }, 3);
+      await flow.ask({ phone: ['x', 'y', numbers.notConsented, numbers.consented], text: 'Hi' }, 4);
       await flow.completed.next();
-      const isLast = (): boolean => /^sim 2 failed \d\d:\d\d$/.test(flow.statuses.at(-1)?.text ?? '');
+      const isLast = (): boolean => flow.statuses.at(-1)?.text === 'sim 1 ✓ 2 ✗ 1 ?';
       while (!isLast()) await new Promise((resolve) => setTimeout(resolve, 20));
     });
 
