@@ -77,7 +77,7 @@ export const contactKey = ({ environment, advisor }: Caller, contactId: Id): str
   JSON.stringify([environment.id, advisor, contactId]);
 
 /** One input message of a search, on its way. */
-export class Stream {
+export class Stream<C = Caller> {
   private readonly halt = new AbortController();
   private readonly cut = new AbortController();
   /** The node is closing: what is interrupted now settles nothing. */
@@ -87,7 +87,7 @@ export class Stream {
     private readonly tools: Tools,
     readonly msg: Message,
     readonly job: Job,
-    readonly caller: Caller,
+    readonly caller: C,
   ) {}
 
   /** Aborts when nothing new is to be begun. */

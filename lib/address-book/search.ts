@@ -106,7 +106,11 @@ const newIn = <T>({ data }: Page<T>, seen: Seen, { idOf }: Search<T>): readonly 
   return fresh;
 };
 
-const onePage = async <T>(stream: Stream, search: Search<T>, settings: SearchSettings): Promise<void> => {
+const onePage = async <T>(
+  stream: Stream<unknown>,
+  search: Search<T>,
+  settings: SearchSettings,
+): Promise<void> => {
   const { job } = stream;
   const page = await (search.matches
     ? matchedPage(stream, search, settings)
@@ -126,7 +130,7 @@ const onePage = async <T>(stream: Stream, search: Search<T>, settings: SearchSet
 
 /** One page of the matches: reads until it is full, or to the end. */
 const matchedPage = async <T>(
-  { stopped }: Stream,
+  { stopped }: Stream<unknown>,
   { fetch, matches }: Search<T>,
   settings: SearchSettings,
 ): Promise<Page<T>> => {
@@ -159,7 +163,11 @@ const matchedInfo = (
 ): Page<unknown>['pageInfo'] => ({ ...pageInfo, page, pageSize, totalRecord });
 
 /** All matches. How many there are is known at the end: the last message alone has their count. */
-const allMatches = async <T>(stream: Stream, search: Search<T>, settings: SearchSettings): Promise<void> => {
+const allMatches = async <T>(
+  stream: Stream<unknown>,
+  search: Search<T>,
+  settings: SearchSettings,
+): Promise<void> => {
   const { job, stopped } = stream;
   const { emit, pageSize } = settings;
   const sequence = new Sequence(job);
@@ -210,7 +218,7 @@ const allMatches = async <T>(stream: Stream, search: Search<T>, settings: Search
 
 /** Emits what a page brought; gives how many messages that made. */
 const emitPage = <T>(
-  stream: Stream,
+  stream: Stream<unknown>,
   search: Search<T>,
   emit: SearchSettings['emit'],
   page: Page<T>,
@@ -229,7 +237,11 @@ const emitPage = <T>(
   return fresh.length;
 };
 
-const allPages = async <T>(stream: Stream, search: Search<T>, settings: SearchSettings): Promise<void> => {
+const allPages = async <T>(
+  stream: Stream<unknown>,
+  search: Search<T>,
+  settings: SearchSettings,
+): Promise<void> => {
   const { job, stopped } = stream;
   const { emit, pageSize } = settings;
   const seen = new Seen();
@@ -260,7 +272,7 @@ const allPages = async <T>(stream: Stream, search: Search<T>, settings: SearchSe
 
 /** A search, one page of it or all: the same in all three searching nodes. */
 export const runSearch = async <T>(
-  stream: Stream,
+  stream: Stream<unknown>,
   search: Search<T>,
   settings: SearchSettings,
 ): Promise<void> => {
@@ -272,7 +284,7 @@ export const runSearch = async <T>(
 };
 
 /** Runs a stream to its end, unless it is stopped. */
-export const streamed = async (stream: Stream, run: () => Promise<void>): Promise<void> => {
+export const streamed = async (stream: Stream<unknown>, run: () => Promise<void>): Promise<void> => {
   try {
     await run();
   } catch (thrown) {

@@ -79,6 +79,13 @@ export const messages = {
   cancelled: 'This was cancelled by msg.reset before it was sent: send it again if it is still wanted.',
   dry_run_round:
     'In a dry run nobody accepts, so that asking again would go round for ever: the dry run ends here.',
+  blocked:
+    'This number is on the do-not-text list of this environment: nothing was sent. Take it off the list first, if its owner wants to be texted again.',
+  blocked_unreadable:
+    'A part of the do-not-text list cannot be read, so nobody is texted: see the log, and restore the data of this Node-RED or its credentialSecret.',
+  quiet_hours:
+    'It is outside the hours in which this recipient may be texted: send it again later, or choose in the environment to hold texts until then.',
+  reason_kind: 'What is in __where__ is not a text: give the reason as a text, or leave it empty.',
   not_accepted:
     'This person has not accepted to be texted yet: wait for consent, or ask for it with a consent request.',
   consent_expired:

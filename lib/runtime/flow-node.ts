@@ -89,6 +89,8 @@ const isAuthorized = (environment: Environment, advisor: string): boolean => {
   }
 };
 
+const noSource: Source = { value: '', type: 'str', where: '', read: () => undefined };
+
 /** The one `input` handler. Nothing may escape it: an input handler that rejects ends the whole of Node-RED. */
 export const flowNode = (
   RED: Red,
@@ -119,7 +121,9 @@ export const flowNode = (
   const exit = createExit(RED, node, spec.outputs, words.problem, (problem, msg) => {
     activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
   });
-  const advisorSource = source(RED, node, spec, config, 'advisor');
+  // Not all nodes work on behalf of somebody.
+  const hasAdvisor = spec.fields.some(({ name }) => name === 'advisor');
+  const advisorSource = hasAdvisor ? source(RED, node, spec, config, 'advisor') : noSource;
 
   const fault = faultInSettings(spec, config);
   const checkSettings = (): void => {

@@ -93,11 +93,13 @@ export class Call {
         }
       }
       await this.#begin();
+      const ended = await this.#permit();
       this.#attempts++;
       const release = clock.hold?.();
       // Cutting a request that must not happen twice would only make its outcome unknown: it lands.
       const result = await transport.send(this.#outgoing(), this.#plan.kind === 'once' ? undefined : signal);
       release?.();
+      ended?.();
       // Before the turn is given up: a pause must hold for whoever is next.
       return this.#judge(result);
     } finally {
@@ -112,6 +114,15 @@ export class Call {
     if (signal?.aborted === true) throw this.#stopped();
     this.#hasBegun = true;
     await begin();
+  }
+
+  /** What forbids a further attempt says nothing of an earlier one that may have been carried out. */
+  async #permit(): Promise<(() => void) | undefined> {
+    try {
+      return await this.#options.permit?.();
+    } catch (fault) {
+      throw this.#mayBeDone() ? this.#stopped() : fault;
+    }
   }
 
   /** It was certainly not carried out, and waits: a restart meanwhile may begin it again. */

@@ -32,6 +32,8 @@ export const ownCodes = [
   'stale',
   'not_configured',
   'queue_full',
+  'blocked',
+  'quiet_hours',
 ] as const;
 
 export type OwnCode = (typeof ownCodes)[number];

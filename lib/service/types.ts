@@ -41,6 +41,8 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Called when the request has its token and is about to leave; it leaves after this resolves. */
   readonly begin?: () => void | Promise<void>;
+  /** Called before each attempt, which is made when this resolves, and ends with what it gives. What it throws ends the call. */
+  readonly permit?: (() => Promise<() => void>) | undefined;
   /** Called when a request that began was certainly not carried out and is put off; `begin` is called again after it. */
   readonly undo?: () => void | Promise<void>;
 }

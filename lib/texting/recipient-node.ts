@@ -1,5 +1,7 @@
+import { doNotTextOf, type BlockedBy } from '../guards/do-not-text';
 import type { Mutable } from '../mutable';
 import { readAll, type Source } from '../runtime/inputs';
+import { refuse } from '../runtime/errors';
 import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import { NodeOutbox, type Order, type Turn } from '../runtime/node-outbox';
@@ -15,15 +17,23 @@ export interface Reading<T extends Recipient, O extends Order> extends Recipient
   readonly complete: (order: Mutable<O>) => void;
 }
 
+/** One recipient's turn. */
+export interface GuardedTurn<T, O> extends Turn<T, O> {
+  /** For `client.call`: asks before each attempt whether it may be made. */
+  readonly permit?: () => Promise<() => void>;
+}
+
 export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   /** The property that says who. */
   readonly source: Source;
   /** What it throws fails the message. */
   readonly read: (msg: Message, country: string) => Reading<T, O> | Promise<Reading<T, O>>;
+  /** It texts people: the guards are asked. */
+  readonly isGuarded?: true;
   /** What may not leave as it is: throws `invalid_input`. */
   readonly check?: (recipient: T) => void;
   /** From a recipient to an outcome. What it throws becomes a failure. */
-  readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
+  readonly work: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
   /** The same for `msg.dryRun`: makes no request that sends or asks anything. */
   readonly dryRun: (turn: Turn<T, O>) => Promise<Outcome>;
   readonly cancelled: () => Outcome;
@@ -33,7 +43,7 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
 }
 
 /** One recipient's turn, where there is nothing special about either. */
-export type RecipientTurn = Turn<Recipient, Order>;
+export type RecipientTurn = GuardedTurn<Recipient, Order>;
 
 /** For nodes that read no more of a message than whose advisor it is for, and who. */
 export const readWith =
@@ -55,6 +65,9 @@ export const readWith =
     return values instanceof Promise ? values.then(reading) : reading(values);
   };
 
+const refusalBy = (by: BlockedBy): ServiceError =>
+  by === 'unreadable' ? refuse('blocked', 'blocked_unreadable') : refuse('blocked', 'blocked');
+
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
 export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> implements Handler {
   private readonly outbox: NodeOutbox<T, O>;
@@ -66,10 +79,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   ) {
     this.show = outcomeStatus(tools, options.said, () => this.outbox.progress());
     this.outbox = new NodeOutbox<T, O>(tools, {
-      work: async (turn) => {
-        options.check?.(turn.item);
-        return turn.order.dryRun ? options.dryRun(turn) : options.work(turn);
-      },
+      work: (turn) => this.work(turn),
       dress: (outcome, order, recipient, index, entry) => {
         const whole = withUsedFields(outcome, order, recipient, entry);
         return options.complement?.(whole, order, recipient, index) ?? whole;
@@ -132,6 +142,27 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
 
   private get country(): string {
     return this.outbox.environment?.settings.country ?? '';
+  }
+
+  /** The guards, in their order: what was given, the do-not-text list. */
+  private async work(turn: Turn<T, O>): Promise<Outcome> {
+    const { options } = this;
+    const { item, order, environment } = turn;
+    options.check?.(item);
+    if (!options.isGuarded) return order.dryRun ? options.dryRun(turn) : options.work(turn);
+    const { phone = '' } = item;
+    const list = await doNotTextOf(environment);
+    if (order.dryRun) {
+      const by = await list.judge(phone);
+      if (by) throw refusalBy(by);
+      return options.dryRun(turn);
+    }
+    const permit = async (): Promise<() => void> => {
+      const ended = await list.begin(phone);
+      if (typeof ended === 'function') return ended;
+      throw refusalBy(ended);
+    };
+    return options.work({ ...turn, permit });
   }
 
   private take(

@@ -4,6 +4,7 @@ import { paceOf, type Pace } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
 import type { OpenJob } from '../../lib/outbox/open-job';
 import type { Leaving, Reason } from '../../lib/outbox/outbox';
+import { doNotTextOf, type DoNotText } from '../../lib/guards/do-not-text';
 import { WaitOutbox, type WaitHost } from '../../lib/outbox/wait-outbox';
 import { activityOf } from '../../lib/runtime/activity';
 import type { Environment } from '../../lib/runtime/environment';
@@ -34,6 +35,7 @@ const redrawn = 2000;
 export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
   private readonly pace: Pace;
   private consent: Consent | undefined;
+  private blocked: DoNotText | undefined;
   private outbox: WaitOutbox<Recipient, WaitOrder, Outcome, Wait> | undefined;
   private detach: (() => void) | undefined;
   private readonly unlisten: (() => void)[] = [];
@@ -76,7 +78,18 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
       onRecord?.();
       throw asProblem(thrown);
     }
+    await this.endBlocked(recipients);
     this.draw();
+  }
+
+  /** Nobody waits for the consent of somebody who is not to be texted. */
+  private async endBlocked({ items }: Recipients): Promise<void> {
+    const { blocked: list } = this;
+    if (!list) return;
+    const phones = [...new Set(items.flatMap(({ phone }) => phone ?? []))];
+    const found = await Promise.all(phones.map((phone) => list.get(phone)));
+    const blocked = found.flatMap((each) => each?.phone ?? []);
+    if (blocked.length > 0) this.reset(blocked);
   }
 
   reset(phones?: readonly string[]): void {
@@ -161,9 +174,14 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
       entries: (space) => consent.entriesIn(space),
     });
     await outbox.prepare();
+    const blocked = await doNotTextOf(environment);
+    this.blocked = blocked;
     this.consent = consent;
     this.outbox = outbox;
     this.unlisten.push(
+      blocked.onBlock((phone) => {
+        outbox.reset([phone]);
+      }),
       environment.addPending(() => outbox.count),
       environment.onChange(() => {
         this.draw();

@@ -9,10 +9,15 @@ import {
 import type { Mutable } from '../../lib/mutable';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
 import { refuse } from '../../lib/runtime/errors';
-import type { Order, Turn } from '../../lib/runtime/node-outbox';
+import type { Order } from '../../lib/runtime/node-outbox';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
 import { ServiceError } from '../../lib/service/errors';
-import { readWith, RecipientNode, type RecipientTurn } from '../../lib/texting/recipient-node';
+import {
+  readWith,
+  RecipientNode,
+  type GuardedTurn,
+  type RecipientTurn,
+} from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient } from '../../lib/texting/recipients';
 
 const hour = 3_600_000;
@@ -22,7 +27,7 @@ interface RequestOrder extends Order {
   readonly isRoundTrip?: true;
 }
 
-type RequestTurn = Turn<Recipient, RequestOrder>;
+type RequestTurn = GuardedTurn<Recipient, RequestOrder>;
 
 /** A refusal as invalid may mean that the number has accepted: a look at its status settles that. */
 const ifAccepted = async (
@@ -56,12 +61,13 @@ const request = async (
     signal,
     begin,
     undo,
+    permit,
   } = turn;
   try {
     const answer = await client.call(
       'requestConsent',
       { body: { phoneNumbers: [phone] } },
-      { advisor, lane, signal, begin, undo },
+      { advisor, lane, signal, begin, undo, permit },
     );
     const { attempts } = answer;
     const success = answer.data.successes?.[0];
@@ -134,6 +140,7 @@ export const requestHandler = (tools: Tools): Handler => {
         if (order.dryRun && msg.outcome === 'notAccepted') order.isRoundTrip = true;
       },
     ),
+    isGuarded: true,
     work: (turn) => withLimit(work(turn)),
     dryRun: (turn) => withLimit(preview(turn, rules)),
     cancelled: () => failure(refuse('cancelled', 'cancelled').problem),

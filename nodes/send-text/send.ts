@@ -6,10 +6,10 @@ import type { Environment } from '../../lib/runtime/environment';
 import { readAll, type Source } from '../../lib/runtime/inputs';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
 import { invalid, refuse } from '../../lib/runtime/errors';
-import type { Order, Turn } from '../../lib/runtime/node-outbox';
+import type { Order } from '../../lib/runtime/node-outbox';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
-import { RecipientNode, type Reading } from '../../lib/texting/recipient-node';
+import { RecipientNode, type GuardedTurn, type Reading } from '../../lib/texting/recipient-node';
 import { needsConsent, outcomeOf, sent } from './answer';
 import { asDuplicate, Returned, takeResend, textAgain, type Resend } from './resend';
 import { deliveryOf, millisecondsOf, type Delivery } from './schedule';
@@ -20,7 +20,7 @@ interface SendOrder extends Order {
   readonly delivery?: Delivery;
 }
 
-type SendTurn = Turn<Text, SendOrder>;
+type SendTurn = GuardedTurn<Text, SendOrder>;
 
 const sentOrScheduled = (payload: unknown): string =>
   (payload as { scheduled: boolean }).scheduled ? 'status.scheduled' : 'status.sent';
@@ -89,6 +89,7 @@ export const sendHandler = (tools: Tools): Handler => {
   let isConsentMissing: ReturnType<typeof consentTest> | undefined;
 
   const send = async ({
+    permit,
     environment,
     client,
     order,
@@ -102,7 +103,7 @@ export const sendHandler = (tools: Tools): Handler => {
     const { data, attempts } = await client.call(
       'sendMessage',
       { body: delivery ? { phone, text, ...delivery } : { phone, text } },
-      { advisor, lane: tools.node.id, signal, begin, undo },
+      { advisor, lane: tools.node.id, signal, begin, undo, permit },
     );
     isConsentMissing ??= consentTest(environment.settings.consentPattern);
     const deliveryDate = delivery && millisecondsOf(delivery, environment.settings);
@@ -138,6 +139,7 @@ export const sendHandler = (tools: Tools): Handler => {
   return new RecipientNode<Text, SendOrder>(tools, {
     source,
     read: reader(tools, source),
+    isGuarded: true,
     check({ text = '' }) {
       const { segments } = countText(text);
       if (maxSegments > 0 && segments > maxSegments)

@@ -47,6 +47,14 @@ const words = {
     'The store (disk or database) takes nothing at the moment, and 32 MB already wait for it.',
     'Nothing was sent. See the status and the log for what is wrong with the store, then send it again.',
   ],
+  blocked: [
+    'The number is on the do-not-text list of the environment, or a part of that list cannot be read. Nothing was sent.',
+    'Leave this person alone. If they want to be texted again, take them off the list with _do not text_.',
+  ],
+  quiet_hours: [
+    'It is outside the hours in which this recipient may be texted; `notBefore` says until when, in epoch milliseconds. Nothing was sent.',
+    'Send it again then, or choose in the environment to hold texts until the hours begin.',
+  ],
   not_configured: [
     'The environment is missing, or not filled in.',
     'Open the node or the environment: what is missing is marked.',

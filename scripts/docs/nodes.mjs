@@ -10,6 +10,7 @@ const order = [
   'contact',
   'group',
   'content',
+  'do-not-text',
   'activity',
   'events',
   'environment',

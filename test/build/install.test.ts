@@ -9,6 +9,7 @@ const types = [
   'advisor-check-consent',
   'advisor-contact',
   'advisor-content',
+  'advisor-do-not-text',
   'advisor-environment',
   'advisor-group',
   'advisor-request-consent',

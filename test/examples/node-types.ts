@@ -3,6 +3,7 @@ import { spec as activity } from '../../nodes/activity/spec';
 import { spec as checkConsent } from '../../nodes/check-consent/spec';
 import { spec as contact } from '../../nodes/contact/spec';
 import { spec as content } from '../../nodes/content/spec';
+import { spec as doNotText } from '../../nodes/do-not-text/spec';
 import { spec as environment } from '../../nodes/environment/spec';
 import { spec as events } from '../../nodes/events/spec';
 import { spec as group } from '../../nodes/group/spec';
@@ -17,6 +18,7 @@ const specs: readonly NodeSpec[] = [
   contact,
   group,
   content,
+  doNotText,
   activity,
   events,
 ];

@@ -5,13 +5,14 @@ import ts from 'typescript';
 import { spec as checkConsent } from '../../nodes/check-consent/spec';
 import { spec as contact } from '../../nodes/contact/spec';
 import { spec as content } from '../../nodes/content/spec';
+import { spec as doNotText } from '../../nodes/do-not-text/spec';
 import { spec as environment } from '../../nodes/environment/spec';
 import { spec as group } from '../../nodes/group/spec';
 import { spec as requestConsent } from '../../nodes/request-consent/spec';
 import { spec as sendText } from '../../nodes/send-text/spec';
 import { root } from '../support/installation';
 
-const specs = [checkConsent, contact, content, environment, group, requestConsent, sendText];
+const specs = [checkConsent, contact, content, doNotText, environment, group, requestConsent, sendText];
 
 /** Where the English of errors stands; it is said in the other languages by key. */
 const tables = ['lib/service/errors.ts', 'lib/runtime/errors.ts'];

@@ -106,13 +106,20 @@ describe('the languages', () => {
     }
   }
 
-  /** Besides those of the service: what any node that calls it can come to, and what a restart can make of a message. */
-  const anywhere = ['invalid_input', 'not_configured', 'authorization_required', 'network_error'];
+  /** Nodes that never call the service. */
+  const withoutService = ['advisor-do-not-text.md'];
   const onRecord = ['advisor-send-text.md', 'advisor-request-consent.md', 'advisor-check-consent.md'];
 
   for (const file of filesOf(english, '.md').filter((name) => name !== 'advisor-environment.md')) {
     it(`explain in the help of ${file.replace('.md', '')} every error it can give`, () => {
-      const codes = [...Object.keys(serviceCodes), ...anywhere, 'invalid_response', 'cancelled'];
+      const ofService = [
+        ...Object.keys(serviceCodes),
+        'authorization_required',
+        'network_error',
+        'invalid_response',
+      ];
+      const codes = ['invalid_input', 'not_configured', 'cancelled'];
+      if (!withoutService.includes(file)) codes.push(...ofService);
       if (onRecord.includes(file)) codes.push('stale');
       const explained = linesOf(textOf(english, file), /^\| `/).flatMap((line) =>
         [...(line.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, code]) => code),

@@ -1,0 +1,158 @@
+import { endOf, key, type Condition, type Store } from '../state/store';
+
+/** Somebody who is not to be texted. */
+export interface Blocked {
+  readonly phone: string;
+  /** Epoch milliseconds. */
+  readonly since: number;
+  readonly reason: string | null;
+}
+
+/** Why a request to a number may not be made. */
+export type BlockedBy = Blocked | 'unreadable';
+
+const table = 'work';
+
+/** Waits until nothing is counted under a name any more. */
+class Counter {
+  private readonly counts = new Map<string, number>();
+  private readonly waiting = new Map<string, (() => void)[]>();
+
+  add(name: string): void {
+    this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
+  }
+
+  remove(name: string): void {
+    const left = (this.counts.get(name) ?? 0) - 1;
+    if (left > 0) {
+      this.counts.set(name, left);
+      return;
+    }
+    this.counts.delete(name);
+    const waiting = this.waiting.get(name) ?? [];
+    this.waiting.delete(name);
+    for (const resolve of waiting) resolve();
+  }
+
+  async none(name: string): Promise<void> {
+    if (!this.counts.has(name)) return;
+    await new Promise<void>((resolve) => {
+      this.waiting.set(name, [...(this.waiting.get(name) ?? []), resolve]);
+    });
+  }
+}
+
+/**
+ * The do-not-text list of one environment: of all its advisors, whatever service it points to, and kept until somebody is
+ * unblocked, also when the environment has left the flow.
+ */
+export class DoNotText {
+  private readonly prefix: Buffer;
+  /** Attempts under way in this process, by number. */
+  private readonly attempts = new Counter();
+  private readonly listeners = new Set<(phone: string) => void>();
+
+  constructor(
+    private readonly store: Store,
+    environment: string,
+  ) {
+    this.prefix = key('blocked', environment);
+  }
+
+  async get(phone: string): Promise<Blocked | undefined> {
+    return (await this.store.get<Blocked>(table, this.keyOf(phone)))?.value;
+  }
+
+  /** Of everybody on the list, by page. */
+  async page(
+    skip: number,
+    limit: number,
+  ): Promise<{ readonly data: readonly Blocked[]; readonly total: number }> {
+    const range = { from: this.prefix, to: endOf(this.prefix) };
+    const [found, total] = await Promise.all([
+      this.store.page<Blocked>(table, { ...range, limit, skip }),
+      this.store.count(table, range.from, range.to),
+    ]);
+    return { data: found.map(({ value }) => value), total };
+  }
+
+  /**
+   * From when this resolves, no request to the number begins, and those under way have ended. Who is on the list already
+   * keeps the time, and the reason unless there is a new one.
+   */
+  async block(phone: string, reason: string | null, now: number): Promise<Blocked> {
+    const at = this.keyOf(phone);
+    let blocked: Blocked;
+    for (;;) {
+      const entry = await this.store.get<Blocked>(table, at);
+      const known = entry?.value;
+      blocked = { phone, since: known?.since ?? now, reason: reason ?? known?.reason ?? null };
+      const condition: Condition = entry ? { table, key: at, version: entry.version } : { table, key: at };
+      if (await this.store.write([{ table, put: at, value: blocked }], [condition])) break;
+    }
+    for (const listener of this.listeners) listener(phone);
+    await this.attempts.none(phone);
+    return blocked;
+  }
+
+  async unblock(phone: string): Promise<void> {
+    await this.store.write([{ table, remove: this.keyOf(phone) }]);
+  }
+
+  /** Called when somebody has been put on the list. */
+  onBlock(listener: (phone: string) => void): () => void {
+    this.listeners.add(listener);
+    return () => {
+      this.listeners.delete(listener);
+    };
+  }
+
+  /** What forbids a request to a number. */
+  async judge(phone: string): Promise<BlockedBy | undefined> {
+    const found = await this.get(phone);
+    if (found) return found;
+    // Whoever was on a list that is damaged is not to be texted by mistake: nobody is.
+    const isDamaged = await this.store.hasLost(table, this.prefix, endOf(this.prefix));
+    return isDamaged ? 'unreadable' : undefined;
+  }
+
+  /** An attempt to reach a number begins, which `block` waits for; returns what ends it, or what forbids it. */
+  async begin(phone: string): Promise<(() => void) | BlockedBy> {
+    // Counted before it is judged: whoever blocks meanwhile either is seen here, or sees this.
+    this.attempts.add(phone);
+    const end = (): void => {
+      this.attempts.remove(phone);
+    };
+    let by: BlockedBy | undefined;
+    try {
+      by = await this.judge(phone);
+    } catch (fault) {
+      end();
+      throw fault;
+    }
+    if (!by) return end;
+    end();
+    return by;
+  }
+
+  private keyOf(phone: string): Buffer {
+    return key(this.prefix, this.store.hash(phone));
+  }
+}
+
+interface Surroundings {
+  readonly id: string;
+  store(): Store | Promise<Store>;
+}
+
+const opened = new WeakMap<Store, Map<string, DoNotText>>();
+
+/** The list of an environment: the same for all its nodes. */
+export const doNotTextOf = async (environment: Surroundings): Promise<DoNotText> => {
+  const store = await environment.store();
+  const lists = opened.get(store) ?? new Map<string, DoNotText>();
+  opened.set(store, lists);
+  const list = lists.get(environment.id) ?? new DoNotText(store, environment.id);
+  lists.set(environment.id, list);
+  return list;
+};

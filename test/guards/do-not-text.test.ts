@@ -1,0 +1,244 @@
+import fc from 'fast-check';
+import should from 'should';
+import { doNotTextOf } from '../../lib/guards/do-not-text';
+import type { Message } from '../../lib/runtime/red';
+import { MovableClock } from '../../lib/service/clock';
+import { createMemoryStore } from '../../lib/state/memory';
+import type { Store } from '../../lib/state/store';
+import * as checkRuntime from '../../nodes/check-consent/runtime';
+import { spec as checkSpec } from '../../nodes/check-consent/spec';
+import * as listRuntime from '../../nodes/do-not-text/runtime';
+import { spec as listSpec } from '../../nodes/do-not-text/spec';
+import * as requestRuntime from '../../nodes/request-consent/runtime';
+import { spec as requestSpec } from '../../nodes/request-consent/spec';
+import * as sendRuntime from '../../nodes/send-text/runtime';
+import { spec as sendSpec } from '../../nodes/send-text/spec';
+import { alsoClose, closeAll, startServer } from '../service/support';
+import { environmentOn } from '../support/environment';
+import { Flow } from '../support/flow';
+import { gate } from '../support/gate';
+import { startSimulated, type Simulated } from '../support/simulated';
+import { errorOf, inOrder, numbers, only } from '../texting/setup';
+
+const folders = [
+  { spec: sendSpec, runtime: sendRuntime },
+  { spec: requestSpec, runtime: requestRuntime },
+  { spec: checkSpec, runtime: checkRuntime },
+  { spec: listSpec, runtime: listRuntime },
+];
+const { consented, notConsented } = numbers;
+const begin = Date.UTC(2027, 0, 4, 15);
+
+describe('the do-not-text list', () => {
+  let on: Simulated;
+  let store: Store;
+
+  beforeEach(async () => {
+    store = createMemoryStore();
+    on = await startSimulated({ clock: new MovableClock(() => begin) }, { store });
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await on.close();
+    await closeAll();
+  });
+
+  const load = (...nodes: { id: string; type: string; [property: string]: unknown }[]): Promise<Flow> =>
+    Flow.load({ folders, environment: on.environment, nodes });
+  const blockNode = { id: 'block', type: 'advisor-do-not-text' };
+  const sendNode = { id: 'send', type: 'advisor-send-text' };
+
+  const ask = async (flow: Flow, msg: Message, to: string, count = 1) => {
+    const coming = flow.arrivals.next(count);
+    flow.send(msg, to);
+    return coming;
+  };
+
+  it('tells who was put on it, since when and why', async () => {
+    const flow = await load(
+      { ...blockNode, reason: 'said stop' },
+      { ...blockNode, id: 'n-check', operation: 'check' },
+    );
+    const phone = [{ phone: consented, reason: 'by mail' }, notConsented, 'nobody'];
+    const arrived = inOrder(await ask(flow, { phone }, 'block', 3));
+    should(arrived.map(({ port, msg }) => [port, msg.outcome])).deepEqual([
+      [0, 'done'],
+      [0, 'done'],
+      [1, 'failed'],
+    ]);
+    should(arrived[0]?.msg.payload).deepEqual({
+      phone: consented,
+      blocked: true,
+      since: begin,
+      reason: 'by mail',
+    });
+    should(arrived[1]?.msg.payload).containEql({ reason: 'said stop' });
+    const { port, msg } = only(await ask(flow, { phone: consented }, 'n-check'));
+    should([port, msg.outcome]).deepEqual([2, 'blocked']);
+    should(msg.payload).deepEqual({ phone: consented, blocked: true, since: begin, reason: 'by mail' });
+    const other = only(await ask(flow, { phone: '+12025550100' }, 'n-check'));
+    should(other.port).equal(0);
+    should(other.msg.payload).deepEqual({ phone: '+12025550100', blocked: false, since: null, reason: null });
+  });
+
+  it('keeps whom it has, and when they were put there, until they are taken off', async () => {
+    const flow = await load(blockNode, { ...blockNode, id: 'n-unblock', operation: 'unblock' }, sendNode);
+    await ask(flow, { phone: consented }, 'block');
+    await on.simulator.clock.move(1000);
+    const again = only(await ask(flow, { phone: consented, reason: 'again' }, 'block'));
+    should(again.msg.payload).containEql({ since: begin });
+    const refused = only(await ask(flow, { phone: consented, text: 'Hi' }, 'send'));
+    should(errorOf(refused.msg).code).equal('blocked');
+    const off = only(await ask(flow, { phone: consented }, 'n-unblock'));
+    should(off.msg.payload).deepEqual({ phone: consented, blocked: false, since: null, reason: null });
+    should(only(await ask(flow, { phone: consented, text: 'Hi' }, 'send')).port).equal(0);
+  });
+
+  it('is read by pages, or as one message each', async () => {
+    const list = { ...blockNode, operation: 'list', pageSize: 2 };
+    const flow = await load(
+      blockNode,
+      { ...list, id: 'page' },
+      { ...list, id: 'all', all: true, emit: 'item' },
+    );
+    const phone = ['+12025550101', '+12025550102', '+12025550103'];
+    await ask(flow, { phone }, 'block', 3);
+    const { msg } = only(await ask(flow, {}, 'page'));
+    const { data, pageInfo } = msg.payload as { data: unknown[]; pageInfo: object };
+    should(data).have.length(2);
+    should(pageInfo).deepEqual({ page: 1, pageSize: 2, totalRecord: 3 });
+    const items = await ask(flow, {}, 'all', 3);
+    should(items.map((each) => each.msg.phone).sort()).deepEqual(phone);
+    should(items.every((each) => (each.msg.parts as { count: number }).count === 3)).be.true();
+  });
+
+  it('stops texts and consent requests, one by one, in a list, as a resend and in a dry run', async () => {
+    const flow = await load(blockNode, sendNode, { id: 'ask', type: 'advisor-request-consent' });
+    await ask(flow, { phone: consented }, 'block');
+    const texts = inOrder(await ask(flow, { phone: [consented, '+12025550199'], text: 'Hi' }, 'send', 2));
+    should(errorOf(texts[0]?.msg ?? {}).code).equal('blocked');
+    should(texts[1]?.port).equal(2);
+    const resend = { node: 'send', phone: consented, text: 'Hi', advisor: 'default' };
+    should(errorOf(only(await ask(flow, { resend }, 'send')).msg).code).equal('blocked');
+    const dry = only(await ask(flow, { phone: consented, text: 'Hi', dryRun: true }, 'send'));
+    should(errorOf(dry.msg)).containEql({ code: 'blocked', dryRun: true });
+    should(errorOf(only(await ask(flow, { phone: consented }, 'ask')).msg).code).equal('blocked');
+    should(on.received('sendMessage')).equal(1);
+    should(on.received('requestConsent')).equal(0);
+  });
+
+  it('ends waits for whoever is put on it, and those that begin later', async () => {
+    const flow = await load(blockNode, { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
+    flow.send({ phone: notConsented }, 'n-wait');
+    await on.simulator.clock.move(60_000);
+    const left = await ask(flow, { phone: notConsented }, 'block', 2);
+    const waited = left.find(({ from }) => from === 'n-wait');
+    should(waited?.port).equal(2);
+    should(waited?.msg.payload).containEql({ reason: 'cancelled' });
+    const later = only(await ask(flow, { phone: notConsented }, 'n-wait'));
+    should(later.msg.payload).containEql({ reason: 'cancelled' });
+  });
+
+  it('is the same after the environment was pointed elsewhere, and not that of another environment', async () => {
+    const flow = await load(blockNode);
+    await ask(flow, { phone: consented }, 'block');
+    const service = { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'key', token: () => 'token' };
+    const elsewhere = await doNotTextOf(environmentOn(service, { store }));
+    should((await elsewhere.get(consented))?.since).equal(begin);
+    const other = await doNotTextOf(environmentOn(service, { store, id: 'other' }));
+    should(await other.get(consented)).be.undefined();
+  });
+
+  it('stops everybody when a part of it cannot be read', async () => {
+    const damaged: Store = { ...store, hasLost: async () => true };
+    const service = {
+      baseUrl: on.simulator.baseUrl,
+      apiKey: on.simulator.credentials.apiKey,
+      token: () => 'x',
+    };
+    const environment = alsoClose(environmentOn(service, { store: damaged }));
+    const flow = await Flow.load({ folders, environment, nodes: [sendNode] });
+    const { msg } = only(await flow.ask({ phone: consented, text: 'Hi' }));
+    should(errorOf(msg).code).equal('blocked');
+    should(errorOf(msg).message).match(/cannot be read, so nobody is texted/);
+    should(on.received('sendMessage')).equal(0);
+  });
+
+  describe('while a request is under way', () => {
+    const answering = async (answer: () => Promise<object>) => {
+      const server = await startServer(async () => answer());
+      const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+      const environment = alsoClose(environmentOn(service, { store, client: { random: () => 0 } }));
+      const flow = await Flow.load({ folders, environment, nodes: [sendNode, blockNode] });
+      return { flow, received: () => server.received.length };
+    };
+
+    it('answers when that has ended', async () => {
+      const [reached, held] = [gate(), gate()];
+      const { flow } = await answering(async () => {
+        reached.open();
+        await held.opened;
+        return { body: { successes: [{ messageId: 1, memberId: 2 }], failures: [] } };
+      });
+      const left = flow.arrivals.next(2);
+      flow.send({ phone: consented, text: 'Hi' }, 'send');
+      await reached.opened;
+      const hasLeft: string[] = [];
+      void left.then((all) => hasLeft.push(...all.map(({ from }) => from)));
+      const list = await doNotTextOf({ id: 'test-environment', store: () => store });
+      let isBlocked = false;
+      const blocking = list.block(consented, null, begin).then(() => {
+        isBlocked = true;
+      });
+      flow.send({ phone: consented }, 'block');
+      for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+      should(isBlocked).be.false();
+      should(hasLeft).deepEqual([]);
+      held.open();
+      await blocking;
+      should((await left).map(({ from }) => from).sort()).deepEqual(['block', 'send']);
+    });
+
+    it('lets it be repeated no more', async () => {
+      const [reached, held] = [gate(), gate()];
+      const problem = { code: 'internal_error', retryable: true, status: 500, title: 'x', detail: 'y' };
+      const { flow, received } = await answering(async () => {
+        reached.open();
+        await held.opened;
+        return { status: 500, headers: { 'content-type': 'application/problem+json' }, body: problem };
+      });
+      const left = flow.arrivals.next(2);
+      flow.send({ phone: consented, text: 'Hi' }, 'send');
+      await reached.opened;
+      flow.send({ phone: consented }, 'block');
+      held.open();
+      await left;
+      should(received()).equal(1);
+    });
+  });
+
+  it('is kept to, whenever somebody is put on it while lists are under way', async function () {
+    this.timeout(120_000);
+    const flow = await load(sendNode);
+    const list = await doNotTextOf(on.environment);
+    let number = 1000;
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 40 }), fc.nat(40), fc.nat(12), async (count, at, turns) => {
+        const phone = Array.from({ length: count }, () => `+1202556${(number++).toString()}`);
+        const victim = phone[at % count] ?? '';
+        const received = (): number =>
+          on.simulator.ledger.entries().filter(({ phone: to }) => to === victim).length;
+        const left = flow.arrivals.next(count);
+        flow.send({ phone, text: 'Hi' });
+        for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+        await list.block(victim, null, begin);
+        const then = received();
+        await left;
+        const after = only(await flow.ask({ phone: victim, text: 'Hi' }));
+        should(errorOf(after.msg).code).equal('blocked');
+        should(received()).equal(then);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
