@@ -2,7 +2,7 @@ import type { EditedNode, Say } from './red';
 
 const baseOf = (tag: string): string => tag.split('-')[0] ?? '';
 
-const environmentSays = (...said: Parameters<Say>): string | undefined =>
+export const environmentSays = (...said: Parameters<Say>): string | undefined =>
   RED.nodes.getType('advisor-environment')?._(...said);
 
 /**

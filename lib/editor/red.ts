@@ -36,10 +36,41 @@ interface TypedInput {
 
 /** The little of the editor that we use. */
 interface Editor {
-  nodes: { node(id: string): EditedNode | null; getType(type: string): { _: Say } | null };
+  nodes: {
+    node(id: string): EditedNode | null;
+    getType(type: string): { _: Say } | null;
+    /** Ends when the callback returns false. */
+    eachConfig(callback: (node: EditedNode) => boolean): void;
+  };
   /** Tells whether it worked. */
   clipboard: { copyText(text: string): boolean };
-  utils: { validatePropertyExpression(expression: string): boolean };
+  utils: {
+    validatePropertyExpression(expression: string): boolean;
+    getNodeLabel(node: EditedNode, fallback?: string): string;
+  };
+  user: { hasPermission(permission: string): boolean };
+  view: { reveal(id: string): void };
+  editor: { editConfig(name: string, type: string, id: string): void };
+  comms: { subscribe(topic: string, listener: () => void): void };
+  events: {
+    on(event: string, listener: (about?: unknown) => void): void;
+    off(event: string, listener: (about?: unknown) => void): void;
+  };
+  plugins: { registerPlugin(id: string, plugin: { onadd(): void }): void };
+  sidebar: {
+    addTab(tab: {
+      id: string;
+      label: string;
+      name: string;
+      iconClass: string;
+      content: JQuery;
+      /** Usable while a dialog is open. */
+      enableOnEdit: boolean;
+      /** It is shown. */
+      onchange(): void;
+    }): void;
+    show(id: string): void;
+  };
   notify(text: string, options?: { type?: 'error' | 'warning' | 'success'; timeout?: number }): void;
 }
 

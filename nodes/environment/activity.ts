@@ -1,10 +1,12 @@
 import type { Request, Response } from 'express';
-import { activityOf, type Activity, type Asked as AskedPage } from '../../lib/runtime/activity';
+import { consentOf } from '../../lib/consent/consent';
+import { activityOf, type Activity, type Asked as AskedPage, type Failure } from '../../lib/runtime/activity';
+import { pausedUntil } from '../../lib/runtime/flow-node';
 import { hideNumbers, lastFour } from '../../lib/runtime/log';
 import type { Red } from '../../lib/runtime/red';
 import { systemClock } from '../../lib/service/clock';
 import type { Asked } from './admin-routes';
-import { Refused } from './reply';
+import { Refused, wordsFor } from './reply';
 import { runningOf } from './running';
 
 /** What every editor hears: that something has changed, and nothing of it. */
@@ -89,7 +91,32 @@ export const readActivity = async (what: 'waits' | 'queue' | 'failures', asked: 
   const wanted: AskedPage = { page, pageSize, phone, ...(advisor !== '' && { advisor }) };
   const found = await activity[what](wanted);
   const data = mayWrite ? found.data : found.data.map((item) => masked(item));
-  return { ...found, data, ...(what === 'queue' && { lists: await activity.lists() }) };
+  if (what === 'queue') return { ...found, data, lists: await activity.lists() };
+  if (what === 'failures')
+    return { ...found, data, codes: codesIn(found.data as readonly Failure[], request) };
+  return { ...found, data };
+};
+
+/** How a status says the codes of these failures. */
+const codesIn = (failures: readonly Failure[], request: Request): Record<string, string> => {
+  const words = wordsFor(request);
+  const codes = new Set(failures.map(({ code }) => code));
+  return Object.fromEntries([...codes].map((code) => [code, words.find(`failed.${code}`) ?? code]));
+};
+
+/** How the service and the store are. */
+export const serviceState = async ({ form }: Asked): Promise<object> => {
+  const { running } = form;
+  if (!running) throw new Refused(404, 'refused.notDeployed');
+  const { service, clock, trouble = null } = running;
+  const until = pausedUntil(running);
+  return {
+    service,
+    pausedUntil: until > clock.now() ? until : null,
+    lateBy: trouble === null ? (await consentOf(running)).waits.lateBy : 0,
+    trouble,
+    clock: service === 'simulator' ? clock.now() : null,
+  };
 };
 
 const idIn = ({ request }: Asked): string => request.params['id'] ?? '';

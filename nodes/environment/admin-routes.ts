@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Connection } from '../../lib/auth/connection';
 import type { Red } from '../../lib/runtime/red';
-import { cancelItem, checkWait, readActivity } from './activity';
+import { cancelItem, checkWait, readActivity, serviceState } from './activity';
 import { listAdvisors } from './advisor-list';
 import { runChecks } from './checks';
 import { connectionOf, serviceOf, type Values } from './config';
@@ -160,6 +160,7 @@ const table: readonly AdminRoute[] = [
   { ...cancel, path: 'queue/:id', work: (_, asked) => cancelItem('q', asked) },
   { ...cancel, path: 'lists/:id', work: (_, asked) => cancelItem('l', asked) },
   { ...read, path: 'failures', work: (_, asked) => readActivity('failures', asked) },
+  { ...read, path: 'service', work: (_, asked) => serviceState(asked) },
   { ...read, path: 'lookup/:what', work: (_, { form, request }) => lookUp(form.running, request) },
 ];
 

@@ -117,6 +117,11 @@ ${formOf(spec, said, needs)}
 `;
 };
 
+/** The sidebar: a plugin of the editor. Its words and its looks travel with the environment. */
+export const pluginHtml = async () =>
+  `<script type="text/javascript">${await bundle('nodes/environment/dialog/sidebar.ts', 'AdvisorTextingSidebar')}</script>
+`;
+
 /** A long code in a table may go on in the next line after each of its words. */
 const breakable = (markdown) =>
   markdown.replaceAll(/^\|.*$/gm, (row) =>

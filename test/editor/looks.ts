@@ -27,11 +27,11 @@ export const keepPicture = async (page: Page, name: string): Promise<void> => {
     .screenshot({ path: join(output, `${name}.png`), animations: 'disabled' });
 };
 
-/** What axe finds serious or critical in the form that is open. */
-export const violations = async (page: Page): Promise<string[]> => {
+/** What axe finds serious or critical in the form that is open, or elsewhere. */
+export const violations = async (page: Page, where = '.advisor-form'): Promise<string[]> => {
   if (!(await page.evaluate<boolean>(`typeof axe !== 'undefined'`))) await page.evaluate(axe);
   return page.evaluate<string[]>(`axe
-    .run('.advisor-form', { resultTypes: ['violations'] })
+    .run('${where}', { resultTypes: ['violations'] })
     .then(({ violations }) => violations
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
       .flatMap(({ id, nodes }) => nodes.map((node) => id + ': ' + node.target + ' ' + node.failureSummary)))`);
