@@ -20,6 +20,8 @@ const mostGathered = 256;
 export class Recorder {
   private readonly dirty = new Set<Recordable>();
   private turn: Turn | undefined;
+  /** Settles when everything written so far is on record, or has failed: whoever relies on it hears of that. */
+  private settled: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly store: Store) {}
 
@@ -32,11 +34,10 @@ export class Recorder {
     return written;
   }
 
-  /** Writes what is gathered; resolves when it is on record. */
+  /** Writes what is gathered; resolves when nothing is on its way to the record any more. */
   async flush(): Promise<void> {
-    const { turn } = this;
     this.write();
-    await turn?.written;
+    await this.settled;
   }
 
   private newTurn(): Turn {
@@ -44,7 +45,6 @@ export class Recorder {
     const written = new Promise<void>((settle) => {
       resolve = settle;
     });
-    // Whoever relies on it hears of a fault; others need not.
     written.catch(() => undefined);
     const turn = { written, resolve };
     setImmediate(() => {
@@ -59,9 +59,12 @@ export class Recorder {
     const operations: Operation[] = [];
     for (const job of this.dirty) operations.push(...job.operations());
     this.dirty.clear();
-    turn?.resolve(
-      operations.length === 0 ? Promise.resolve() : this.store.write(operations).then(() => undefined),
-    );
+    if (operations.length === 0) turn?.resolve(Promise.resolve());
+    else {
+      const written = this.store.write(operations).then(() => undefined);
+      this.settled = Promise.allSettled([this.settled, written]);
+      turn?.resolve(written);
+    }
   }
 }
 

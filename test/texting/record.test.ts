@@ -188,6 +188,36 @@ describe('send text, on record', () => {
     should(escaped).be.empty();
   });
 
+  it('waits at a close for what is on its way to the disk: nothing is told twice', async () => {
+    const service = await heldService();
+    const on = environment(service.server.url);
+    const { opened, open } = gate();
+    const { opened: onItsWay, open: leave } = gate();
+    let isSlow = false;
+    const slow = wrapped(store, {
+      write: async (operations, conditions) => {
+        if (isSlow) {
+          leave();
+          await opened;
+        }
+        return store.write(operations, conditions);
+      },
+    });
+    const before = await sendNode(wrappedEnvironment(on, slow));
+    before.send({ phone: phones(1)[0], text: 'Hi' });
+    await service.answer();
+    await before.arrivals.next();
+    isSlow = true;
+    await onItsWay;
+    let isClosed = false;
+    const closed = Flow.unload().then(() => (isClosed = true));
+    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
+    should(isClosed).be.false();
+    open();
+    await closed;
+    should(await recordsIn(store)).be.empty();
+  });
+
   it('calls stale what waited longer than it may', async () => {
     const service = await heldService();
     const before = await sendNode(environment(service.server.url));
