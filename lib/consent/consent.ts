@@ -20,6 +20,8 @@ interface Surroundings {
 /** A node whose waits are polled. */
 export interface Waiter {
   end(item: Buffer, wait: Wait, outcome: WaitOutcome, removals: readonly Operation[]): Promise<void>;
+  /** Polls no longer find the entries of a wait. */
+  restore(item: Buffer): Promise<unknown>;
   changed(): void;
   /** Ends one wait as cancelled; false when there is none. */
   cancel(item: Buffer): Promise<boolean>;
@@ -87,6 +89,9 @@ export class Consent {
       isWanted: (item) => this.waiters.has(itemIn(item).node),
       ended: async (wait, outcome, removals) => {
         await this.waiters.get(itemIn(wait.item).node)?.end(wait.item, wait, outcome, removals);
+      },
+      missing: async (item) => {
+        await this.waiters.get(itemIn(item).node)?.restore(item);
       },
       changed: () => {
         for (const waiter of this.waiters.values()) waiter.changed();

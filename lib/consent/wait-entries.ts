@@ -142,6 +142,30 @@ export class WaitEntries {
     return entry && this.found(entry, group);
   }
 
+  /** Whether there is a record, readable or not. */
+  exists(group: Buffer, item: Buffer): Promise<boolean> {
+    return this.holds(this.recordKey(group, item));
+  }
+
+  /** Whether any of the entries may have been lost. */
+  async hasLost(): Promise<boolean> {
+    for (const prefix of [this.records, this.lists.ring, this.lists.end])
+      if (await this.store.hasLost(table, prefix, rangeEnd(prefix))) return true;
+    return false;
+  }
+
+  /** Whether a cursor comes by a wait and finds its record. */
+  async isIntact({ advisor, subject, item }: Wait): Promise<boolean> {
+    const group = this.groupOf(advisor, subject);
+    const found = await this.find(group, item);
+    return found ? this.holds(this.listKey(found.at, found.wait, group)) : this.exists(group, item);
+  }
+
+  private async holds(whole: Buffer): Promise<boolean> {
+    const keys = await this.store.keys(table, { from: whole, to: after(whole), limit: 1 });
+    return keys.length > 0;
+  }
+
   /** The item of a group that came just before or after another. */
   async neighbour(group: Buffer, item: Buffer, direction: 'older' | 'younger'): Promise<Buffer | undefined> {
     const prefix = key(this.records, group);

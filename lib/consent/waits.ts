@@ -44,6 +44,8 @@ export interface WaitsOptions {
    * removed.
    */
   readonly ended: (wait: Wait, outcome: WaitOutcome, removals: readonly Operation[]) => Promise<void>;
+  /** A wait is in a list and has no record, as after damage. It may have ended just now. */
+  readonly missing?: (item: Buffer) => Promise<void>;
   /** Whether a wait is polled and ends: what belongs to a node that left the flow is kept for a while, as it is. */
   readonly isWanted?: (item: Buffer) => boolean;
   /** `outage` has changed, or polls have begun or ceased to be late. */
@@ -147,6 +149,14 @@ export class Waits {
     };
   }
 
+  hasLost(): Promise<boolean> {
+    return this.entries.hasLost();
+  }
+
+  isIntact(wait: Wait): Promise<boolean> {
+    return this.entries.isIntact(wait);
+  }
+
   /** What removes the entries of a wait that ends otherwise, and what was last seen of it. */
   async removals(
     wait: Wait,
@@ -217,8 +227,14 @@ export class Waits {
       Promise.all([entries.find(group, item), this.nextWanted(group, item, 'younger')]),
     );
     if (!found || !entries.isIn(found, due.list)) {
-      // Its wait has ended, or lies elsewhere.
-      return { recorded: options.store.write([{ table, remove: due.key }]).then(() => false) };
+      if (!found && (await this.steady(entries.exists(group, item)))) {
+        // It cannot be read: its key may come back, or it is about to be set aside.
+        return { recorded: Promise.resolve(true) };
+      }
+      // Its wait has ended, lies elsewhere, or was damaged.
+      const dropped = options.store.write([{ table, remove: due.key }]);
+      const restored = found ? dropped : dropped.then(() => options.missing?.(item));
+      return { recorded: restored.then(() => false) };
     }
     const timing = entries.timingOf(found);
     const now = options.clock.now();

@@ -313,7 +313,7 @@ export class OpenJob<I extends Item, O, E> {
 
   private hasLostSteps(store: Store, number: number): Promise<boolean> {
     const from = this.at.steps(this.arrival, number);
-    return store.hasLost(this.table, from, after(from, from).from);
+    return store.hasLost(this.table, from, after(from, from).from, this.record.at);
   }
 
   /** A page that cannot be read any more leaves only the places of its items. */

@@ -15,6 +15,10 @@ import {
 /** The entries by which polls find a wait `W`. */
 export interface WaitEntries<W> {
   begin(waits: readonly W[]): { readonly operations: readonly Operation[]; committed(): void };
+  /** Whether any of them may have been lost, as after damage. */
+  hasLost(): Promise<boolean>;
+  /** Whether polls find a wait. */
+  isIntact(wait: W): Promise<boolean>;
   removals(wait: W): Promise<{ readonly operations: readonly Operation[]; readonly seen: unknown }>;
   /** Polls them now, as there is room. */
   flush(waits: AsyncIterable<W>): Promise<void>;
@@ -87,6 +91,12 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     if (!this.isClosing && home?.value !== space)
       await this.store.write([{ table: this.table, put: this.at.home, value: space }]);
     await this.sweepResets();
+    await this.restoreLost();
+  }
+
+  /** Polls cannot find a wait any more, because its entries were damaged: it is put where they do. */
+  restore(item: Buffer): Promise<boolean> {
+    return this.withOpen(item, (job, _page, found) => this.beginAgain(job, found));
   }
 
   /** Resolves when the waits are on record. */
@@ -271,6 +281,24 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     const removals = resets.map(([arrival]) => ({ table: this.table, remove: this.at.reset(arrival) }));
     await this.store.write(removals);
     this.resets = this.resets.filter((reset) => !isDone(reset));
+  }
+
+  private async restoreLost(): Promise<void> {
+    const entries = this.wait.entries(this.options.space);
+    if (this.isClosing || !(await entries.hasLost())) return;
+    for await (const { job, item } of this.waitingItems())
+      if (!(await entries.isIntact(this.waitOf(job, item)))) await this.beginAgain(job, item);
+  }
+
+  private async beginAgain(job: OpenJob<I, O, E>, item: I): Promise<void> {
+    if (job.record.space !== this.options.space) return;
+    const entries = this.wait.entries(this.options.space);
+    const begun = entries.begin([this.waitOf(job, item)]);
+    try {
+      await this.store.write(begun.operations);
+    } finally {
+      begun.committed();
+    }
   }
 
   private async sweep(reason: 'reset' | 'moved', isMeant: Meant<I, O>): Promise<number> {

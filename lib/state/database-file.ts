@@ -51,6 +51,14 @@ const keyOf = (name: keyof Meta): Buffer => Buffer.from(name);
 export const claimKey = keyOf('claim');
 const bytesOf = (value: object): Buffer => Buffer.from(JSON.stringify(value));
 
+/** Among the damaged records, whose names begin with their table and a slash. */
+const lossKey = Buffer.from('loss');
+export const lossOf = (time: number): RawOperation => ({
+  place: 'damaged',
+  key: lossKey,
+  bytes: bytesOf({ time }),
+});
+
 const firstKey = Buffer.from([0]);
 /** An empty key is before all others, and the database takes none. */
 const startOf = (key: Buffer): Buffer => (key.length === 0 ? firstKey : key);
@@ -143,6 +151,12 @@ export class DatabaseFile {
   /** Valid until the next read. */
   peek(place: Place, key: Buffer): Buffer | undefined {
     return this.#places[place].getBinaryFast(key);
+  }
+
+  /** The store's time when records were lost that nobody can name; undefined when that never happened. */
+  get lossAt(): number | undefined {
+    const found = this.#places.damaged.getBinary(lossKey);
+    return found && (JSON.parse(found.toString()) as { readonly time: number }).time;
   }
 
   get(place: Place, key: Buffer): Buffer | undefined {

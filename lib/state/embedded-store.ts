@@ -191,7 +191,9 @@ export class EmbeddedStore implements Store {
     return this.#read((file) => file.count(table, from, to));
   }
 
-  async hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
+  async hasLost(table: Table, from: Buffer, to: Buffer, at = 0): Promise<boolean> {
+    const lossAt = await this.#read((file) => file.lossAt);
+    if (lossAt !== undefined && at <= lossAt) return true;
     const aside = await this.#read((file) =>
       file.count('damaged', recordName(table, from), recordName(table, to)),
     );

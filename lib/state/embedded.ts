@@ -100,7 +100,7 @@ const handleOf = (store: Store, close: () => Promise<void>): Store => ({
   page: (table, range) => store.page(table, range),
   keys: (table, range) => store.keys(table, range),
   count: (table, from, to) => store.count(table, from, to),
-  hasLost: (table, from, to) => store.hasLost(table, from, to),
+  hasLost: (table, from, to, at) => store.hasLost(table, from, to, at),
   write: (operations, conditions) => store.write(operations, conditions),
   close,
 });

@@ -16,6 +16,7 @@ import { basename, dirname, join } from 'node:path';
 import {
   DatabaseFile,
   format,
+  lossOf,
   NewerFormat,
   type Lmdb,
   type Ownership,
@@ -111,6 +112,7 @@ const rebuild = async (lmdb: Lmdb, path: string, made: string): Promise<Rebuilt>
       lost += Math.max(0, tree.records - count);
     }
     if (!reader || trees.length < 4) lost = Math.max(lost, reader?.lost ?? 1);
+    if (lost > 0) await file.commit(1, owner, [lossOf(Math.max(owner.time, Date.now()))]);
   } finally {
     reader?.close();
     await file.close();

@@ -22,8 +22,11 @@ export interface Store {
   keys(table: Table, range: Range): Promise<readonly Buffer[]>;
   /** How many keys there are from `from` up to `to`, exclusive; reads keys alone. */
   count(table: Table, from: Buffer, to: Buffer): Promise<number>;
-  /** Whether a record of this range could not be read, now or in an earlier process, as after damage. */
-  hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean>;
+  /**
+   * Whether a record of this range could not be read, now or in an earlier process, as after damage. Of a page that was
+   * lost whole nobody knows what was on it: then it may have been whatever was written at `at` or later before the loss.
+   */
+  hasLost(table: Table, from: Buffer, to: Buffer, at?: number): Promise<boolean>;
   /**
    * All or nothing; resolves when it would survive a power cut. False when a condition did not hold: then nothing was
    * written. What is written in one turn of the event loop is one commit, and writes take effect in the order they came.

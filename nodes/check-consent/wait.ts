@@ -207,6 +207,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
         changed: () => {
           this.draw();
         },
+        restore: (item) => outbox.restore(item),
         cancel: (item) => outbox.cancelOne(item),
         check: (item) => outbox.checkOne(item),
       });

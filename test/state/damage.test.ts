@@ -113,6 +113,17 @@ describe('a damaged file', function () {
     assert.equal(asides().length, 1, 'it is told once');
   });
 
+  it('may have held whatever was written before pages of it were lost, and nothing that came later', async () => {
+    const leaves = pagesOf(2);
+    change((leaves[Math.floor(leaves.length / 2)] ?? 0) * pageSize, Buffer.alloc(pageSize, 0xa5));
+    const before = Date.now();
+    await countsAfterStarts();
+    const store = await open();
+    assert.equal(await store.hasLost('work', key('never'), key('seen'), before), true);
+    assert.equal(await store.hasLost('work', key('never'), key('seen'), store.now() + 1), false);
+    await store.close();
+  });
+
   it('that lost its end keeps what is before', async () => {
     const descriptor = openSync(path, 'r+');
     ftruncateSync(descriptor, Math.floor(statSync(path).size / pageSize / 2) * pageSize);
