@@ -78,13 +78,14 @@ export const addPicker = (form: Form, field: TypedField, what: Lookup): void => 
   });
 
   const addressOf = (wanted: number): string | undefined => {
-    const { environment, advisor, advisorType } = form.values();
+    const { environment, advisor, advisorType, contentType } = form.values();
     if (typeof environment !== 'string' || environment === '' || environment === '_ADD_') return undefined;
     const isKnown = advisorType === 'str' && typeof advisor === 'string' && !isVariable(advisor);
     const query = new URLSearchParams({
       advisor: isKnown ? advisor : '',
       filter: textOf(),
       page: String(wanted),
+      ...(what === 'content' && typeof contentType === 'string' ? { contentType } : {}),
     });
     return `${environment}/lookup/${what}?${query.toString()}`;
   };
@@ -157,4 +158,8 @@ export const addPicker = (form: Form, field: TypedField, what: Lookup): void => 
   placeBeside(row, opener);
   row.append(chosen, panel);
   form.input(field.name).on('change', () => chosen.text(''));
+  if (what === 'content')
+    form.input('contentType').on('change', () => {
+      if (panel.is(':visible')) void fetch(1);
+    });
 };

@@ -153,6 +153,7 @@ const urlProblem = (field: TextField, text: string, say: Say): string | undefine
   if (!succeeds(() => new URL(text))) return say('invalid.url');
   const url = new URL(text);
   if (!isConfidential(url)) return say('invalid.https');
+  if (field.name === 'baseUrl' && !/\/v1\/*$/.test(url.pathname)) return say('invalid.version');
   return field.name === 'redirectUri' && text.includes('#') ? say('invalid.fragment') : undefined;
 };
 

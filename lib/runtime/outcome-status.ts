@@ -23,7 +23,7 @@ export const failureLook = (words: Words, why: Problem | undefined, at: number, 
   const time = words.time(at, now);
   const said = (): string => {
     if (!why) return words.say('status.failed', { time });
-    const action = todo.get(why.code);
+    const action = why.wording?.key === 'not_authorized' ? 'status.authorize' : todo.get(why.code);
     if (action !== undefined) return words.say(action);
     const kind = words.find(`failed.${kindOf(why)}`);
     return kind === undefined

@@ -90,7 +90,10 @@ const table: readonly AdminRoute[] = [
     path: 'link',
     audit: 'link',
     async work({ authorizations, vault }, asked) {
-      const { redirectUri } = codeConnection(asked.id, asked.form.deployed().values);
+      const { values } = asked.form.deployed();
+      // Whoever asks has chosen another service in the dialog.
+      if (serviceOf(values) === 'simulator') throw new Refused(400, 'refused.deployFirst');
+      const { redirectUri } = codeConnection(asked.id, values);
       const advisor = bodyAdvisor(asked);
       const token = await vault.useNow(() => authorizations.createLink(asked.id, advisor));
       return { url: placeBeside(redirectUri, `link/${token}`) };

@@ -32,6 +32,14 @@ export const neverHad = (fault: unknown): Omit<Finding, 'check'> | undefined => 
   return { ok: false, key: 'check.tokenFailed', values: { reason: wording.values['reason'] ?? '' } };
 };
 
+/** Somebody who reads this has the environment open. */
+const inTheDialog = (fault: unknown): Omit<Finding, 'check'> | undefined => {
+  const key = fault instanceof ServiceError ? fault.problem.wording?.key : undefined;
+  if (key === 'not_authorized') return { ok: false, key: 'check.notAuthorized' };
+  if (key === 'authorization_ended') return { ok: false, key: 'check.authorizationEnded' };
+  return undefined;
+};
+
 /** No check of the route's own: told with the query names, which are as much the service's habit. */
 const factsKnown = ['check.dates', 'check.datesOther', 'check.groupIds', 'check.groupIdsMissing'];
 
@@ -70,7 +78,7 @@ export const runChecks = async (
     // Somebody is looking at the dialog: an honest answer now is better than a patient one.
     token: (rejected) => tokens.tokenWithin(patience, connection, advisor, rejected),
     withheld: () => (mayGo() ? undefined : 'refused.notDeployed'),
-    tokenless: (fault) => (grant() ? undefined : neverHad(fault)),
+    tokenless: (fault) => inTheDialog(fault) ?? (grant() ? undefined : neverHad(fault)),
   };
   const findings = await (isByCode ? vault.useNow(() => rehearse(rehearsal)) : rehearse(rehearsal));
   const facts = findings.filter(({ key }) => factsKnown.includes(key));

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import { checkPage, pagesOf, type Page } from '../../lib/address-book/paging';
 import { matcherOf } from '../../lib/address-book/search';
+import type { RequestOf } from '../../lib/service/endpoints';
 import type { CallOptions, Client } from '../../lib/service/types';
 import type { RunningEnvironment } from './environment';
 import { advisorKey, Refused } from './reply';
@@ -10,12 +11,16 @@ const pageSize = 20;
 const fetchSize = 200;
 const fetchLimit = 50;
 
+type ContentType = NonNullable<RequestOf<'searchContent'>['query']>['contentType'];
+
 type Search = (
   client: Client,
   page: number,
   size: number,
   filter: string,
   options: CallOptions,
+  /** Of content. */
+  kind: string,
 ) => Promise<Page<unknown>>;
 
 const searches: Readonly<Record<string, { readonly search: Search; readonly fields: readonly string[] }>> = {
@@ -30,10 +35,11 @@ const searches: Readonly<Record<string, { readonly search: Search; readonly fiel
     fields: ['name', 'externalId', 'groupId'],
   },
   content: {
-    search: async (client, page, size, filter, options) => {
+    search: async (client, page, size, filter, options, kind) => {
       const searchText = filter === '' ? {} : { searchText: filter.slice(0, 150) };
-      return (await client.call('searchContent', { query: { page, pageSize: size, ...searchText } }, options))
-        .data;
+      const contentType = kind === '' ? {} : { contentType: kind as ContentType };
+      const query = { page, pageSize: size, ...searchText, ...contentType };
+      return (await client.call('searchContent', { query }, options)).data;
     },
     fields: [],
   },
@@ -80,10 +86,17 @@ export const lookUp = async (
   const options: CallOptions = { advisor, lane: 'editor' };
   const matches = what === 'content' ? undefined : matcherOf(filter, kind.fields);
   if (!matches) {
-    const found = await kind.search(client, page, pageSize, filter, options);
+    const found = await kind.search(
+      client,
+      page,
+      pageSize,
+      filter,
+      options,
+      single(request.query['contentType']),
+    );
     checkPage(found, page);
     const { data, pageInfo } = found;
     return { data, pageInfo: pageInfo ?? { page, pageSize, totalRecord: null } };
   }
-  return filtered((number) => kind.search(client, number, fetchSize, filter, options), matches, page);
+  return filtered((number) => kind.search(client, number, fetchSize, filter, options, ''), matches, page);
 };

@@ -16,6 +16,14 @@ describe('the lookup of the editor', () => {
     return lookUp(environment as unknown as RunningEnvironment, request).catch((fault: unknown) => fault);
   };
 
+  it('looks for content of the kind that the dialog has chosen', async () => {
+    const { environment, requests } = await scripted(() => ({ body: { data: [], pageInfo: null } }));
+    const query = { filter: 'tax', contentType: 'Emails' };
+    const request = { params: { what: 'content' }, query } as unknown as Request;
+    await lookUp(environment as unknown as RunningEnvironment, request);
+    should(requests()[0]?.query).containEql({ searchText: 'tax', contentType: 'Emails' });
+  });
+
   for (const [what, query, pageInfo] of [
     ['when it says that it is the first', { page: '2' }, { page: 1 }],
     ['among those it filters', { filter: 'nobody' }, { page: 1 }],

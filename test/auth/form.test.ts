@@ -147,6 +147,19 @@ describe('what a form may do with what is stored', () => {
     });
   }
 
+  it('says in the dialog what to press there, and not to open it', async () => {
+    run();
+    const { token } = await check();
+    should(token).equal('Nobody has authorized for this advisor yet: press Authorize.');
+  });
+
+  it('gives no link before what the form shows is deployed, and speaks of no simulator', async () => {
+    runningOf(RED).add(new RunningEnvironment(services, 'env1', { service: 'simulator' }, () => undefined));
+    const { status, json } = await ask('POST', 'link', { advisor: 'ann' });
+    should(status).equal(400);
+    should((json as { message: string }).message).match(/^Deploy this environment first/);
+  });
+
   it('sends none of an environment that is disabled either', async () => {
     run();
     await authorize();

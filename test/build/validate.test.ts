@@ -242,6 +242,12 @@ describe('what a form complains about', () => {
     [environment.fields, 'baseUrl', { service: 'sandbox', baseUrl: 'http://127.0.0.1:8100/v1' }, undefined],
     [
       environment.fields,
+      'baseUrl',
+      { service: 'sandbox', baseUrl: 'https://service.example/api' },
+      'invalid.version',
+    ],
+    [
+      environment.fields,
       'redirectUri',
       { service: 'sandbox', grant: 'authorization_code', redirectUri: 'https://a.example/#x' },
       'invalid.fragment',

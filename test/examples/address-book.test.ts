@@ -13,7 +13,6 @@ import {
   titleOf,
 } from './support';
 
-const ann = '+12065550101';
 const form = { firstName: "Pat O'Neil", lastName: '', emailAddress: 'pat@example.com', phone: '' };
 
 for (const run of runs) {
@@ -109,12 +108,15 @@ for (const run of runs) {
       });
     }
 
-    it('11: the title and link of the first article reach Ann', async () => {
+    it('11: the title and link of the first article reach those of the group who have consented', async () => {
       const flow = example(11);
       await flow.press('About retirement');
-      await flow.one('sent');
-      const [text] = await phones.texts(ann);
+      const first = await flow.one('sent');
+      const [text] = await phones.texts(String(first['phone']));
       should(text).match(/retire.*: https:\/\//i);
+      should(first['payload']).be.an.Object();
+      const sends = await phones.ledger('sendMessage');
+      should(new Set(sends.map((entry) => entry.text))).deepEqual(new Set([text]));
     });
 
     it('12: the page counts all contacts, by source and by status', async () => {

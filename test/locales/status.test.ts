@@ -3,7 +3,7 @@ import { languages } from '../../lib/languages';
 import { invalid, refuse } from '../../lib/runtime/errors';
 import { failureLook } from '../../lib/runtime/outcome-status';
 import { wordsIn } from '../../lib/runtime/language';
-import { ownCodes, problem, serviceCodes } from '../../lib/service/errors';
+import { failure, ownCodes, problem, serviceCodes } from '../../lib/service/errors';
 
 const at = new Date(2030, 0, 31, 14, 5).getTime();
 const codes = [...ownCodes, ...Object.keys(serviceCodes)];
@@ -36,6 +36,8 @@ describe('the status of a failure', () => {
   it('says what to do where it lasts until somebody does it', () => {
     inEnglish(refuse('not_configured', 'no_environment').problem).should.equal('not set up');
     should(inEnglish(problem('authorization_required', 'why').problem)).equal('authorize again');
+    const never = failure('authorization_required', 'not_authorized', { advisor: 'a', name: 'n' });
+    should(inEnglish(never.problem)).equal('authorize');
   });
 
   it('says of a code that this version does not know only that it failed', () => {
