@@ -27,9 +27,6 @@ interface Unstored {
 /** After an attempt ahead of time, how long the token at hand serves before the next. */
 const pauseAhead = 30_000;
 
-/** Milliseconds. A token that is rejected so soon after it replaced a rejected one is not what is wrong. */
-const pauseAfterRejection = 30_000;
-
 /** Whether a grant was issued to this application, here. If not it goes nowhere, and somebody must authorize again. */
 export const fits = ({ tokenUrl, clientId, service }: Grant, connection: Connection): boolean =>
   clientId === connection.clientId &&
@@ -43,40 +40,18 @@ export class Tokens {
   readonly #flights = new Flights();
   readonly #nextAhead = new Map<string, number>();
   readonly #unstored = new Map<string, Unstored>();
-  /** By advisor, what replaced a rejected token. A connection lives as long as its environment: a corrected key starts anew. */
-  readonly #replacements = new WeakMap<Connection, Map<string, { token: string; at: number }>>();
 
   constructor(options: TokensOptions) {
     this.#options = options;
     this.client = new ClientTokens(options.clock, options.endpoints, this.#flights);
   }
 
-  /**
-   * As `ClientOptions.token`: a plain string when one is at hand. A wrong API key has every token rejected, so what has
-   * just replaced a rejected one is not replaced in its turn.
-   */
+  /** As `ClientOptions.token`: a plain string when one is at hand. */
   token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
-    if (rejected === undefined) return this.#current(connection, advisor);
-    const { clock } = this.#options;
-    const replacements =
-      this.#replacements.get(connection) ?? new Map<string, { token: string; at: number }>();
-    this.#replacements.set(connection, replacements);
-    const last = replacements.get(advisor);
-    const age = last?.token === rejected ? clock.now() - last.at : -1;
-    if (age >= 0 && age < pauseAfterRejection) return rejected;
-    const replaced = (token: string): string => {
-      if (replacements.get(advisor)?.token !== token) replacements.set(advisor, { token, at: clock.now() });
-      return token;
-    };
-    const token = this.#current(connection, advisor, rejected);
-    return typeof token === 'string' ? replaced(token) : token.then(replaced);
-  }
-
-  #current(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
     if (connection.grant === 'client_credentials') return this.client.token(connection, advisor, rejected);
     const { clock, vault } = this.#options;
     const { opening } = vault;
-    if (opening) return opening.then(() => this.#current(connection, advisor, rejected));
+    if (opening) return opening.then(() => this.token(connection, advisor, rejected));
     const grant = this.#entry(connection, advisor)?.grant;
     if (!grant) throw notAuthorized(connection, advisor);
     if (grant.refused || !fits(grant, connection)) throw authorizeAgain(connection, advisor);

@@ -20,6 +20,8 @@ export interface Shared {
   readonly rules: Rules;
   readonly apiKey: string;
   readonly token: ClientOptions['token'];
+  /** By advisor, the token that was rejected although it had just been renewed. */
+  readonly futile: Map<string, { readonly token: string; readonly at: number }>;
   readonly closing: AbortSignal;
   readonly paused: (until: number) => void;
 }
@@ -29,6 +31,9 @@ export interface Completed {
   readonly status: number;
   readonly attempts: number;
 }
+
+/** Milliseconds. A wrong API key has every token rejected: so long, none is renewed for that again. */
+const futileFor = 30_000;
 
 /** What may stand in a header; anything else would make the request unsendable. */
 export const headerSafe = /^[\x21-\x7e]+$/;
@@ -146,6 +151,7 @@ export class Call {
       this.#doubt = doubtAfter(this.#doubt, happened);
       throw this.#stopped();
     }
+    if (happened.what === 'unauthorized') this.#noteRejection();
     if (happened.what === 'limited' && this.#limited === 0) this.#limitedSince = clock.now();
     const decision = decide(this.#plan.kind, happened, rules, this.#course(), budget.left, random());
     this.#doubt = doubtAfter(this.#doubt, happened);
@@ -225,6 +231,17 @@ export class Call {
   #place(): Place {
     const { advisor, lane = advisor, priority = 'normal', signal } = this.#options;
     return { lane, priority, front: this.#attempts > 0 || this.#hasWaited, signal };
+  }
+
+  /** A renewed token that is rejected is no reason to renew it once more, nor is it for the next call. */
+  #noteRejection(): void {
+    const { clock, futile } = this.#shared;
+    const { advisor } = this.#options;
+    const now = clock.now();
+    if (this.#refreshed) futile.set(advisor, { token: this.#token, at: now });
+    const last = futile.get(advisor);
+    const age = last?.token === this.#token ? now - last.at : -1;
+    if (age >= 0 && age < futileFor) this.#refreshed = true;
   }
 
   #course(): Course {

@@ -37,6 +37,7 @@ export const createClient = (options: ClientOptions): Client => {
     rules: { retries, repeatSends: options.repeatSends ?? 'contract' },
     apiKey: options.apiKey,
     token: options.token,
+    futile: new Map(),
     closing: closing.signal,
     paused: (until) => options.onPause?.(until),
   };

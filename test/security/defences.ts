@@ -467,9 +467,9 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       shownBy: { 'auth/token-endpoint.test.ts': ['waits as long as a 503 asks'] },
     },
     {
-      what: 'a token that has just replaced a rejected one is not replaced in its turn',
-      file: 'lib/auth/tokens.ts',
-      changes: [['    if (age >= 0 && age < pauseAfterRejection) return rejected;\n', '']],
+      what: 'a renewed token that is rejected all the same is not renewed for every message',
+      file: 'lib/service/call.ts',
+      changes: [['    if (age >= 0 && age < futileFor) this.#refreshed = true;\n', '']],
       shownBy: {
         'auth/token-endpoint.test.ts': [
           'is asked a handful of times for 1,000 messages that a wrong key has refused (${grant})',

@@ -162,6 +162,19 @@ describe('a call to the service', () => {
       should(rejections).eql([undefined, 'old']);
     });
 
+    it('is repeated with a newer token each time that the last one has worked in between', async () => {
+      let valid = 1;
+      let held = 1;
+      const server = await startServer(({ headers }) =>
+        headers.authorization === `Bearer ${String(valid)}` ? { body: sent } : problemReply('unauthorized'),
+      );
+      const client = clientOf(server.url, {
+        token: (_advisor, rejected) => String(rejected === undefined ? held : (held = valid)),
+      });
+      for (; valid < 5; valid++) await client.call('sendMessage', text, advisor);
+      should(server.received).have.length(7);
+    });
+
     it('a second time is unauthorized, and mentions the API key', async () => {
       const server = await startServer(() => problemReply('unauthorized'));
       const problem = await problemOf(clientOf(server.url).call('sendMessage', text, advisor));
