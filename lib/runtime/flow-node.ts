@@ -7,6 +7,7 @@ import { faultInSettings, plain, type Plain, source, type Source } from './input
 import { Job } from './job';
 import { refuse } from './errors';
 import { failureLook } from './outcome-status';
+import { metrics } from './metrics';
 import { createExit, problemOf, type Exit } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 import type { NodeSpec } from './spec';
@@ -118,8 +119,10 @@ export const flowNode = (
   const closing = new AbortController();
   const release = environment?.hold();
   const activity = environment && activityOf(environment);
-  const exit = createExit(RED, node, spec.outputs, words.problem, (problem, msg) => {
-    activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
+  const measured = metrics();
+  const exit = createExit(RED, node, spec.outputs, words.problem, (msg, outcome, problem) => {
+    measured?.outcome(spec.type, outcome, problem?.code);
+    if (problem) activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
   });
   // Not all nodes work on behalf of somebody.
   const hasAdvisor = spec.fields.some(({ name }) => name === 'advisor');

@@ -1,3 +1,4 @@
+import type * as openTelemetry from '@opentelemetry/api';
 import type * as simulator from '../../simulator';
 import type * as client from '../service/client';
 import type * as rehearsal from '../service/rehearsal';
@@ -11,6 +12,8 @@ import type * as memoryStore from '../state/memory';
  * installed and idle costs Node-RED next to nothing when it starts.
  */
 export const lazy = {
+  /** An optional peer: throws where the installation has none. */
+  openTelemetry: () => require('@opentelemetry/api') as typeof openTelemetry,
   client: () => require('../service/client') as typeof client,
   transport: () => require('../service/transport') as typeof transport,
   rehearsal: () => require('../service/rehearsal') as typeof rehearsal,

@@ -78,8 +78,8 @@ export const createExit = (
   node: RunningNode,
   outputs: readonly string[],
   translate: (why: Problem) => string,
-  /** Called with each failure that leaves, and its message. */
-  failed?: (why: Problem, msg: Message) => void,
+  /** Called with each outcome that leaves; a failure comes with why. */
+  left?: (msg: Message, outcome: string, why?: Problem) => void,
 ): Exit => {
   const isWired = (port: number): boolean =>
     (node.wires[port] ?? []).some((id) => (RED.nodes.getNode(id) as unknown) != null);
@@ -103,12 +103,13 @@ export const createExit = (
         msg.payload = outcome.payload;
         write(msg, outcome.carry);
         if ('error' in msg) delete msg.error;
+        if (!outcome.repeated) left?.(msg, outputs[port] ?? '');
         send(msg, port, mark);
         return undefined;
       }
       const why = outcome.problem;
       if (!why) throw new Error('a failure without a problem');
-      if (!outcome.repeated) failed?.(why, msg);
+      if (!outcome.repeated) left?.(msg, outputs[1] ?? '', why);
       const { wording: _wording, ...said } = why;
       const details = {
         ...said,

@@ -24,6 +24,7 @@ export interface Shared {
   readonly futile: Map<string, { readonly token: string; readonly at: number }>;
   readonly closing: AbortSignal;
   readonly paused: (until: number) => void;
+  readonly requested: ClientOptions['onRequest'];
 }
 
 export interface Completed {
@@ -76,7 +77,7 @@ export class Call {
 
   /** Takes a turn and a token, and makes one request; nothing here waits unless it has to. Gives what #judge does. */
   async #attempt(): Promise<Completed | number> {
-    const { limits, transport, clock } = this.#shared;
+    const { limits, transport, clock, requested } = this.#shared;
     const { signal } = this.#options;
     const token = this.#fetchToken();
     if (token) await token;
@@ -102,8 +103,15 @@ export class Call {
       this.#attempts++;
       const release = clock.hold?.();
       // Cutting a request that must not happen twice would only make its outcome unknown: it lands.
+      const sentAt = requested ? performance.now() : 0;
       const result = await transport.send(this.#outgoing(), this.#plan.kind === 'once' ? undefined : signal);
       release?.();
+      requested?.({
+        endpoint: this.#plan.name,
+        status: result.state === 'answered' ? result.status : result.state,
+        duration: performance.now() - sentAt,
+        isPoll: this.#options.priority === 'poll',
+      });
       ended?.();
       // Before the turn is given up: a pause must hold for whoever is next.
       return this.#judge(result);

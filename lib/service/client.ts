@@ -40,6 +40,7 @@ export const createClient = (options: ClientOptions): Client => {
     futile: new Map(),
     closing: closing.signal,
     paused: (until) => options.onPause?.(until),
+    requested: options.onRequest,
   };
 
   const dialect = {

@@ -27,6 +27,14 @@ export interface ClientOptions {
   readonly requestsPerSecond?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
+  /** A request has ended, or was not answered; `duration` in milliseconds. */
+  readonly onRequest?: (about: {
+    readonly endpoint: EndpointName;
+    /** Of the answer, or `unreached` where there was no connection, or `broken` where there was no whole answer. */
+    readonly status: number | 'unreached' | 'broken';
+    readonly duration: number;
+    readonly isPoll: boolean;
+  }) => void;
   /** The service asked everybody to pause (429), until then. */
   readonly onPause?: (until: number) => void;
 }

@@ -2,10 +2,12 @@ import type { Request, Response } from 'express';
 import { consentOf } from '../../lib/consent/consent';
 import { activityOf, type Activity, type Asked as AskedPage, type Failure } from '../../lib/runtime/activity';
 import { pausedUntil } from '../../lib/runtime/flow-node';
+import type { Gauges } from '../../lib/runtime/metrics';
 import { hideNumbers, lastFour } from '../../lib/runtime/log';
 import type { Red } from '../../lib/runtime/red';
 import { systemClock } from '../../lib/service/clock';
 import type { Asked } from './admin-routes';
+import type { RunningEnvironment } from './environment';
 import { Refused, wordsFor } from './reply';
 import { runningOf } from './running';
 
@@ -102,6 +104,18 @@ const codesIn = (failures: readonly Failure[], request: Request): Record<string,
   const words = wordsFor(request);
   const codes = new Set(failures.map(({ code }) => code));
   return Object.fromEntries([...codes].map((code) => [code, words.find(`failed.${code}`) ?? code]));
+};
+
+/** What is measured of an environment from time to time. */
+export const gaugesOf = (environment: RunningEnvironment): Gauges => {
+  const one = { page: 1, pageSize: 1 };
+  const activity = activityOf(environment);
+  return {
+    environment: environment.id,
+    waits: async () => (await activity.waits(one)).pageInfo.totalRecord ?? 0,
+    queue: async () => (await activity.queue(one)).pageInfo.totalRecord ?? 0,
+    lateBy: async () => (await consentOf(environment)).waits.lateBy,
+  };
 };
 
 /** How the service and the store are. */

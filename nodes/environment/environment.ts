@@ -6,6 +6,7 @@ import { fits } from '../../lib/auth/tokens';
 import { activityOf } from '../../lib/runtime/activity';
 import type { AdvisorItem, Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { refuse } from '../../lib/runtime/errors';
+import { metrics } from '../../lib/runtime/metrics';
 import { lazy } from '../../lib/runtime/lazy';
 import { systemClock, within, type Clock } from '../../lib/service/clock';
 import type { ServiceError } from '../../lib/service/errors';
@@ -257,11 +258,14 @@ export class RunningEnvironment implements Environment {
   async #open(): Promise<Client> {
     const options = this.service === 'simulator' ? await this.#simulated() : this.#configured();
     const { createClient } = lazy.client();
+    const measured = metrics();
     return createClient({
       ...requestSettingsOf(this.values),
       ...options,
       clock: this.clock,
+      ...(measured && { onRequest: (about) => measured.request(about) }),
       onPause: () => {
+        measured?.pause();
         this.#changed();
       },
     });

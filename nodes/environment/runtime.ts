@@ -1,10 +1,11 @@
 import type { Node } from 'node-red';
 import { activityOf } from '../../lib/runtime/activity';
+import { metrics } from '../../lib/runtime/metrics';
 import type { Config, NodeRuntime } from '../../lib/runtime/register';
 import { problemOf } from '../../lib/runtime/outcomes';
 import type { Red, RunningNode } from '../../lib/runtime/red';
 import { wordsOf } from '../../lib/runtime/language';
-import { announcerOf } from './activity';
+import { announcerOf, gaugesOf } from './activity';
 import { RunningEnvironment } from './environment';
 import { runningOf } from './running';
 import { servicesOf } from './services';
@@ -36,6 +37,8 @@ export const create: NodeRuntime['create'] = (RED: Red, node: Node, config: Conf
   running.add(environment);
   const announce = announcerOf(RED);
   const unlisten = [environment.onChange(announce), activityOf(environment).onChange(announce)];
+  const measured = metrics()?.observe(gaugesOf(environment));
+  if (measured) unlisten.push(measured);
   announce();
   self.on('close', (done: () => void) => {
     running.delete(environment);

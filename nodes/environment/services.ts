@@ -13,6 +13,7 @@ import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { lazy } from '../../lib/runtime/lazy';
 import { logOf, type Log } from '../../lib/runtime/log';
+import { metrics } from '../../lib/runtime/metrics';
 import type { Red } from '../../lib/runtime/red';
 import { SharedSimulator } from '../../lib/runtime/simulator';
 import { systemClock } from '../../lib/service/clock';
@@ -31,7 +32,17 @@ export interface Services {
 }
 
 /** Loaded at the first request: the transport brings axios and undici with it. */
-const post: PostForm = (address, fields, options) => lazy.transport().postForm(address, fields, options);
+const post: PostForm = async (address, fields, options) => {
+  const isRenewal = fields['grant_type'] === 'refresh_token';
+  let isRenewed = false;
+  try {
+    const answer = await lazy.transport().postForm(address, fields, options);
+    isRenewed = answer.status < 300;
+    return answer;
+  } finally {
+    if (isRenewal) metrics()?.refresh(isRenewed);
+  }
+};
 
 /**
  * A runtime without settings (as in tests) that has a user directory forgets nothing either for as long as the process

@@ -1,0 +1,117 @@
+import type { Attributes, Meter, MeterProvider } from '@opentelemetry/api';
+import type { ClientOptions } from '../service/types';
+import { lazy } from './lazy';
+
+type Requested = Parameters<NonNullable<ClientOptions['onRequest']>>[0];
+
+/** What can be read of an environment at any time. */
+export interface Gauges {
+  /** Its id: names are for people, and have no place in a label. */
+  readonly environment: string;
+  waits(): Promise<number>;
+  queue(): Promise<number>;
+  /** Milliseconds by which polls are late. */
+  lateBy(): Promise<number>;
+}
+
+export interface Metrics {
+  /** A recipient, contact, group or item has left a node. */
+  outcome(node: string, outcome: string, code: string | undefined): void;
+  request(about: Requested): void;
+  refresh(isRenewed: boolean): void;
+  pause(): void;
+  /** Returns what ends it. */
+  observe(gauges: Gauges): () => void;
+}
+
+/** Numbers, texts, names and ids of people are no part of any label. */
+const metricsOn = (meter: Meter): Metrics => {
+  const outcomes = meter.createCounter('advisor_texting.outcomes', {
+    description: 'Recipients, contacts, groups and items that left a node',
+  });
+  const requests = meter.createCounter('advisor_texting.requests', {
+    description: 'Requests to the service',
+  });
+  const durations = meter.createHistogram('advisor_texting.request.duration', {
+    description: 'How long requests to the service took',
+    unit: 's',
+  });
+  const polls = meter.createCounter('advisor_texting.polls', {
+    description: 'Looks at a consent that is waited for',
+  });
+  const refreshes = meter.createCounter('advisor_texting.refreshes', {
+    description: 'Renewals of access tokens',
+  });
+  const pauses = meter.createCounter('advisor_texting.pauses', {
+    description: 'Pauses that the service asked for',
+  });
+  const observed = new Set<Gauges>();
+  const gauge = (
+    name: string,
+    description: string,
+    read: (of: Gauges) => Promise<number>,
+    unit = '',
+  ): void => {
+    meter.createObservableGauge(name, { description, unit }).addCallback(async (result) => {
+      for (const each of observed) {
+        const value = await read(each).catch(() => undefined);
+        if (value !== undefined) result.observe(value, { environment: each.environment });
+      }
+    });
+  };
+  gauge('advisor_texting.waits', 'Waits for consent', (of) => of.waits());
+  gauge('advisor_texting.queue', 'Accepted and not ended', (of) => of.queue());
+  gauge(
+    'advisor_texting.polls.lateness',
+    'How late polls are',
+    async (of) => (await of.lateBy()) / 1000,
+    's',
+  );
+  return {
+    outcome(node, outcome, code) {
+      outcomes.add(1, { node, outcome, ...(code !== undefined && { code }) });
+    },
+    request({ endpoint, status, duration, isPoll }) {
+      const about: Attributes = { endpoint, status };
+      requests.add(1, about);
+      durations.record(duration / 1000, about);
+      if (isPoll) polls.add(1, { status });
+    },
+    refresh(isRenewed) {
+      refreshes.add(1, { outcome: isRenewed ? 'renewed' : 'failed' });
+    },
+    pause() {
+      pauses.add(1);
+    },
+    observe(gauges) {
+      observed.add(gauges);
+      return () => {
+        observed.delete(gauges);
+      };
+    },
+  };
+};
+
+type Api = ReturnType<typeof lazy.openTelemetry>;
+
+const load = (): Api | undefined => {
+  try {
+    // An optional peer: most installations have none.
+    return lazy.openTelemetry();
+  } catch {
+    return undefined;
+  }
+};
+
+let api: { readonly found: Api | undefined } | undefined;
+const known = new WeakMap<MeterProvider, Metrics>();
+
+/** Where the installation has `@opentelemetry/api`; otherwise nothing is measured, and nothing is spent on it. */
+export const metrics = (): Metrics | undefined => {
+  api ??= { found: load() };
+  const provider = api.found?.metrics.getMeterProvider();
+  if (!provider) return undefined;
+  const made = known.get(provider) ?? metricsOn(provider.getMeter('@advisor-texting/node-red'));
+  known.set(provider, made);
+  return made;
+};
