@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { register } from 'tsx/cjs/api';
 import { at } from './build/folders.mjs';
 import { errorsPage } from './docs/errors.mjs';
+import { modulesPicture } from './docs/modules.mjs';
 import { nodesPage } from './docs/nodes.mjs';
 import { openApi } from './docs/openapi.mjs';
 import { apiPage } from './docs/page.mjs';
@@ -32,6 +33,7 @@ const pages = {
   'docs/api.md': apiPage(source, document),
   'docs/nodes.md': nodesPage(source),
   'docs/errors.md': errorsPage(source),
+  'docs/modules.svg': modulesPicture(),
 };
 
 const differing = Object.entries(pages).filter(
