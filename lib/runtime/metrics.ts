@@ -24,49 +24,29 @@ export interface Metrics {
   observe(gauges: Gauges): () => void;
 }
 
-/** Numbers, texts, names and ids of people are no part of any label. */
+/**
+ * Numbers, texts, names and ids of people are no part of any label. What each instrument measures stands in
+ * docs/operations.md.
+ */
 const metricsOn = (meter: Meter): Metrics => {
-  const outcomes = meter.createCounter('advisor_texting.outcomes', {
-    description: 'Recipients, contacts, groups and items that left a node',
-  });
-  const requests = meter.createCounter('advisor_texting.requests', {
-    description: 'Requests to the service',
-  });
-  const durations = meter.createHistogram('advisor_texting.request.duration', {
-    description: 'How long requests to the service took',
-    unit: 's',
-  });
-  const polls = meter.createCounter('advisor_texting.polls', {
-    description: 'Looks at a consent that is waited for',
-  });
-  const refreshes = meter.createCounter('advisor_texting.refreshes', {
-    description: 'Renewals of access tokens',
-  });
-  const pauses = meter.createCounter('advisor_texting.pauses', {
-    description: 'Pauses that the service asked for',
-  });
+  const outcomes = meter.createCounter('advisor_texting.outcomes');
+  const requests = meter.createCounter('advisor_texting.requests');
+  const durations = meter.createHistogram('advisor_texting.request.duration', { unit: 's' });
+  const polls = meter.createCounter('advisor_texting.polls');
+  const refreshes = meter.createCounter('advisor_texting.refreshes');
+  const pauses = meter.createCounter('advisor_texting.pauses');
   const observed = new Set<Gauges>();
-  const gauge = (
-    name: string,
-    description: string,
-    read: (of: Gauges) => Promise<number>,
-    unit = '',
-  ): void => {
-    meter.createObservableGauge(name, { description, unit }).addCallback(async (result) => {
+  const gauge = (name: string, read: (of: Gauges) => Promise<number>, unit = ''): void => {
+    meter.createObservableGauge(name, { unit }).addCallback(async (result) => {
       for (const each of observed) {
         const value = await read(each).catch(() => undefined);
         if (value !== undefined) result.observe(value, { environment: each.environment });
       }
     });
   };
-  gauge('advisor_texting.waits', 'Waits for consent', (of) => of.waits());
-  gauge('advisor_texting.queue', 'Accepted and not ended', (of) => of.queue());
-  gauge(
-    'advisor_texting.polls.lateness',
-    'How late polls are',
-    async (of) => (await of.lateBy()) / 1000,
-    's',
-  );
+  gauge('advisor_texting.waits', (of) => of.waits());
+  gauge('advisor_texting.queue', (of) => of.queue());
+  gauge('advisor_texting.polls.lateness', async (of) => (await of.lateBy()) / 1000, 's');
   return {
     outcome(node, outcome, code) {
       outcomes.add(1, { node, outcome, ...(code !== undefined && { code }) });

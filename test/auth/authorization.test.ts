@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as fc from 'fast-check';
 import should from 'should';
-import type { Finished, Returning } from '../../lib/auth/authorization';
+import { mailedLinkLifetime, type Finished, type Returning } from '../../lib/auth/authorization';
 import type { MovableClock } from '../../lib/service/clock';
 import { startSimulator, type Simulator } from '../../simulator';
 import {
@@ -333,6 +333,14 @@ describe('authorization', () => {
       should(await red.authorizations.readLink(token)).be.undefined();
       await red.authorizations.sweepLinks();
       should(await red.vault.link(token)).be.undefined();
+    });
+
+    it('is valid for seven days when it is to be mailed', async () => {
+      const token = await red.authorizations.createLink('env1', 'bob', mailedLinkLifetime);
+      await clock.move(minutes(7 * 24 * 60) - 1);
+      should(await red.authorizations.readLink(token)).be.ok();
+      await clock.move(1);
+      should(await red.authorizations.readLink(token)).be.undefined();
     });
 
     it('cannot be guessed from what is stored', async () => {

@@ -6,11 +6,13 @@ import { addTestPort, install, npm, root, tarball } from '../support/installatio
 import { type RealRed, startRed } from '../support/node-red';
 
 const types = [
+  'advisor-activity',
   'advisor-check-consent',
   'advisor-contact',
   'advisor-content',
   'advisor-do-not-text',
   'advisor-environment',
+  'advisor-events',
   'advisor-group',
   'advisor-request-consent',
   'advisor-send-text',

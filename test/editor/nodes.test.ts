@@ -24,6 +24,9 @@ const labels = [
   'contact',
   'contact group',
   'content search',
+  'do not text',
+  'texting activity',
+  'texting events',
 ];
 const types = ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'] as const;
 

@@ -2,17 +2,30 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import 'should';
 import ts from 'typescript';
+import { spec as activity } from '../../nodes/activity/spec';
 import { spec as checkConsent } from '../../nodes/check-consent/spec';
 import { spec as contact } from '../../nodes/contact/spec';
 import { spec as content } from '../../nodes/content/spec';
 import { spec as doNotText } from '../../nodes/do-not-text/spec';
 import { spec as environment } from '../../nodes/environment/spec';
+import { spec as events } from '../../nodes/events/spec';
 import { spec as group } from '../../nodes/group/spec';
 import { spec as requestConsent } from '../../nodes/request-consent/spec';
 import { spec as sendText } from '../../nodes/send-text/spec';
 import { root } from '../support/installation';
 
-const specs = [checkConsent, contact, content, doNotText, environment, group, requestConsent, sendText];
+const specs = [
+  activity,
+  checkConsent,
+  contact,
+  content,
+  doNotText,
+  environment,
+  events,
+  group,
+  requestConsent,
+  sendText,
+];
 
 /** Where the English of errors stands; it is said in the other languages by key. */
 const tables = ['lib/service/errors.ts', 'lib/runtime/errors.ts'];
