@@ -174,6 +174,7 @@ const textProblem = (field: TextField, value: unknown, { say }: Surroundings): s
   if (field.format === 'prefix' && !prefixPattern.test(text)) return say('invalid.prefix');
   if (field.format === 'proxy') return proxyProblem(text, say);
   if (field.format === 'country' && !isCountry(text)) return say('invalid.country');
+  if (field.format === 'time' && !/^([01]\d|2[0-3]):[0-5]\d$/.test(text)) return say('invalid.time');
   if (field.format === 'timeZone' && !isTimeZone(text)) return say('invalid.timeZone');
   if (field.format === 'pattern' && !succeeds(() => new RegExp(text))) return say('invalid.pattern');
   return undefined;

@@ -38,6 +38,8 @@ export class Page<I extends Item, E> {
   readonly begun: Set<number>;
   readonly ended: Map<number, Ended<E>>;
   readonly told: Set<number>;
+  /** Until when items are held, by index. */
+  readonly held: Map<number, number>;
 
   constructor(
     readonly number: number,
@@ -47,6 +49,7 @@ export class Page<I extends Item, E> {
     this.begun = new Set(steps?.begun);
     this.ended = new Map(steps?.ended);
     this.told = new Set(steps?.told);
+    this.held = new Map(steps?.held);
   }
 
   end(index: number, ended: Ended<E>): void {
@@ -55,11 +58,12 @@ export class Page<I extends Item, E> {
   }
 
   get steps(): StepsRecord<E> {
-    const { begun, ended, told } = this;
+    const { begun, ended, told, held } = this;
     return {
       ...(begun.size > 0 && { begun: [...begun] }),
       ...(ended.size > 0 && { ended: [...ended] }),
       ...(told.size > 0 && { told: [...told] }),
+      ...(held.size > 0 && { held: [...held] }),
     };
   }
 }
@@ -187,6 +191,17 @@ export class OpenJob<I extends Item, O, E> {
     this.nextPage = this.pageCount;
   }
 
+  /** Nothing of it is to be done but what is taken up by itself. */
+  markRead(): void {
+    this.nextPage = this.pageCount;
+  }
+
+  /** Some of its items are held. */
+  get isHeld(): boolean {
+    for (const { held } of this.pages.values()) if (held.size > 0) return true;
+    return false;
+  }
+
   /** All its pages are in memory, or have been. */
   get isRead(): boolean {
     return this.nextPage >= this.pageCount;
@@ -225,7 +240,8 @@ export class OpenJob<I extends Item, O, E> {
     const isUnsure = !steps && (await this.hasLostSteps(store, number));
     for (const { index } of page.items) {
       const isOpen = !page.ended.has(index) && !page.told.has(index);
-      if (isOpen && (isUnsure || record.single?.begun)) page.begun.add(index);
+      const isHeld = page.held.has(index);
+      if (isOpen && !isHeld && (isUnsure || record.single?.begun)) page.begun.add(index);
     }
     const meanwhile = this.pages.get(number);
     if (meanwhile) return meanwhile;
@@ -301,7 +317,8 @@ export class OpenJob<I extends Item, O, E> {
     const [item] = page?.items ?? [];
     if (this.record.count === 1 && page && item && this.message) {
       // A record that says begun needs no steps beside it.
-      const begun = page.begun.has(0) && page.ended.size === 0 && { begun: true as const };
+      const isBegun = page.begun.has(0) && page.ended.size === 0 && page.held.size === 0;
+      const begun = isBegun && { begun: true as const };
       const single = { ...this.message, item, ...begun };
       this.record = { ...this.record, single };
       if (begun) this.dirty.delete(page);

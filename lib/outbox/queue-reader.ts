@@ -11,6 +11,8 @@ export interface Queued<I> {
   /** When it was accepted, by the store's time. */
   readonly since: number;
   readonly isBegun: boolean;
+  /** It is held until then, in epoch milliseconds. */
+  readonly notBefore: number | undefined;
   /** The name of the list it is of; undefined for one that came alone. */
   readonly list: Buffer | undefined;
 }
@@ -128,6 +130,7 @@ export class QueueReader<I extends Item> {
           advisor: record.order.advisor,
           since: record.at,
           isBegun: page.begun.has(index),
+          notBefore: page.held.get(index),
           list,
         };
       }

@@ -38,6 +38,8 @@ export interface MessageRecord extends Input {
 
 /** The steps of the recipients of one page. */
 export interface StepsRecord<E> {
+  /** Not to begin before a time. */
+  readonly held?: readonly (readonly [index: number, notBefore: number])[];
   readonly begun?: readonly number[];
   readonly ended?: readonly (readonly [index: number, ended: Ended<E>])[];
   readonly told?: readonly number[];
@@ -68,6 +70,7 @@ export const recordKinds = [
   'home',
   'open',
   'list',
+  'held',
 ] as const;
 
 /** Where the records of one node lie. `arrival` is 12 bytes that sort by arrival. */
@@ -80,6 +83,9 @@ export const layout = (node: string) => ({
   /** Jobs of more than one item: to find them among all. */
   lists: key('list', node),
   list: (arrival: Buffer) => key('list', node, arrival),
+  /** What is held, by the time it is held until. */
+  allHeld: key('held', node),
+  held: (notBefore: number, arrival: Buffer, index: number) => key('held', node, notBefore, arrival, index),
   /** Waits that have ended and are yet to be told. */
   allEnded: key('ended', node),
   ended: (arrival: Buffer, index: number) => key('ended', node, arrival, index),
@@ -100,6 +106,12 @@ export const arrivalIn = (found: Buffer): Buffer => found.subarray(found.length 
 export const endedIn = (found: Buffer): { arrival: Buffer; index: number } => {
   const at = found.length - arrivalLength - 6;
   return { arrival: found.subarray(at, at + arrivalLength), index: found.readUIntBE(at + arrivalLength, 6) };
+};
+
+/** What a key of `held` names. */
+export const heldIn = (found: Buffer): { notBefore: number; arrival: Buffer; index: number } => {
+  const { arrival, index } = endedIn(found);
+  return { notBefore: found.readUIntBE(found.length - arrivalLength - 12, 6), arrival, index };
 };
 
 /** The name of a job outside its outbox: its node and its arrival. */

@@ -1,8 +1,16 @@
-import { endOf, type Entry } from '../state/store';
+import type { Clock } from '../service/clock';
+import { endOf, key, type Entry } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
-import { newArrival, Outbox, type Host, type OutboxOptions } from './outbox';
+import { newArrival, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
 import { QueueReader } from './queue-reader';
-import { after, arrivalIn, pageOf, type JobRecord, type ResetRecord } from './records';
+import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './records';
+
+/** Thrown by work that may not begin before a time: it is on record, and comes again then. */
+export class Held extends Error {
+  constructor(readonly notBefore: number) {
+    super('held');
+  }
+}
 
 /** One item's turn. */
 export interface Turn {
@@ -19,6 +27,8 @@ export interface RequestHost<I extends Item, O, E> extends Host<I, O, E> {
   work(job: OpenJob<I, O, E>, item: I, turn: Turn): Promise<E>;
   /** The outcome of work that threw. Undefined: a close broke it off, and it stays on record as not begun. */
   failed(thrown: unknown, isBrokenOff: boolean): E | undefined;
+  /** So many items are held, the first until then. */
+  held(count: number, notBefore: number): void;
   /** The number an item is for, as `reset` names it. */
   phoneOf(item: I): string | undefined;
 }
@@ -28,6 +38,8 @@ export interface RequestOptions<I extends Item, O, E> extends OutboxOptions<Requ
   readonly width: number;
   /** Milliseconds after which what has not begun is too old to begin after a restart. */
   readonly resumeWithin: number;
+  /** By which items are held. */
+  readonly clock: Clock;
 }
 
 /** Jobs in memory whose items are yet to be done; the others lie in the store. */
@@ -39,7 +51,8 @@ const byReset = 'reset';
 export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, RequestHost<I, O, E>> {
   /** Jobs with items to be done, served in turn. */
   private queue: OpenJob<I, O, E>[] = [];
-  private readonly open = new Set<OpenJob<I, O, E>>();
+  /** By name: one object for each job, for two would write over each other's steps. */
+  private readonly open = new Map<string, OpenJob<I, O, E>>();
   private active = 0;
   /** The last job that was taken into memory. */
   private cursor: Buffer | undefined;
@@ -48,6 +61,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   private isReading = false;
   private loading = 0;
   private isStarted = false;
+  private forgetAlarm: (() => void) | undefined;
   /** What breaks off an item at work whose request has not begun. */
   private readonly atWork = new Map<AbortController, { readonly arrival: Buffer; readonly item: I }>();
   private resets: (readonly [arrival: Buffer, reset: ResetRecord])[] = [];
@@ -76,7 +90,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   get progress(): { readonly done: number; readonly total: number } {
     let done = 0;
     let total = 0;
-    for (const { record, left } of this.open) {
+    for (const { record, left } of this.open.values()) {
       if (record.count < 2) continue;
       done += record.count - left;
       total += record.count;
@@ -91,6 +105,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     this.resets = [...found.map(({ key, value }) => [arrivalIn(key), value] as const), ...this.resets];
     this.isStarted = true;
     this.pump();
+    await this.expectHeld();
   }
 
   accept(input: NewJob<I, O>, attachment: unknown): void {
@@ -137,22 +152,34 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
         this.track(this.settle(job, page, item, this.host.ended('reset', item)));
     for (const [cancel, { arrival: came, item }] of this.atWork)
       if (this.isReset(came, item)) cancel.abort(byReset);
+    this.track(this.sweepHeld((arrival, item) => this.isReset(arrival, item)));
     this.hasBacklog = true;
     this.pump();
   }
 
+  /** What is held for a number is judged again. */
+  release(phone: string): void {
+    this.track(this.sweepHeld((_arrival, item) => this.host.phoneOf(item) === phone));
+  }
+
   override async close(): Promise<void> {
     this.isClosing = true;
+    this.forgetAlarm?.();
     for (const cancel of this.atWork.keys()) cancel.abort();
     await super.close();
   }
 
   protected override over(job: OpenJob<I, O, E>): void {
-    this.open.delete(job);
+    this.open.delete(job.name);
+  }
+
+  /** A job of which only held items are left lies in the store alone. */
+  protected override rest(job: OpenJob<I, O, E>): void {
+    if (job.isAtRest && job.isRead && job.toDo.length === 0 && job.isHeld) this.open.delete(job.name);
   }
 
   private take(job: OpenJob<I, O, E>): void {
-    this.open.add(job);
+    this.open.set(job.name, job);
     this.queue.push(job);
   }
 
@@ -162,6 +189,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
       const job = this.queue.shift();
       if (!job) break;
       const next = job.next();
+      if (!next) this.rest(job);
       if (next === 'load') this.track(this.load(job));
       else if (next) {
         this.queue.push(job);
@@ -206,7 +234,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   /** Once everything that came before a reset has met it. */
   private forgetResets(): void {
     if (this.resets.length === 0 || this.hasBacklog || this.loading > 0) return;
-    for (const job of this.open) if (!job.isRead) return;
+    for (const job of this.open.values()) if (!job.isRead) return;
     const done = this.resets;
     this.resets = [];
     this.writeAside(done.map(([arrival]) => ({ table: this.table, remove: this.at.reset(arrival) })));
@@ -224,8 +252,8 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
       const ended = page.ended.get(item.index);
       const reason = this.reasonNotTo(job, page, item);
       if (ended) this.track(this.tellAgain(job, page, item, ended));
-      else if (reason) this.track(this.settle(job, page, item, this.host.ended(reason, item)));
-      else job.toDo.push({ page, item });
+      else if (reason) this.endWithout(reason, job, page, item);
+      else if (!page.held.has(item.index)) job.toDo.push({ page, item });
     }
     this.forgetResets();
     this.queue.push(job);
@@ -237,7 +265,10 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     if (page.begun.has(item.index)) return 'unknown';
     if (record.space !== this.options.space) return 'moved';
     if (this.isReset(arrival, item)) return 'reset';
-    return isOld && this.store.now() - record.at > this.request.resumeWithin ? 'stale' : undefined;
+    if (!isOld) return undefined;
+    const notBefore = page.held.get(item.index);
+    const age = notBefore === undefined ? this.store.now() - record.at : this.request.clock.now() - notBefore;
+    return age > this.request.resumeWithin ? 'stale' : undefined;
   }
 
   /** Whether it will be told as cancelled when its turn comes. */
@@ -269,16 +300,123 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
       },
     };
     let outcome: E | undefined;
+    let held: Held | undefined;
+    job.holders += 1;
     try {
       outcome = await this.host.work(job, item, turn);
     } catch (thrown) {
-      outcome = this.host.failed(thrown, this.isClosing && signal.reason !== byReset);
+      if (thrown instanceof Held) held = thrown;
+      else outcome = this.host.failed(thrown, this.isClosing && signal.reason !== byReset);
     }
     this.atWork.delete(cancel);
     this.active -= 1;
+    job.holders -= 1;
+    if (held && signal.reason === byReset) outcome = this.host.ended('reset', item);
+    else if (held) await this.holdBack(job, page, item, held.notBefore);
     // What is under way lands, also while its node closes.
     if (outcome !== undefined) this.track(this.settle(job, page, item, outcome));
     else if (page.begun.has(item.index)) await turn.undo();
     this.pump();
+  }
+
+  private endWithout(reason: Reason, job: OpenJob<I, O, E>, page: Page<I, E>, item: I): void {
+    this.letGo(job, page, item);
+    this.track(this.settle(job, page, item, this.host.ended(reason, item)));
+  }
+
+  private async holdBack(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, notBefore: number): Promise<void> {
+    this.letGo(job, page, item);
+    page.begun.delete(item.index);
+    page.held.set(item.index, notBefore);
+    const put = this.at.held(notBefore, job.arrival, item.index);
+    job.beside.push({ table: this.table, put, value: 0 });
+    await this.changed(job, page);
+    this.rest(job);
+    await this.expectHeld();
+  }
+
+  /** Not held any more, with whatever is put on record next. */
+  private letGo(job: OpenJob<I, O, E>, page: Page<I, E>, { index }: I): void {
+    const notBefore = page.held.get(index);
+    if (notBefore === undefined) return;
+    page.held.delete(index);
+    job.beside.push({ table: this.table, remove: this.at.held(notBefore, job.arrival, index) });
+  }
+
+  /** Wakes when the first that is held may begin. */
+  private async expectHeld(): Promise<void> {
+    const { from, to } = after(this.at.allHeld, undefined);
+    const [first] = await this.store.page<0>(this.table, { from, to, limit: 1 });
+    if (!first || this.isClosing) return;
+    const { notBefore } = heldIn(first.key);
+    const { clock } = this.request;
+    this.forgetAlarm?.();
+    this.forgetAlarm = clock.after(Math.max(0, notBefore - clock.now()), () => {
+      this.track(this.wake());
+    });
+    this.host.held(await this.store.count(this.table, from, to), notBefore);
+  }
+
+  private async wake(): Promise<void> {
+    const release = this.request.clock.hold?.();
+    try {
+      const now = this.request.clock.now();
+      await this.sweepHeld(() => true, key(this.at.allHeld, now + 1));
+    } finally {
+      release?.();
+    }
+    await this.expectHeld();
+  }
+
+  /** Has the held items that are meant begin, a page at a time. */
+  private async sweepHeld(
+    isMeant: (arrival: Buffer, item: I) => boolean,
+    to = endOf(this.at.allHeld),
+  ): Promise<void> {
+    this.loading += 1;
+    try {
+      for (let from = this.at.allHeld; !this.isClosing;) {
+        const found = await this.store.page<0>(this.table, { from, to, limit: mostAtHand });
+        const last = found.at(-1);
+        if (!last) break;
+        from = after(this.at.allHeld, last.key).from;
+        for (const entry of found) await this.takeUp(entry.key, isMeant);
+      }
+    } finally {
+      this.loading -= 1;
+    }
+    this.forgetResets();
+    this.pump();
+  }
+
+  private async takeUp(held: Buffer, isMeant: (arrival: Buffer, item: I) => boolean): Promise<void> {
+    const { arrival, index } = heldIn(held);
+    const name = this.at.job(arrival).toString('latin1');
+    const found = this.open.has(name)
+      ? undefined
+      : await this.store.get<JobRecord<I, O>>(this.table, this.at.job(arrival));
+    const job = this.open.get(name) ?? (found && this.opened(found));
+    const page = await job?.page(this.store, pageOf(index));
+    const item = page?.items.find((each) => each.index === index);
+    if (!job || !page || !item || !page.held.has(index)) {
+      if (!job) this.writeAside([{ table: this.table, remove: held }]);
+      return;
+    }
+    if (!isMeant(arrival, item) || this.isClosing) return;
+    const known = this.open.get(name);
+    if (known && known !== job) return this.takeUp(held, isMeant);
+    // Of a job that lies in the store nothing else is to be read: its other items are held, or told.
+    if (!known) {
+      job.markRead();
+      this.open.set(name, job);
+    }
+    const reason = this.reasonNotTo(job, page, item);
+    if (reason) {
+      this.endWithout(reason, job, page, item);
+      return;
+    }
+    this.letGo(job, page, item);
+    job.toDo.push({ page, item });
+    if (!this.queue.includes(job)) this.queue.push(job);
   }
 }

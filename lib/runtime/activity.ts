@@ -371,15 +371,23 @@ export class Activity {
   private async *queuedOf(id: string, skip: number): AsyncGenerator<QueueItem> {
     const found = this.outboxes.get(id);
     if (!found) return;
-    for await (const { key: name, item, advisor, since, isBegun, list } of found.outbox.reader.items(skip))
+    for await (const {
+      key: name,
+      item,
+      advisor,
+      since,
+      isBegun,
+      notBefore,
+      list,
+    } of found.outbox.reader.items(skip))
       yield {
         id: idOf('q', name),
         node: found.node,
         phone: item.phone ?? null,
         advisor,
         since,
-        state: isBegun ? 'sending' : 'queued',
-        notBefore: null,
+        state: isBegun ? 'sending' : notBefore === undefined ? 'queued' : 'held',
+        notBefore: notBefore ?? null,
         list: list ? idOf('l', list) : null,
       };
   }

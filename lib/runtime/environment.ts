@@ -1,3 +1,4 @@
+import type { TextHours } from '../guards/text-hours';
 import type { Client } from '../service/types';
 import type { Clock } from '../service/clock';
 import type { Store } from '../state/store';
@@ -7,6 +8,8 @@ export interface EnvironmentSettings {
   readonly country: string;
   /** IANA zone in which dates without one are read; empty means that of the process. */
   readonly timeZone: string;
+  /** When people may be texted, by their own clocks; undefined at any time. */
+  readonly textHours?: (TextHours & { readonly outside: 'hold' | 'fail' }) | undefined;
   /** A regular expression in place of the word `consent`; empty means the default. */
   readonly consentPattern: string;
   readonly journal: boolean;

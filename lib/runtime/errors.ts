@@ -85,6 +85,10 @@ export const messages = {
     'A part of the do-not-text list cannot be read, so nobody is texted: see the log, and restore the data of this Node-RED or its credentialSecret.',
   quiet_hours:
     'It is outside the hours in which this recipient may be texted: send it again later, or choose in the environment to hold texts until then.',
+  zone_missing:
+    'Nobody can say which time zone this number is in, so it is not known when it may be texted: give the recipient a timeZone, or set the time zone of the environment.',
+  zone_unknown:
+    'The timeZone of this recipient is not the name of a time zone: give one such as America/New_York, or leave it out.',
   reason_kind: 'What is in __where__ is not a text: give the reason as a text, or leave it empty.',
   not_accepted:
     'This person has not accepted to be texted yet: wait for consent, or ask for it with a consent request.',
@@ -170,6 +174,10 @@ export const messages = {
     '"__country__" is not the code of a country: open the environment and enter two letters such as US, or leave it empty.',
   setting_time_zone:
     '"__timeZone__" is not the name of a time zone: open the environment and enter one such as America/New_York, or leave it empty.',
+  setting_hours:
+    'The hours for texts need both a beginning and an end, and two different ones: open the environment and set both, or neither.',
+  setting_time:
+    '"__time__" is not a time of day: open the environment and write it as 08:00 or 21:30, or leave both times empty.',
   service_unknown: '"__name__" is not ready: "__setting__" must be simulator, sandbox or production.',
   advisor_kind: 'The advisor must be a text of 1 to 200 characters: correct it.',
 } as const;

@@ -26,6 +26,8 @@ export interface Order {
   readonly advisor: string;
   /** An array came in: the id of its sequence, and the message property that holds the list. */
   readonly list?: { readonly id: string; readonly shared?: string };
+  /** Of a single number: the zone its owner is in, as the message says. */
+  readonly timeZone?: unknown;
   /** Nothing is sent: each item leaves as it would. */
   readonly dryRun?: true;
 }
@@ -50,6 +52,8 @@ export interface Trade<T, O> {
   readonly dress: (outcome: Outcome, order: O, item: T, index: number, entry: unknown) => Outcome;
   readonly cancelled: () => Outcome;
   readonly phoneOf: (item: T) => string | undefined;
+  /** So many items are held, the first until then. */
+  readonly held?: (count: number, notBefore: number) => void;
   /** With the last of a list goes how many of it left by each output. */
   readonly told: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
 }
@@ -265,6 +269,15 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     return this.trade.phoneOf(item);
   }
 
+  held(count: number, notBefore: number): void {
+    this.trade.held?.(count, notBefore);
+  }
+
+  /** What is held for a number is judged again. */
+  release(phone: string): void {
+    this.outbox?.release(phone);
+  }
+
   kindsOf(outcome: Outcome): readonly string[] {
     return kindsIn(this.tools, outcome);
   }
@@ -286,7 +299,10 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   private async open(): Promise<void> {
     const { tools } = this;
     const environment = tools.environment();
-    const { journal, maxConcurrent, resumeWithin } = environment.settings;
+    const { maxConcurrent, resumeWithin, textHours } = environment.settings;
+    // What may be held is on record, whatever the journal is set to.
+    const journal =
+      environment.settings.journal || (this.trade.held !== undefined && textHours?.outside === 'hold');
     const store = await (journal ? environment.store() : environment.memory());
     if (journal && !store.durable) tools.markUnsaved();
     const outbox = new RequestOutbox<T, O, Outcome>({
@@ -295,6 +311,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
       space: environment.space,
       width: maxConcurrent,
       resumeWithin,
+      clock: environment.clock,
       host: this,
     });
     this.outbox = outbox;

@@ -78,7 +78,7 @@ export interface TextField extends Common {
   readonly default: string;
   readonly required?: boolean;
   /** What the text must look like when it is neither empty nor a `${VARIABLE}`. */
-  readonly format?: 'url' | 'country' | 'pattern' | 'prefix' | 'proxy' | 'timeZone';
+  readonly format?: 'url' | 'country' | 'pattern' | 'prefix' | 'proxy' | 'timeZone' | 'time';
 }
 
 export interface JsonField extends Common {

@@ -1,13 +1,19 @@
-import { doNotTextOf, type BlockedBy } from '../guards/do-not-text';
+import { doNotTextOf, type BlockedBy, type DoNotText } from '../guards/do-not-text';
+import { allowedFrom, spreadFrom, type Whose } from '../guards/text-hours';
 import type { Mutable } from '../mutable';
 import { readAll, type Source } from '../runtime/inputs';
-import { refuse } from '../runtime/errors';
+import { Held } from '../outbox/request-outbox';
+import { isTimeZone } from '../runtime/dates';
+import type { Environment, EnvironmentSettings } from '../runtime/environment';
+import { invalid, refuse } from '../runtime/errors';
 import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import { NodeOutbox, type Order, type Turn } from '../runtime/node-outbox';
 import { outcomeStatus, type Said } from '../runtime/outcome-status';
 import { problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
+import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
+import { look } from '../runtime/status';
 import { ServiceError } from '../service/errors';
 import { isDryRun, phonesOrdered, withUsedFields, type Recipient, type Recipients } from './recipients';
 
@@ -21,6 +27,10 @@ export interface Reading<T extends Recipient, O extends Order> extends Recipient
 export interface GuardedTurn<T, O> extends Turn<T, O> {
   /** For `client.call`: asks before each attempt whether it may be made. */
   readonly permit?: () => Promise<() => void>;
+  /** Of a dry run: it would be held until then. */
+  readonly notBefore?: number;
+  /** Of a scheduled text: it is moved into the hours of the recipient, in epoch milliseconds. */
+  readonly movedTo?: number;
 }
 
 export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
@@ -28,18 +38,26 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   readonly source: Source;
   /** What it throws fails the message. */
   readonly read: (msg: Message, country: string) => Reading<T, O> | Promise<Reading<T, O>>;
-  /** It texts people: the guards are asked. */
-  readonly isGuarded?: true;
+  /** It texts people: the guards are asked, that of the hours unless the node may do so at any. */
+  readonly guards?: { readonly hours: 'environment' | 'any' };
   /** What may not leave as it is: throws `invalid_input`. */
   readonly check?: (recipient: T) => void;
   /** From a recipient to an outcome. What it throws becomes a failure. */
   readonly work: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
   /** The same for `msg.dryRun`: makes no request that sends or asks anything. */
-  readonly dryRun: (turn: Turn<T, O>) => Promise<Outcome>;
+  readonly dryRun: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
+  /** When a text is to be delivered that is scheduled at the service, in epoch milliseconds. */
+  readonly deliveryDateOf?: (order: O, environment: Environment) => number | undefined;
   readonly cancelled: () => Outcome;
   readonly said: Said;
   /** What an outcome says besides, also of a duplicate, whose place in the list is `index`. */
-  readonly complement?: (outcome: Mutable<Outcome>, order: O, recipient: T, index: number) => Outcome;
+  readonly complement?: (
+    outcome: Mutable<Outcome>,
+    order: O,
+    recipient: T,
+    index: number,
+    entry: unknown,
+  ) => Outcome;
 }
 
 /** One recipient's turn, where there is nothing special about either. */
@@ -68,13 +86,70 @@ export const readWith =
 const refusalBy = (by: BlockedBy): ServiceError =>
   by === 'unreadable' ? refuse('blocked', 'blocked_unreadable') : refuse('blocked', 'blocked');
 
+/** The recipient's own zone, as it was given: that of a list's object, or for a single number that of the message. */
+export const zoneOf = ({ timeZone }: Order, entry: unknown): unknown => {
+  const own = isRecord(entry) ? fieldOf(entry, 'timeZone') : undefined;
+  return isNothing(own) ? timeZone : own;
+};
+
+/** The hours of one recipient. */
+class RecipientHours {
+  constructor(
+    private readonly hours: NonNullable<EnvironmentSettings['textHours']>,
+    private readonly whose: Whose,
+    private readonly now: () => number,
+  ) {}
+
+  /** Throws unless they may be texted now: `quiet_hours`, or to be held. */
+  check(): void {
+    const now = this.now();
+    const opening = this.allowedFrom(now);
+    if (opening === now) return;
+    if (this.hours.outside === 'fail') throw quiet(opening);
+    throw new Held(spreadFrom(this.hours, this.whose, opening));
+  }
+
+  /** Where a delivery date lies that is outside the hours; undefined when it is not. Throws `quiet_hours`. */
+  move(deliveryDate: number): number | undefined {
+    const opening = this.allowedFrom(deliveryDate);
+    if (opening === deliveryDate) return undefined;
+    if (this.hours.outside === 'fail') throw quiet(opening);
+    return spreadFrom(this.hours, this.whose, opening);
+  }
+
+  /** The same for a dry run, which nothing holds up. */
+  foresee(deliveryDate: number | undefined): { readonly notBefore?: number; readonly movedTo?: number } {
+    if (deliveryDate !== undefined) {
+      const movedTo = this.move(deliveryDate);
+      return movedTo === undefined ? {} : { movedTo };
+    }
+    try {
+      this.check();
+      return {};
+    } catch (thrown) {
+      if (!(thrown instanceof Held)) throw thrown;
+      return { notBefore: thrown.notBefore };
+    }
+  }
+
+  private allowedFrom(at: number): number {
+    const opening = allowedFrom(this.hours, this.whose, at);
+    if (opening === undefined) throw invalid('zone_missing');
+    return opening;
+  }
+}
+
+const quiet = (notBefore: number): ServiceError => refuse('quiet_hours', 'quiet_hours', {}, { notBefore });
+
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
 export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> implements Handler {
   private readonly outbox: NodeOutbox<T, O>;
+  private list: DoNotText | undefined;
+  private unlisten: (() => void) | undefined;
   readonly show: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
 
   constructor(
-    tools: Tools,
+    private readonly tools: Tools,
     private readonly options: RecipientNodeOptions<T, O>,
   ) {
     this.show = outcomeStatus(tools, options.said, () => this.outbox.progress());
@@ -82,10 +157,11 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       work: (turn) => this.work(turn),
       dress: (outcome, order, recipient, index, entry) => {
         const whole = withUsedFields(outcome, order, recipient, entry);
-        return options.complement?.(whole, order, recipient, index) ?? whole;
+        return options.complement?.(whole, order, recipient, index, entry) ?? whole;
       },
       cancelled: options.cancelled,
       phoneOf: ({ phone }) => phone,
+      ...(options.guards && { held: (count, notBefore) => this.showHeld(count, notBefore) }),
       told: this.show,
     });
   }
@@ -137,6 +213,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   }
 
   close(): Promise<void> {
+    this.unlisten?.();
     return this.outbox.close();
   }
 
@@ -144,25 +221,58 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return this.outbox.environment?.settings.country ?? '';
   }
 
-  /** The guards, in their order: what was given, the do-not-text list. */
+  /** The guards, in their order: what was given, the do-not-text list, the hours. */
   private async work(turn: Turn<T, O>): Promise<Outcome> {
     const { options } = this;
     const { item, order, environment } = turn;
     options.check?.(item);
-    if (!options.isGuarded) return order.dryRun ? options.dryRun(turn) : options.work(turn);
+    if (!options.guards) return order.dryRun ? options.dryRun(turn) : options.work(turn);
     const { phone = '' } = item;
-    const list = await doNotTextOf(environment);
-    if (order.dryRun) {
-      const by = await list.judge(phone);
-      if (by) throw refusalBy(by);
-      return options.dryRun(turn);
-    }
+    const list = await this.listOf(environment);
+    const by = await list.judge(phone);
+    if (by) throw refusalBy(by);
+    const hours = this.hoursFor(turn);
+    const deliveryDate = options.deliveryDateOf?.(order, environment);
+    if (order.dryRun) return options.dryRun({ ...turn, ...hours?.foresee(deliveryDate) });
+    const moved = deliveryDate === undefined ? undefined : hours?.move(deliveryDate);
+    if (deliveryDate === undefined) hours?.check();
     const permit = async (): Promise<() => void> => {
+      // A scheduled text may be asked for at any hour.
+      if (deliveryDate === undefined) hours?.check();
       const ended = await list.begin(phone);
       if (typeof ended === 'function') return ended;
       throw refusalBy(ended);
     };
-    return options.work({ ...turn, permit });
+    return options.work({ ...turn, permit, ...(moved !== undefined && { movedTo: moved }) });
+  }
+
+  private async listOf(environment: Environment): Promise<DoNotText> {
+    const list = await doNotTextOf(environment);
+    if (this.list !== list) {
+      this.list = list;
+      this.unlisten?.();
+      // What is held for somebody leaves as soon as they are on the list.
+      this.unlisten = list.onBlock((phone) => {
+        this.outbox.release(phone);
+      });
+    }
+    return list;
+  }
+
+  private hoursFor({ environment, item, order, entry }: Turn<T, O>): RecipientHours | undefined {
+    const { textHours, timeZone: fallback } = environment.settings;
+    if (!textHours || this.options.guards?.hours === 'any') return undefined;
+    const own = zoneOf(order, entry);
+    if (own !== undefined && (typeof own !== 'string' || !isTimeZone(own.trim())))
+      throw invalid('zone_unknown');
+    const whose = { phone: item.phone ?? '', timeZone: own?.trim(), fallback };
+    return new RecipientHours(textHours, whose, () => environment.clock.now());
+  }
+
+  private showHeld(count: number, notBefore: number): void {
+    const { status, words } = this.tools;
+    const time = words.time(notBefore);
+    status.show(() => look('blue', 'ring', words.say('status.held', { count: words.number(count), time })));
   }
 
   private take(
@@ -178,6 +288,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       taken,
       (order) => {
         if (isDryRun(msg)) order.dryRun = true;
+        if (!reading.list && !isNothing(msg.timeZone)) order.timeZone = msg.timeZone;
         reading.complete(order);
       },
       begin && ((order) => begin(order, reading)),

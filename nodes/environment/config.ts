@@ -2,6 +2,7 @@ import { isConfidential } from '../../lib/addresses';
 import type { Connection } from '../../lib/auth/connection';
 import { splitScopes } from '../../lib/auth/grants';
 import { isTimeZone } from '../../lib/runtime/dates';
+import { minutesOf } from '../../lib/guards/text-hours';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { faultInSettings, plain } from '../../lib/runtime/inputs';
 import { invalid, type MessageKey, refuse } from '../../lib/runtime/errors';
@@ -82,12 +83,28 @@ export const serviceOf = (values: Values): Service | undefined => {
   return (['simulator', 'sandbox', 'production'] as const).find((option) => option === service);
 };
 
+/** Undefined when there are none, or when they are not in order, which `faultInHours` tells. */
+const textHoursOf = (values: Values): EnvironmentSettings['textHours'] => {
+  const [from, until] = [minutesOf(text(values['textFrom'])), minutesOf(text(values['textUntil']))];
+  if (from === undefined || until === undefined) return undefined;
+  return { from, until, outside: values['outsideHours'] === 'fail' ? 'fail' : 'hold' };
+};
+
+const faultInHours = (values: Values): ServiceError | undefined => {
+  const [from, until] = [text(values['textFrom']), text(values['textUntil'])];
+  if (from === '' && until === '') return undefined;
+  if (from === '' || until === '' || from === until) return invalid('setting_hours');
+  const wrong = [from, until].find((time) => minutesOf(time) === undefined);
+  return wrong === undefined ? undefined : invalid('setting_time', { time: wrong });
+};
+
 /** Judged by `checkSettings` before anything is sent. */
 export const settingsOf = (values: Values): EnvironmentSettings => {
   const { flag, number } = plain(spec, values);
   return {
     country: text(values['country']).toUpperCase(),
     timeZone: text(values['timeZone']),
+    textHours: textHoursOf(values),
     consentPattern: text(values['consentPattern']),
     journal: flag('journal'),
     resumeWithin: number('resumeWithin') * 1000,
@@ -123,7 +140,7 @@ export const faultInValues = (values: Values): ServiceError | undefined => {
   if (country !== '' && !isCountry(country)) return invalid('setting_country', { country });
   const timeZone = text(values['timeZone']);
   if (timeZone !== '' && !isTimeZone(timeZone)) return invalid('setting_time_zone', { timeZone });
-  return faultInSettings(spec, values);
+  return faultInHours(values) ?? faultInSettings(spec, values);
 };
 
 const checkSettings = (values: Values): void => {

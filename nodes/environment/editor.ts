@@ -4,6 +4,7 @@ import { isVariable } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
 import { addBadge } from './dialog/badge';
+import { addHours } from './dialog/hours';
 import { addPendingNote, openPagesApart } from './dialog/notes';
 import { addRedirect } from './dialog/redirect';
 import { addScopes } from './dialog/scopes';
@@ -22,6 +23,7 @@ export const opened = (form: Form): void => {
   addPendingNote(form);
   addRedirect(form);
   addScopes(form);
+  addHours(form);
   addDurations(form, ['timeout', 'resumeWithin']);
   lists.set(form, addAdvisors(form));
 };

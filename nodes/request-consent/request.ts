@@ -86,7 +86,10 @@ const request = async (
 };
 
 /** Nobody is asked: what asking would come to, as far as the record of earlier requests tells. */
-const preview = async ({ environment, order, item }: RequestTurn, rules: RequestRules): Promise<Outcome> => {
+const preview = async (
+  { environment, order, item, notBefore }: RequestTurn,
+  rules: RequestRules,
+): Promise<Outcome> => {
   // Somebody who was not accepted by a dry run never will be: to ask again would go round for ever.
   if (order.isRoundTrip) return failure(refuse('cancelled', 'dry_run_round').problem);
   const { history } = await consentOf(environment);
@@ -95,7 +98,8 @@ const preview = async ({ environment, order, item }: RequestTurn, rules: Request
     item.phone ?? '',
     rules,
   );
-  return { port: 0, payload: { memberId, consentState, requested, requestedAt } };
+  const held = notBefore === undefined ? {} : { notBefore };
+  return { port: 0, payload: { memberId, consentState, requested, requestedAt, ...held } };
 };
 
 /** Says which limit was reached. */
@@ -140,7 +144,7 @@ export const requestHandler = (tools: Tools): Handler => {
         if (order.dryRun && msg.outcome === 'notAccepted') order.isRoundTrip = true;
       },
     ),
-    isGuarded: true,
+    guards: { hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment' },
     work: (turn) => withLimit(work(turn)),
     dryRun: (turn) => withLimit(preview(turn, rules)),
     cancelled: () => failure(refuse('cancelled', 'cancelled').problem),

@@ -13,5 +13,12 @@ export const spec: NodeSpec = {
     phoneField,
     { kind: 'number', name: 'every', default: 24, min: 0 },
     { kind: 'number', name: 'limit', default: 3, min: 0, whole: true },
+    {
+      kind: 'choice',
+      name: 'hours',
+      options: ['environment', 'any'],
+      default: 'environment',
+      advanced: true,
+    },
   ],
 };

@@ -8,6 +8,8 @@ interface Request {
   readonly text: string;
   /** Milliseconds, of a scheduled text. */
   readonly deliveryDate: number | undefined;
+  /** When it was to be delivered, where that was outside the hours of its recipient. */
+  readonly movedFrom?: number | undefined;
   readonly attempts: number;
 }
 
@@ -16,13 +18,23 @@ type Success = NonNullable<Answer['successes']>[number];
 
 export const sent = (
   { messageId = null, memberId = null }: Pick<Success, 'memberId' | 'messageId'>,
-  { text, attempts, deliveryDate }: Request,
+  { text, attempts, deliveryDate, movedFrom }: Request,
+  more: object = {},
 ): Outcome => {
   const scheduled = deliveryDate !== undefined;
   const { segments } = countText(text);
   return {
     port: 0,
-    payload: { messageId, memberId, scheduled, attempts, segments, ...(scheduled && { deliveryDate }) },
+    payload: {
+      messageId,
+      memberId,
+      scheduled,
+      attempts,
+      segments,
+      ...(scheduled && { deliveryDate }),
+      ...(movedFrom !== undefined && { movedFrom }),
+      ...more,
+    },
   };
 };
 

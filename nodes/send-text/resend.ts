@@ -11,6 +11,7 @@ export interface Resend {
   /** Milliseconds; a text without one is sent at once. */
   readonly deliveryDate?: number;
   readonly frequency?: number;
+  readonly timeZone?: unknown;
 }
 
 /** Takes the order to send again off the message, when it is meant for this node. */

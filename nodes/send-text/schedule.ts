@@ -39,3 +39,16 @@ export const deliveryOf = (
 /** The delivery date in milliseconds, whatever the wire has. */
 export const millisecondsOf = ({ deliveryDate }: Delivery, { deliveryDateUnit }: Zone): number =>
   deliveryDateUnit === 's' ? deliveryDate * 1000 : deliveryDate;
+
+const onWire = (at: number, { deliveryDateUnit }: Zone): number =>
+  deliveryDateUnit === 's' ? Math.ceil(at / 1000) : at;
+
+/** A delivery that was moved into the hours of its recipient. */
+export const movedDelivery = (delivery: Delivery, movedTo: number | undefined, settings: Zone): Delivery =>
+  movedTo === undefined ? delivery : { ...delivery, deliveryDate: onWire(movedTo, settings) };
+
+/** When a scheduled text is delivered, and when it was to be where that is another time; in milliseconds. */
+export const datesOf = (delivery: Delivery | undefined, movedTo: number | undefined, settings: Zone) => {
+  const asked = delivery && millisecondsOf(delivery, settings);
+  return { deliveryDate: movedTo ?? asked, ...(movedTo !== undefined && { movedFrom: asked }) };
+};

@@ -9,10 +9,10 @@ import { invalid, refuse } from '../../lib/runtime/errors';
 import type { Order } from '../../lib/runtime/node-outbox';
 import { failure, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
-import { RecipientNode, type GuardedTurn, type Reading } from '../../lib/texting/recipient-node';
+import { RecipientNode, zoneOf, type GuardedTurn, type Reading } from '../../lib/texting/recipient-node';
 import { needsConsent, outcomeOf, sent } from './answer';
 import { asDuplicate, Returned, takeResend, textAgain, type Resend } from './resend';
-import { deliveryOf, millisecondsOf, type Delivery } from './schedule';
+import { datesOf, deliveryOf, millisecondsOf, movedDelivery, type Delivery } from './schedule';
 import { textGiver, textsOf, type Text } from './texts';
 
 /** What holds for all texts of one message. */
@@ -48,6 +48,7 @@ const reader = (tools: Tools, phones: Source) => {
       const environment = tools.environment();
       tools.checkSettings();
       order.advisor = resend.advisor;
+      if (resend.timeZone !== undefined) order.timeZone = resend.timeZone;
       const { deliveryDate, frequency } = resend;
       if (deliveryDate !== undefined) order.delivery = scheduled(environment, deliveryDate, frequency);
     },
@@ -89,6 +90,7 @@ export const sendHandler = (tools: Tools): Handler => {
   let isConsentMissing: ReturnType<typeof consentTest> | undefined;
 
   const send = async ({
+    movedTo,
     permit,
     environment,
     client,
@@ -98,7 +100,8 @@ export const sendHandler = (tools: Tools): Handler => {
     begin,
     undo,
   }: SendTurn): Promise<Outcome> => {
-    const { advisor, delivery } = order;
+    const { advisor } = order;
+    const delivery = order.delivery && movedDelivery(order.delivery, movedTo, environment.settings);
     const { phone = '', text = '' } = item;
     const { data, attempts } = await client.call(
       'sendMessage',
@@ -106,21 +109,23 @@ export const sendHandler = (tools: Tools): Handler => {
       { advisor, lane: tools.node.id, signal, begin, undo, permit },
     );
     isConsentMissing ??= consentTest(environment.settings.consentPattern);
-    const deliveryDate = delivery && millisecondsOf(delivery, environment.settings);
-    return outcomeOf(data, { text, attempts, deliveryDate }, isConsentMissing);
+    const dates = datesOf(order.delivery, movedTo, environment.settings);
+    return outcomeOf(data, { text, attempts, ...dates }, isConsentMissing);
   };
 
   /** How a text would leave on an account that requires consent, as far as the consent status tells. */
-  const preview = async ({ environment, client, order, item, signal }: SendTurn): Promise<Outcome> => {
-    const { advisor, delivery } = order;
+  const preview = async (turn: SendTurn): Promise<Outcome> => {
+    const { environment, client, order, item, signal, notBefore, movedTo } = turn;
+    const { advisor } = order;
+    const held = notBefore === undefined ? {} : { notBefore };
     const { phone = '', text = '' } = item;
     const { segments } = countText(text);
     const { state, memberId, attempts } = await client
       .call('getConsent', { query: { phone } }, { advisor, lane: tools.node.id, signal })
       .then((look) => ({ ...statusOf(look.data), attempts: look.attempts }), nothingKnownIf404);
-    if (state !== 'accepted') return needsConsent(state ?? 'unknown_number', attempts, { segments });
-    const deliveryDate = delivery && millisecondsOf(delivery, environment.settings);
-    return sent({ memberId }, { text, attempts, deliveryDate });
+    if (state !== 'accepted') return needsConsent(state ?? 'unknown_number', attempts, { segments, ...held });
+    const dates = datesOf(order.delivery, movedTo, environment.settings);
+    return sent({ memberId }, { text, attempts, ...dates }, held);
   };
 
   const scheduleOf = (delivery: Delivery | undefined): Pick<Resend, 'deliveryDate' | 'frequency'> => {
@@ -131,15 +136,25 @@ export const sendHandler = (tools: Tools): Handler => {
   };
 
   /** What a message needs to come round again. */
-  const resendOf = ({ advisor, delivery }: SendOrder, { phone, text }: Text): Resend | undefined =>
-    phone === undefined || text === undefined
-      ? undefined
-      : { node: tools.node.id, phone, text, advisor, ...scheduleOf(delivery) };
+  const resendOf = (order: SendOrder, { phone, text }: Text, entry: unknown): Resend | undefined => {
+    const { advisor, delivery } = order;
+    if (phone === undefined || text === undefined) return undefined;
+    const timeZone = zoneOf(order, entry);
+    return {
+      node: tools.node.id,
+      phone,
+      text,
+      advisor,
+      ...scheduleOf(delivery),
+      ...(timeZone !== undefined && { timeZone }),
+    };
+  };
 
   return new RecipientNode<Text, SendOrder>(tools, {
     source,
     read: reader(tools, source),
-    isGuarded: true,
+    guards: { hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment' },
+    deliveryDateOf: ({ delivery }, { settings }) => delivery && millisecondsOf(delivery, settings),
     check({ text = '' }) {
       const { segments } = countText(text);
       if (maxSegments > 0 && segments > maxSegments)
@@ -149,9 +164,9 @@ export const sendHandler = (tools: Tools): Handler => {
     work: (turn) => returned.send(turn.order.advisor, turn.item, () => send(turn)),
     cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
     said: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
-    complement(outcome, order, text, index) {
+    complement(outcome, order, text, index, entry) {
       const told: Mutable<Outcome> = index === text.index ? outcome : { ...asDuplicate(outcome, text.index) };
-      const resend = outcome.port === 2 ? resendOf(order, text) : undefined;
+      const resend = outcome.port === 2 ? resendOf(order, text, entry) : undefined;
       if (resend) told.carry = { resend };
       return told;
     },

@@ -44,6 +44,13 @@ export const spec: NodeSpec = {
       when: scheduled,
       advanced: true,
     },
+    {
+      kind: 'choice',
+      name: 'hours',
+      options: ['environment', 'any'],
+      default: 'environment',
+      advanced: true,
+    },
     { kind: 'number', name: 'maxSegments', default: 0, min: 0, whole: true, advanced: true },
   ],
 };

@@ -1,0 +1,155 @@
+import { zoneTable } from './zone-table';
+
+/** When somebody may be texted, by the clock on their wall: minutes of the day, `until` exclusive. */
+export interface TextHours {
+  readonly from: number;
+  /** Before `from` it means over midnight. */
+  readonly until: number;
+}
+
+const minute = 60_000;
+const hour = 60 * minute;
+const day = 24 * hour;
+const minutesOfDay = 24 * 60;
+/** What is held leaves spread over this time, so that a thousand texts do not leave in one second. */
+const spreadOver = 15 * minute;
+/** Zones that have less than this of the hours in common count as not known. */
+const leastShared = hour;
+/** How finely it is measured what zones have in common: zones differ by quarters of an hour. */
+const step = 15 * minute;
+
+/** `HH:MM` as minutes of the day; undefined when it is none. */
+export const minutesOf = (time: string): number | undefined => {
+  const [, hours = '', minutes = ''] = /^([01]\d|2[0-3]):([0-5]\d)$/.exec(time.trim()) ?? [];
+  return hours === '' ? undefined : Number(hours) * 60 + Number(minutes);
+};
+
+let zonesByPrefix: Map<string, readonly string[]> | undefined;
+
+/**
+ * The zones a number may be in, by where it was issued: of +1 by its area code, else by country. Undefined where that is not
+ * known.
+ */
+const zonesIn = (phone: string): readonly string[] | undefined => {
+  zonesByPrefix ??= new Map(
+    zoneTable.flatMap(([zones, prefixes]) => prefixes.split(' ').map((prefix) => [prefix, zones.split(' ')])),
+  );
+  const digits = phone.slice(1);
+  if (digits.startsWith('1')) return zonesByPrefix.get(digits.slice(0, 4));
+  for (let length = 1; length <= 3; length++) {
+    const zones = zonesByPrefix.get(digits.slice(0, length));
+    if (zones) return zones;
+  }
+  return undefined;
+};
+
+const geographic = new Set(['FIXED_LINE', 'MOBILE', 'FIXED_LINE_OR_MOBILE']);
+
+/** Toll-free, personal and other numbers that belong to no place. */
+const isNowhere = (phone: string): boolean => {
+  // Its tables are large: loaded when text hours are first asked about.
+  const { parsePhoneNumberFromString } =
+    require('libphonenumber-js/max') as typeof import('libphonenumber-js/max');
+  const type = parsePhoneNumberFromString(phone)?.getType();
+  return type !== undefined && !geographic.has(type);
+};
+
+export const zonesOfNumber = (phone: string): readonly string[] | undefined => {
+  const zones = zonesIn(phone);
+  return zones && !isNowhere(phone) ? zones : undefined;
+};
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+const minuteAt = (zone: string, at: number): number => {
+  const format =
+    formats.get(zone) ??
+    new Intl.DateTimeFormat('en-US', {
+      timeZone: zone,
+      hourCycle: 'h23',
+      hour: 'numeric',
+      minute: 'numeric',
+    });
+  formats.set(zone, format);
+  let minutes = 0;
+  for (const { type, value } of format.formatToParts(at))
+    if (type === 'hour') minutes += Number(value) * 60;
+    else if (type === 'minute') minutes += Number(value);
+  return minutes;
+};
+
+const isWithin = ({ from, until }: TextHours, at: number): boolean =>
+  from < until ? from <= at && at < until : at >= from || at < until;
+
+/** Whether all zones allow a text at a moment. */
+export const isOpen = (hours: TextHours, zones: readonly string[], at: number): boolean =>
+  zones.every((zone) => isWithin(hours, minuteAt(zone, at)));
+
+/** The first moment from `at` on that all zones allow, within two days. */
+const openingFrom = (hours: TextHours, zones: readonly string[], at: number): number | undefined => {
+  if (isOpen(hours, zones, at)) return at;
+  // Daylight saving moves clocks by quarters of an hour at whole quarters: between two of them nothing changes.
+  const end = at + 2 * day;
+  for (let time = Math.floor(at / minute) * minute + minute; time <= end;) {
+    const waits = zones.map((zone) => {
+      const now = minuteAt(zone, time);
+      return isWithin(hours, now) ? 0 : (hours.from - now + minutesOfDay) % minutesOfDay;
+    });
+    const longest = Math.max(...waits) * minute;
+    if (longest === 0) return time;
+    time = Math.min(time + longest, (Math.floor(time / step) + 1) * step);
+  }
+  return undefined;
+};
+
+/** How much of the day that begins at `at` all zones allow. */
+const sharedFrom = (hours: TextHours, zones: readonly string[], at: number): number => {
+  let shared = 0;
+  for (let time = at; time < at + day; time += step) if (isOpen(hours, zones, time)) shared += step;
+  return shared;
+};
+
+const judged = new Map<string, boolean>();
+const mostJudged = 1000;
+
+/** Several zones must leave a time of day to text at. */
+const leaveTime = (hours: TextHours, zones: readonly string[], at: number): boolean => {
+  if (zones.length < 2) return true;
+  const today = Math.floor(at / day) * day;
+  const name = `${hours.from} ${hours.until} ${today} ${zones.join(' ')}`;
+  const known = judged.get(name) ?? sharedFrom(hours, zones, today) >= leastShared;
+  if (judged.size >= mostJudged) judged.clear();
+  judged.set(name, known);
+  return known;
+};
+
+export interface Whose {
+  readonly phone: string;
+  /** The recipient's own, where it is known. */
+  readonly timeZone?: string | undefined;
+  /** For numbers whose zone is not known; empty when there is none either. */
+  readonly fallback: string;
+}
+
+/**
+ * When somebody may be texted who is to be texted at `at`: that time, or the next that their hours allow. Undefined when
+ * nobody can say in which zone they are.
+ */
+export const allowedFrom = (
+  hours: TextHours,
+  { phone, timeZone, fallback }: Whose,
+  at: number,
+): number | undefined => {
+  const own = timeZone === undefined ? zonesOfNumber(phone) : [timeZone];
+  const zones = own && leaveTime(hours, own, at) ? own : fallback === '' ? undefined : [fallback];
+  return zones && openingFrom(hours, zones, at);
+};
+
+/** A moment in the quarter of an hour from an opening on, the same for a number each time. */
+export const spreadFrom = (hours: TextHours, whose: Whose, opening: number): number => {
+  let share = 0;
+  for (const digit of whose.phone.slice(-6)) share = (share * 7 + Number(digit) * 149) % 997;
+  const spread = opening + Math.floor((share / 997) * spreadOver);
+  // Hours that are shorter than that are used from their beginning.
+  return allowedFrom(hours, whose, spread) === spread ? spread : opening;
+};

@@ -1,0 +1,50 @@
+import type { Form, Values } from '../../../lib/editor/red';
+
+/** The choices that stand for two times. */
+const presets: Readonly<Record<string, readonly [from: string, until: string]>> = {
+  any: ['', ''],
+  federal: ['08:00', '21:00'],
+  strictest: ['08:00', '20:00'],
+};
+
+const presetOf = ({ textFrom, textUntil }: Values): string =>
+  Object.keys(presets).find((name) => presets[name]?.[0] === textFrom && presets[name]?.[1] === textUntil) ??
+  'custom';
+
+/** Two times are hardly ever wanted: one choice stands for them until *custom* is chosen. */
+export const addHours = (form: Form): void => {
+  const { say } = form;
+  const id = 'node-config-input-textHours';
+  const choice = $('<select>', { id }).append(
+    $('<option>', { value: 'any', text: say('hours.any') }),
+    $('<option>', { value: 'federal', text: say('hours.federal') }),
+    $('<option>', { value: 'strictest', text: say('hours.strictest') }),
+    $('<option>', { value: 'custom', text: say('hours.custom') }),
+  );
+  const note = $('<span>', { class: 'advisor-hint' });
+  const notes: Readonly<Record<string, string>> = {
+    any: say('hours.note.any'),
+    federal: say('hours.note.federal'),
+    strictest: say('hours.note.strictest'),
+    custom: say('hours.note.custom'),
+  };
+  const row = $('<div>', { class: 'form-row' }).append(
+    $('<label>', { for: id, text: say('label.textHours') }),
+    choice,
+    note,
+  );
+  form.row('textFrom').before(row);
+  choice.val(presetOf(form.values()));
+  choice.on('change', () => {
+    const [from, until] = presets[String(choice.val())] ?? [];
+    if (from === undefined || until === undefined) return;
+    form.set('textFrom', from);
+    form.set('textUntil', until);
+  });
+  form.onChange(() => {
+    const chosen = String(choice.val());
+    note.text(notes[chosen] ?? '');
+    for (const name of ['textFrom', 'textUntil']) form.row(name).toggle(chosen === 'custom');
+    form.row('outsideHours').toggle(chosen !== 'any');
+  });
+};
