@@ -78,8 +78,8 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
       onRecord?.();
       throw asProblem(thrown);
     }
-    await this.endBlocked(recipients);
     this.draw();
+    await this.endBlocked(recipients);
   }
 
   /** Nobody waits for the consent of somebody who is not to be texted. */
