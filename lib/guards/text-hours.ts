@@ -1,3 +1,4 @@
+import type { parsePhoneNumberFromString as parse } from 'libphonenumber-js/max';
 import { zoneTable } from './zone-table';
 
 /** When somebody may be texted, by the clock on their wall: minutes of the day, `until` exclusive. */
@@ -48,8 +49,9 @@ const geographic = new Set(['FIXED_LINE', 'MOBILE', 'FIXED_LINE_OR_MOBILE']);
 /** Toll-free, personal and other numbers that belong to no place. */
 const isNowhere = (phone: string): boolean => {
   // Its tables are large: loaded when text hours are first asked about.
-  const { parsePhoneNumberFromString } =
-    require('libphonenumber-js/max') as typeof import('libphonenumber-js/max');
+  const { parsePhoneNumberFromString } = require('libphonenumber-js/max') as {
+    parsePhoneNumberFromString: typeof parse;
+  };
   const type = parsePhoneNumberFromString(phone)?.getType();
   return type !== undefined && !geographic.has(type);
 };

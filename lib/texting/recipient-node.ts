@@ -271,7 +271,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
 
   private showHeld(count: number, notBefore: number): void {
     const { status, words } = this.tools;
-    const time = words.time(notBefore);
+    const time = words.time(notBefore, this.tools.now());
     status.show(() => look('blue', 'ring', words.say('status.held', { count: words.number(count), time })));
   }
 
