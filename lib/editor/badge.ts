@@ -1,6 +1,7 @@
-import { icon } from './dom';
+import { button, icon } from './dom';
 import type { Form, Say } from './red';
 import { isVariable, savedOr } from './values';
+import { linkTo, openWindow } from './window';
 
 export type Kind = 'simulator' | 'sandbox' | 'production' | 'variable' | 'unchosen';
 
@@ -41,6 +42,18 @@ const serviceOf = (environment: unknown): unknown => {
   return found ? savedOr(found['service'], 'simulator') : undefined;
 };
 
+/** Opens the page where the simulator's texts arrive; `note` says what came in between. */
+export const phonesButton = (say: Say, note: JQuery): JQuery =>
+  button('mobile', say('badge.phones'), () => {
+    void openWindow({ say, path: 'simulator/open' }).then((sent) => {
+      note.empty();
+      if (sent.state === 'failed') note.text(sent.message);
+      if (sent.state === 'blocked') {
+        note.append($('<span>', { text: say('window.blocked') }), ' ', linkTo(sent.url, say('badge.phones')));
+      }
+    });
+  });
+
 /** Below the environment of every node: whether a real person is affected. */
 export const addBadge = (form: Form): void => {
   const badge = $('<div>', { role: 'status' });
@@ -54,5 +67,8 @@ export const addBadge = (form: Form): void => {
     const { kind, icon: sign, title } = badgeOf(service, form.say);
     badge.attr('class', `advisor-badge advisor-badge-line advisor-${kind}`);
     badge.empty().append(icon(sign).addClass('advisor-badge-sign'), $('<span>', { text: title }));
+    if (kind !== 'simulator') return;
+    const note = $('<span>');
+    badge.append(phonesButton(form.say, note), note);
   });
 };

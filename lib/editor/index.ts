@@ -24,3 +24,16 @@ export const label = (node: EditedNode, spec: EditorSpec, own: OwnEditor): strin
   }
   return own.label?.(node, say) ?? say('title');
 };
+
+/** A node that is dragged in takes the environment that most of the flow's other nodes use. */
+export const added = (node: EditedNode): void => {
+  if (node['environment'] !== '') return;
+  const uses = new Map<string, number>();
+  for (const other of RED.nodes.filterNodes({ z: node['z'] })) {
+    const used = other['environment'];
+    if (other !== node && other.type.startsWith('advisor-') && typeof used === 'string' && used !== '')
+      uses.set(used, (uses.get(used) ?? 0) + 1);
+  }
+  const [most] = [...uses].sort(([, one], [, other]) => other - one);
+  if (most) node['environment'] = most[0];
+};

@@ -75,6 +75,8 @@ export const messages = {
     'The service answered with success, but named neither a success nor a failure: this was probably carried out, so look in the texting app before you repeat it.',
   consent_required: 'This person has not consented to texts: request consent, then send again.',
   rejected:
+    'The service refused this recipient: “__said__” Correct the number, or leave this person out and do not ask again.',
+  rejected_plain:
     'The service refused this recipient: read its reason in msg.error.detail (at a Catch node msg.error.cause.detail), then correct the number, or leave this person out and do not ask again.',
   cancelled: 'This was cancelled by msg.reset before it was sent: send it again if it is still wanted.',
   dry_run_round:

@@ -41,10 +41,12 @@ export const problemOf = (thrown: unknown): Problem => {
 };
 
 /** What the service said may quote the text or the person it is about: that is for the flow, and not for the log. */
-const unquoted = (why: Problem): Problem =>
-  why.detail !== undefined && why.detail !== '' && why.message.includes(why.detail)
+const unquoted = (why: Problem): Problem => {
+  if (why.code === 'rejected') return refuse('rejected', 'rejected_plain').problem;
+  return why.detail !== undefined && why.detail !== '' && why.message.includes(why.detail)
     ? refusal('invalid_request', 'invalid_request_plain').problem
     : why;
+};
 
 /** The error for Catch and the log: our code, and the whole `msg.error` as its cause. */
 class OutcomeError extends Error {

@@ -1,4 +1,4 @@
-import type { Say, Values } from '../../lib/editor/red';
+import type { Form, Say, Values } from '../../lib/editor/red';
 import { choiceOf, literalOf, shortened } from '../../lib/editor/words';
 
 export const label = (values: Values, say: Say): string => {
@@ -10,4 +10,12 @@ export const label = (values: Values, say: Say): string => {
   return operation === 'search' && values['all'] === true
     ? say('sentence.all')
     : say(`sentence.${operation}`);
+};
+
+/** A group is deleted by its id alone. */
+export const opened = (form: Form): void => {
+  const hint = form.row('groupId').find('.advisor-hint').first();
+  form.onChange(({ operation }) => {
+    hint.text(operation === 'delete' ? form.say('hint.groupIdToDelete') : form.say('hint.groupId'));
+  });
 };

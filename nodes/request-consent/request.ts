@@ -79,7 +79,7 @@ const request = async (
       };
     const detail = answer.data.failures?.[0];
     if (detail === undefined) throw refuse('invalid_response', 'no_outcome', {}, { attempts });
-    throw refuse('rejected', 'rejected', {}, { detail, attempts });
+    throw refuse('rejected', 'rejected', { said: detail }, { detail, attempts });
   } catch (fault) {
     return ifAccepted(fault, phone, turn, consent);
   }

@@ -57,5 +57,5 @@ export const outcomeOf = (
   if (reason === undefined)
     return failure(refuse('invalid_response', 'no_outcome', {}, { attempts }).problem);
   if (isConsentMissing(result)) return needsConsent(reason, attempts);
-  return failure(refuse('rejected', 'rejected', {}, { detail: reason, attempts }).problem);
+  return failure(refuse('rejected', 'rejected', { said: reason }, { detail: reason, attempts }).problem);
 };

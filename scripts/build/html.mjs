@@ -80,6 +80,7 @@ const registration = (spec, { type, credentials }) => {
     `paletteLabel: function () { return this._('title'); }`,
     `label: function () { return AdvisorTexting.label(this, spec, own); }`,
     `labelStyle: function () { return this.name ? 'node_label_italic' : ''; }`,
+    ...(flow ? [`onadd: function () { AdvisorTexting.added(this); }`] : []),
     `oneditprepare: function () { AdvisorTexting.open(this, spec, own); }`,
     `oneditsave: function () { AdvisorTexting.save(this); }`,
     `oneditcancel: function () { AdvisorTexting.close(this); }`,

@@ -138,6 +138,18 @@ for (const version of [4, 5] as const) {
       await closeEnvironment(page, 'cancel');
     });
 
+    it('is that of the other nodes for one that is dragged in, whose dialog opens the phones, too', async () => {
+      const chosen = (type: string): Promise<string> =>
+        page.evaluate(`RED.view.createNode('${type}', 300, 300).node.environment`);
+      should(await chosen('advisor-contact')).equal('simulated');
+      await openNode(page, 'wait');
+      const badge = page.locator('.advisor-badge');
+      const phones = await windowFrom(page, badge.getByRole('button', { name: 'Open the phones' }));
+      await phones.waitForURL('**/red/advisor-texting/simulator/**');
+      await phones.close();
+      await closeNode(page, 'cancel');
+    });
+
     it('says how much is cancelled before it is pointed elsewhere, and only then', async () => {
       await red.send('ask', { phone: ['+12145550104', '+12155550105'] });
       const pending = async (): Promise<unknown> =>

@@ -100,9 +100,8 @@ describe('send text node', () => {
         const error = errorOf(msg);
         should(error).containEql({ code: 'rejected', retryable: false, attempts: 1 });
         should(error.detail).be.a.String().and.not.be.empty();
-        // It says where the reason is and what to do, and quotes nothing: it also goes into the log.
-        should(error.message).match(/msg\.error\.detail.+correct the number, or leave this person out/);
-        should(error.message).not.containEql(error.detail);
+        should(error.message).containEql(error.detail);
+        should(error.message).match(/Correct the number, or leave this person out/);
         should(error.source).deepEqual({ id: 'send', type: 'advisor-send-text', name: 'my send' });
       });
     }
@@ -452,6 +451,14 @@ describe('send text node', () => {
       should(server.received).have.length(2);
       await flow.completed.next();
     });
+  });
+
+  it('quotes no reason of the service where an error goes into the log', async () => {
+    const flow = await sendNode(on.environment, {}, { unwired: [1] });
+    flow.send({ phone: numbers.landline, text: 'Hi' });
+    const raised = only(await flow.errors.next());
+    should(raised.error['message']).match(/msg\.error\.detail.+correct the number/);
+    should(String(raised.error['message'])).not.match(/landline/);
   });
 
   describe('status', () => {

@@ -1,7 +1,6 @@
-import { badgeOf, type Kind } from '../../../lib/editor/badge';
-import { button, icon } from '../../../lib/editor/dom';
+import { badgeOf, phonesButton, type Kind } from '../../../lib/editor/badge';
+import { icon } from '../../../lib/editor/dom';
 import type { Form, Say } from '../../../lib/editor/red';
-import { linkTo, openWindow } from './window';
 
 const texts: Readonly<Record<Kind, (say: Say) => string>> = {
   simulator: (say) => say('badge.simulatorText'),
@@ -10,17 +9,6 @@ const texts: Readonly<Record<Kind, (say: Say) => string>> = {
   variable: (say) => say('badge.variableText'),
   unchosen: (say) => say('badge.unchosenText'),
 };
-
-const phonesButton = (say: Say, note: JQuery): JQuery =>
-  button('mobile', say('badge.phones'), () => {
-    void openWindow({ say, path: 'simulator/open' }).then((sent) => {
-      note.empty();
-      if (sent.state === 'failed') note.text(sent.message);
-      if (sent.state === 'blocked') {
-        note.append($('<span>', { text: say('window.blocked') }), ' ', linkTo(sent.url, say('badge.phones')));
-      }
-    });
-  });
 
 /** Leaves no doubt whether a real person is texted. */
 export const addBadge = (form: Form): void => {

@@ -4,7 +4,7 @@ import type { Form } from '../../../lib/editor/red';
 import { type Advisor, factsOf, lookOf } from './facts';
 import { entry, question, results, shownLink } from './panels';
 import { scopeWords } from './scopes';
-import { linkTo, openWindow } from './window';
+import { linkTo, openWindow } from '../../../lib/editor/window';
 
 export interface Card {
   readonly element: JQuery;

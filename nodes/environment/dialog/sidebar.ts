@@ -4,7 +4,7 @@ import { button, icon, iconButton, textBox } from '../../../lib/editor/dom';
 import { environmentSays, locale, numberOf } from '../../../lib/editor/locale';
 import type { EditedNode, Say } from '../../../lib/editor/red';
 import { momentOf } from '../../../lib/editor/words';
-import { openWindow } from './window';
+import { openWindow } from '../../../lib/editor/window';
 
 const environmentType = 'advisor-environment';
 const topic = 'advisor-texting/changed';

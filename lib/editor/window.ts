@@ -1,5 +1,5 @@
-import { ask, editorAddress, wordsOf } from '../../../lib/editor/ask';
-import type { Say } from '../../../lib/editor/red';
+import { ask, editorAddress, wordsOf } from './ask';
+import type { Say } from './red';
 
 interface Errand {
   readonly say: Say;
