@@ -133,7 +133,7 @@ export const nodesPage = ({ specs, endpoints }) => {
     '',
     ...picture(
       'palette',
-      'The palette: send text, request consent, check consent, contact, contact group, content search',
+      'The palette: send text, request consent, check consent, contact, contact group, content search, do not text, texting activity, texting events',
       160,
     ),
     'What holds for all of them:',

@@ -27,9 +27,27 @@ export const pictures = [
     name: 'palette',
     open: ['palette', 'advisor'],
     of: '#red-ui-palette-container',
-    shows: ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'].map(
-      (name) => `[data-palette-type="advisor-${name}"]`,
-    ),
+    shows: [
+      'send-text',
+      'request-consent',
+      'check-consent',
+      'contact',
+      'group',
+      'content',
+      'do-not-text',
+      'activity',
+      'events',
+    ].map((name) => `[data-palette-type="advisor-${name}"]`),
+  },
+  {
+    name: 'sidebar',
+    open: ['sidebar'],
+    of: '.advisor-sidebar',
+    viewport: { width: 1500, height: 900 },
+    shows: [
+      '.advisor-side-waits li:has-text("+12175550107")',
+      '.advisor-side-advisors li:has-text("authorized")',
+    ],
   },
   {
     name: 'send-text',

@@ -36,6 +36,11 @@ const openers = {
     return { page, leave: () => closeTray(page, '#node-config-dialog-cancel') };
   },
 
+  sidebar: async ({ page }) => {
+    await page.evaluate(`RED.sidebar.show('advisor-texting')`);
+    return { page, leave: () => page.evaluate(`RED.sidebar.show('info')`) };
+  },
+
   import: async ({ page }) => {
     await page.evaluate(`RED.actions.invoke('core:show-examples-import-dialog')`);
     await page.locator('.red-ui-treeList-label:visible', { hasText: '@advisor-texting' }).first().click();

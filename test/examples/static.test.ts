@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
 import { nodeTypes } from './node-types';
@@ -27,6 +27,27 @@ describe('the example flows, as files', () => {
     );
     const ids = examples.flatMap(({ nodes }) => nodes.map(({ id }) => id));
     should(new Set(ids).size).equal(ids.length);
+  });
+
+  it('that need more than this package are in a folder of their own, and say first what they need', () => {
+    const folder = join(root, 'examples', 'with Dashboard 2');
+    const files = readdirSync(folder);
+    should(files.length).be.above(0);
+    for (const file of files) {
+      const text = readFileSync(join(folder, file), 'utf8');
+      const nodes = JSON.parse(text) as FlowNode[];
+      const notes = nodes.filter(({ type }) => type === 'comment');
+      should(String(notes[0]?.['info'])).startWith('This needs **@flowfuse/node-red-dashboard**');
+      const environments = nodes.filter(({ type }) => type === 'advisor-environment');
+      should(environments.map((node) => node['service'])).deepEqual(['simulator']);
+      should(environments.map((node) => nameOf(node).startsWith('Simulator (example '))).deepEqual([true]);
+      for (const [number] of text.matchAll(/\+\d{6,}/g)) should(number).match(/^\+1\d{3}55501\d\d$/);
+      for (const node of nodes) {
+        const known = nodeTypes.get(node.type);
+        const own = Object.keys(node).filter((key) => !['id', 'type', 'z', 'x', 'y', 'wires'].includes(key));
+        if (known) should(own.filter((key) => !known.names.includes(key))).deepEqual([]);
+      }
+    }
   });
 
   it('use every node of the package', () => {
