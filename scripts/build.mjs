@@ -120,7 +120,10 @@ const writeNode = async ({ name, spec }, needs) => {
   write(out('nodes', `${spec.type}.html`), html);
   for (const language of languages()) {
     const words = JSON.stringify(stringsFor(language, name));
-    const help = helpOf(spec, readText('locales', language, `${spec.type}.md`));
+    const help = helpOf(spec, readText('locales', language, `${spec.type}.md`), {
+      link: stringsFor(language, name).docs,
+      title: strings.title ?? '',
+    });
     for (const folder of foldersFor(language)) {
       write(out('nodes', 'locales', folder, `${spec.type}.json`), words);
       write(out('nodes', 'locales', folder, `${spec.type}.html`), help);

@@ -129,11 +129,23 @@ const breakable = (markdown) =>
     row.replaceAll(/`([a-z]+(?:_[a-z]+)+)`/g, (_, code) => `<code>${code.replaceAll('_', '_<wbr>')}</code>`),
   );
 
+const { homepage } = JSON.parse(readText('package.json'));
+const docs = homepage.replace(/#.*$/, '/blob/main/docs/nodes.md');
+
+/** As a repository's pages make it of a heading. */
+const anchorOf = (heading) =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9 -]/g, '')
+    .replaceAll(' ', '-');
+
 /** The palette shows the first paragraph of a help text only if it is not inside anything: our mark stands before it. */
-export const helpOf = (spec, markdown) =>
+export const helpOf = (spec, markdown, { link, title }) =>
   `<script type="text/markdown" data-help-name="${spec.type}">
 <div class="advisor-help"></div>
 
 ${breakable(markdown.trim())}
+
+[${link}](${docs}#${anchorOf(title)})
 </script>
 `;

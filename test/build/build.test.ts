@@ -66,7 +66,7 @@ describe('the build', function () {
 
   it('succeeds, and says how much the editor has to load', () => {
     const { status, said } = build();
-    said.should.match(/Built 7 nodes; [\d.]+ kB of editor code\./);
+    said.should.match(/Built 10 nodes; [\d.]+ kB of editor code\./);
     should(status).equal(0);
   });
 
@@ -91,7 +91,7 @@ describe('the build', function () {
 
   it('stops for words of all dialogs that the environment would say otherwise', () => {
     buildWith('locales/en-US/advisor-environment.json', (text) =>
-      text.replace('"phones": "Open', '"variable": "Who knows", "phones": "Open'),
+      text.replace('"simulatorText":', '"variable": "Who knows", "simulatorText":'),
     ).should.match(/locales\/en-US\/advisor-environment\.json says badge\.variable anew/);
   });
 
