@@ -62,6 +62,8 @@ interface Rider extends Timing {
  */
 class Model {
   private readonly cursors = new Map<number, number>();
+  /** By interval, who was taken already of those at the very place of the cursor. */
+  private readonly taken = new Map<number, Set<Rider>>();
   now: number;
 
   constructor(
@@ -78,6 +80,7 @@ class Model {
   /** As after a start. */
   forget(): void {
     this.cursors.clear();
+    this.taken.clear();
   }
 
   begin(interval: number): void {
@@ -90,18 +93,27 @@ class Model {
     for (const interval of intervals) {
       this.begin(interval);
       let cursor = adjusted(this.cursors.get(interval) ?? this.now, this.now, interval);
+      const from = cursor;
       const upTo = this.now;
+      const taken = this.taken.get(interval);
+      this.taken.delete(interval);
       const due = this.riders
         .filter((each) => each.place !== 'end' && each.ended === undefined)
         .filter((each) => this.intervalOf(each) === interval)
         .map((rider) => ({ rider, at: cursor + mod(placeOn(interval, rider) - cursor, interval) }))
-        .filter(({ at }) => at < upTo)
+        .filter(({ at, rider }) => at < upTo && !(at === from && taken?.has(rider)))
         .sort((one, other) => one.at - other.at);
       let isAll = true;
       for (const { rider, at } of due) {
         if (left === 0) {
           cursor = at;
           isAll = false;
+          const before = due.slice(
+            0,
+            due.findIndex((each) => each.rider === rider),
+          );
+          const beside = before.filter((each) => each.at === at).map((each) => each.rider);
+          this.taken.set(interval, new Set([...(at === from ? (taken ?? []) : []), ...beside]));
           break;
         }
         left -= this.visit(rider, at) ? 1 : 0;
@@ -232,7 +244,7 @@ describe('rings', () => {
         const turns = (reads * 500) / 20_000;
         for (const { polls } of riders) should(polls.length).be.within(turns - 3, turns + 3);
       }),
-      { numRuns: 50 },
+      { numRuns: 50, examples: [[[0.222, 0, 0, 0, 0, 0, 0, 0, 0]]] },
     );
   });
 
