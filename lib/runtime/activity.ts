@@ -98,7 +98,7 @@ const failuresGatheredFor = 200;
 const mostSorted = 1000;
 const readAtOnce = 200;
 /** Read for a filter that no key answers; after that the search must be made narrower. */
-const mostScanned = 100_000;
+const mostScanned = 20_000;
 
 const table = 'work';
 
