@@ -4,7 +4,7 @@ import type { Operation, Store, Table } from '../state/store';
 import { handOver } from './hand-over';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
 import { recorderOf, type Recorder } from './recorder';
-import { layout, type Ended, type Layout } from './records';
+import { after, arrivalIn, layout, type Ended, type Layout } from './records';
 
 /** Why an item ends without its work. */
 export type Reason = 'unknown' | 'stale' | 'reset' | 'moved';
@@ -44,6 +44,8 @@ export interface OutboxOptions<H> {
 /** The store is slow, full, away or owned by another process, and too much waits for it. */
 export class QueueFull extends Error {}
 const mostUnwritten = 32 * 1024 * 1024;
+/** Records read from the store at once. */
+export const readAtOnce = 100;
 
 const run = randomBytes(3);
 let lastTime = 0;
@@ -192,10 +194,33 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     }
   }
 
+  /** Of a long list whose job record was never written nothing was accepted: what there is of it goes. */
+  protected async sweepUnaccepted(): Promise<void> {
+    const { table, at, store } = this;
+    for (let last: Buffer | undefined; !this.isClosing;) {
+      const found = await store.keys(table, { ...after(at.messages, last), limit: readAtOnce });
+      for (const key of found) {
+        const arrival = arrivalIn(key);
+        const job = at.job(arrival);
+        const isOnItsWay = [...this.committing.keys()].some((each) => each.arrival.equals(arrival));
+        if (isOnItsWay || (await store.count(table, job, after(job, job).from)) > 0) continue;
+        const range = { ...after(at.allItems(arrival), undefined), limit: readAtOnce };
+        for (
+          let items = await store.keys(table, range);
+          items.length > 0;
+          items = await store.keys(table, range)
+        )
+          await store.write(items.map((remove) => ({ table, remove })));
+        await store.write([{ table, remove: key }]);
+      }
+      last = found.at(-1);
+      if (!last) return;
+    }
+  }
+
   protected writeAside(operations: readonly Operation[]): void {
-    this.store.write(operations).catch((fault: unknown) => {
-      this.host.fault(fault);
-    });
+    // A close waits for it: the next start of the node relies on it.
+    this.track(this.store.write(operations).then(() => undefined));
   }
 
   /** Everything of the job is told, and its records are about to go. */

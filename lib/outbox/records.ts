@@ -77,7 +77,9 @@ export const recordKinds = [
 export const layout = (node: string) => ({
   jobs: key('job', node),
   job: (arrival: Buffer) => key('job', node, arrival),
+  messages: key('message', node),
   message: (arrival: Buffer) => key('message', node, arrival),
+  allItems: (arrival: Buffer) => key('items', node, arrival),
   items: (arrival: Buffer, page: number) => key('items', node, arrival, page),
   steps: (arrival: Buffer, page: number) => key('steps', node, arrival, page),
   /** Jobs of more than one item: to find them among all. */

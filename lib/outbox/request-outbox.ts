@@ -104,6 +104,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     const found = await this.store.page<ResetRecord>(this.table, { from, to, limit: 1000 });
     this.resets = [...found.map(({ key, value }) => [arrivalIn(key), value] as const), ...this.resets];
     this.isStarted = true;
+    this.track(this.sweepUnaccepted());
     this.pump();
     await this.expectHeld();
   }
@@ -231,33 +232,39 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     return OpenJob.found(this.table, this.at, arrivalIn(key), value);
   }
 
-  /** Once everything that came before a reset has met it. */
+  /** Once everything that came before a reset has met it, in one commit with the last outcome of that, or later. */
   private forgetResets(): void {
     if (this.resets.length === 0 || this.hasBacklog || this.loading > 0) return;
     for (const job of this.open.values()) if (!job.isRead) return;
-    const done = this.resets;
+    for (const { signal } of this.atWork.keys()) if (signal.reason === byReset) return;
+    const removals = this.resets.map(([arrival]) => ({ table: this.table, remove: this.at.reset(arrival) }));
     this.resets = [];
-    this.writeAside(done.map(([arrival]) => ({ table: this.table, remove: this.at.reset(arrival) })));
+    this.track(this.recorder.changed({ operations: () => removals }));
   }
 
   /** Reads the next page of a job: settles what needs no work, and queues the rest. */
   private async load(job: OpenJob<I, O, E>): Promise<void> {
     this.loading += 1;
-    const page = await job.load(this.store).finally(() => {
+    try {
+      const page = await job.load(this.store);
+      if (this.isClosing) return;
+      for (const item of page.items) this.queueItem(job, page, item);
+    } finally {
+      // Not before its items have met the resets.
       this.loading -= 1;
-    });
-    if (this.isClosing) return;
-    for (const item of page.items) {
-      if (page.told.has(item.index)) continue;
-      const ended = page.ended.get(item.index);
-      const reason = this.reasonNotTo(job, page, item);
-      if (ended) this.track(this.tellAgain(job, page, item, ended));
-      else if (reason) this.endWithout(reason, job, page, item);
-      else if (!page.held.has(item.index)) job.toDo.push({ page, item });
     }
     this.forgetResets();
     this.queue.push(job);
     this.pump();
+  }
+
+  private queueItem(job: OpenJob<I, O, E>, page: Page<I, E>, item: I): void {
+    if (page.told.has(item.index)) return;
+    const ended = page.ended.get(item.index);
+    const reason = this.reasonNotTo(job, page, item);
+    if (ended) this.track(this.tellAgain(job, page, item, ended));
+    else if (reason) this.endWithout(reason, job, page, item);
+    else if (!page.held.has(item.index)) job.toDo.push({ page, item });
   }
 
   private reasonNotTo({ record, arrival }: OpenJob<I, O, E>, page: Page<I, E>, item: I) {
@@ -316,6 +323,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     // What is under way lands, also while its node closes.
     if (outcome !== undefined) this.track(this.settle(job, page, item, outcome));
     else if (page.begun.has(item.index)) await turn.undo();
+    this.forgetResets();
     this.pump();
   }
 

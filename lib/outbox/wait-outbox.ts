@@ -1,6 +1,6 @@
 import type { Operation } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
-import { newArrival, Outbox, type Host, type OutboxOptions } from './outbox';
+import { newArrival, Outbox, readAtOnce, type Host, type OutboxOptions } from './outbox';
 import {
   after,
   arrivalIn,
@@ -44,8 +44,6 @@ export interface WaitOptions<I extends Item, O, E, W> extends OutboxOptions<Wait
 
 /** Waits put on record in one commit of a long list. */
 const waitsAtOnce = 500;
-/** Jobs read from the store at once. */
-const readAtOnce = 100;
 
 type Meant<I extends Item, O> = (record: JobRecord<I, O>, arrival: Buffer, item: I) => boolean;
 
@@ -92,6 +90,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
       await this.store.write([{ table: this.table, put: this.at.home, value: space }]);
     await this.sweepResets();
     await this.restoreLost();
+    await this.sweepUnaccepted();
   }
 
   /** Polls cannot find a wait any more, because its entries were damaged: it is put where they do. */

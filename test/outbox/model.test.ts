@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { Item } from '../../lib/outbox/open-job';
+import type { Leaving } from '../../lib/outbox/outbox';
+import { RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
+import { systemClock } from '../../lib/service/clock';
+import { createMemoryStore } from '../../lib/state/memory';
+import type { Operation, Store } from '../../lib/state/store';
+
+const resumeWithin = 3_600_000;
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+/** What a killed process waits for. */
+const never = new Promise<never>(() => undefined);
+const phones = ['+12025550101', '+12025550102'] as const;
+const everything = [Buffer.of(0), Buffer.of(0xff)] as const;
+
+interface Text extends Item {
+  readonly name: number;
+  readonly phone: string;
+}
+
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('accept' as const), count: fc.integer({ min: 1, max: 3 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('accept' as const), count: fc.constant(130) }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('pass' as const), turns: fc.nat({ max: 12 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('kill' as const), commits: fc.nat({ max: 4 }) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('deploy' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('pause' as const), on: fc.boolean() }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('reset' as const), phone: fc.constantFrom(undefined, ...phones) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('jump' as const), ms: fc.integer({ min: -1e8, max: 1e8 }) }),
+  },
+);
+
+interface Life {
+  isDead: boolean;
+  commitsLeft: number;
+  outbox: RequestOutbox<Text, object, string>;
+}
+
+/** One process after the other on one store, and a service that writes down what it gets. */
+class Machine {
+  readonly sent: number[] = [];
+  readonly told: { readonly name: number; readonly outcome: string; readonly repeated: boolean }[] = [];
+  readonly accepted = new Set<number>();
+  /** Texts that a reset on record came before. */
+  readonly cancelled = new Set<number>();
+  private isPaused = false;
+  private time = 1_750_000_000_000;
+  private readonly memory = createMemoryStore({ clock: { now: () => this.time } });
+  private readonly texts: Text[] = [];
+  private readonly begun = new Set<number>();
+  /** By the record of a list's page. */
+  private readonly pages: { readonly key: string; readonly names: readonly number[] }[] = [];
+  private resets: (readonly number[])[] = [];
+  private life = this.start();
+
+  private start(): Life {
+    const { memory } = this;
+    const life = { isDead: false, commitsLeft: Infinity } as Life;
+    const store: Store = {
+      ...memory,
+      write: async (operations, conditions) => {
+        await turn();
+        if (life.isDead || life.commitsLeft === 0) {
+          life.isDead = true;
+          return never;
+        }
+        life.commitsLeft -= 1;
+        this.note(operations);
+        return memory.write(operations, conditions);
+      },
+    };
+    life.outbox = new RequestOutbox({
+      store,
+      node: 'node',
+      space: 'space',
+      width: 4,
+      resumeWithin,
+      clock: systemClock,
+      host: this.hostIn(life),
+    });
+    void life.outbox.start();
+    return life;
+  }
+
+  /** What a commit puts on record. */
+  private note(operations: readonly Operation[]): void {
+    for (const operation of operations) {
+      if (!('put' in operation)) continue;
+      const key = operation.put.toString('latin1');
+      if (key.startsWith('items\0'))
+        this.pages.push({ key, names: (operation.value as readonly Text[]).map(({ name }) => name) });
+      if (key.startsWith('reset\0')) for (const name of this.resets.shift() ?? []) this.cancelled.add(name);
+      if (!key.startsWith('job\0')) continue;
+      const { single } = operation.value as { readonly single?: { readonly item: Text } };
+      if (single) this.accepted.add(single.item.name);
+      const page = key.replace('job', 'items');
+      for (const { names } of this.pages.filter((each) => each.key.startsWith(page)))
+        for (const name of names) this.accepted.add(name);
+    }
+  }
+
+  private hostIn(life: Life): RequestHost<Text, object, string> {
+    return {
+      work: async (_job, { name }, { signal, begin, undo }) => {
+        for (;;) {
+          if (signal.aborted) throw new Error('cancelled');
+          this.begun.add(name);
+          await begin();
+          if (!this.mustWait()) break;
+          // As after a 429: certainly not carried out.
+          await undo();
+          this.begun.delete(name);
+          while (this.mustWait(signal)) await turn();
+        }
+        for (let turns = name % 4; turns > 0; turns--) await turn();
+        if (life.isDead) return never;
+        this.sent.push(name);
+        await turn();
+        return 'sent';
+      },
+      failed: (_thrown, isBrokenOff) => (isBrokenOff ? undefined : 'reset'),
+      ended: (reason) => reason,
+      kindsOf: (outcome) => [outcome],
+      phoneOf: ({ phone }) => phone,
+      emit: async (job, { name }, { outcome, repeated, isLast, counts }: Leaving<string>) => {
+        if (life.isDead) return never;
+        this.told.push({ name, outcome, repeated });
+        if (isLast) {
+          const { total: _total, ...kinds } = counts;
+          const sum = Object.values(kinds).reduce((all, count) => all + count, 0);
+          assert.equal(sum, job.record.count, 'the last outcome comes with all of them counted');
+        }
+        return true;
+      },
+      held: () => undefined,
+      fault: (fault) => {
+        throw fault;
+      },
+    };
+  }
+
+  private mustWait(signal?: AbortSignal): boolean {
+    return this.isPaused && signal?.aborted !== true;
+  }
+
+  pause(isOn: boolean): void {
+    this.isPaused = isOn;
+  }
+
+  accept(count: number): void {
+    const items = Array.from({ length: count }, (_, index): Text => {
+      const name = this.texts.length + index;
+      return { index, name, phone: phones[name % 2] ?? phones[0] };
+    });
+    this.texts.push(...items);
+    this.life.outbox.accept({ message: {}, order: {}, items, count }, undefined);
+  }
+
+  reset(phone: string | undefined): void {
+    const isMeant = (text: Text): boolean => phone === undefined || text.phone === phone;
+    const meant = this.texts.filter((text) => isMeant(text) && !this.begun.has(text.name));
+    this.resets.push(meant.map(({ name }) => name));
+    this.life.outbox.reset(phone === undefined ? undefined : [phone]);
+  }
+
+  jump(ms: number): void {
+    this.time += ms;
+  }
+
+  /** It dies when it has made so many more commits, or after a while. */
+  async kill(commits: number): Promise<void> {
+    this.life.commitsLeft = commits;
+    for (let turns = 0; turns < 20 && !this.life.isDead; turns++) await turn();
+    this.life.isDead = true;
+    this.resets = [];
+    this.life = this.start();
+  }
+
+  async deploy(): Promise<void> {
+    await this.life.outbox.close();
+    this.life.isDead = true;
+    this.life = this.start();
+  }
+
+  async settle(): Promise<number> {
+    this.isPaused = false;
+    let left = 0;
+    for (let turns = 0; turns < 3000; turns++) {
+      await turn();
+      left = await this.memory.count('work', ...everything);
+      if (left === 0 && turns > 20) break;
+    }
+    return left;
+  }
+}
+
+describe('an outbox against a naive one', () => {
+  it('sends nothing twice and loses nothing, over kills at any commit, deploys, pauses, resets and clocks that jump', async function () {
+    this.timeout(120_000);
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), async (steps) => {
+        const machine = new Machine();
+        for (const each of steps) {
+          if (each.do === 'accept') machine.accept(each.count);
+          else if (each.do === 'pause') machine.pause(each.on);
+          else if (each.do === 'reset') machine.reset(each.phone);
+          else if (each.do === 'jump') machine.jump(each.ms);
+          else if (each.do === 'deploy') await machine.deploy();
+          else if (each.do === 'kill') await machine.kill(each.commits);
+          else for (let turns = 0; turns < each.turns; turns++) await turn();
+        }
+        assert.equal(await machine.settle(), 0, 'nothing is left in the store');
+        const { sent, told, accepted, cancelled } = machine;
+        assert.equal(new Set(sent).size, sent.length, 'nothing is sent twice');
+        const first = new Map<number, string>();
+        for (const { name, outcome, repeated } of told) {
+          const before = first.get(name);
+          if (before !== undefined) assert.ok(repeated, `${name} was told before`);
+          assert.equal(outcome, before ?? outcome, 'and the same is told');
+          first.set(name, outcome);
+          if (outcome !== 'unknown')
+            assert.equal(outcome === 'sent', sent.includes(name), `${name} ${outcome}`);
+        }
+        for (const name of accepted) assert.ok(first.has(name), `${name} is told`);
+        for (const name of first.keys()) assert.ok(accepted.has(name), `${name} was on record`);
+        for (const name of cancelled) assert.ok(!sent.includes(name), `${name} was cancelled`);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
