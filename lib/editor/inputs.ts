@@ -43,6 +43,8 @@ const offered = (type: ValueType, say: Say): string | TypedInputType =>
 const typeOf = (field: TypedField, type: ValueType | 'fields', say: Say): string | TypedInputType => {
   if (type === 'fields')
     return { value: 'fields', label: say('fieldByField'), icon: 'fa fa-list', hasValue: false };
+  if (type === 'off' || type === 'text')
+    return { value: type, label: say(`option.${field.name}.${type}`), hasValue: false };
   if (type !== 'str') return offered(type, say);
   // A line of text would drop the line breaks; what is hidden keeps them.
   if (field.lines) return { value: 'str', label: say('type.text'), icon: textIcon, inputType: 'hidden' };

@@ -62,7 +62,7 @@ const typedProblem = (
   const text = typeof value === 'string' || typeof value === 'number' ? String(value) : '';
   const type = (values[`${field.name}Type`] ?? field.defaultType) as ValueType | 'fields';
   if (!isSource(type)) return say('invalid.source');
-  if (type === 'fields' || isVariable(text)) return undefined;
+  if (['fields', 'off', 'text'].includes(type) || isVariable(text)) return undefined;
   if (isBlank(text, type)) {
     if (mayBeEmpty(field, type, values)) return undefined;
     return say('invalid.required', { label: say(`label.${field.name}`) });

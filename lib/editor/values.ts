@@ -20,6 +20,8 @@ const sources: readonly string[] = [
   ...(['msg', 'flow', 'global', 'env', 'jsonata'] satisfies ValueType[]),
   ...(['str', 'num', 'bool', 'json', 'date'] satisfies ValueType[]),
   'fields',
+  'off',
+  'text',
 ];
 
 /** Whether nodes of this version can read a value from there. */

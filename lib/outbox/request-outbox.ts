@@ -27,6 +27,8 @@ export interface RequestHost<I extends Item, O, E> extends Host<I, O, E> {
   work(job: OpenJob<I, O, E>, item: I, turn: Turn): Promise<E>;
   /** The outcome of work that threw. Undefined: a close broke it off, and it stays on record as not begun. */
   failed(thrown: unknown, isBrokenOff: boolean): E | undefined;
+  /** An item ends without its work. */
+  dropped?(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<void>;
   /** So many items are held, the first until then. */
   held(count: number, notBefore: number): void;
   /** The number an item is for, as `reset` names it. */
@@ -131,6 +133,10 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     this.addReset(phones ? { phones } : {});
   }
 
+  async hasJob(arrival: Buffer): Promise<boolean> {
+    return (await this.store.get(this.table, this.at.job(arrival))) !== undefined;
+  }
+
   /** Cancels one item that has not begun, or all of a job that have not; false when it has ended. */
   async cancel(job: Buffer, index?: number): Promise<boolean> {
     const found = await this.store.get<JobRecord<I, O>>(this.table, this.at.job(job));
@@ -150,7 +156,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     this.writeAside([{ table: this.table, put: this.at.reset(arrival), value }]);
     for (const job of this.queue)
       for (const { page, item } of job.drop((each) => this.isReset(job.arrival, each)))
-        this.track(this.settle(job, page, item, this.host.ended('reset', item)));
+        this.endWithout('reset', job, page, item);
     for (const [cancel, { arrival: came, item }] of this.atWork)
       if (this.isReset(came, item)) cancel.abort(byReset);
     this.track(this.sweepHeld((arrival, item) => this.isReset(arrival, item)));
@@ -329,7 +335,8 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   private endWithout(reason: Reason, job: OpenJob<I, O, E>, page: Page<I, E>, item: I): void {
     this.letGo(job, page, item);
-    this.track(this.settle(job, page, item, this.host.ended(reason, item)));
+    const dropped = this.host.dropped?.(job, item, reason) ?? Promise.resolve();
+    this.track(dropped.then(() => this.settle(job, page, item, this.host.ended(reason, item))));
   }
 
   private async holdBack(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, notBefore: number): Promise<void> {

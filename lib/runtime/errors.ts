@@ -91,6 +91,10 @@ export const messages = {
     'Nobody can say which time zone this number is in, so it is not known when it may be texted: give the recipient a timeZone, or set the time zone of the environment.',
   zone_unknown:
     'The timeZone of this recipient is not the name of a time zone: give one such as America/New_York, or leave it out.',
+  once_key_missing:
+    'The key that a text is to be sent once by is to come from __where__, and there is none there: put a text there, or choose in the node to send every text.',
+  once_unknown:
+    'A text with the same key was sent before, and nobody knows whether it got there: look in the texting app before you send another.',
   reason_kind: 'What is in __where__ is not a text: give the reason as a text, or leave it empty.',
   not_accepted:
     'This person has not accepted to be texted yet: wait for consent, or ask for it with a consent request.',

@@ -40,6 +40,10 @@ export interface Turn<T, O> extends OutboxTurn {
   readonly item: T;
   /** What the list held for it. */
   readonly entry: unknown;
+  /** Unique among the items of this node, over restarts. */
+  readonly name: string;
+  /** When it was accepted, by the store's time. */
+  readonly since: number;
   /** The same object for all items of a message. */
   readonly job: object;
 }
@@ -52,6 +56,8 @@ export interface Trade<T, O> {
   readonly dress: (outcome: Outcome, order: O, item: T, index: number, entry: unknown) => Outcome;
   readonly cancelled: () => Outcome;
   readonly phoneOf: (item: T) => string | undefined;
+  /** An item ends without its work. */
+  readonly dropped?: (order: O, item: T, name: string, reason: Reason) => Promise<void>;
   /** So many items are held, the first until then. */
   readonly held?: (count: number, notBefore: number) => void;
   /** With the last of a list goes how many of it left by each output. */
@@ -77,6 +83,9 @@ const indexesOf = ({ index, duplicates = [] }: Item): readonly number[] => [
   index,
   ...duplicates.map((each) => each.index),
 ];
+
+const nameOf = (open: { readonly arrival: Buffer }, { index }: Item): string =>
+  `${open.arrival.toString('hex')} ${index}`;
 
 const codePrefix = 'code ';
 
@@ -240,6 +249,8 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
         order: open.record.order,
         item,
         entry,
+        name: nameOf(open, item),
+        since: open.record.at,
         job: open,
       });
     };
@@ -265,8 +276,17 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     }
   }
 
+  /** Whether an item of this name is still on record. */
+  async isOnRecord(name: string): Promise<boolean> {
+    return (await this.outbox?.hasJob(Buffer.from(name.split(' ')[0] ?? '', 'hex'))) ?? false;
+  }
+
   phoneOf(item: T): string | undefined {
     return this.trade.phoneOf(item);
+  }
+
+  async dropped(open: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<void> {
+    await this.trade.dropped?.(open.record.order, item, nameOf(open, item), reason);
   }
 
   held(count: number, notBefore: number): void {

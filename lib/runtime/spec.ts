@@ -7,7 +7,19 @@ import type { FieldKinds } from './kinds';
  * nodes' own specs import, so that it costs nothing at start and the editor and the build can use it too.
  */
 export type ValueType =
-  'msg' | 'flow' | 'global' | 'env' | 'jsonata' | 'str' | 'num' | 'bool' | 'json' | 'date';
+  | 'msg'
+  | 'flow'
+  | 'global'
+  | 'env'
+  | 'jsonata'
+  | 'str'
+  | 'num'
+  | 'bool'
+  | 'json'
+  | 'date'
+  /** Have no value beside them: nothing, and the text itself. */
+  | 'off'
+  | 'text';
 
 /**
  * Shown (and checked) only while other fields have one of these values. A value that is a `${VARIABLE}` is not known

@@ -1,4 +1,5 @@
 import { doNotTextOf, type BlockedBy, type DoNotText } from '../guards/do-not-text';
+import { onceIn, type OnceKey } from '../guards/once';
 import { allowedFrom, spreadFrom, type Whose } from '../guards/text-hours';
 import type { Mutable } from '../mutable';
 import { readAll, type Source } from '../runtime/inputs';
@@ -14,7 +15,7 @@ import { problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
 import { look } from '../runtime/status';
-import { ServiceError } from '../service/errors';
+import { ServiceError, type Problem } from '../service/errors';
 import { isDryRun, phonesOrdered, withUsedFields, type Recipient, type Recipients } from './recipients';
 
 /** The recipients of a message, and what holds for all of them. */
@@ -46,6 +47,8 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   readonly work: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
   /** The same for `msg.dryRun`: makes no request that sends or asks anything. */
   readonly dryRun: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
+  /** The key that a text is to be sent once by, and for how many milliseconds; undefined for none. */
+  readonly onceOf?: (order: O, recipient: T) => { readonly key: string; readonly within: number } | undefined;
   /** When a text is to be delivered that is scheduled at the service, in epoch milliseconds. */
   readonly deliveryDateOf?: (order: O, environment: Environment) => number | undefined;
   readonly cancelled: () => Outcome;
@@ -139,6 +142,16 @@ class RecipientHours {
   }
 }
 
+const alreadySent = (payload: unknown): Outcome => ({
+  port: 0,
+  payload: { ...(payload as object), alreadySent: true },
+  alreadySent: true,
+});
+
+/** A success that cannot be read was probably a success. */
+const mayHaveSent = (problem: Problem | undefined): boolean =>
+  problem?.code === 'outcome_unknown' || problem?.code === 'invalid_response';
+
 const quiet = (notBefore: number): ServiceError => refuse('quiet_hours', 'quiet_hours', {}, { notBefore });
 
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
@@ -161,6 +174,9 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       },
       cancelled: options.cancelled,
       phoneOf: ({ phone }) => phone,
+      ...(options.onceOf && {
+        dropped: (order, item, name, reason) => this.dropped(order, item, name, reason),
+      }),
       ...(options.guards && { held: (count, notBefore) => this.showHeld(count, notBefore) }),
       told: this.show,
     });
@@ -221,7 +237,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return this.outbox.environment?.settings.country ?? '';
   }
 
-  /** The guards, in their order: what was given, the do-not-text list, the hours. */
+  /** The guards, in their order: what was given, the do-not-text list, whether it was sent before, the hours. */
   private async work(turn: Turn<T, O>): Promise<Outcome> {
     const { options } = this;
     const { item, order, environment } = turn;
@@ -231,6 +247,13 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const list = await this.listOf(environment);
     const by = await list.judge(phone);
     if (by) throw refusalBy(by);
+    return this.once(turn, () => this.withinHours(turn, list));
+  }
+
+  private async withinHours(turn: Turn<T, O>, list: DoNotText): Promise<Outcome> {
+    const { options } = this;
+    const { item, order, environment } = turn;
+    const { phone = '' } = item;
     const hours = this.hoursFor(turn);
     const deliveryDate = options.deliveryDateOf?.(order, environment);
     if (order.dryRun) return options.dryRun({ ...turn, ...hours?.foresee(deliveryDate) });
@@ -244,6 +267,58 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       throw refusalBy(ended);
     };
     return options.work({ ...turn, permit, ...(moved !== undefined && { movedTo: moved }) });
+  }
+
+  /** Sends a text that has a key of its own unless one with that key was sent. */
+  private async once(turn: Turn<T, O>, send: () => Promise<Outcome>): Promise<Outcome> {
+    const { order, item, environment, name, since, signal } = turn;
+    const wanted = this.options.onceOf?.(order, item);
+    if (!wanted) return send();
+    const guard = onceIn(await environment.store());
+    const of = this.onceKeyOf(order, item, wanted.key);
+    if (order.dryRun) {
+      const seen = await guard.look(of, wanted.within);
+      return seen.kind === 'sent' ? alreadySent(seen.payload) : send();
+    }
+    for (;;) {
+      const verdict = await guard.claim(of, { name, since }, wanted.within, (other) =>
+        this.outbox.isOnRecord(other),
+      );
+      if (verdict.kind === 'own') break;
+      if (verdict.kind === 'sent') return alreadySent(verdict.payload);
+      if (verdict.kind === 'unknown') throw refuse('outcome_unknown', 'once_unknown');
+      if (verdict.kind === 'cancelled') throw refuse('cancelled', 'cancelled');
+      if (signal.aborted) throw refuse('cancelled', 'cancelled');
+      const { notBefore = 0 } = verdict;
+      if (notBefore > environment.clock.now()) throw new Held(notBefore);
+      await guard.changed(of, signal);
+    }
+    // The end of the key is on record before the outcome is: a crash in between keeps it.
+    try {
+      const outcome = await send();
+      const { port, payload, problem } = outcome;
+      const state = port === 0 ? 'sent' : mayHaveSent(problem) ? 'unknown' : 'none';
+      await guard.end(of, name, { state, ...(port === 0 && { payload }) });
+      return outcome;
+    } catch (thrown) {
+      if (thrown instanceof Held) await guard.hold(of, name, thrown.notBefore);
+      else if (mayHaveSent(problemOf(thrown))) await guard.end(of, name, { state: 'unknown' });
+      else await guard.end(of, name, { state: signal.reason === 'reset' ? 'cancelled' : 'none' });
+      throw thrown;
+    }
+  }
+
+  private onceKeyOf({ advisor }: O, { phone = '' }: T, key: string): OnceKey {
+    return { node: this.tools.node.id, advisor, phone, key };
+  }
+
+  /** What ends without being sent gives its key back, and takes along who waits for it when it was cancelled. */
+  private async dropped(order: O, item: T, name: string, reason: string): Promise<void> {
+    const wanted = this.options.onceOf?.(order, item);
+    const environment = this.outbox.environment;
+    if (!wanted || !environment) return;
+    const state = reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none';
+    await onceIn(await environment.store()).end(this.onceKeyOf(order, item, wanted.key), name, { state });
   }
 
   private async listOf(environment: Environment): Promise<DoNotText> {

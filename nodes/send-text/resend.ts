@@ -12,6 +12,7 @@ export interface Resend {
   readonly deliveryDate?: number;
   readonly frequency?: number;
   readonly timeZone?: unknown;
+  readonly onceKey?: string;
 }
 
 /** Takes the order to send again off the message, when it is meant for this node. */
@@ -36,9 +37,10 @@ const placeOf = ({ parts }: Message): Place | undefined => {
   return typeof id === 'string' && typeof index === 'number' ? { list: id, index } : undefined;
 };
 
-export const textAgain = ({ phone, text }: Resend, msg: Message): Text => {
+export const textAgain = ({ phone, text, onceKey }: Resend, msg: Message): Text => {
   const place = placeOf(msg);
-  return { index: 0, phone, text, ...(place && { place }) };
+  const once = typeof onceKey === 'string' && { onceKey };
+  return { index: 0, phone, text, ...(place && { place }), ...once };
 };
 
 interface Round {

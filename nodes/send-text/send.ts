@@ -13,12 +13,14 @@ import { RecipientNode, zoneOf, type GuardedTurn, type Reading } from '../../lib
 import { needsConsent, outcomeOf, sent } from './answer';
 import { asDuplicate, Returned, takeResend, textAgain, type Resend } from './resend';
 import { datesOf, deliveryOf, millisecondsOf, movedDelivery, type Delivery } from './schedule';
-import { textGiver, textsOf, type Text } from './texts';
+import { onceKeyGiver, textGiver, textsOf, type Text } from './texts';
 
 /** What holds for all texts of one message. */
 interface SendOrder extends Order {
   readonly delivery?: Delivery;
 }
+
+const hour = 3_600_000;
 
 type SendTurn = GuardedTurn<Text, SendOrder>;
 
@@ -32,13 +34,23 @@ const scheduled = ({ clock, settings }: Environment, date: unknown, frequency: u
   // Dates in a flow come from the clock on the wall, which a simulator's may have been moved ahead of.
   deliveryOf(date, frequency, settings, Math.min(clock.now(), Date.now()));
 
+const noOnceKey: Source = { value: '', type: 'str', where: '', read: () => undefined };
+
 /** Reads the texts of a message: those of its fields, or exactly what could not be sent before. */
 const reader = (tools: Tools, phones: Source) => {
   const texts = tools.source('text');
   const giveText = textGiver(texts);
   const isScheduled = tools.plain.text('schedule') === 'at';
   const schedule = isScheduled ? [tools.source('deliveryDate'), tools.source('frequency')] : [];
-  const sources: readonly Source[] = [tools.advisorSource, phones, texts, ...schedule];
+  const onceKeys = tools.source('onceKey');
+  const giveKey = onceKeys.type === 'off' || onceKeys.type === 'text' ? undefined : onceKeyGiver(onceKeys);
+  const sources: readonly Source[] = [
+    tools.advisorSource,
+    phones,
+    texts,
+    ...(giveKey ? [onceKeys] : [noOnceKey]),
+    ...schedule,
+  ];
 
   const again = (msg: Message, resend: Resend): Reading<Text, SendOrder> => ({
     items: [textAgain(resend, msg)],
@@ -57,9 +69,17 @@ const reader = (tools: Tools, phones: Source) => {
   const fromFields = (
     msg: Message,
     country: string,
-    [advisor, phone, text, date, frequency]: readonly unknown[],
+    [advisor, phone, text, once, date, frequency]: readonly unknown[],
   ): Reading<Text, SendOrder> => ({
-    ...textsOf(phone, phones.where, country, (entry) => giveText(entry, msg, text)),
+    ...textsOf(
+      phone,
+      phones.where,
+      country,
+      (entry) => giveText(entry, msg, text),
+      (item, entry) => {
+        if (giveKey) item.onceKey = giveKey(entry, msg, once);
+      },
+    ),
     complete(order) {
       const environment = tools.environment();
       order.advisor = tools.advisor(environment, advisor, msg);
@@ -87,6 +107,13 @@ export const sendHandler = (tools: Tools): Handler => {
   const source = tools.source('phone');
   const returned = new Returned();
   const maxSegments = tools.plain.number('maxSegments');
+  const onceBy = tools.source('onceKey').type;
+  const onceFor = tools.plain.number('onceFor') * hour;
+  /** The key that was given, or what makes a text the same: it and its delivery date. */
+  const onceKeyOf = (delivery: Delivery | undefined, { text, onceKey }: Text): string | undefined => {
+    if (onceKey !== undefined) return onceKey;
+    return onceBy === 'text' ? JSON.stringify([text, delivery?.deliveryDate ?? null]) : undefined;
+  };
   let isConsentMissing: ReturnType<typeof consentTest> | undefined;
 
   const send = async ({
@@ -136,7 +163,8 @@ export const sendHandler = (tools: Tools): Handler => {
   };
 
   /** What a message needs to come round again. */
-  const resendOf = (order: SendOrder, { phone, text }: Text, entry: unknown): Resend | undefined => {
+  const resendOf = (order: SendOrder, recipient: Text, entry: unknown): Resend | undefined => {
+    const { phone, text } = recipient;
     const { advisor, delivery } = order;
     if (phone === undefined || text === undefined) return undefined;
     const timeZone = zoneOf(order, entry);
@@ -147,6 +175,7 @@ export const sendHandler = (tools: Tools): Handler => {
       advisor,
       ...scheduleOf(delivery),
       ...(timeZone !== undefined && { timeZone }),
+      ...(recipient.onceKey !== undefined && { onceKey: recipient.onceKey }),
     };
   };
 
@@ -154,6 +183,10 @@ export const sendHandler = (tools: Tools): Handler => {
     source,
     read: reader(tools, source),
     guards: { hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment' },
+    onceOf: ({ delivery }, text) => {
+      const key = onceKeyOf(delivery, text);
+      return key === undefined ? undefined : { key, within: onceFor };
+    },
     deliveryDateOf: ({ delivery }, { settings }) => delivery && millisecondsOf(delivery, settings),
     check({ text = '' }) {
       const { segments } = countText(text);

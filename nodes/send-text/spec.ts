@@ -51,6 +51,17 @@ export const spec: NodeSpec = {
       default: 'environment',
       advanced: true,
     },
+    {
+      kind: 'typed',
+      name: 'onceKey',
+      types: ['off', 'text', 'msg', 'str', 'flow', 'global', 'env', 'jsonata'],
+      default: '',
+      defaultType: 'off',
+      required: true,
+      literal: 'template',
+      advanced: true,
+    },
+    { kind: 'number', name: 'onceFor', default: 24, min: 0, advanced: true },
     { kind: 'number', name: 'maxSegments', default: 0, min: 0, whole: true, advanced: true },
   ],
 };

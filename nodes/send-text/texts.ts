@@ -12,6 +12,8 @@ import type { Place } from './resend';
 export interface Text extends Recipient {
   /** It came back with consent, and stood here in its list. */
   readonly place?: Place;
+  /** It is sent once by this key. */
+  readonly onceKey?: string;
 }
 
 /** Gives each recipient its text: its own, else the literal filled in, else the one of the message. */
@@ -72,14 +74,30 @@ export const textsOf = (
   where: MessageValue,
   country: string,
   give: (entry: Entry) => string,
+  /** Completes a text that is in order; what it throws fails that text. */
+  complete: (text: Mutable<Text>, entry: Entry) => void = () => undefined,
 ): Recipients<Text> => {
   const recipients = recipientsOf<Text>(phones, where, country, (text, entry) => {
     try {
       text.text = give(entry);
+      complete(text, entry);
     } catch (thrown) {
       if (!(thrown instanceof ServiceError)) throw thrown;
       text.wrong = thrown.problem;
     }
   });
   return recipients.list ? { ...recipients, items: withoutDuplicates(recipients.items) } : recipients;
+};
+
+/** Gives each recipient the key that its text is sent once by: the literal filled in, or the value of the message. */
+export const onceKeyGiver = (source: Source): ((entry: Entry, msg: Message, value: unknown) => string) => {
+  const literal = source.type === 'str' ? compileTemplate(String(source.value)) : undefined;
+  return ({ record }, msg, value) => {
+    const filled = literal?.(record, msg);
+    if (filled && 'isBroken' in filled) throw invalid('placeholder_broken');
+    if (filled && 'missing' in filled) throw invalid('placeholder_missing', { field: filled.missing });
+    const key = asText(filled ? filled.text : value);
+    if (key === undefined) throw invalid('once_key_missing', { where: source.where });
+    return key;
+  };
 };

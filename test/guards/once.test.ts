@@ -1,0 +1,204 @@
+import fc from 'fast-check';
+import should from 'should';
+import type { EnvironmentSettings } from '../../lib/runtime/environment';
+import { MovableClock } from '../../lib/service/clock';
+import { createMemoryStore } from '../../lib/state/memory';
+import type { Store } from '../../lib/state/store';
+import * as sendRuntime from '../../nodes/send-text/runtime';
+import { spec as sendSpec } from '../../nodes/send-text/spec';
+import { startSimulator, type Simulator } from '../../simulator';
+import { environmentOn, type TestEnvironment } from '../support/environment';
+import { Flow } from '../support/flow';
+import { errorOf, inOrder, numbers, only } from '../texting/setup';
+
+const folders = [{ spec: sendSpec, runtime: sendRuntime }];
+const hour = 3_600_000;
+const { consented, notConsented } = numbers;
+
+describe('a text with a key', () => {
+  let simulator: Simulator;
+  let store: Store;
+  let environments: TestEnvironment[];
+  /** Ten in the evening in New York. */
+  const night = Date.UTC(2027, 0, 5, 3);
+
+  beforeEach(async () => {
+    simulator = await startSimulator({ clock: new MovableClock(() => night) });
+    store = createMemoryStore();
+    environments = [];
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    for (const environment of environments) await environment.close();
+    await simulator.close();
+  });
+
+  const load = (
+    config: Readonly<Record<string, unknown>> = {},
+    settings: Partial<EnvironmentSettings> = {},
+    client = {},
+  ): Promise<Flow> => {
+    const { baseUrl, credentials, clock } = simulator;
+    const environment = environmentOn(
+      { baseUrl, apiKey: credentials.apiKey, token: (advisor) => simulator.accessToken(advisor) },
+      { service: 'simulator', clock, store, settings: { journal: true, ...settings }, client },
+    );
+    environments.push(environment);
+    const byOrder = { onceKey: 'order', onceKeyType: 'msg' };
+    const nodes = [{ id: 'send', type: 'advisor-send-text', ...byOrder, ...config }];
+    return Flow.load({ folders, environment, nodes });
+  };
+  const texts = () => simulator.ledger.entries().filter(({ endpoint }) => endpoint === 'sendMessage');
+
+  it('is sent once, and a repeat leaves with what the first one did', async () => {
+    const flow = await load();
+    const first = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+    const again = only(await flow.ask({ phone: consented, text: 'Hi again', order: 7 }));
+    should(again.port).equal(0);
+    should(again.msg.payload).deepEqual({ ...(first.msg.payload as object), alreadySent: true });
+    should(texts().length).equal(1);
+    await flow.ask({ phone: consented, text: 'Hi', order: 8 });
+    await flow.ask({ phone: consented, text: 'Hi', order: 7, advisor: 'another' });
+    should(texts().length).equal(3);
+  });
+
+  it('is sent once over a restart, and whichever comes first of two at a time', async () => {
+    const flow = await load();
+    const both = flow.arrivals.next(2);
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    const payloads = (await both).map(({ msg }) => msg.payload as { alreadySent?: boolean });
+    should(payloads.filter(({ alreadySent }) => alreadySent).length).equal(1);
+    await Flow.unload();
+    const next = await load();
+    should(only(await next.ask({ phone: consented, text: 'Hi', order: 7 })).msg.payload).containEql({
+      alreadySent: true,
+    });
+    should(texts().length).equal(1);
+  });
+
+  it('may be the number, text and date; a key that is not there is invalid_input', async () => {
+    const flow = await load({ onceKeyType: 'text' });
+    await flow.ask({ phone: consented, text: 'Hi' });
+    should(only(await flow.ask({ phone: consented, text: 'Hi' })).msg.payload).containEql({
+      alreadySent: true,
+    });
+    await flow.ask({ phone: consented, text: 'Hi there' });
+    should(texts().length).equal(2);
+    await Flow.unload();
+    const byKey = await load();
+    should(errorOf(only(await byKey.ask({ phone: consented, text: 'Hi' })).msg).code).equal('invalid_input');
+    await Flow.unload();
+    const off = await load({ onceKey: 'order', onceKeyType: 'off' });
+    await off.ask({ phone: consented, text: 'Hi' });
+    should(texts().length).equal(3);
+  });
+
+  it('takes its key from a field of the recipient, and the sum of a list counts repeats', async () => {
+    const flow = await load({ onceKey: '{{id}}', onceKeyType: 'str' });
+    const phone = [
+      { phone: consented, id: 'a', text: 'One' },
+      { phone: consented, id: 'a', text: 'Two' },
+      { phone: consented, text: 'Three' },
+    ];
+    const arrived = inOrder(await flow.ask({ phone }, 3));
+    should(arrived.map(({ port }) => port)).deepEqual([0, 0, 1]);
+    const summary = arrived.flatMap(({ msg }) => msg.summary ?? [])[0];
+    should(summary).containEql({ total: 3, sent: 2, alreadySent: 1, failed: 1 });
+    should(texts().length).equal(1);
+  });
+
+  it('keeps its key on the way round for consent, which gives it back', async () => {
+    const flow = await load();
+    const asked = only(await flow.ask({ phone: notConsented, text: 'Hi', order: 7 }));
+    should(asked.port).equal(2);
+    should(asked.msg.resend).containEql({ onceKey: '7' });
+    should(only(await flow.ask(asked.msg)).port).equal(2);
+    should(texts().length).equal(2);
+  });
+
+  it('is sent again after the time that its key counts for', async () => {
+    let now = night;
+    const aged: Store = Object.assign(Object.create(store) as Store, { now: () => now });
+    store = aged;
+    const flow = await load({ onceFor: 1 });
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    now += hour - 1;
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    should(texts().length).equal(1);
+    now += 1;
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    should(texts().length).equal(2);
+  });
+
+  it('waits while the first is held, and is cancelled with it', async () => {
+    const flow = await load({}, { textHours: { from: 480, until: 1260, outside: 'hold' } });
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    flow.send({ phone: consented, text: 'Hi', order: 8 });
+    await simulator.clock.move(hour);
+    should(flow.arrivals.all.length).equal(0);
+    const cancelled = flow.arrivals.next(3);
+    flow.send({ reset: true });
+    should((await cancelled).map(({ msg }) => errorOf(msg).code)).deepEqual(Array(3).fill('cancelled'));
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    await simulator.clock.move(hour);
+    const sent = flow.arrivals.next(2);
+    await simulator.clock.move(10 * hour);
+    const payloads = (await sent).map(({ msg }) => msg.payload as { alreadySent?: boolean });
+    should(payloads.filter(({ alreadySent }) => alreadySent).length).equal(1);
+    should(texts().length).equal(1);
+  });
+
+  it('keeps its key when nobody knows whether it was sent, and gives it back when it was not', async () => {
+    const flow = await load({}, {}, { retries: 0 });
+    simulator.faults.add({ endpoint: 'sendMessage', kind: 'cut-after', rate: 1 });
+    const lost = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+    simulator.faults.clear();
+    should(errorOf(lost.msg).code).equal('outcome_unknown');
+    const again = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+    should(errorOf(again.msg).code).equal('outcome_unknown');
+    simulator.faults.add({ endpoint: 'sendMessage', code: 'invalid_request', rate: 1 });
+    const refused = only(await flow.ask({ phone: consented, text: 'Hi', order: 8 }));
+    simulator.faults.clear();
+    should(errorOf(refused.msg).code).equal('invalid_request');
+    should(only(await flow.ask({ phone: consented, text: 'Hi', order: 8 })).port).equal(0);
+  });
+
+  it('claims nothing in a dry run', async () => {
+    const flow = await load();
+    await flow.ask({ phone: consented, text: 'Hi', order: 7, dryRun: true });
+    const { msg } = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+    should(msg.payload).not.have.property('alreadySent');
+    const foreseen = only(await flow.ask({ phone: consented, text: 'Hi', order: 7, dryRun: true }));
+    should(foreseen.msg.payload).containEql({ alreadySent: true, dryRun: true });
+  });
+
+  it('is received once, however often and whenever the node is stopped', async function () {
+    this.timeout(120_000);
+    let order = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(6), { minLength: 1, maxLength: 4 }), async (stops) => {
+        order += 1;
+        const before = texts().length;
+        for (const turns of stops) {
+          const flow = await load();
+          flow.send({ phone: consented, text: 'Hi', order });
+          for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+          await Flow.unload();
+        }
+        const last = await load();
+        const { port } = only(
+          await last
+            .ask({ phone: consented, text: 'Hi', order, last: true }, 1)
+            .then((all) => all.slice(0, 1)),
+        );
+        should(port).equal(0);
+        await Flow.unload();
+        should(texts().length - before).equal(1);
+      }),
+      { numRuns: 15 },
+    );
+  });
+});
