@@ -324,7 +324,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     this.atWork.delete(cancel);
     this.active -= 1;
     job.holders -= 1;
-    if (held && signal.reason === byReset) outcome = this.host.ended('reset', item);
+    if (held && signal.reason === byReset) this.endWithout('reset', job, page, item);
     else if (held) await this.holdBack(job, page, item, held.notBefore);
     // What is under way lands, also while its node closes.
     if (outcome !== undefined) this.track(this.settle(job, page, item, outcome));

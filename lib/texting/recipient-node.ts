@@ -245,9 +245,15 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     if (!options.guards) return order.dryRun ? options.dryRun(turn) : options.work(turn);
     const { phone = '' } = item;
     const list = await this.listOf(environment);
-    const by = await list.judge(phone);
+    // Where nothing comes before the request, `permit` is early enough.
+    const isAskedFirst = order.dryRun ?? this.hasOtherGuards(turn);
+    const by = isAskedFirst ? await list.judge(phone) : undefined;
     if (by) throw refusalBy(by);
     return this.once(turn, () => this.withinHours(turn, list));
+  }
+
+  private hasOtherGuards({ environment, order, item }: Turn<T, O>): boolean {
+    return environment.settings.textHours !== undefined || this.options.onceOf?.(order, item) !== undefined;
   }
 
   private async withinHours(turn: Turn<T, O>, list: DoNotText): Promise<Outcome> {
