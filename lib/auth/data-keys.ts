@@ -253,6 +253,12 @@ export class DataKeys {
     if (this.#isDirty) void this.#save();
   }
 
+  /** The key in use cannot be opened with the secrets at hand. */
+  get isLocked(): boolean {
+    const { active } = this.#document;
+    return active !== undefined && !this.#open.has(active);
+  }
+
   seal(plain: Buffer, name: string): Buffer {
     return seal(this.#activeKey(), plain, name);
   }

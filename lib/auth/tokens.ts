@@ -24,6 +24,9 @@ interface Unstored {
   readonly replaces: readonly (string | null)[];
 }
 
+/** Milliseconds until it is looked again whether another process has renewed a token. */
+const lookAgain = 250;
+
 /** After an attempt ahead of time, how long the token at hand serves before the next. */
 const pauseAhead = 30_000;
 
@@ -130,7 +133,11 @@ export class Tokens {
         }
         throw authorizeAgain(connection, advisor);
       }
-      await this.#intend(name, connection);
+      if (!(await this.#intend(name, connection))) {
+        // Another process is renewing it: what comes of that serves here too.
+        await new Promise<void>((resolve) => clock.after(lookAgain, resolve));
+        continue;
+      }
       const result = await endpoints.refresh(connection, grant.refreshToken);
       tried = grant.refreshToken;
       if (result.outcome === 'refused') continue;
@@ -147,13 +154,15 @@ export class Tokens {
    * A refresh token may be good for one use. It is not used while the store takes no writes, or a crash would lose the one
    * that comes back; unless that is so already.
    */
-  async #intend(name: string, connection: Connection): Promise<void> {
+  async #intend(name: string, connection: Connection): Promise<boolean> {
     const { vault, clock } = this.#options;
-    if (this.#unstored.has(name)) return;
+    if (this.#unstored.has(name)) return true;
     const release = clock.hold?.();
     const intending = vault.intend(name).finally(release);
     intending.catch(() => undefined);
-    if ((await within(clock, storingLimit, intending)) === 'late') throw notStored(connection);
+    const isOurs = await within(clock, storingLimit, intending);
+    if (isOurs === 'late') throw notStored(connection);
+    return isOurs;
   }
 
   /** The newest there is: as stored, unless what was renewed since could not be. */

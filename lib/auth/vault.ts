@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { within, type Clock } from '../service/clock';
 import {
   endOf,
@@ -43,6 +43,8 @@ interface Intent {
   readonly name: string;
   /** The process, by a name that no other start has. */
   readonly by: string;
+  /** By the store's time. */
+  readonly at: number;
 }
 
 interface Kept {
@@ -57,9 +59,16 @@ const grantKind = 'grant';
 const intentKind = 'renewing';
 const linkKind = 'link';
 const missedKind = 'missed';
+/** Changes with each authorization that is made, confirmed, refused or ended: other processes look at it. */
+const granted = key('granted', 'last');
 
 /** Milliseconds. After that an authorization is used though it is not on disk: somebody is waiting for it. */
 export const storingLimit = 5000;
+
+/** Milliseconds that a renewal takes at most, with the time to store it. */
+const renewingLimit = 45_000;
+/** Milliseconds between two looks for what other processes have changed. */
+const lookEvery = 700;
 
 /** Milliseconds that somebody waits in front of a page. */
 const lookingLimit = 8000;
@@ -119,7 +128,7 @@ export class Vault {
   readonly #options: VaultOptions;
   readonly #kept = new Map<string, Kept>();
   /** Who began to renew an authorization and did not say how it ended. */
-  readonly #intents = new Map<string, string>();
+  readonly #intents = new Map<string, Intent>();
   /** In use, and not on record yet. */
   readonly #unwritten = new Set<string>();
   readonly #listeners = new Set<() => void>();
@@ -286,23 +295,37 @@ export class Vault {
     if (found?.version === this.#kept.get(name)?.version) return;
     if (found) this.#kept.set(name, { key: place, version: found.version, entry: found.value });
     else this.#kept.delete(name);
+    // Whoever was renewing it has done so.
+    if (this.isInDoubt(name)) this.#intents.delete(name);
     this.#changed();
   }
 
   /** Whether another process began to renew it, and nobody knows how that ended. */
   isInDoubt(name: string): boolean {
-    const by = this.#intents.get(name);
-    return by !== undefined && by !== this.#options.life;
+    const intent = this.#intents.get(name);
+    return intent !== undefined && intent.by !== this.#options.life;
   }
 
-  /** Puts on record that the refresh token is about to be used. Also shows that the store takes writes. */
-  async intend(name: string): Promise<void> {
+  /**
+   * Puts on record that the refresh token is about to be used. Also shows that the store takes writes. False while another
+   * process, which works with the same store, may be using it.
+   */
+  async intend(name: string): Promise<boolean> {
     const { life } = this.#options;
-    if (this.#intents.get(name) === life) return;
+    if (this.#intents.get(name)?.by === life) return true;
     const store = await this.#store();
-    const value: Intent = { by: life, name };
-    await store.write([{ table, put: this.#intentOf(store, name), value }]);
-    this.#intents.set(name, life);
+    const place = this.#intentOf(store, name);
+    const found = await store.get<Intent>(table, place);
+    const isYoung = found !== undefined && store.now() - found.value.at < renewingLimit;
+    if (store.isShared && isYoung && found.value.by !== life) {
+      this.#intents.set(name, found.value);
+      return false;
+    }
+    const value: Intent = { by: life, name, at: store.now() };
+    const condition = found ? { version: found.version } : {};
+    const isOurs = await store.write([{ table, put: place, value }], [{ table, key: place, ...condition }]);
+    if (isOurs) this.#intents.set(name, value);
+    return isOurs;
   }
 
   /**
@@ -358,7 +381,10 @@ export class Vault {
     this.#opening ??= this.#closing.then(() => this.#load());
     const opening = this.#opening;
     try {
-      return await opening;
+      const store = await opening;
+      if (!store.isLost || this.#opening !== opening) return store;
+      this.#opening = undefined;
+      return await this.#store();
     } catch (fault) {
       if (this.#opening === opening) this.#opening = undefined;
       throw fault;
@@ -367,29 +393,38 @@ export class Vault {
 
   async #load(): Promise<Store> {
     const store = await this.#options.openStore();
-    this.#kept.clear();
+    await this.#readAll(store);
+    this.#isLoaded = true;
+    this.#changed();
+    if (store.isShared) setImmediate(() => void this.#watch(store, this.#opening).catch(() => undefined));
+    return store;
+  }
+
+  async #readAll(store: Store): Promise<void> {
+    const names = new Set<string>();
     this.#intents.clear();
     let read = 0;
     for await (const entries of pagesOf<GrantRecord>(store, grantKind)) {
       read += entries.length;
       for (const { key: place, version, value } of entries) {
-        const before = this.#kept.get(nameIn(value))?.entry.grant.refreshedAt ?? -1;
+        const isFirst = !names.has(nameIn(value));
+        names.add(nameIn(value));
+        const before = isFirst ? -1 : (this.#kept.get(nameIn(value))?.entry.grant.refreshedAt ?? -1);
         // Two of one name were written under different keys, as after a start with another credential secret.
         if (before <= (value.grant.refreshedAt ?? 0))
           this.#kept.set(nameIn(value), { key: place, version, entry: value });
       }
     }
     for await (const entries of pagesOf<Intent>(store, intentKind))
-      for (const { value } of entries) this.#intents.set(value.name, value.by);
+      for (const { value } of entries) this.#intents.set(value.name, value);
     const prefix = key(grantKind);
     if ((await store.count(table, prefix, endOf(prefix))) > read) {
       this.#options.warn(
         `Stored authorizations cannot be opened. They are kept. If the credential secret has changed, start Node-RED once with the previous one in the environment variable ${previousSecretVariable} to get them back; otherwise authorize again.`,
       );
     }
-    this.#isLoaded = true;
-    this.#changed();
-    return store;
+    for (const name of this.#kept.keys())
+      if (!names.has(name) && !this.#unwritten.has(name)) this.#kept.delete(name);
   }
 
   async #close(): Promise<void> {
@@ -402,6 +437,24 @@ export class Vault {
     );
     this.#closing = closing ?? Promise.resolve();
     await this.#closing;
+  }
+
+  #mark(): Operation {
+    return { table, put: granted, value: randomUUID() };
+  }
+
+  /** Other processes authorize and disconnect too. */
+  async #watch(store: Store, opening: Promise<Store> | undefined): Promise<void> {
+    let seen = (await store.get(table, granted))?.version;
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, lookEvery).unref());
+      if (this.#opening !== opening || store.isLost) return;
+      const now = (await store.get(table, granted))?.version;
+      if (now === seen || this.#opening !== opening) continue;
+      seen = now;
+      await this.#readAll(store);
+      this.#changed();
+    }
   }
 
   #placeOf(store: Store, name: string): Buffer {
@@ -436,6 +489,7 @@ export class Vault {
     const value: GrantRecord = isSeed(name) ? { ...entry, seed: name } : entry;
     const operations: Operation[] = [{ table, put: place, value }];
     if (this.#intents.has(name)) operations.push({ table, remove: this.#intentOf(store, name) });
+    if (store.isShared && (conditions.length === 0 || entry.grant.refused)) operations.push(this.#mark());
     if (!(await store.write(operations, conditions))) return false;
     this.#intents.delete(name);
     const version = (await store.get(table, place))?.version ?? '';
@@ -454,6 +508,7 @@ export class Vault {
     await store.write([
       { table, remove },
       { table, remove: this.#intentOf(store, name) },
+      ...(store.isShared ? [this.#mark()] : []),
     ]);
     this.#kept.delete(name);
     this.#intents.delete(name);

@@ -63,6 +63,11 @@ export interface Environment {
   advisorList(): Promise<readonly AdvisorItem[]>;
   /** A link to authorize by, valid for seven days; undefined where none can be made. */
   authorizationLink(advisor: string): Promise<string | undefined>;
+  /**
+   * Called with this environment as it is over another store: what a process that ended has left (`orphan`), which a node
+   * goes on with beside its own; or, when its own was lost to another process, a new one in its place.
+   */
+  onStore?(listener: (view: Environment, kind: 'orphan' | 'own') => void): () => void;
   /** A node says how much it has accepted and not ended; returns what takes that back. */
   addPending(count: () => number | Promise<number>): () => void;
   /** Called when an authorization, a pause or the configuration changes, so that statuses can follow. */

@@ -159,6 +159,8 @@ export const messages = {
     'The form refers to __variables__, which is not deployed there, and only who may deploy can try a variable before: deploy first, or ask somebody who may.',
   names_json: 'The query names of the environment are not valid JSON: correct them.',
   variables_unset: '"__name__" is not ready: set __variables__ in the environment of Node-RED.',
+  pg_missing:
+    '"__name__" keeps its state in PostgreSQL, which needs the package pg: run "npm install pg" in the user directory of Node-RED and restart it.',
   settings_missing: '"__name__" is not ready: open the environment and fill in __settings__.',
   setting_address: '"__name__" is not ready: "__setting__" is not a full address; it begins with https://.',
   setting_insecure:

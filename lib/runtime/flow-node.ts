@@ -134,7 +134,7 @@ export const flowNode = (
   };
 
   const now = (): number => (environment?.clock ?? systemClock).now();
-  const handler = start({
+  const tools: Tools = {
     RED,
     node,
     words,
@@ -167,6 +167,21 @@ export const flowNode = (
     closed: closing.signal,
     resumed: (msg, isOwn) =>
       new Job(RED, node, exit, msg, isOwn ? (error) => node._complete(msg, error) : undefined),
+  };
+  let handler = start(tools);
+  /** They go on with what processes that ended have left. */
+  const heirs = new Set<Handler>();
+  const unlistenToStores = environment?.onStore?.((view, kind) => {
+    if (closing.signal.aborted) return;
+    const next = start({ ...tools, environment: () => view });
+    if (kind === 'orphan') {
+      heirs.add(next);
+      return;
+    }
+    // Its store is another process's now: whatever it would still do, that one does.
+    const before = handler;
+    handler = next;
+    void before.close?.().catch(() => undefined);
   });
 
   const unlisten = environment?.onChange(() => {
@@ -176,7 +191,7 @@ export const flowNode = (
       return;
     }
     const until = pausedUntil(environment);
-    if (until <= environment.clock.now() || !handler.isBusy?.()) return;
+    if (until <= environment.clock.now() || ![handler, ...heirs].some((each) => each.isBusy?.())) return;
     status.show(() =>
       look(
         'yellow',
@@ -202,6 +217,7 @@ export const flowNode = (
     const take = (): void => {
       try {
         if (handler.control?.(msg)) {
+          for (const heir of heirs) heir.control?.(msg);
           done();
           job.takeHandOver()?.();
           return;
@@ -227,6 +243,7 @@ export const flowNode = (
     status.close();
     forgetStart();
     unlisten?.();
+    unlistenToStores?.();
     const end = (): void => {
       release?.();
       closed();
@@ -234,7 +251,7 @@ export const flowNode = (
     // What waits for it is taken on first.
     const opened = environment?.opening ?? Promise.resolve();
     opened
-      .then(() => handler.close?.())
+      .then(() => Promise.all([handler, ...heirs].map(async (each) => each.close?.())))
       .then(end, (fault: unknown) => {
         node.warn(words.problem(problemOf(fault)));
         end();

@@ -6,6 +6,7 @@ import type * as transport from '../service/transport';
 import type * as removedNodes from '../outbox/removed-nodes';
 import type * as store from '../state/embedded';
 import type * as memoryStore from '../state/memory';
+import type * as postgres from '../state/postgres';
 
 /**
  * Modules that bring axios, zod, undici or lmdb with them. They are loaded when first used, so that a package that is
@@ -18,6 +19,7 @@ export const lazy = {
   transport: () => require('../service/transport') as typeof transport,
   rehearsal: () => require('../service/rehearsal') as typeof rehearsal,
   store: () => require('../state/embedded') as typeof store,
+  postgres: () => require('../state/postgres') as typeof postgres,
   memoryStore: () => require('../state/memory') as typeof memoryStore,
   removedNodes: () => require('../outbox/removed-nodes') as typeof removedNodes,
   simulator: () => require('../../simulator') as typeof simulator,

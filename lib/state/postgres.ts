@@ -199,6 +199,10 @@ class Database {
     if (trouble === this.trouble) return;
     if (trouble !== undefined) this.options.warn(trouble);
     this.trouble = trouble;
+    this.tell();
+  }
+
+  tell(): void {
     for (const listener of [...this.#listeners]) listener();
   }
 
@@ -442,6 +446,7 @@ interface Change {
 /** What one lease covers, as a store. */
 class Slot implements Store {
   readonly durable = true;
+  readonly isShared = true;
   readonly #database: Database;
   #queue: Pending[] = [];
   #isScheduled = false;
@@ -557,6 +562,7 @@ class Slot implements Store {
     this.#isLost = true;
     this.#rejectAll(taken());
     if (!this.isOrphan) this.#database.options.warn(this.trouble ?? '');
+    this.#database.tell();
   }
 
   async hasJobs(): Promise<boolean> {
@@ -863,6 +869,31 @@ export interface PostgresHandle {
 export interface PostgresStore extends Store {
   readonly isLost: boolean;
 }
+
+/** The store of a handle, which closes with it. */
+export const storeOf = (slot: PostgresStore, close: () => Promise<void>): PostgresStore => ({
+  durable: slot.durable,
+  isShared: true,
+  get isLost() {
+    return slot.isLost;
+  },
+  get trouble() {
+    return slot.trouble;
+  },
+  get unwritten() {
+    return slot.unwritten;
+  },
+  onChange: (listener) => slot.onChange(listener),
+  now: () => slot.now(),
+  hash: (text) => slot.hash(text),
+  get: (table, of) => slot.get(table, of),
+  page: (table, range) => slot.page(table, range),
+  keys: (table, range) => slot.keys(table, range),
+  count: (table, from, to) => slot.count(table, from, to),
+  hasLost: (table, from, to) => slot.hasLost(table, from, to),
+  write: (operations, conditions) => slot.write(operations, conditions),
+  close,
+});
 
 interface SharedDatabase {
   users: number;

@@ -5,6 +5,10 @@
 export interface Store {
   /** False when nothing survives the process: every status then says so. */
   readonly durable: boolean;
+  /** Other processes work with it at the same time. */
+  readonly isShared?: boolean;
+  /** Another process has taken it over for good: it is to be opened anew. */
+  readonly isLost?: boolean;
   /** Why nothing can be written at the moment, as a sentence for status and log; undefined while all is well. */
   readonly trouble: string | undefined;
   /** Called when `trouble` begins or ends. */

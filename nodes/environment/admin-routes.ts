@@ -189,7 +189,7 @@ export const adminRoutes = (RED: Red, services: Services): void => {
       void reply(
         { log: services.log, request, response },
         async () => {
-          const result = await work(services, { id, form, request, mayWrite });
+          const result = await work(form.running?.services ?? services, { id, form, request, mayWrite });
           if (audit !== undefined)
             (RED.log as unknown as AuditLog).audit(
               { event: `advisor-texting.${audit}`, environment: id },

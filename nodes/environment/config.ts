@@ -7,6 +7,7 @@ import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { faultInSettings, plain } from '../../lib/runtime/inputs';
 import { invalid, type MessageKey, refuse } from '../../lib/runtime/errors';
 import { isCountry } from '../../lib/runtime/kinds';
+import { lazy } from '../../lib/runtime/lazy';
 import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
 import type { RepeatSends } from '../../lib/service/types';
 import type { ServiceError } from '../../lib/service/errors';
@@ -140,7 +141,7 @@ export const faultInValues = (values: Values): ServiceError | undefined => {
   if (country !== '' && !isCountry(country)) return invalid('setting_country', { country });
   const timeZone = text(values['timeZone']);
   if (timeZone !== '' && !isTimeZone(timeZone)) return invalid('setting_time_zone', { timeZone });
-  return faultInHours(values) ?? faultInSettings(spec, values);
+  return faultInHours(values) ?? faultInSettings(spec, values) ?? faultInStore(values);
 };
 
 const checkSettings = (values: Values): void => {
@@ -219,6 +220,23 @@ const checkService = (values: Values): void => {
     name: nameOf(values),
     setting: { setting: 'service' },
   });
+};
+
+/** Of the database; empty where the state is kept in the user directory. */
+export const storeUrlOf = (values: Values): string =>
+  plain(spec, values).text('store') === 'postgres' ? text(values['storeUrl']) : '';
+
+/** Undefined where the state can be kept as the environment has it. */
+const faultInStore = (values: Values): ServiceError | undefined => {
+  if (serviceOf(values) === 'simulator' || plain(spec, values).text('store') !== 'postgres') return undefined;
+  const name = nameOf(values);
+  const unset = unsetIn(values, ['storeUrl']);
+  if (unset.length > 0) return variablesUnset(values, unset);
+  if (storeUrlOf(values) === '')
+    return refuse('not_configured', 'settings_missing', { name, settings: [{ setting: 'storeUrl' }] });
+  return lazy.postgres().isPgInstalled()
+    ? undefined
+    : refuse('not_configured', 'pg_missing', { name });
 };
 
 export const grantOf = (values: Values): Connection['grant'] =>

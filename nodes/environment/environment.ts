@@ -11,6 +11,7 @@ import { lazy } from '../../lib/runtime/lazy';
 import { systemClock, within, type Clock } from '../../lib/service/clock';
 import type { ServiceError } from '../../lib/service/errors';
 import type { Client, ClientOptions } from '../../lib/service/types';
+import type { PostgresStore } from '../../lib/state/postgres';
 import type { Store } from '../../lib/state/store';
 import { listAdvisors } from './advisor-list';
 import {
@@ -22,11 +23,12 @@ import {
   serviceAddressOf,
   serviceOf,
   settingsOf,
+  storeUrlOf,
   type Service,
   type Values,
 } from './config';
 import { placeBeside } from './open-routes';
-import type { Services } from './services';
+import type { Services, SharedServices } from './services';
 import type { Lookup } from './variables';
 
 interface Complete {
@@ -37,6 +39,16 @@ interface Complete {
 /** Milliseconds; the runtime gives a node fifteen seconds to close. */
 const longestClose = 8000;
 
+/** An environment that keeps its state elsewhere. */
+const over = (environment: RunningEnvironment, store: Store): Environment =>
+  new Proxy<Environment>(environment, {
+    get(target, property) {
+      if (property === 'store') return () => Promise.resolve(store);
+      const value: unknown = Reflect.get(target, property, target);
+      return typeof value === 'function' ? (value as () => unknown).bind(target) : value;
+    },
+  });
+
 /** An `advisor-environment` that is deployed. */
 export class RunningEnvironment implements Environment {
   readonly name: string;
@@ -44,6 +56,9 @@ export class RunningEnvironment implements Environment {
   readonly clock: Clock;
   readonly settings: EnvironmentSettings;
   readonly #services: Services;
+  readonly #shared: SharedServices | undefined;
+  readonly #storeListeners = new Set<(view: Environment, kind: 'orphan' | 'own') => void>();
+  readonly #orphans: Environment[] = [];
   readonly #listeners = new Set<() => void>();
   readonly #pending = new Set<() => number | Promise<number>>();
   readonly #held = new Set<Promise<void>>();
@@ -55,6 +70,8 @@ export class RunningEnvironment implements Environment {
   #read: Complete | undefined;
   #client: Client | Promise<Client> | undefined;
   #store: Promise<Store> | undefined;
+  /** Ends the search for a database that has not been reached yet. */
+  #giveUpStore: (() => Promise<void>) | undefined;
 
   constructor(
     services: Services,
@@ -62,13 +79,15 @@ export class RunningEnvironment implements Environment {
     readonly values: Values,
     readonly lookup: Lookup,
   ) {
-    this.#services = services;
     this.name = nameOf(values);
     // A service that is none of the three can do nothing until it is corrected, least of all pretend to send.
     this.service = serviceOf(values) ?? 'sandbox';
     this.clock = this.service === 'simulator' ? services.simulator.clock : systemClock;
     this.settings = settingsOf(values);
     this.#fault = faultInValues(values);
+    const url = this.#fault || this.service === 'simulator' ? '' : storeUrlOf(values);
+    this.#shared = url === '' ? undefined : services.inDatabase(url, id);
+    this.#services = this.#shared ?? services;
     if (this.service === 'simulator') this.#endings.push(services.simulator.use());
     else this.#openVault();
   }
@@ -89,6 +108,19 @@ export class RunningEnvironment implements Environment {
     if (!this.#needsVault) return;
     this.#endings.push(vault.hold());
     void this.store().catch(() => undefined);
+  }
+
+  /** Where its authorizations are. */
+  get services(): Services {
+    return this.#services;
+  }
+
+  onStore(listener: (view: Environment, kind: 'orphan' | 'own') => void): () => void {
+    this.#storeListeners.add(listener);
+    for (const view of this.#orphans) listener(view, 'orphan');
+    return () => {
+      this.#storeListeners.delete(listener);
+    };
   }
 
   get opening(): Promise<void> | undefined {
@@ -215,6 +247,7 @@ export class RunningEnvironment implements Environment {
   }
 
   async close(): Promise<void> {
+    await this.#giveUpStore?.();
     // A token that is on its way is put on record, or the advisor would have to authorize again.
     if (this.#read)
       await within(systemClock, longestClose, this.#services.tokens.leave(this.#read.connection));
@@ -237,7 +270,59 @@ export class RunningEnvironment implements Environment {
     return this.#read;
   }
 
+  /** Several processes work with the database: this one has a part of it, and goes on with that of one that ends. */
+  async #openDatabase({ openDatabase }: SharedServices): Promise<Store> {
+    const handle = openDatabase();
+    let current: PostgresStore | undefined;
+    let isRenewing = false;
+    const look = (): void => {
+      this.trouble = handle.trouble;
+      this.troubleSince = this.trouble === undefined ? undefined : (this.troubleSince ?? systemClock.now());
+      if (!current?.isLost || isRenewing) return;
+      isRenewing = true;
+      void handle.opened.then(
+        (store) => {
+          isRenewing = false;
+          current = store;
+          const kept = storeOver(store);
+          this.#store = Promise.resolve(kept);
+          const view = over(this, kept);
+          for (const listener of this.#storeListeners) listener(view, 'own');
+        },
+        () => {
+          isRenewing = false;
+        },
+      );
+    };
+    const { storeOf } = lazy.postgres();
+    const storeOver = (store: PostgresStore): Store => storeOf(store, () => Promise.resolve());
+    const endings = [
+      handle.onChange(() => {
+        look();
+        this.#changed();
+      }),
+      handle.onOrphan((store) => {
+        const view = over(this, storeOver(store));
+        this.#orphans.push(view);
+        for (const listener of this.#storeListeners) listener(view, 'orphan');
+      }),
+    ];
+    look();
+    this.#changed();
+    this.#giveUpStore = () => handle.close();
+    this.#endings.push(async () => {
+      for (const end of endings) end();
+      await handle.close();
+    });
+    current = await handle.opened;
+    this.#giveUpStore = undefined;
+    look();
+    this.#changed();
+    return storeOver(current);
+  }
+
   async #openStore(): Promise<Store> {
+    if (this.#shared) return this.#openDatabase(this.#shared);
     const store = await this.#services.openStore();
     const look = (): void => {
       this.trouble = store.trouble;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Red } from '../../lib/runtime/red';
 import { cookieOf, privately, sendPage } from './pages';
-import { findRunning } from './running';
+import { findRunning, runningOf } from './running';
 import type { Services } from './services';
 
 /** Read from the raw address: a parser that makes arrays and objects of parameters has no part in this. */
@@ -44,7 +44,15 @@ export const comesBackHere = (request: Request, redirectUri: string): boolean =>
 };
 
 /** For people who have no login here: the way to the authorization page and back, and links sent to advisors. */
-export const openRoutes = (RED: Red, { authorizations, vault, log }: Services): OpenRoutes => {
+export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
+  const { log } = services;
+  /** Environments may keep their authorizations apart, in databases. */
+  const everywhere = (): Set<Services> =>
+    new Set([services, ...Array.from(runningOf(RED), (environment) => environment.services)]);
+  /** Where it is pending. */
+  const whereBegun = (state: string): Services =>
+    [...everywhere()].find(({ authorizations }) => authorizations.isPending(state)) ?? services;
+
   const guarded =
     (work: (request: Request, response: Response) => void | Promise<void>) =>
     (request: Request, response: Response): void => {
@@ -57,7 +65,7 @@ export const openRoutes = (RED: Red, { authorizations, vault, log }: Services): 
   /** Names no path: the callback may be under another root than this page. */
   const enter = (request: Request, response: Response, state: string): void => {
     const browser = browserOf(request) || randomBytes(32).toString('base64url');
-    const entered = authorizations.enter(state, browser);
+    const entered = whereBegun(state).authorizations.enter(state, browser);
     if (typeof entered === 'string') {
       sendPage(request, response, 400, entered);
       return;
@@ -70,9 +78,9 @@ export const openRoutes = (RED: Red, { authorizations, vault, log }: Services): 
   };
 
   const callback = guarded(async (request, response) => {
-    const finished = await vault.useNow(() =>
-      authorizations.finish(queryOf(request), { browser: browserOf(request) }),
-    );
+    const query = queryOf(request);
+    const { authorizations, vault } = whereBegun(query.get('state') ?? '');
+    const finished = await vault.useNow(() => authorizations.finish(query, { browser: browserOf(request) }));
     if (!finished.ok) {
       sendPage(request, response, 400, finished.why);
       return;
@@ -87,13 +95,19 @@ export const openRoutes = (RED: Red, { authorizations, vault, log }: Services): 
 
   const link = guarded(async (request, response) => {
     const token = request.params['token'] ?? '';
-    const owner = await vault.useNow(() => authorizations.readLink(token));
-    if (!owner) {
+    let found: { services: Services; owner: { environment: string; advisor: string } } | undefined;
+    for (const each of everywhere()) {
+      const { vault, authorizations } = each;
+      const owner = await vault.useNow(() => authorizations.readLink(token)).catch(() => undefined);
+      if (owner) found = { services: each, owner };
+    }
+    if (!found) {
       // Not one that was sent to an advisor: the window that the editor has opened begins here, with its state.
-      if (authorizations.isPending(token)) enter(request, response, token);
+      if (whereBegun(token).authorizations.isPending(token)) enter(request, response, token);
       else sendPage(request, response, 400, 'spentLink');
       return;
     }
+    const { owner } = found;
     const environment = findRunning(RED, owner.environment);
     let connection;
     try {
@@ -105,7 +119,7 @@ export const openRoutes = (RED: Red, { authorizations, vault, log }: Services): 
       sendPage(request, response, 400, 'notReady');
       return;
     }
-    const url = await authorizations.begin(connection, owner.advisor, token);
+    const url = await found.services.authorizations.begin(connection, owner.advisor, token);
     if (comesBackHere(request, connection.redirectUri)) {
       enter(request, response, new URL(url).searchParams.get('state') ?? '');
     } else {

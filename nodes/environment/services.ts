@@ -6,7 +6,9 @@ import {
   keysInMemory,
   keysInSettings,
   readSecrets,
+  type KeyHolder,
   type RuntimeSettings,
+  type Secrets,
 } from '../../lib/auth/data-keys';
 import { TokenEndpoints, type PostForm } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
@@ -17,6 +19,7 @@ import { metrics } from '../../lib/runtime/metrics';
 import type { Red } from '../../lib/runtime/red';
 import { SharedSimulator } from '../../lib/runtime/simulator';
 import { systemClock } from '../../lib/service/clock';
+import type { PostgresHandle } from '../../lib/state/postgres';
 import type { Store } from '../../lib/state/store';
 
 /** What all environments of a runtime share. */
@@ -29,6 +32,12 @@ export interface Services {
   readonly openStore: () => Promise<Store>;
   /** What outlives a deploy, and not the process. */
   readonly memory: () => Store;
+  /** The same, for an environment whose state is in a database that several processes share. */
+  inDatabase(url: string, environment: string): SharedServices;
+}
+
+export interface SharedServices extends Services {
+  readonly openDatabase: () => PostgresHandle;
 }
 
 /** Loaded at the first request: the transport brings axios and undici with it. */
@@ -51,7 +60,7 @@ const post: PostForm = async (address, fields, options) => {
 const unsaved = new Map<string, DataKeys>();
 
 const dataKeysOf = (settings: RuntimeSettings, isAvailable: boolean, log: Log): DataKeys => {
-  const secrets = (): ReturnType<typeof readSecrets> => readSecrets(settings, process.env);
+  const secrets = (): Secrets => readSecrets(settings, process.env);
   const { userDir } = settings;
   if (isAvailable) {
     const warn = (message: string): void => {
@@ -91,16 +100,50 @@ const start = (RED: Red): Services => {
     await keys.ready();
     return openEmbedded({ directory: join(userDir, 'advisor-texting'), sealer: keys, warn });
   };
-  const vault = new Vault({ openStore, clock, warn, life: randomUUID() });
-  return {
+  const life = randomUUID();
+  const authorizing = (open: () => Promise<Store>): Pick<Services, 'vault' | 'tokens' | 'authorizations'> => {
+    const vault = new Vault({ openStore: open, clock, warn, life });
+    return {
+      vault,
+      tokens: new Tokens({ vault, clock, endpoints, warn }),
+      authorizations: new Authorizations({ vault, clock, endpoints }),
+    };
+  };
+  const shared = new Map<string, SharedServices>();
+  const services: Services = {
     log,
-    vault,
-    tokens: new Tokens({ vault, clock, endpoints, warn }),
-    authorizations: new Authorizations({ vault, clock, endpoints }),
+    ...authorizing(openStore),
     simulator: new SharedSimulator(userDir === undefined ? undefined : openStore),
     memory,
     openStore,
+    inDatabase(url, environment) {
+      const name = JSON.stringify([url, environment]);
+      const openDatabase = (): PostgresHandle => {
+        const { openPostgres, OtherSecret } = lazy.postgres();
+        const sealer = async (holder: KeyHolder): Promise<DataKeys> => {
+          const secrets = (): Secrets => readSecrets(settings, process.env);
+          const inCommon = new DataKeys({ holder, secrets, userDir, warn });
+          if (inCommon.isLocked) throw new OtherSecret();
+          await inCommon.ready();
+          return inCommon;
+        };
+        return openPostgres({ url, group: environment, sealer, warn });
+      };
+      const openShared = async (): Promise<Store> => {
+        const handle = openDatabase();
+        return lazy.postgres().storeOf(await handle.opened, () => handle.close());
+      };
+      const found = shared.get(name) ?? {
+        ...services,
+        ...authorizing(openShared),
+        openStore: openShared,
+        openDatabase,
+      };
+      shared.set(name, found);
+      return found;
+    },
   };
+  return services;
 };
 
 const started = new WeakMap<Red, Services>();

@@ -83,5 +83,21 @@ export const spec: NodeSpec = {
     { kind: 'text', name: 'consentPattern', default: '', format: 'pattern', advanced: true },
     { kind: 'text', name: 'proxy', default: '', format: 'proxy', when: real, advanced: true },
     { kind: 'credential', name: 'refreshToken', secret: true, when: byCode, advanced: true },
+    {
+      kind: 'choice',
+      name: 'store',
+      options: ['embedded', 'postgres'],
+      default: 'embedded',
+      when: real,
+      advanced: true,
+    },
+    {
+      kind: 'credential',
+      name: 'storeUrl',
+      secret: true,
+      required: true,
+      when: { ...real, store: ['postgres'] },
+      advanced: true,
+    },
   ],
 };

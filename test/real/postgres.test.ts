@@ -1,0 +1,95 @@
+import should from 'should';
+import { Postgres } from '../support/postgres';
+import { type RealRed, startRed } from '../support/node-red';
+import { environmentId, numbers, Sandbox, toldOf } from './sandbox';
+
+const sends = ['sent', 'failed', 'needs consent'];
+const waits = ['accepted', 'wait failed', 'not accepted'];
+
+describe('two Node-RED on one PostgreSQL', function () {
+  this.timeout(180_000);
+  let server: Postgres;
+  let on: Sandbox;
+  let other: RealRed;
+
+  before(async () => {
+    server = await Postgres.start();
+    on = await Sandbox.start({
+      version: 4,
+      simulator: { contacts: 1100, settings: { consentRequired: false, rotateRefreshTokens: true } },
+      environment: { store: 'postgres' },
+      env: { DATABASE: server.url() },
+      ...{},
+    });
+    const [environment, ...rest] = on.flows;
+    const credentials = { ...(environment?.['credentials'] as object), storeUrl: '${DATABASE}' };
+    const flows = [{ ...environment, credentials }, ...rest] as typeof on.flows;
+    await on.red.deploy(flows);
+    other = await startRed({
+      version: 4,
+      env: { DATABASE: server.url() },
+      settings: { disableEditor: true },
+      flows: [],
+    });
+    await other.deploy(flows);
+  });
+  after(async () => {
+    await other.close();
+    await on.close();
+    await server.close();
+  });
+
+  const told = (ports: readonly string[]): Map<string, { code: string | undefined; isRepeated: boolean }[]> => {
+    const all = new Map<string, { code: string | undefined; isRepeated: boolean }[]>();
+    for (const red of [on.red, other])
+      for (const [phone, outcomes] of toldOf(red, ports).byPhone)
+        all.set(phone, [...(all.get(phone) ?? []), ...outcomes]);
+    return all;
+  };
+
+  it('both send, by one authorization that is renewed once', async () => {
+    const [one = '', two = ''] = numbers(2, 100);
+    await Promise.all([
+      on.red.send('send', { phone: one, text: 'From one' }),
+      other.send('send', { phone: two, text: 'From the other' }),
+    ]);
+    await on.red.messages('sent', 1);
+    await other.messages('sent', 1);
+    const renewals = on.simulator.ledger.entries().filter(({ endpoint }) => endpoint === 'token');
+    should(renewals.length).be.belowOrEqual(2);
+  });
+
+  it('of which one is killed: the other goes on with its list and its waits, and sends no text twice', async () => {
+    const phones = numbers(600, 1000);
+    const [waiting = ''] = numbers(1, 5000);
+    await on.red.send('wait', { phone: waiting });
+    await on.received('checkConsent', 1).catch(() => undefined);
+    const before = on.entries('sendMessage').length;
+    await on.red.send('send', { phone: phones, text: 'Hello' });
+    await on.received('sendMessage', before + 100);
+    await on.red.kill9();
+    on.simulator.accept(waiting, 'default');
+    await other.until(
+      () => (phones.every((phone) => told(sends).has(phone)) ? true : undefined),
+      'The last outcome',
+      90_000,
+    );
+    await other.until(
+      () => (told(waits).has(waiting) ? true : undefined),
+      'The end of the wait',
+      60_000,
+    );
+    const texts = new Map<string, number>();
+    for (const { phone, processed } of on.entries('sendMessage'))
+      if (processed) texts.set(String(phone), (texts.get(String(phone)) ?? 0) + 1);
+    should([...texts.values()].filter((times) => times > 1)).deepEqual([]);
+    const outcomes = told(sends);
+    for (const phone of phones) {
+      const codes = (outcomes.get(phone) ?? []).map(({ code }) => code);
+      if (!codes.includes(undefined)) should(new Set(codes)).deepEqual(new Set(['outcome_unknown']));
+      const unmarked = (outcomes.get(phone) ?? []).filter(({ isRepeated }) => !isRepeated);
+      should(unmarked.length).be.belowOrEqual(1);
+    }
+    should(environmentId).be.a.String();
+  });
+});
