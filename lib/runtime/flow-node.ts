@@ -92,6 +92,9 @@ const isAuthorized = (environment: Environment, advisor: string): boolean => {
 
 const noSource: Source = { value: '', type: 'str', where: '', read: () => undefined };
 
+/** Messages that wait for a store that is away, before others leave as `queue_full`. */
+const longestLine = 10_000;
+
 /** The one `input` handler. Nothing may escape it: an input handler that rejects ends the whole of Node-RED. */
 export const flowNode = (
   RED: Red,
@@ -169,6 +172,8 @@ export const flowNode = (
       new Job(RED, node, exit, msg, isOwn ? (error) => node._complete(msg, error) : undefined),
   };
   let handler = start(tools);
+  /** Messages that wait until the store is open. */
+  let inLine = 0;
   /** They go on with what processes that ended have left. */
   const heirs = new Set<Handler>();
   const unlistenToStores = environment?.onStore?.((view, kind) => {
@@ -234,8 +239,15 @@ export const flowNode = (
       }
     };
     const openings = [handler.opening, environment?.opening].filter((each) => each !== undefined);
-    if (openings.length > 0) void Promise.all(openings).then(take);
-    else take();
+    if (openings.length === 0) take();
+    else if (inLine >= longestLine) fail(refuse('queue_full', 'queue_full'));
+    else {
+      inLine += 1;
+      void Promise.all(openings).then(() => {
+        inLine -= 1;
+        take();
+      });
+    }
   });
 
   node.on('close', (closed: () => void) => {

@@ -138,7 +138,7 @@ class Database {
   #pulses = 0;
   /** Of the whole group. */
   processes = 1;
-  trouble: string | undefined = 'The database is being opened.';
+  trouble: string | undefined;
 
   constructor(readonly options: PostgresOptions) {
     this.group = createHash('sha256').update(options.group).digest().subarray(0, 8);
@@ -184,7 +184,7 @@ class Database {
       } catch (fault) {
         await this.#disconnect();
         this.failed(fault);
-        await new Promise((resolve) => setTimeout(resolve, this.pauseAfterFailure()).unref());
+        await pause(Math.min(2000, this.pauseAfterFailure()));
       }
     }
   }
@@ -863,6 +863,8 @@ export interface PostgresHandle {
   onChange(listener: () => void): () => void;
   /** Called with what a process that ended has left: this one is to go on with it. */
   onOrphan(listener: (store: PostgresStore) => void): () => void;
+  /** Whoever waits for a database that has not been reached yet waits no longer. */
+  abandon(): void;
   close(): Promise<void>;
 }
 
@@ -932,12 +934,17 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
     },
     onChange: (listener) => database.onChange(listener),
     onOrphan: (listener) => database.onOrphan(listener),
+    abandon: () => {
+      if (database.slots.size > 0 || shared.get(name) !== mine) return;
+      shared.delete(name);
+      void database.close();
+    },
     close: async () => {
       if (!isOpen) return;
       isOpen = false;
       mine.users -= 1;
       if (mine.users > 0) return;
-      shared.delete(name);
+      if (shared.get(name) === mine) shared.delete(name);
       const ending = (async () => {
         await Promise.all(Array.from(database.slots.values(), (slot) => slot.close()));
         await database.close();

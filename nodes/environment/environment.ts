@@ -71,7 +71,7 @@ export class RunningEnvironment implements Environment {
   #client: Client | Promise<Client> | undefined;
   #store: Promise<Store> | undefined;
   /** Ends the search for a database that has not been reached yet. */
-  #giveUpStore: (() => Promise<void>) | undefined;
+  #giveUpStore: (() => void) | undefined;
 
   constructor(
     services: Services,
@@ -125,14 +125,13 @@ export class RunningEnvironment implements Environment {
 
   get opening(): Promise<void> | undefined {
     const { vault } = this.#services;
-    const opening = this.#needsVault && this.trouble === undefined ? vault.opening : undefined;
+    if (!this.#needsVault || vault.isOpen) return undefined;
     // While another process has the store, messages are taken on all the same, and wait in the outbox.
-    return (
-      opening &&
-      this.store()
-        .then(() => (this.trouble === undefined ? opening : undefined))
-        .catch(() => undefined)
-    );
+    const isElsewhere = (): boolean => !this.#shared && this.trouble !== undefined;
+    if (isElsewhere()) return undefined;
+    return this.store()
+      .then(() => (isElsewhere() ? undefined : vault.opening))
+      .catch(() => undefined);
   }
 
   get #needsVault(): boolean {
@@ -247,7 +246,7 @@ export class RunningEnvironment implements Environment {
   }
 
   async close(): Promise<void> {
-    await this.#giveUpStore?.();
+    this.#giveUpStore?.();
     // A token that is on its way is put on record, or the advisor would have to authorize again.
     if (this.#read)
       await within(systemClock, longestClose, this.#services.tokens.leave(this.#read.connection));
@@ -309,7 +308,7 @@ export class RunningEnvironment implements Environment {
     ];
     look();
     this.#changed();
-    this.#giveUpStore = () => handle.close();
+    this.#giveUpStore = () => handle.abandon();
     this.#endings.push(async () => {
       for (const end of endings) end();
       await handle.close();

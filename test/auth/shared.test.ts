@@ -1,0 +1,97 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import should from 'should';
+import type { Red } from '../../lib/runtime/red';
+import { RunningEnvironment } from '../../nodes/environment/environment';
+import { servicesOf } from '../../nodes/environment/services';
+import { startSimulator, type Simulator } from '../../simulator';
+import { Postgres } from '../support/postgres';
+import { authorize, callbackUri, FileSettings, freshFolder, removeFolders } from './support';
+
+describe('an environment that several Node-RED keep in PostgreSQL', function () {
+  this.timeout(60_000);
+  let server: Postgres;
+  let simulator: Simulator;
+  let group = 0;
+  const open: RunningEnvironment[] = [];
+
+  before(async () => {
+    server = await Postgres.start();
+    simulator = await startSimulator({ settings: { rotateRefreshTokens: true } });
+  });
+  beforeEach(() => {
+    group += 1;
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((environment) => environment.close()));
+  });
+  after(async () => {
+    await simulator.close();
+    await server.close();
+    removeFolders();
+  });
+
+  /** As a process of its own would have it: what differs in its address is another one here. */
+  const start = (name: string, credentialSecret: string, changes: object = {}): RunningEnvironment => {
+    const settings = new FileSettings(freshFolder(), { credentialSecret });
+    const quiet = (): void => undefined;
+    const services = servicesOf({
+      settings: Object.assign(settings, { available: () => true }),
+      log: { info: quiet, warn: quiet, error: quiet },
+    } as unknown as Red);
+    const { baseUrl, authUrl, tokenUrl, credentials } = simulator;
+    const values = {
+      service: 'sandbox',
+      baseUrl,
+      authUrl,
+      tokenUrl,
+      redirectUri: callbackUri,
+      ...credentials,
+      store: 'postgres',
+      storeUrl: `${server.url()}&application_name=${name}`,
+      ...changes,
+    };
+    const environment = new RunningEnvironment(services, `env${group}`, values, () => undefined);
+    open.push(environment);
+    return environment;
+  };
+  const until = async (isSo: () => boolean): Promise<void> => {
+    while (!isSo()) await pause(20);
+  };
+
+  it('is authorized on all when it is on one, and disconnected as well', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    await Promise.all([one.opening, two.opening]);
+    await authorize(one.services, one.connection(), 'alice');
+    await until(() => two.advisorState('alice') === 'authorized');
+    await two.services.vault.disconnect(two.id, 'alice');
+    await until(() => one.advisorState('alice') === 'unknown');
+  });
+
+  it('renews a token once for all', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    await Promise.all([one.opening, two.opening]);
+    await authorize(one.services, one.connection(), 'alice');
+    await until(() => two.advisorState('alice') === 'authorized');
+    const before = one.services.vault.get(one.connection(), 'alice')?.grant.accessToken ?? '';
+    const asked = (): number =>
+      simulator.ledger.entries().filter(({ endpoint }) => endpoint === 'token').length;
+    const already = asked();
+    const tokens = await Promise.all(
+      [one, two].map(async (each) => each.services.tokens.token(each.connection(), 'alice', before)),
+    );
+    should(new Set(tokens).size).equal(1);
+    should(asked() - already).equal(1);
+  });
+
+  it('says that the credential secrets differ, and sends nothing from there', async () => {
+    const one = start('one', 'a');
+    await one.opening;
+    const two = start('two', 'another');
+    await until(() => two.trouble !== undefined);
+    should(two.trouble).match(/another credentialSecret.*Set the same credentialSecret/);
+  });
+
+  it('says what is missing when it has no address', () => {
+    should(() => start('one', 'a', { storeUrl: '' }).advisors()).throw(/fill in .*Database/);
+  });
+});
