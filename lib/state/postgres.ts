@@ -61,6 +61,8 @@ const formatVersion = 1;
 const largestCommit = 4 * 1024 * 1024;
 const shortestPause = 250;
 const longestPause = 5000;
+/** Milliseconds for which a range that could be read is not looked through again. */
+const soundFor = 10_000;
 /** The slot of what belongs to all. */
 const common = 0;
 
@@ -454,6 +456,8 @@ class Slot implements Store {
   #isLost = false;
   #isClosed = false;
   #newlyDamaged = 0;
+  /** Ranges in which every record could be read, and when. */
+  readonly #sound = new Map<string, number>();
   unwritten = 0;
 
   constructor(
@@ -510,6 +514,18 @@ class Slot implements Store {
   }
 
   async hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
+    // The do-not-text list is asked about before every text.
+    if (!isShared(table, from)) return this.#findLost(table, from, to);
+    const name = nameOf(table, from);
+    const known = this.#sound.get(name);
+    if (known !== undefined && performance.now() - known < soundFor) return false;
+    const isLost = await this.#findLost(table, from, to);
+    if (isLost) this.#sound.delete(name);
+    else this.#sound.set(name, performance.now());
+    return isLost;
+  }
+
+  async #findLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
     for (let start = from; ;) {
       const range = { from: start, to, limit: 1000 };
       const rows = await this.#range(true, table, range);

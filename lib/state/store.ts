@@ -133,7 +133,15 @@ export const endOf = (prefix: Buffer): Buffer => {
 export const keptAfterRemoval = 7 * 24 * 3600 * 1000;
 
 /** Of these all processes that work together have one, and not each its own. By the first or second text of a key. */
-const sharedKinds: ReadonlySet<string> = new Set(['grant', 'renewing', 'link', 'missed', 'granted', 'asked']);
+const sharedKinds: ReadonlySet<string> = new Set([
+  'grant',
+  'renewing',
+  'link',
+  'missed',
+  'granted',
+  'asked',
+  'blocked',
+]);
 
 export const isShared = (_table: Table, of: Buffer): boolean => {
   const first = of.indexOf(0);

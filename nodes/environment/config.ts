@@ -234,9 +234,7 @@ const faultInStore = (values: Values): ServiceError | undefined => {
   if (unset.length > 0) return variablesUnset(values, unset);
   if (storeUrlOf(values) === '')
     return refuse('not_configured', 'settings_missing', { name, settings: [{ setting: 'storeUrl' }] });
-  return lazy.postgres().isPgInstalled()
-    ? undefined
-    : refuse('not_configured', 'pg_missing', { name });
+  return lazy.postgres().isPgInstalled() ? undefined : refuse('not_configured', 'pg_missing', { name });
 };
 
 export const grantOf = (values: Values): Connection['grant'] =>
