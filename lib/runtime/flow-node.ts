@@ -124,6 +124,9 @@ export const flowNode = (
   const activity = environment && activityOf(environment);
   const measured = metrics();
   const exit = createExit(RED, node, spec.outputs, words.problem, (msg, outcome, problem) => {
+    const told = problem ?? (msg.payload as { dryRun?: unknown } | null | undefined);
+    // What was only tried is neither a failure nor a text.
+    if (told?.dryRun === true) return;
     measured?.outcome(spec.type, outcome, problem?.code);
     if (problem) activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
   });

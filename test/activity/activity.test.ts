@@ -249,6 +249,13 @@ describe('what goes on: queue and failures', () => {
     should((await activityOf(again.environment).failures(some)).pageInfo.totalRecord).equal(3);
   });
 
+  it('keeps nothing of a dry run', async () => {
+    const { flow, environment } = await failing(createMemoryStore());
+    await flow.ask({ phone: 'nobody', text: 'x', dryRun: true });
+    await flow.ask({ phone: numbered(1), text: 'x', dryRun: true });
+    should((await activityOf(environment).failures(some)).data).be.empty();
+  });
+
   it('keeps the last thousand', async () => {
     const store = createMemoryStore();
     const { flow, environment } = await failing(store);

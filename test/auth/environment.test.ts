@@ -98,6 +98,17 @@ describe('environment', () => {
     should(started).equal(0);
   });
 
+  it('gives a link to mail where the redirect address leads to our callback, and none elsewhere', async () => {
+    const link = (await environmentWith(filled).authorizationLink('bob')) ?? '';
+    const [, token = ''] = /^https:\/\/red\.example\/advisor-texting\/link\/([\w-]+)$/.exec(link) ?? [];
+    should(await services.authorizations.readLink(token)).containEql({ environment: 'env1', advisor: 'bob' });
+    const elsewhere = { ...filled, redirectUri: 'https://red.example/oauth/back' };
+    should(await environmentWith(elsewhere, 'env2').authorizationLink('bob')).be.undefined();
+    should(await environmentWith({}, 'env3').authorizationLink('bob')).be.undefined();
+    const byItself = { ...filled, grant: 'client_credentials' };
+    should(await environmentWith(byItself, 'env4').authorizationLink('default')).be.undefined();
+  });
+
   it('says what to fill in', () => {
     const message = messageOf(() => environmentWith({ name: 'Office', service: 'production' }).advisors());
     should(message).match(
