@@ -80,6 +80,7 @@ export const buildTheFlow = async (page: Page): Promise<void> => {
 
   await openNode(page, 'send text');
   await row(page, 'Environment').locator('a:has(.fa-plus)').click();
+  await dialogReady(page, 'environment');
   await page.locator('#node-config-dialog-ok').click();
   await page.locator('#node-config-dialog-ok').waitFor({ state: 'detached' });
   await typeIn(page, 'Phone number', 'string', '+12175550107');
