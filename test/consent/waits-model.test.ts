@@ -38,7 +38,78 @@ interface Expected {
   readonly wait: Wait;
 }
 
+/** Milliseconds from the start at which a wait is polled when nobody answers. */
+const naiveTimes = ({ pollEvery, pollFor, thenEvery, giveUpAfter }: Wait['pace']): number[] => {
+  const times: number[] = [];
+  for (let at = 0; at <= pollFor && at < giveUpAfter; at += pollEvery) times.push(at);
+  const quickEnd = times.at(-1) ?? 0;
+  for (let at = thenEvery; at < giveUpAfter; at += thenEvery) if (at > quickEnd) times.push(at);
+  return [...times, giveUpAfter];
+};
+
 describe('waits against a naive model', () => {
+  it('each is polled at all its times, never early and at most a tenth late, however late timers come', async function () {
+    this.timeout(120_000);
+    const latest = 20;
+    const group = fc.record({
+      pause: fc.nat({ max: 15_000 }),
+      // More than are read at once.
+      count: fc.constantFrom(1, 3, 40),
+      pace: fc.constantFrom(...paces),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(group, { minLength: 1, maxLength: 6 }),
+        fc.infiniteStream(fc.nat({ max: latest })),
+        async (groups, delays) => {
+          const world = new World();
+          world.delay = () => Number(delays.next().value);
+          const expected: { of: string; start: number; wait: Wait }[] = [];
+          for (const { pause, count, pace } of groups) {
+            await world.clock.move(pause);
+            const waits = Array.from({ length: count }, (_, n) => {
+              const of = `+1303${String(expected.length + n).padStart(7, '0')}`;
+              return { of, start: world.elapsed, wait: world.wait(of, pace) };
+            });
+            expected.push(...waits);
+            await world.accept(...waits.map(({ wait }) => wait));
+          }
+          await world.clock.move(seconds(120));
+          for (const { of, start, wait } of expected) {
+            const naive = naiveTimes(wait.pace);
+            const polled = world.times(of).map((at) => at - start);
+            should(polled.length).equal(naive.length, `${of}: ${polled.join()} for ${naive.join()}`);
+            for (const [n, due] of naive.entries()) {
+              const { pollEvery, pollFor, thenEvery, giveUpAfter } = wait.pace;
+              const lastStep = giveUpAfter - (naive[n - 1] ?? 0);
+              const interval = due === giveUpAfter ? lastStep : due <= pollFor ? pollEvery : thenEvery;
+              should(polled[n]).be.within(due, due + interval / 10 + latest, `${of} at ${due}`);
+            }
+          }
+          should(world.told.length).equal(expected.length);
+          world.waits.stop();
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it('all last looks that meet no answer are repeated, however many', async () => {
+    const world = new World();
+    const pace = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 100 });
+    world.delay = () => 7;
+    await world.accept(
+      ...Array.from({ length: 70 }, (_, n) => world.wait(`+1303${String(n).padStart(7, '0')}`, pace)),
+    );
+    await world.clock.move(seconds(90));
+    world.answer = () => refusal('network_error');
+    await world.clock.move(seconds(60));
+    world.answer = () => 'pending';
+    await world.clock.move(seconds(30));
+    should(world.told.length).equal(70);
+    world.waits.stop();
+  });
+
   it('each ends once, for a reason that holds, in order of arrival, and nothing is polled that does not wait', async function () {
     this.timeout(120_000);
     await fc.assert(
