@@ -158,6 +158,8 @@ const quiet = (notBefore: number): ServiceError => refuse('quiet_hours', 'quiet_
 export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> implements Handler {
   private readonly outbox: NodeOutbox<T, O>;
   private list: DoNotText | undefined;
+  /** The texts of dry runs under way, by the key that they would be sent once by. */
+  private readonly foreseen = new WeakMap<object, Map<string, Promise<Outcome>>>();
   private unlisten: (() => void) | undefined;
   readonly show: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
 
@@ -284,7 +286,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const of = this.onceKeyOf(order, item, wanted.key);
     if (order.dryRun) {
       const seen = await guard.look(of, wanted.within);
-      return seen.kind === 'sent' ? alreadySent(seen.payload) : send();
+      return seen.kind === 'sent' ? alreadySent(seen.payload) : this.onceInDryRun(turn.job, of, send);
     }
     for (;;) {
       const verdict = await guard.claim(of, { name, since }, wanted.within, (other) =>
@@ -312,6 +314,22 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       else await guard.end(of, name, { state: signal.reason === 'reset' ? 'cancelled' : 'none' });
       throw thrown;
     }
+  }
+
+  /** Nothing is claimed, so that the texts of one message only know of each other. */
+  private async onceInDryRun(job: object, of: OnceKey, send: () => Promise<Outcome>): Promise<Outcome> {
+    const seen = this.foreseen.get(job) ?? new Map<string, Promise<Outcome>>();
+    this.foreseen.set(job, seen);
+    const name = JSON.stringify([of.phone, of.key]);
+    const first = seen.get(name);
+    if (first) {
+      const outcome = await first.catch(() => undefined);
+      if (outcome?.port === 0) return alreadySent(outcome.payload);
+      return send();
+    }
+    const outcome = send();
+    seen.set(name, outcome);
+    return outcome;
   }
 
   private onceKeyOf({ advisor }: O, { phone = '' }: T, key: string): OnceKey {

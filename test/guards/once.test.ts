@@ -175,6 +175,21 @@ describe('a text with a key', () => {
     should(foreseen.msg.payload).containEql({ alreadySent: true, dryRun: true });
   });
 
+  it('is foretold of two in one list by a dry run', async () => {
+    const flow = await load();
+    const phone = [
+      { phone: consented, text: 'One' },
+      { phone: consented, text: 'Two' },
+    ];
+    const repeats = async (dryRun: boolean): Promise<unknown[]> =>
+      (await flow.ask({ phone, order: 7, dryRun }, 2)).flatMap(({ msg }) => {
+        const { alreadySent } = msg.payload as { alreadySent?: boolean };
+        return alreadySent ?? [];
+      });
+    should(await repeats(true)).deepEqual([true]);
+    should(await repeats(false)).deepEqual([true]);
+  });
+
   it('is received once, however often and whenever the node is stopped', async function () {
     this.timeout(120_000);
     let order = 0;
