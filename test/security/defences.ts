@@ -107,7 +107,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'nodes/environment/admin-routes.ts',
       changes: [
         [
-          'return [scope].flat().some((permission) => sufficient.includes(permission));',
+          'return [scope].flat().some((each) => sufficient.includes(each));',
           'return sufficient.length > 0 || scope === undefined;',
         ],
       ],
@@ -271,7 +271,12 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'secrets go by HTTPS, or stay on this machine',
       file: 'lib/service/transport.ts',
-      changes: [["  if (!trusted) throw failure('not_configured', 'address_insecure', { setting });\n", '']],
+      changes: [
+        [
+          "  if (!isConfidential(url)) throw failure('not_configured', 'address_insecure', { setting: { setting } });\n",
+          '',
+        ],
+      ],
       shownBy: { 'service/transport.test.ts': ['goes nowhere without TLS but on this machine'] },
     },
     {
@@ -318,7 +323,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'what was left is taken up again',
       file: 'lib/outbox/request-outbox.ts',
-      changes: [['      else job.toDo.push({ page, item });\n', '']],
+      changes: [['    else if (!page.held.has(item.index)) job.toDo.push({ page, item });\n', '']],
       shownBy: {
         'texting/record.test.ts': [
           "goes on after a deploy where it was, ${journal ? 'with' : 'without'} the journal",
@@ -331,7 +336,11 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'an answer ends at 5 MB',
       file: 'lib/service/exchange.ts',
       changes: [['if (this.#size > answerLimit) {', 'if (this.#size > 100 * answerLimit) {']],
-      shownBy: { 'service/hostile.test.ts': ['that never stops answering is cut off at 5 MB'] },
+      shownBy: {
+        'service/hostile.test.ts': [
+          'that never stops answering is refused beyond 5 MB, and the connection is ended',
+        ],
+      },
     },
     {
       what: 'an answer ends with the time limit',

@@ -144,7 +144,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'a hostile or broken server',
     shownBy: {
       'service/hostile.test.ts': [
-        'that never stops answering is cut off at 5 MB',
+        'that never stops answering is refused beyond 5 MB, and the connection is ended',
         'that sends endless headers, a bad status line or an early upgrade breaks only the call',
         'that answers anything at all gives an outcome',
       ],
