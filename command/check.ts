@@ -5,7 +5,7 @@ import type { Connection } from '../lib/auth/connection';
 import type { TokenAnswer } from '../lib/auth/grants';
 import { wordsIn } from '../lib/runtime/language';
 import { systemClock } from '../lib/service/clock';
-import { failure, ServiceError } from '../lib/service/errors';
+import { serviceError, ServiceError } from '../lib/service/errors';
 import { rehearse, type Finding } from '../lib/service/rehearsal';
 import { postForm } from '../lib/service/transport';
 import { neverHad, spoken } from '../nodes/environment/checks';
@@ -131,7 +131,7 @@ const refreshInto = async (
   }
 };
 
-const noToken = failure('authorization_required', 'token_unusable');
+const noToken = serviceError('authorization_required', 'token_unusable');
 
 const findingsOf = async (values: Values, refreshFile: string | undefined): Promise<Finding[]> => {
   const accessToken = textOf(values['accessToken']);

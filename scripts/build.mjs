@@ -96,7 +96,7 @@ const needing = (specs) => {
 };
 
 /** The sentences of errors, whose English is in the code. */
-const errorsOf = () => ['service', 'runtime'].map((part) => require(out('lib', part, 'errors.js')).messages);
+const errorsOf = () => ['service', 'runtime'].map((part) => require(out('lib', part, 'errors.js')).sentences);
 
 /** What the runtime says it reads by itself: in the language of whoever asks, not only in Node-RED's. */
 const writeRuntimeWords = () => {

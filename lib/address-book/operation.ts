@@ -5,10 +5,10 @@ import type { Environment } from '../runtime/environment';
 import type { Source } from '../runtime/inputs';
 import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
-import { refuse } from '../runtime/errors';
+import { nodeError } from '../runtime/errors';
 import { NodeOutbox, type Item, type Order, type Turn } from '../runtime/node-outbox';
 import { failureLook, outcomeStatus } from '../runtime/outcome-status';
-import { failure, problemOf, type Outcome } from '../runtime/outcomes';
+import { failedOutcome, problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import { look } from '../runtime/status';
 
@@ -151,10 +151,10 @@ export class OperationHandler implements Handler {
     this.operation = operation;
     this.record = new NodeOutbox<Item, OperationOrder>(tools, {
       work: (turn) => this.work(turn),
-      dress: (outcome, order, item, _index, entry) => this.dress(outcome, order, item, entry),
-      cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
+      addUsedFields: (outcome, order, item, _index, entry) => this.dress(outcome, order, item, entry),
+      cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),
       phoneOf: () => undefined,
-      told: outcomeStatus(tools, { first: 'status.done' }, () => this.record.progress()),
+      emitted: outcomeStatus(tools, { first: 'status.done' }, () => this.record.progress()),
     });
   }
 
@@ -215,7 +215,7 @@ export class OperationHandler implements Handler {
   private async work(turn: Turn<Item, OperationOrder>): Promise<Outcome> {
     const { order, item, entry, job } = turn;
     const operation = this.operations[order.operation];
-    if (operation?.kind !== 'items') throw refuse('cancelled', 'cancelled');
+    if (operation?.kind !== 'items') throw nodeError('cancelled', 'cancelled');
     const list = order.list !== undefined;
     const known = operation.carries(entry, list);
     try {
@@ -232,7 +232,7 @@ export class OperationHandler implements Handler {
     } catch (thrown) {
       const why = problemOf(thrown);
       if (why.code === 'cancelled') throw thrown;
-      return failure(why, known);
+      return failedOutcome(why, known);
     }
   }
 
@@ -311,7 +311,7 @@ export class OperationHandler implements Handler {
 
   /** A deploy or a stop ends a search: on record as cancelled, and told when the flows have started. */
   private breakOff({ msg, job }: Stream): void {
-    const { problem } = refuse('cancelled', 'cancelled_by_close');
+    const { problem } = nodeError('cancelled', 'cancelled_by_close');
     const source = this.tools.advisorSource;
     void this.record.take(
       msg,

@@ -1,4 +1,4 @@
-import { refuse } from '../runtime/errors';
+import { nodeError } from '../runtime/errors';
 
 /** One page of a search, as far as paging is concerned. */
 export interface Page<T> {
@@ -38,9 +38,9 @@ const repeats = (before: Page<unknown>, page: Page<unknown>): boolean => {
 export const checkPage = (page: Page<unknown>, asked: number, before?: Page<unknown>): void => {
   const given = numberOf(page);
   if (given !== undefined && given !== asked && page.data.length > 0) {
-    throw refuse('invalid_response', 'page_other', { page: asked, given });
+    throw nodeError('invalid_response', 'page_other', { page: asked, given });
   }
-  if (before && repeats(before, page)) throw refuse('invalid_response', 'page_repeated', { page: asked });
+  if (before && repeats(before, page)) throw nodeError('invalid_response', 'page_repeated', { page: asked });
 };
 
 export type Fetch<P> = (page: number, signal?: AbortSignal) => Promise<P>;

@@ -1,6 +1,6 @@
 import { type FieldKinds, fitting, isLeftOut } from '../runtime/kinds';
 import { hideNumbers } from '../runtime/log';
-import { invalid } from '../runtime/errors';
+import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 
 /** Only the fields given, as the service wants them. */
@@ -13,7 +13,7 @@ export const fieldsGiven = <K extends FieldKinds>(
     const value = Object.hasOwn(record, field) ? record[field] : undefined;
     if (isLeftOut(value, kind)) continue;
     const fits = fitting(value, kind);
-    if (fits === undefined) throw invalid(kind === 'num' ? 'field_number' : 'field_text', { field });
+    if (fits === undefined) throw invalidInput(kind === 'num' ? 'field_number' : 'field_text', { field });
     given[field] = fits;
   }
   return given as { [P in keyof K]?: K[P] extends 'num' ? number : string };

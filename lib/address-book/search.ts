@@ -2,7 +2,7 @@ import type { MessageValue } from '../service/errors';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { checkPage, lastPage, pageCountOf, pagesOf, totalOf, type Page } from './paging';
 import { Seen } from './seen';
-import { invalid } from '../runtime/errors';
+import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 import type { Outcome } from '../runtime/outcomes';
 import type { Job } from '../runtime/job';
@@ -55,7 +55,7 @@ export const matcherOf = (
 /** The setting `filter` of a message. Throws `invalid_input` for what is no text. */
 export const filterFrom = (value: unknown, where: MessageValue): string => {
   if (value === undefined || value === null) return '';
-  if (typeof value !== 'string' && typeof value !== 'number') throw invalid('filter_kind', { where });
+  if (typeof value !== 'string' && typeof value !== 'number') throw invalidInput('filter_kind', { where });
   return String(value);
 };
 

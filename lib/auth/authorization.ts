@@ -87,19 +87,19 @@ const withParameters = (address: string, parameters: Readonly<Record<string, str
 
 /** The authorization code flow with PKCE: from a click, or a link sent to an advisor, to a grant in the vault. */
 export class Authorizations {
-  readonly #options: AuthorizationsOptions;
-  readonly #pending = new Map<string, Pending>();
+  private readonly options: AuthorizationsOptions;
+  private readonly pending = new Map<string, Pending>();
 
   constructor(options: AuthorizationsOptions) {
-    this.#options = options;
+    this.options = options;
   }
 
   /** The address to send the browser to. */
   async begin(connection: Connection, advisor: string, link?: string): Promise<string> {
-    this.#sweep(link);
+    this.sweep(link);
     const verifier = randomBytes(32).toString('base64url');
     const state = randomBytes(16).toString('base64url');
-    const expiresAt = this.#options.clock.now() + stateLifetime;
+    const expiresAt = this.options.clock.now() + stateLifetime;
     const url = withParameters(connection.authUrl, {
       response_type: 'code',
       client_id: connection.clientId,
@@ -109,12 +109,12 @@ export class Authorizations {
       state,
       scope: onTheWire(connection.scopes, connection),
     });
-    this.#pending.set(state, { connection, advisor, verifier, expiresAt, link, url });
+    this.pending.set(state, { connection, advisor, verifier, expiresAt, link, url });
     return url;
   }
 
   isPending(state: string): boolean {
-    return this.#pending.has(state);
+    return this.pending.has(state);
   }
 
   /**
@@ -122,9 +122,9 @@ export class Authorizations {
    * the authorization page. `browser` is a secret that only this browser holds.
    */
   enter(state: string, browser: string): { readonly url: string; readonly isSecure: boolean } | Refusal {
-    const pending = this.#pending.get(state);
+    const pending = this.pending.get(state);
     if (!pending) return 'invalid';
-    if (this.#options.clock.now() >= pending.expiresAt) return 'expired';
+    if (this.options.clock.now() >= pending.expiresAt) return 'expired';
     pending.browser ??= hashOf(browser);
     if (pending.browser !== hashOf(browser)) return 'otherBrowser';
     return { url: pending.url, isSecure: pending.connection.redirectUri.startsWith('https:') };
@@ -137,7 +137,7 @@ export class Authorizations {
    */
   async finish(query: URLSearchParams, returning: Returning): Promise<Finished> {
     const returned = readReturn(query);
-    const pending = returned && this.#pending.get(returned.state);
+    const pending = returned && this.pending.get(returned.state);
     const isDenied = returned?.error === denied;
     if (!pending || ('pastedFor' in returning && pending.connection.environment !== returning.pastedFor)) {
       return { ok: false, why: isDenied ? 'denied' : 'invalid' };
@@ -146,17 +146,17 @@ export class Authorizations {
       const isOther = pending.browser !== hashOf(returning.browser);
       if (isOther) return { ok: false, why: isDenied ? 'denied' : 'otherBrowser' };
     }
-    this.#pending.delete(returned.state);
-    if (this.#options.clock.now() >= pending.expiresAt) return { ok: false, why: 'expired' };
+    this.pending.delete(returned.state);
+    if (this.options.clock.now() >= pending.expiresAt) return { ok: false, why: 'expired' };
     if (returned.error !== '') return { ok: false, why: isDenied ? 'denied' : 'declined' };
-    return this.#exchange(pending, returned.code);
+    return this.exchange(pending, returned.code);
   }
 
-  async #exchange({ connection, advisor, verifier, link }: Pending, code: string): Promise<Finished> {
-    const { clock, vault } = this.#options;
+  private async exchange({ connection, advisor, verifier, link }: Pending, code: string): Promise<Finished> {
+    const { clock, vault } = this.options;
     // A visit that was begun in time may end after the link's day.
     if (link !== undefined && !(await vault.link(link))) return { ok: false, why: 'spentLink' };
-    const result = await this.#ask(connection, code, verifier);
+    const result = await this.ask(connection, code, verifier);
     if (typeof result === 'string') return { ok: false, why: result };
     // Another visit of the same link may have come first.
     if (link !== undefined && !(await vault.spendLink(link))) return { ok: false, why: 'spentLink' };
@@ -166,12 +166,12 @@ export class Authorizations {
   }
 
   /** Somebody is looking at the page: a service that is in trouble for long is told at once. */
-  async #ask(
+  private async ask(
     connection: Connection,
     code: string,
     verifier: string,
   ): Promise<TokenAnswer | 'refused' | 'client' | 'later'> {
-    const { clock, endpoints } = this.#options;
+    const { clock, endpoints } = this.options;
     const controller = new AbortController();
     const forget = clock.after(patience, () => {
       controller.abort();
@@ -194,33 +194,33 @@ export class Authorizations {
   /** A link's secret part, for an advisor who has no login here. Kept as a hash. */
   async createLink(environment: string, advisor: string, lifetime = linkLifetime): Promise<string> {
     const token = randomBytes(24).toString('base64url');
-    const expiresAt = this.#options.clock.now() + lifetime;
-    await this.#options.vault.addLink(token, { environment, advisor, expiresAt });
+    const expiresAt = this.options.clock.now() + lifetime;
+    await this.options.vault.addLink(token, { environment, advisor, expiresAt });
     return token;
   }
 
   /** Whose link it is; undefined when it is unknown, spent or too old. Looking does not spend it. */
   async readLink(token: string): Promise<{ environment: string; advisor: string } | undefined> {
-    const link = await this.#options.vault.link(token);
-    return link && this.#options.clock.now() < link.expiresAt ? link : undefined;
+    const link = await this.options.vault.link(token);
+    return link && this.options.clock.now() < link.expiresAt ? link : undefined;
   }
 
   /** Drops links that have had their day, and those of an environment that is gone. */
   async sweepLinks(gone: ReadonlySet<string> = new Set()): Promise<void> {
-    const now = this.#options.clock.now();
-    await this.#options.vault.sweepLinks(
+    const now = this.options.clock.now();
+    await this.options.vault.sweepLinks(
       ({ expiresAt, environment }) => now >= expiresAt || gone.has(environment),
     );
   }
 
-  #sweep(link: string | undefined): void {
-    const now = this.#options.clock.now();
+  private sweep(link: string | undefined): void {
+    const now = this.options.clock.now();
     const visits: string[] = [];
-    for (const [state, pending] of this.#pending) {
-      if (now >= pending.expiresAt + stateLifetime) this.#pending.delete(state);
+    for (const [state, pending] of this.pending) {
+      if (now >= pending.expiresAt + stateLifetime) this.pending.delete(state);
       else if (link !== undefined && pending.link === link) visits.push(state);
     }
     for (const state of visits.slice(0, Math.max(0, visits.length - visitsPerLink + 1)))
-      this.#pending.delete(state);
+      this.pending.delete(state);
   }
 }

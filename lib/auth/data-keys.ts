@@ -121,20 +121,20 @@ class KeyFile {
   }
 
   get(id: string): DataKey | undefined {
-    const bytes = Buffer.from(this.#readAll().get(id) ?? '', 'base64');
+    const bytes = Buffer.from(this.readAll().get(id) ?? '', 'base64');
     return bytes.length === 32 ? { id, bytes } : undefined;
   }
 
   /** False where the file cannot be written. */
   add(key: DataKey): boolean {
-    return this.#writeAll(this.#readAll().set(key.id, key.bytes.toString('base64')));
+    return this.writeAll(this.readAll().set(key.id, key.bytes.toString('base64')));
   }
 
   /** False where the key is still in the file. */
   remove(id: string): boolean {
-    const keys = this.#readAll();
+    const keys = this.readAll();
     if (!keys.delete(id)) return true;
-    if (keys.size > 0) return this.#writeAll(keys);
+    if (keys.size > 0) return this.writeAll(keys);
     try {
       rmSync(this.path, { force: true });
       return true;
@@ -143,7 +143,7 @@ class KeyFile {
     }
   }
 
-  #readAll(): Map<string, string> {
+  private readAll(): Map<string, string> {
     try {
       const stored = JSON.parse(readFileSync(this.path, 'utf8')) as Record<string, unknown>;
       return new Map(
@@ -154,7 +154,7 @@ class KeyFile {
     }
   }
 
-  #writeAll(keys: ReadonlyMap<string, string>): boolean {
+  private writeAll(keys: ReadonlyMap<string, string>): boolean {
     const next = `${this.path}.next`;
     try {
       mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
@@ -217,188 +217,188 @@ export interface DataKeysOptions {
  * secret, so that a new secret costs a new wrapping and not a new key.
  */
 export class DataKeys {
-  readonly #holder: KeyHolder;
-  readonly #secrets: () => Secrets;
-  readonly #file: KeyFile | undefined;
-  readonly #warn: (message: string) => void;
-  readonly #retryAfter: number;
-  readonly #open = new Map<string, DataKey>();
-  #document: KeyDocument;
-  #active: DataKey | undefined;
-  #isDirty = false;
+  private readonly holder: KeyHolder;
+  private readonly secrets: () => Secrets;
+  private readonly file: KeyFile | undefined;
+  private readonly warn: (message: string) => void;
+  private readonly retryAfter: number;
+  private readonly openKeys = new Map<string, DataKey>();
+  private document: KeyDocument;
+  private active: DataKey | undefined;
+  private isDirty = false;
   /** The key file may still hold keys that are wrapped now. */
-  #isFileStale = false;
-  #saving: Promise<void> = Promise.resolve();
-  #queued: Promise<void> | undefined;
-  #isRetrying = false;
+  private isFileStale = false;
+  private saving: Promise<void> = Promise.resolve();
+  private queued: Promise<void> | undefined;
+  private isRetrying = false;
 
   constructor({ holder, secrets, userDir, warn, retryAfter = 60_000 }: DataKeysOptions) {
     const warned = new Set<string>();
-    this.#warn = (message) => {
+    this.warn = (message) => {
       if (!warned.has(message)) warn(message);
       warned.add(message);
     };
-    this.#holder = holder;
-    this.#secrets = secrets;
-    this.#file = userDir ? new KeyFile(userDir) : undefined;
-    this.#retryAfter = retryAfter;
+    this.holder = holder;
+    this.secrets = secrets;
+    this.file = userDir ? new KeyFile(userDir) : undefined;
+    this.retryAfter = retryAfter;
     const { isDamaged, ...document } = readDocument(holder.read());
-    this.#document = document;
+    this.document = document;
     if (isDamaged) {
-      this.#warn('A part of the keys to what is stored is damaged and was set aside. The rest is in use.');
-      this.#isDirty = true;
+      this.warn('A part of the keys to what is stored is damaged and was set aside. The rest is in use.');
+      this.isDirty = true;
     }
-    this.#unlock();
-    this.#rewrap();
-    if (this.#isDirty) void this.#save();
+    this.unlock();
+    this.rewrap();
+    if (this.isDirty) void this.save();
   }
 
   /** The key in use cannot be opened with the secrets at hand. */
   get isLocked(): boolean {
-    const { active } = this.#document;
-    return active !== undefined && !this.#open.has(active);
+    const { active } = this.document;
+    return active !== undefined && !this.openKeys.has(active);
   }
 
   seal(plain: Buffer, name: string): Buffer {
-    return seal(this.#activeKey(), plain, name);
+    return seal(this.activeKey(), plain, name);
   }
 
   /** Undefined when damaged, or sealed with a key that is not to be had. */
   open(sealed: Buffer, name: string): Buffer | undefined {
-    const key = this.#open.get(keyIdOf(sealed) ?? '');
+    const key = this.openKeys.get(keyIdOf(sealed) ?? '');
     return key && unseal(key, sealed, name);
   }
 
   /** A fixed-length stand-in for a personal key, such as a phone number. */
   hash(value: string): string {
-    return keyedHash(this.#activeKey(), value);
+    return keyedHash(this.activeKey(), value);
   }
 
   /** Resolves when the key is on record: nothing may be sealed with a key that a crash would lose. */
   async ready(): Promise<void> {
-    if (!this.#active) await this.#takeUp();
-    this.#activeKey();
-    await (this.#isDirty ? this.#save() : (this.#queued ?? this.#saving));
+    if (!this.active) await this.takeUp();
+    this.activeKey();
+    await (this.isDirty ? this.save() : (this.queued ?? this.saving));
   }
 
-  #activeKey(): DataKey {
-    if (this.#active) return this.#active;
-    const { active, keys } = this.#document;
+  private activeKey(): DataKey {
+    if (this.active) return this.active;
+    const { active, keys } = this.document;
     // An earlier one, if there is: what was hashed with it is found again when its secret comes back.
-    const [earlier] = [active ?? '', ...keys.keys()].flatMap((id) => this.#open.get(id) ?? []);
+    const [earlier] = [active ?? '', ...keys.keys()].flatMap((id) => this.openKeys.get(id) ?? []);
     const key = earlier ?? newDataKey();
-    this.#open.set(key.id, key);
-    this.#active = key;
-    if (!earlier) this.#keep(key);
+    this.openKeys.set(key.id, key);
+    this.active = key;
+    if (!earlier) this.keep(key);
     if (active !== key.id) {
-      this.#document = { ...this.#document, active: key.id };
-      this.#isDirty = true;
+      this.document = { ...this.document, active: key.id };
+      this.isDirty = true;
     }
     return key;
   }
 
   /** How it was kept before stays, where it cannot be kept as it is to be now. */
-  #keep(key: DataKey): void {
-    const { current } = this.#secrets();
-    const before = this.#document.keys.get(key.id);
-    const isKept = current !== undefined || this.#putIntoFile(key);
+  private keep(key: DataKey): void {
+    const { current } = this.secrets();
+    const before = this.document.keys.get(key.id);
+    const isKept = current !== undefined || this.putIntoFile(key);
     const keeping = current === undefined ? null : wrap(key, current);
     const kept = isKept || before === undefined ? keeping : before;
-    this.#document = { ...this.#document, keys: new Map(this.#document.keys).set(key.id, kept) };
-    this.#isDirty = true;
+    this.document = { ...this.document, keys: new Map(this.document.keys).set(key.id, kept) };
+    this.isDirty = true;
   }
 
-  #unlock(): void {
-    const { candidates } = this.#secrets();
-    for (const [id, wrapped] of this.#document.keys) {
-      if (this.#open.has(id)) continue;
+  private unlock(): void {
+    const { candidates } = this.secrets();
+    for (const [id, wrapped] of this.document.keys) {
+      if (this.openKeys.has(id)) continue;
       const key = wrapped
         ? candidates.map((secret) => unwrap(id, wrapped, secret)).find((found) => found !== undefined)
-        : this.#file?.get(id);
-      if (key) this.#open.set(id, key);
+        : this.file?.get(id);
+      if (key) this.openKeys.set(id, key);
     }
   }
 
   /** Follows a credential secret that was set, changed or given up. */
-  #rewrap(): void {
-    const { current } = this.#secrets();
-    for (const key of this.#open.values()) {
-      const wrapped = this.#document.keys.get(key.id);
+  private rewrap(): void {
+    const { current } = this.secrets();
+    for (const key of this.openKeys.values()) {
+      const wrapped = this.document.keys.get(key.id);
       const isInPlace = wrapped
         ? current !== undefined && unwrap(key.id, wrapped, current) !== undefined
         : current === undefined;
       if (isInPlace) continue;
-      this.#keep(key);
-      this.#isFileStale = true;
+      this.keep(key);
+      this.isFileStale = true;
     }
   }
 
   /** Takes up what another process has written meanwhile. */
-  async #takeUp(): Promise<void> {
-    const stored = await this.#holder.reread();
+  private async takeUp(): Promise<void> {
+    const stored = await this.holder.reread();
     if (stored === undefined) return;
     const theirs = readDocument(stored);
-    const keys = new Map(this.#document.keys);
+    const keys = new Map(this.document.keys);
     for (const [id, kept] of theirs.keys) if (!keys.has(id)) keys.set(id, kept);
-    this.#document = { ...this.#document, keys, active: this.#document.active ?? theirs.active };
-    this.#unlock();
+    this.document = { ...this.document, keys, active: this.document.active ?? theirs.active };
+    this.unlock();
   }
 
   /** One write at a time; those that ask while one waits share it. */
-  #save(): Promise<void> {
-    this.#queued ??= this.#saving.then(() => {
-      this.#queued = undefined;
-      this.#saving = this.#saveNow();
-      return this.#saving;
+  private save(): Promise<void> {
+    this.queued ??= this.saving.then(() => {
+      this.queued = undefined;
+      this.saving = this.saveNow();
+      return this.saving;
     });
-    return this.#queued;
+    return this.queued;
   }
 
-  async #saveNow(): Promise<void> {
-    this.#isDirty = false;
-    await this.#takeUp();
-    const { active, keys, aside } = this.#document;
+  private async saveNow(): Promise<void> {
+    this.isDirty = false;
+    await this.takeUp();
+    const { active, keys, aside } = this.document;
     const document = { version: 1, active, keys: Object.fromEntries(keys), aside };
-    const written = await this.#holder.write(document);
+    const written = await this.holder.write(document);
     if (written === 'stored') {
-      if (this.#isFileStale) this.#clearFile(keys);
+      if (this.isFileStale) this.clearFile(keys);
       return;
     }
-    this.#warn(
+    this.warn(
       'The key to stored authorizations, waits and texts cannot be written to disk: they will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
     );
-    if (written === 'failed') this.#saveLater();
+    if (written === 'failed') this.saveLater();
   }
 
   /** A disk may be writable again before the next change comes. */
-  #saveLater(): void {
-    this.#isDirty = true;
-    if (this.#isRetrying) return;
-    this.#isRetrying = true;
+  private saveLater(): void {
+    this.isDirty = true;
+    if (this.isRetrying) return;
+    this.isRetrying = true;
     setTimeout(() => {
-      this.#isRetrying = false;
-      void this.#save();
-    }, this.#retryAfter).unref();
+      this.isRetrying = false;
+      void this.save();
+    }, this.retryAfter).unref();
   }
 
-  #putIntoFile(key: DataKey): boolean {
-    if (!this.#file) return false;
-    const isKept = this.#file.add(key);
-    this.#warn(
+  private putIntoFile(key: DataKey): boolean {
+    if (!this.file) return false;
+    const isKept = this.file.add(key);
+    this.warn(
       isKept
-        ? `This Node-RED has no credential secret, so the key to stored authorizations lies in ${this.#file.path}, readable only by its owner. Set credentialSecret in settings.js to protect it.`
-        : `The key to stored authorizations could not be written to ${this.#file.path}. Authorizations will be lost when Node-RED stops: make the user directory writable.`,
+        ? `This Node-RED has no credential secret, so the key to stored authorizations lies in ${this.file.path}, readable only by its owner. Set credentialSecret in settings.js to protect it.`
+        : `The key to stored authorizations could not be written to ${this.file.path}. Authorizations will be lost when Node-RED stops: make the user directory writable.`,
     );
     return isKept;
   }
 
   /** Once their new wrapping is on disk, the open copies go. */
-  #clearFile(kept: ReadonlyMap<string, Keeping>): void {
-    this.#isFileStale = false;
+  private clearFile(kept: ReadonlyMap<string, Keeping>): void {
+    this.isFileStale = false;
     for (const [id, wrapped] of kept) {
-      if (!wrapped || !this.#file || this.#file.remove(id)) continue;
-      this.#warn(
-        `The key to stored authorizations is protected by the credential secret now, but its open copy in ${this.#file.path} could not be removed: delete that file.`,
+      if (!wrapped || !this.file || this.file.remove(id)) continue;
+      this.warn(
+        `The key to stored authorizations is protected by the credential secret now, but its open copy in ${this.file.path} could not be removed: delete that file.`,
       );
     }
   }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { onAbort } from '../service/concurrency';
 import type { Clock } from '../service/clock';
-import { failure, ServiceError } from '../service/errors';
+import { serviceError, ServiceError } from '../service/errors';
 import { contractScope, usualPrefixes, wireScope } from '../service/prefixes';
 import { backoff, decide, readRetryAfter, RetryBudget, type Happened } from '../service/retry';
 import type { Connection } from './connection';
@@ -38,25 +38,25 @@ class Trouble extends Error {
 }
 
 const clientRefused = ({ name }: Connection): ServiceError =>
-  failure('authorization_required', 'client_refused', { name });
+  serviceError('authorization_required', 'client_refused', { name });
 
 const scopesRefused = ({ name }: Connection): ServiceError =>
-  failure('authorization_required', 'scopes_refused', { name });
+  serviceError('authorization_required', 'scopes_refused', { name });
 
 export const tryLater =
   (reason: string) =>
   ({ name }: Connection): ServiceError =>
-    failure('network_error', 'token_later', { name, reason: { reason } });
+    serviceError('network_error', 'token_later', { name, reason: { reason } });
 
 /** The store takes no writes. */
 export const notStored = ({ name }: Connection): ServiceError =>
-  failure('network_error', 'token_unstored', { name });
+  serviceError('network_error', 'token_unstored', { name });
 
 export const authorizeAgain = ({ name }: Connection, advisor: string): ServiceError =>
-  failure('authorization_required', 'authorization_ended', { advisor, name });
+  serviceError('authorization_required', 'authorization_ended', { advisor, name });
 
 export const notAuthorized = ({ name }: Connection, advisor: string): ServiceError =>
-  failure('authorization_required', 'not_authorized', { advisor, name });
+  serviceError('authorization_required', 'not_authorized', { advisor, name });
 
 /**
  * What is asked for with client credentials. RFC 6749, section 4.4: nobody signs in and no refresh token is given, so
@@ -160,29 +160,29 @@ export interface TokenEndpointsOptions {
  * another; once that was given up, its failure is everybody's for the time of the backoff.
  */
 export class TokenEndpoints {
-  readonly #options: TokenEndpointsOptions;
-  readonly #accesses = new Map<string, Access>();
-  readonly #listeners = new Set<() => void>();
+  private readonly options: TokenEndpointsOptions;
+  private readonly accesses = new Map<string, Access>();
+  private readonly listeners = new Set<() => void>();
 
   constructor(options: TokenEndpointsOptions) {
-    this.#options = options;
+    this.options = options;
   }
 
   /** Until when nothing is asked for a connection; 0 when there is no pause worth telling. */
   pausedUntil(connection: Connection): number {
-    const { notBefore, pausedAt } = this.#accessOf(connection);
-    const now = this.#options.clock.now();
+    const { notBefore, pausedAt } = this.accessOf(connection);
+    const now = this.options.clock.now();
     return now >= pausedAt && now < notBefore && notBefore - pausedAt >= leastTold ? notBefore : 0;
   }
 
   onPause(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
   }
 
   /** One request. Throws for `run` to judge. */
   exchangeCode(connection: Connection, code: string, verifier: string): Promise<TokenResult> {
-    return this.#ask(connection, {
+    return this.ask(connection, {
       grant_type: 'authorization_code',
       code,
       code_verifier: verifier,
@@ -192,13 +192,13 @@ export class TokenEndpoints {
 
   /** One request. Throws for `run` to judge. */
   refresh(connection: Connection, refreshToken: string): Promise<TokenResult> {
-    return this.#ask(connection, { grant_type: 'refresh_token', refresh_token: refreshToken });
+    return this.ask(connection, { grant_type: 'refresh_token', refresh_token: refreshToken });
   }
 
   /** One request. Throws for `run` to judge. */
   async clientCredentials(connection: Connection): Promise<TokenAnswer> {
     const scopes = clientScopes(connection);
-    const result = await this.#ask(connection, {
+    const result = await this.ask(connection, {
       grant_type: 'client_credentials',
       ...(scopes.length > 0 ? { scope: onTheWire(scopes, connection) } : {}),
     });
@@ -217,10 +217,10 @@ export class TokenEndpoints {
     attempt: () => Promise<T>,
     { signal, isPerson = false }: { readonly signal?: AbortSignal; readonly isPerson?: boolean } = {},
   ): Promise<T> {
-    const access = this.#accessOf(connection);
-    if (isPerson && access.remembered) access.pause(this.#options.clock.now(), 0);
+    const access = this.accessOf(connection);
+    if (isPerson && access.remembered) access.pause(this.options.clock.now(), 0);
     for (;;) {
-      await this.#turn(access, connection, signal);
+      await this.turn(access, connection, signal);
       const { failures } = access;
       try {
         const value = await attempt();
@@ -228,7 +228,7 @@ export class TokenEndpoints {
         return value;
       } catch (fault) {
         if (!(fault instanceof Trouble)) throw fault;
-        if (access.failures === failures) this.#judge(access, fault, connection);
+        if (access.failures === failures) this.judge(access, fault, connection);
       } finally {
         access.running--;
         for (const wake of [...access.waiting]) wake();
@@ -237,22 +237,22 @@ export class TokenEndpoints {
   }
 
   /** Resolves when it may make an attempt, and counts it; throws the failure that is remembered. */
-  async #turn(access: Access, connection: Connection, signal?: AbortSignal): Promise<void> {
+  private async turn(access: Access, connection: Connection, signal?: AbortSignal): Promise<void> {
     for (;;) {
-      if (signal?.aborted === true) throw failure('cancelled', 'abandoned');
-      const ms = access.wait(this.#options.clock.now());
+      if (signal?.aborted === true) throw serviceError('cancelled', 'abandoned');
+      const ms = access.wait(this.options.clock.now());
       if (ms > 0 && access.remembered) throw access.remembered.fault(connection);
       if (ms <= 0 && access.running < access.most) {
         access.remembered = undefined;
         access.running++;
         return;
       }
-      await this.#change(access, ms, signal);
+      await this.change(access, ms, signal);
     }
   }
 
-  #judge(access: Access, trouble: Trouble, connection: Connection): void {
-    const { clock, random = Math.random } = this.#options;
+  private judge(access: Access, trouble: Trouble, connection: Connection): void {
+    const { clock, random = Math.random } = this.options;
     const now = clock.now();
     access.failures++;
     if (access.limited === 0) access.limitedSince = now;
@@ -283,11 +283,11 @@ export class TokenEndpoints {
         access.pause(now, Math.max(backoff(access.givenUp, 1), trouble.retryAfter));
         Object.assign(access, { retried: 0, limited: 0, givenUp: access.givenUp + 1, remembered: trouble });
     }
-    if (this.pausedUntil(connection) > 0) for (const listener of this.#listeners) listener();
+    if (this.pausedUntil(connection) > 0) for (const listener of this.listeners) listener();
   }
 
   /** Ends when the time has come, something has changed, or the signal aborts. */
-  #change(access: Access, ms: number, signal?: AbortSignal): Promise<void> {
+  private change(access: Access, ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = (): void => {
         access.waiting.delete(wake);
@@ -296,13 +296,13 @@ export class TokenEndpoints {
       };
       const forgets: (() => void)[] = [];
       access.waiting.add(wake);
-      if (ms > 0) forgets.push(this.#options.clock.after(ms, wake));
+      if (ms > 0) forgets.push(this.options.clock.after(ms, wake));
       if (signal) forgets.push(onAbort(signal, wake));
     });
   }
 
-  async #ask(connection: Connection, fields: Readonly<Record<string, string>>): Promise<TokenResult> {
-    const { clock, post } = this.#options;
+  private async ask(connection: Connection, fields: Readonly<Record<string, string>>): Promise<TokenResult> {
+    const { clock, post } = this.options;
     const { tokenUrl, clientId, clientSecret, proxy } = connection;
     const all = { ...fields, client_id: clientId, client_secret: clientSecret };
     const release = clock.hold?.();
@@ -319,12 +319,12 @@ export class TokenEndpoints {
   }
 
   /** A corrected secret is another access: what was remembered does not hold for it. */
-  #accessOf({ tokenUrl, clientId, clientSecret }: Connection): Access {
+  private accessOf({ tokenUrl, clientId, clientSecret }: Connection): Access {
     const name = createHash('sha256')
       .update(JSON.stringify([tokenUrl, clientId, clientSecret]))
       .digest('base64');
-    const access = this.#accesses.get(name) ?? new Access();
-    this.#accesses.set(name, access);
+    const access = this.accesses.get(name) ?? new Access();
+    this.accesses.set(name, access);
     return access;
   }
 }

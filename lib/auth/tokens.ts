@@ -39,28 +39,28 @@ export const fits = ({ tokenUrl, clientId, service }: Grant, connection: Connect
 /** Access tokens, renewed in time, with one renewal under way per authorization whoever asks. */
 export class Tokens {
   readonly client: ClientTokens;
-  readonly #options: TokensOptions;
-  readonly #flights = new Flights();
-  readonly #nextAhead = new Map<string, number>();
-  readonly #unstored = new Map<string, Unstored>();
+  private readonly options: TokensOptions;
+  private readonly flights = new Flights();
+  private readonly nextAhead = new Map<string, number>();
+  private readonly unstored = new Map<string, Unstored>();
 
   constructor(options: TokensOptions) {
-    this.#options = options;
-    this.client = new ClientTokens(options.clock, options.endpoints, this.#flights);
+    this.options = options;
+    this.client = new ClientTokens(options.clock, options.endpoints, this.flights);
   }
 
   /** As `ClientOptions.token`: a plain string when one is at hand. */
   token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
     if (connection.grant === 'client_credentials') return this.client.token(connection, advisor, rejected);
-    const { clock, vault } = this.#options;
+    const { clock, vault } = this.options;
     const { opening } = vault;
     if (opening) return opening.then(() => this.token(connection, advisor, rejected));
-    const grant = this.#entry(connection, advisor)?.grant;
+    const grant = this.entry(connection, advisor)?.grant;
     if (!grant) throw notAuthorized(connection, advisor);
     if (grant.refused || !fits(grant, connection)) throw authorizeAgain(connection, advisor);
     const usable = usableToken(grant, clock, rejected);
-    if (usable === undefined) return this.#renew(connection, advisor, rejected);
-    if (grant.refreshToken !== null && isNearEnd(grant, clock.now())) this.#renewAhead(connection, advisor);
+    if (usable === undefined) return this.renew(connection, advisor, rejected);
+    if (grant.refreshToken !== null && isNearEnd(grant, clock.now())) this.renewAhead(connection, advisor);
     return usable;
   }
 
@@ -69,7 +69,7 @@ export class Tokens {
     const token = this.token(connection, advisor, rejected);
     if (typeof token === 'string') return token;
     const found = await within(
-      this.#options.clock,
+      this.options.clock,
       ms,
       token.then((given) => ({ given })),
     );
@@ -77,45 +77,50 @@ export class Tokens {
     return found.given;
   }
 
-  #renewAhead(connection: Connection, advisor: string): void {
-    const name = this.#options.vault.name(connection, advisor);
-    const now = this.#options.clock.now();
-    if (this.#flights.has(name) || now < (this.#nextAhead.get(name) ?? 0)) return;
-    this.#nextAhead.set(name, now + pauseAhead);
+  private renewAhead(connection: Connection, advisor: string): void {
+    const name = this.options.vault.name(connection, advisor);
+    const now = this.options.clock.now();
+    if (this.flights.has(name) || now < (this.nextAhead.get(name) ?? 0)) return;
+    this.nextAhead.set(name, now + pauseAhead);
     // Whoever needs the token once it has ended meets the failure; until then it still serves.
-    void this.#renew(connection, advisor).catch(() => undefined);
+    void this.renew(connection, advisor).catch(() => undefined);
   }
 
   /** Until when the token endpoint of a connection is left alone; 0 when it is not. */
   pausedUntil(connection: Connection): number {
-    return this.#options.endpoints.pausedUntil(connection);
+    return this.options.endpoints.pausedUntil(connection);
   }
 
   /** Called when a token endpoint is to be left alone for a while. */
   onPause(listener: () => void): () => void {
-    return this.#options.endpoints.onPause(listener);
+    return this.options.endpoints.onPause(listener);
   }
 
   /** An environment has closed: nothing is asked for on its behalf any more. Resolves when what is on its way has ended. */
   leave(connection: Connection): Promise<void> {
-    return this.#flights.leave(connection);
+    return this.flights.leave(connection);
   }
 
-  #renew(connection: Connection, advisor: string, rejected?: string): Promise<string> {
-    const { vault, endpoints } = this.#options;
+  private renew(connection: Connection, advisor: string, rejected?: string): Promise<string> {
+    const { vault, endpoints } = this.options;
     const name = vault.name(connection, advisor);
-    const attempt = (): Promise<string> => this.#attempt(name, connection, advisor, rejected);
-    return this.#flights.join(name, connection, (signal) => endpoints.run(connection, attempt, { signal }));
+    const attempt = (): Promise<string> => this.attempt(name, connection, advisor, rejected);
+    return this.flights.join(name, connection, (signal) => endpoints.run(connection, attempt, { signal }));
   }
 
-  async #attempt(name: string, connection: Connection, advisor: string, rejected?: string): Promise<string> {
-    const { vault, clock, endpoints } = this.#options;
+  private async attempt(
+    name: string,
+    connection: Connection,
+    advisor: string,
+    rejected?: string,
+  ): Promise<string> {
+    const { vault, clock, endpoints } = this.options;
     let tried: string | undefined;
     for (;;) {
       // Another process may have renewed it, or somebody disconnected it, in the meantime.
       const release = clock.hold?.();
       await vault.reread(name).finally(release);
-      const entry = this.#entry(connection, advisor);
+      const entry = this.entry(connection, advisor);
       if (!entry) throw notAuthorized(connection, advisor);
       const { grant } = entry;
       const usable = usableToken(grant, clock, rejected);
@@ -129,11 +134,11 @@ export class Tokens {
         if (last !== undefined) return last;
         if (grant.refreshToken === tried) {
           const refused = { ...entry, grant: { ...grant, refused: true } };
-          await this.#store({ name, connection, advisor, entry: refused, replaces: [tried] });
+          await this.store({ name, connection, advisor, entry: refused, replaces: [tried] });
         }
         throw authorizeAgain(connection, advisor);
       }
-      if (!(await this.#intend(name, connection))) {
+      if (!(await this.intend(name, connection))) {
         // Another process is renewing it: what comes of that serves here too.
         await new Promise<void>((resolve) => clock.after(lookAgain, resolve));
         continue;
@@ -141,11 +146,11 @@ export class Tokens {
       const result = await endpoints.refresh(connection, grant.refreshToken);
       tried = grant.refreshToken;
       if (result.outcome === 'refused') continue;
-      const latest = this.#entry(connection, advisor);
+      const latest = this.entry(connection, advisor);
       // Somebody authorized anew or disconnected while this was under way: that counts, not what was renewed.
       if (latest?.grant.refreshToken !== tried) continue;
       const fresh = { ...latest, grant: renewed(grant, result.answer, clock.now()) };
-      await this.#store({ name, connection, advisor, entry: fresh, replaces: [tried] });
+      await this.store({ name, connection, advisor, entry: fresh, replaces: [tried] });
       return result.answer.accessToken;
     }
   }
@@ -154,9 +159,9 @@ export class Tokens {
    * A refresh token may be good for one use. It is not used while the store takes no writes, or a crash would lose the one
    * that comes back; unless that is so already.
    */
-  async #intend(name: string, connection: Connection): Promise<boolean> {
-    const { vault, clock } = this.#options;
-    if (this.#unstored.has(name)) return true;
+  private async intend(name: string, connection: Connection): Promise<boolean> {
+    const { vault, clock } = this.options;
+    if (this.unstored.has(name)) return true;
     const release = clock.hold?.();
     const intending = vault.intend(name).finally(release);
     intending.catch(() => undefined);
@@ -166,16 +171,16 @@ export class Tokens {
   }
 
   /** The newest there is: as stored, unless what was renewed since could not be. */
-  #entry(connection: Connection, advisor: string): Entry | undefined {
-    const { vault } = this.#options;
+  private entry(connection: Connection, advisor: string): Entry | undefined {
+    const { vault } = this.options;
     const stored = vault.get(connection, advisor);
-    if (this.#unstored.size === 0) return stored;
+    if (this.unstored.size === 0) return stored;
     const name = vault.name(connection, advisor);
-    const unstored = this.#unstored.get(name);
+    const unstored = this.unstored.get(name);
     if (!unstored) return stored;
     if (stored && unstored.replaces.includes(stored.grant.refreshToken)) return unstored.entry;
     // Somebody disconnected or authorized anew: that counts.
-    this.#unstored.delete(name);
+    this.unstored.delete(name);
     return stored;
   }
 
@@ -183,12 +188,12 @@ export class Tokens {
    * Resolves when it is on disk, or after a while: a renewed token is never lost while the process lives, whatever
    * becomes of the disk, and storing it is tried until it is done.
    */
-  async #store(given: Unstored): Promise<void> {
-    const { clock, warn } = this.#options;
-    const before = this.#unstored.get(given.name)?.replaces ?? [];
+  private async store(given: Unstored): Promise<void> {
+    const { clock, warn } = this.options;
+    const before = this.unstored.get(given.name)?.replaces ?? [];
     const unstored = { ...given, replaces: [...before, ...given.replaces] };
-    this.#unstored.set(given.name, unstored);
-    const storing = this.#keepStoring(unstored);
+    this.unstored.set(given.name, unstored);
+    const storing = this.keepStoring(unstored);
     if ((await within(clock, storingLimit, storing)) !== 'late') return;
     warn(
       'A renewed authorization cannot be stored. It is in use, and would be lost if Node-RED stopped now: the advisor would have to authorize again. Storing it is tried until it is done. Check that the disk has room and can be written to.',
@@ -199,13 +204,13 @@ export class Tokens {
   }
 
   /** False when something newer took its place. */
-  async #keepStoring(unstored: Unstored): Promise<boolean> {
-    const { vault, clock } = this.#options;
+  private async keepStoring(unstored: Unstored): Promise<boolean> {
+    const { vault, clock } = this.options;
     const { name, connection, advisor, entry, replaces } = unstored;
-    for (let round = 0; this.#entry(connection, advisor) === entry; round++) {
+    for (let round = 0; this.entry(connection, advisor) === entry; round++) {
       try {
         const isStored = await vault.replace(name, entry, replaces);
-        if (this.#unstored.get(name) === unstored) this.#unstored.delete(name);
+        if (this.unstored.get(name) === unstored) this.unstored.delete(name);
         return isStored;
       } catch {
         await new Promise<void>((resolve) => clock.after(backoff(round, 1), resolve));

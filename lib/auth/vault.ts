@@ -125,43 +125,43 @@ export interface VaultOptions {
  * answered from memory; a change is in the store first. It is open while somebody holds it.
  */
 export class Vault {
-  readonly #options: VaultOptions;
-  readonly #kept = new Map<string, Kept>();
+  private readonly options: VaultOptions;
+  private readonly kept = new Map<string, Kept>();
   /** Who began to renew an authorization and did not say how it ended. */
-  readonly #intents = new Map<string, Intent>();
+  private readonly intents = new Map<string, Intent>();
   /** In use, and not on record yet. */
-  readonly #unwritten = new Set<string>();
-  readonly #listeners = new Set<() => void>();
-  #views = new WeakMap<Connection, View>();
-  #holders = 0;
-  #opening: Promise<Store> | undefined;
-  #closing: Promise<unknown> = Promise.resolve();
-  #isLoaded = false;
+  private readonly unwritten = new Set<string>();
+  private readonly listeners = new Set<() => void>();
+  private views = new WeakMap<Connection, View>();
+  private holders = 0;
+  private openingStore: Promise<Store> | undefined;
+  private closing: Promise<unknown> = Promise.resolve();
+  private isLoaded = false;
 
   constructor(options: VaultOptions) {
-    this.#options = options;
+    this.options = options;
   }
 
   /** Whether the authorizations have been read. */
   get isOpen(): boolean {
-    return this.#isLoaded;
+    return this.isLoaded;
   }
 
   /** Undefined once the authorizations have been read. */
   get opening(): Promise<void> | undefined {
-    return this.#isLoaded ? undefined : this.#store().then(() => undefined);
+    return this.isLoaded ? undefined : this.store().then(() => undefined);
   }
 
   /** Keeps the vault open until it is released. */
   hold(): () => Promise<void> {
-    this.#holders += 1;
-    this.#store().catch(() => undefined);
+    this.holders += 1;
+    this.store().catch(() => undefined);
     let isHeld = true;
     return async () => {
       if (!isHeld) return;
       isHeld = false;
-      this.#holders -= 1;
-      if (this.#holders === 0) await this.#close();
+      this.holders -= 1;
+      if (this.holders === 0) await this.close();
     };
   }
 
@@ -181,7 +181,7 @@ export class Vault {
     const release = this.hold();
     try {
       const { opening } = this;
-      if (opening && (await within(this.#options.clock, lookingLimit, opening)) === 'late')
+      if (opening && (await within(this.options.clock, lookingLimit, opening)) === 'late')
         throw new VaultAway();
       return await work();
     } finally {
@@ -194,32 +194,32 @@ export class Vault {
   /** Under which name the authorization of an advisor is kept: equal names are one authorization. */
   name(connection: Connection, advisor: string): string {
     const own = nameOf(connection.environment, advisor);
-    const isSeeded = connection.seed !== '' && advisor === defaultAdvisor && !this.#kept.has(own);
+    const isSeeded = connection.seed !== '' && advisor === defaultAdvisor && !this.kept.has(own);
     return isSeeded ? seedName(connection) : own;
   }
 
   get(connection: Connection, advisor: string): Entry | undefined {
-    const { entries } = this.#view(connection);
+    const { entries } = this.view(connection);
     const known = entries.get(advisor);
     if (known) return known;
-    const found = this.#find(connection, advisor);
+    const found = this.find(connection, advisor);
     if (found) entries.set(advisor, found);
     return found;
   }
 
   /** The advisors known for an environment; a connection also tells of the one that a refresh token seeds. */
   list(environment: string, connection?: Connection): readonly [advisor: string, entry: Entry][] {
-    if (connection?.environment !== environment) return this.#listed(environment, connection);
-    return (this.#view(connection).list ??= this.#listed(environment, connection));
+    if (connection?.environment !== environment) return this.listed(environment, connection);
+    return (this.view(connection).list ??= this.listed(environment, connection));
   }
 
   /** A new authorization. One of another person waits until somebody confirms it, and the old one goes on. */
   async authorized(connection: Connection, grant: Grant): Promise<Entry> {
     const name = this.name(connection, grant.advisor);
-    const before = this.#kept.get(name)?.entry.grant;
+    const before = this.kept.get(name)?.entry.grant;
     const isOther = before !== undefined && isInUse(before) && isOtherPerson(before, grant);
     const entry: Entry = isOther ? { grant: before, awaiting: grant } : { grant, awaiting: null };
-    await this.#put(isOther ? name : nameOf(grant.environment, grant.advisor), entry);
+    await this.put(isOther ? name : nameOf(grant.environment, grant.advisor), entry);
     return entry;
   }
 
@@ -227,30 +227,30 @@ export class Vault {
   async confirm(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
     const own = nameOf(environment, advisor);
     const name = connection ? this.name(connection, advisor) : own;
-    const entry = this.#kept.get(name)?.entry;
+    const entry = this.kept.get(name)?.entry;
     if (entry?.awaiting?.environment !== environment) return false;
-    await this.#put(own, { grant: entry.awaiting, awaiting: null });
-    if (name !== own) await this.#put(name, { ...entry, awaiting: null });
+    await this.put(own, { grant: entry.awaiting, awaiting: null });
+    if (name !== own) await this.put(name, { ...entry, awaiting: null });
     return true;
   }
 
   /** False when there was none. A seed stays spent: disconnecting must not take it up again. */
   async disconnect(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
     const name = connection ? this.name(connection, advisor) : nameOf(environment, advisor);
-    const entry = connection ? this.get(connection, advisor) : this.#kept.get(name)?.entry;
+    const entry = connection ? this.get(connection, advisor) : this.kept.get(name)?.entry;
     if (!entry) return false;
     if (isSeed(name)) {
       const grant = { ...entry.grant, accessToken: null, refreshToken: null, refused: true };
-      await this.#put(name, { grant, awaiting: null });
+      await this.put(name, { grant, awaiting: null });
     } else {
-      await this.#remove(name);
-      this.#changed();
+      await this.remove(name);
+      this.changed();
     }
     return true;
   }
 
   environments(): Set<string> {
-    return new Set(Array.from(this.#kept.values(), ({ entry }) => entry.grant.environment));
+    return new Set(Array.from(this.kept.values(), ({ entry }) => entry.grant.environment));
   }
 
   /**
@@ -258,8 +258,8 @@ export class Vault {
    * Returns those that are forgotten now.
    */
   async forgetMissing(existing: ReadonlySet<string>, keptFor: number): Promise<Set<string>> {
-    const store = await this.#store();
-    const now = this.#options.clock.now();
+    const store = await this.store();
+    const now = this.options.clock.now();
     const gone = new Set<string>();
     for (const id of this.environments()) {
       const missed = key(missedKind, store.hash(id));
@@ -269,41 +269,41 @@ export class Vault {
       } else if (!since) {
         await store.write([{ table, put: missed, value: now }]);
       } else if (now - since.value >= keptFor) {
-        for (const [name, { entry }] of this.#kept)
-          if (entry.grant.environment === id) await this.#remove(name);
+        for (const [name, { entry }] of this.kept)
+          if (entry.grant.environment === id) await this.remove(name);
         await store.write([{ table, remove: missed }]);
         gone.add(id);
       }
     }
-    if (gone.size > 0) this.#changed();
+    if (gone.size > 0) this.changed();
     return gone;
   }
 
   onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
   }
 
   // Renewing
 
   /** Takes up what another process has written for one authorization. */
   async reread(name: string): Promise<void> {
-    if (this.#unwritten.has(name)) return;
-    const store = await this.#store();
-    const place = this.#placeOf(store, name);
+    if (this.unwritten.has(name)) return;
+    const store = await this.store();
+    const place = this.placeOf(store, name);
     const found = await store.get<GrantRecord>(table, place);
-    if (found?.version === this.#kept.get(name)?.version) return;
-    if (found) this.#kept.set(name, { key: place, version: found.version, entry: found.value });
-    else this.#kept.delete(name);
+    if (found?.version === this.kept.get(name)?.version) return;
+    if (found) this.kept.set(name, { key: place, version: found.version, entry: found.value });
+    else this.kept.delete(name);
     // Whoever was renewing it has done so.
-    if (this.isInDoubt(name)) this.#intents.delete(name);
-    this.#changed();
+    if (this.isInDoubt(name)) this.intents.delete(name);
+    this.changed();
   }
 
   /** Whether another process began to renew it, and nobody knows how that ended. */
   isInDoubt(name: string): boolean {
-    const intent = this.#intents.get(name);
-    return intent !== undefined && intent.by !== this.#options.life;
+    const intent = this.intents.get(name);
+    return intent !== undefined && intent.by !== this.options.life;
   }
 
   /**
@@ -311,20 +311,20 @@ export class Vault {
    * process, which works with the same store, may be using it.
    */
   async intend(name: string): Promise<boolean> {
-    const { life } = this.#options;
-    if (this.#intents.get(name)?.by === life) return true;
-    const store = await this.#store();
-    const place = this.#intentOf(store, name);
+    const { life } = this.options;
+    if (this.intents.get(name)?.by === life) return true;
+    const store = await this.store();
+    const place = this.intentOf(store, name);
     const found = await store.get<Intent>(table, place);
     const isYoung = found !== undefined && store.now() - found.value.at < renewingLimit;
     if (store.isShared && isYoung && found.value.by !== life) {
-      this.#intents.set(name, found.value);
+      this.intents.set(name, found.value);
       return false;
     }
     const value: Intent = { by: life, name, at: store.now() };
     const condition = found ? { version: found.version } : {};
     const isOurs = await store.write([{ table, put: place, value }], [{ table, key: place, ...condition }]);
-    if (isOurs) this.#intents.set(name, value);
+    if (isOurs) this.intents.set(name, value);
     return isOurs;
   }
 
@@ -334,8 +334,8 @@ export class Vault {
    */
   async replace(name: string, entry: Entry, from: readonly (string | null)[]): Promise<boolean> {
     for (;;) {
-      const store = await this.#store();
-      const place = this.#placeOf(store, name);
+      const store = await this.store();
+      const place = this.placeOf(store, name);
       const found = await store.get<GrantRecord>(table, place);
       const isSame = found ? from.includes(found.value.grant.refreshToken) : isSeed(name);
       if (!isSame) {
@@ -344,23 +344,23 @@ export class Vault {
       }
       const condition = found ? { version: found.version } : {};
       const latest = found ? { ...entry, awaiting: found.value.awaiting } : entry;
-      if (await this.#write(store, name, latest, [{ table, key: place, ...condition }])) return true;
+      if (await this.write(store, name, latest, [{ table, key: place, ...condition }])) return true;
     }
   }
 
   // Links
 
   async addLink(token: string, link: Link): Promise<void> {
-    await (await this.#store()).write([{ table, put: key(linkKind, hashOf(token)), value: link }]);
+    await (await this.store()).write([{ table, put: key(linkKind, hashOf(token)), value: link }]);
   }
 
   async link(token: string): Promise<Link | undefined> {
-    return (await (await this.#store()).get<Link>(table, key(linkKind, hashOf(token))))?.value;
+    return (await (await this.store()).get<Link>(table, key(linkKind, hashOf(token))))?.value;
   }
 
   /** False when it was spent before. */
   async spendLink(token: string): Promise<boolean> {
-    const store = await this.#store();
+    const store = await this.store();
     const place = key(linkKind, hashOf(token));
     const found = await store.get<Link>(table, place);
     if (!found) return false;
@@ -368,7 +368,7 @@ export class Vault {
   }
 
   async sweepLinks(isOver: (link: Link) => boolean): Promise<void> {
-    const store = await this.#store();
+    const store = await this.store();
     for await (const entries of pagesOf<Link>(store, linkKind)) {
       const over = entries.filter(({ value }) => isOver(value));
       if (over.length > 0) await store.write(over.map(({ key: remove }): Operation => ({ table, remove })));
@@ -377,158 +377,158 @@ export class Vault {
 
   // The store
 
-  async #store(): Promise<Store> {
-    this.#opening ??= this.#closing.then(() => this.#load());
-    const opening = this.#opening;
+  private async store(): Promise<Store> {
+    this.openingStore ??= this.closing.then(() => this.load());
+    const opening = this.openingStore;
     try {
       const store = await opening;
-      if (!store.isLost || this.#opening !== opening) return store;
-      this.#opening = undefined;
-      return await this.#store();
+      if (!store.isLost || this.openingStore !== opening) return store;
+      this.openingStore = undefined;
+      return await this.store();
     } catch (fault) {
-      if (this.#opening === opening) this.#opening = undefined;
+      if (this.openingStore === opening) this.openingStore = undefined;
       throw fault;
     }
   }
 
-  async #load(): Promise<Store> {
-    const store = await this.#options.openStore();
-    await this.#readAll(store);
-    this.#isLoaded = true;
-    this.#changed();
-    if (store.isShared) setImmediate(() => void this.#watch(store, this.#opening).catch(() => undefined));
+  private async load(): Promise<Store> {
+    const store = await this.options.openStore();
+    await this.readAll(store);
+    this.isLoaded = true;
+    this.changed();
+    if (store.isShared) setImmediate(() => void this.watch(store, this.openingStore).catch(() => undefined));
     return store;
   }
 
-  async #readAll(store: Store): Promise<void> {
+  private async readAll(store: Store): Promise<void> {
     const names = new Set<string>();
-    this.#intents.clear();
+    this.intents.clear();
     let read = 0;
     for await (const entries of pagesOf<GrantRecord>(store, grantKind)) {
       read += entries.length;
       for (const { key: place, version, value } of entries) {
         const isFirst = !names.has(nameIn(value));
         names.add(nameIn(value));
-        const before = isFirst ? -1 : (this.#kept.get(nameIn(value))?.entry.grant.refreshedAt ?? -1);
+        const before = isFirst ? -1 : (this.kept.get(nameIn(value))?.entry.grant.refreshedAt ?? -1);
         // Two of one name were written under different keys, as after a start with another credential secret.
         if (before <= (value.grant.refreshedAt ?? 0))
-          this.#kept.set(nameIn(value), { key: place, version, entry: value });
+          this.kept.set(nameIn(value), { key: place, version, entry: value });
       }
     }
     for await (const entries of pagesOf<Intent>(store, intentKind))
-      for (const { value } of entries) this.#intents.set(value.name, value);
+      for (const { value } of entries) this.intents.set(value.name, value);
     const prefix = key(grantKind);
     if ((await store.count(table, prefix, endOf(prefix))) > read) {
-      this.#options.warn(
+      this.options.warn(
         `Stored authorizations cannot be opened. They are kept. If the credential secret has changed, start Node-RED once with the previous one in the environment variable ${previousSecretVariable} to get them back; otherwise authorize again.`,
       );
     }
-    for (const name of this.#kept.keys())
-      if (!names.has(name) && !this.#unwritten.has(name)) this.#kept.delete(name);
+    for (const name of this.kept.keys())
+      if (!names.has(name) && !this.unwritten.has(name)) this.kept.delete(name);
   }
 
-  async #close(): Promise<void> {
-    const opening = this.#opening;
-    this.#opening = undefined;
-    this.#isLoaded = false;
+  private async close(): Promise<void> {
+    const opening = this.openingStore;
+    this.openingStore = undefined;
+    this.isLoaded = false;
     const closing = opening?.then(
       (store) => store.close(),
       () => undefined,
     );
-    this.#closing = closing ?? Promise.resolve();
-    await this.#closing;
+    this.closing = closing ?? Promise.resolve();
+    await this.closing;
   }
 
-  #mark(): Operation {
+  private mark(): Operation {
     return { table, put: granted, value: randomUUID() };
   }
 
   /** Other processes authorize and disconnect too. */
-  async #watch(store: Store, opening: Promise<Store> | undefined): Promise<void> {
+  private async watch(store: Store, opening: Promise<Store> | undefined): Promise<void> {
     let seen = (await store.get(table, granted))?.version;
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve, lookEvery).unref());
-      if (this.#opening !== opening || store.isLost) return;
+      if (this.openingStore !== opening || store.isLost) return;
       const now = (await store.get(table, granted))?.version;
-      if (now === seen || this.#opening !== opening) continue;
+      if (now === seen || this.openingStore !== opening) continue;
       seen = now;
-      await this.#readAll(store);
-      this.#changed();
+      await this.readAll(store);
+      this.changed();
     }
   }
 
-  #placeOf(store: Store, name: string): Buffer {
-    return this.#kept.get(name)?.key ?? key(grantKind, store.hash(name));
+  private placeOf(store: Store, name: string): Buffer {
+    return this.kept.get(name)?.key ?? key(grantKind, store.hash(name));
   }
 
-  #intentOf(store: Store, name: string): Buffer {
+  private intentOf(store: Store, name: string): Buffer {
     return key(intentKind, store.hash(name));
   }
 
   /** Resolves when it is on record, or after a while: then it is in use, and written as soon as that can be. */
-  async #put(name: string, entry: Entry): Promise<void> {
-    const { clock, warn } = this.#options;
-    const store = await this.#store();
-    const writing = this.#write(store, name, entry);
+  private async put(name: string, entry: Entry): Promise<void> {
+    const { clock, warn } = this.options;
+    const store = await this.store();
+    const writing = this.write(store, name, entry);
     if ((await within(clock, storingLimit, writing)) !== 'late') return;
     warn(
       'An authorization cannot be stored. It is in use, and would be lost if Node-RED stopped now. Check that the disk has room and can be written to.',
     );
-    this.#unwritten.add(name);
-    writing.catch(() => undefined).finally(() => this.#unwritten.delete(name));
-    this.#take(name, { key: this.#placeOf(store, name), version: '', entry });
+    this.unwritten.add(name);
+    writing.catch(() => undefined).finally(() => this.unwritten.delete(name));
+    this.take(name, { key: this.placeOf(store, name), version: '', entry });
   }
 
-  async #write(
+  private async write(
     store: Store,
     name: string,
     entry: Entry,
     conditions: Parameters<Store['write']>[1] = [],
   ): Promise<boolean> {
-    const place = this.#placeOf(store, name);
+    const place = this.placeOf(store, name);
     const value: GrantRecord = isSeed(name) ? { ...entry, seed: name } : entry;
     const operations: Operation[] = [{ table, put: place, value }];
-    if (this.#intents.has(name)) operations.push({ table, remove: this.#intentOf(store, name) });
-    if (store.isShared && (conditions.length === 0 || entry.grant.refused)) operations.push(this.#mark());
+    if (this.intents.has(name)) operations.push({ table, remove: this.intentOf(store, name) });
+    if (store.isShared && (conditions.length === 0 || entry.grant.refused)) operations.push(this.mark());
     if (!(await store.write(operations, conditions))) return false;
-    this.#intents.delete(name);
+    this.intents.delete(name);
     const version = (await store.get(table, place))?.version ?? '';
-    this.#take(name, { key: place, version, entry });
+    this.take(name, { key: place, version, entry });
     return true;
   }
 
-  #take(name: string, kept: Kept): void {
-    this.#kept.set(name, kept);
-    this.#changed();
+  private take(name: string, kept: Kept): void {
+    this.kept.set(name, kept);
+    this.changed();
   }
 
-  async #remove(name: string): Promise<void> {
-    const store = await this.#store();
-    const remove = this.#placeOf(store, name);
+  private async remove(name: string): Promise<void> {
+    const store = await this.store();
+    const remove = this.placeOf(store, name);
     await store.write([
       { table, remove },
-      { table, remove: this.#intentOf(store, name) },
-      ...(store.isShared ? [this.#mark()] : []),
+      { table, remove: this.intentOf(store, name) },
+      ...(store.isShared ? [this.mark()] : []),
     ]);
-    this.#kept.delete(name);
-    this.#intents.delete(name);
+    this.kept.delete(name);
+    this.intents.delete(name);
   }
 
-  #find(connection: Connection, advisor: string): Entry | undefined {
+  private find(connection: Connection, advisor: string): Entry | undefined {
     const name = this.name(connection, advisor);
-    const entry = this.#kept.get(name)?.entry;
+    const entry = this.kept.get(name)?.entry;
     if (!entry && isSeed(name)) return { grant: seeded(connection), awaiting: null };
     return entry;
   }
 
-  #view(connection: Connection): View {
-    const view = this.#views.get(connection) ?? { entries: new Map(), list: undefined };
-    this.#views.set(connection, view);
+  private view(connection: Connection): View {
+    const view = this.views.get(connection) ?? { entries: new Map(), list: undefined };
+    this.views.set(connection, view);
     return view;
   }
 
-  #listed(environment: string, connection?: Connection): [advisor: string, entry: Entry][] {
-    const found = [...this.#kept].flatMap(([name, { entry }]): [string, Entry][] =>
+  private listed(environment: string, connection?: Connection): [advisor: string, entry: Entry][] {
+    const found = [...this.kept].flatMap(([name, { entry }]): [string, Entry][] =>
       !isSeed(name) && entry.grant.environment === environment ? [[entry.grant.advisor, entry]] : [],
     );
     const isKnown = found.some(([advisor]) => advisor === defaultAdvisor);
@@ -536,9 +536,9 @@ export class Vault {
     return seed ? [...found, [defaultAdvisor, seed]] : found;
   }
 
-  #changed(): void {
-    this.#views = new WeakMap();
-    for (const listener of this.#listeners) listener();
+  private changed(): void {
+    this.views = new WeakMap();
+    for (const listener of this.listeners) listener();
   }
 }
 

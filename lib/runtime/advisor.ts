@@ -1,7 +1,7 @@
 import type { MessageValue } from '../service/errors';
 import type { Environment } from './environment';
 import type { Source } from './inputs';
-import { invalid, refuse } from './errors';
+import { invalidInput, nodeError } from './errors';
 import type { Message } from './red';
 
 const isEmpty = (value: unknown): boolean =>
@@ -10,16 +10,16 @@ const isEmpty = (value: unknown): boolean =>
 const asKey = (value: unknown, where: MessageValue): string => {
   if (typeof value === 'string') return value.trim();
   if (typeof value === 'number' && Number.isFinite(value)) return String(value);
-  throw invalid('advisor_value', { where });
+  throw invalidInput('advisor_value', { where });
 };
 
 const theOnlyOne = (environment: Environment): string => {
   const [only, ...others] = environment.advisors();
   if (only === undefined) {
-    throw refuse('authorization_required', 'nobody_authorized', { environment: environment.name });
+    throw nodeError('authorization_required', 'nobody_authorized', { environment: environment.name });
   }
   if (others.length > 0) {
-    throw invalid('several_advisors');
+    throw invalidInput('several_advisors');
   }
   return only;
 };
@@ -29,7 +29,7 @@ export const anyAdvisor = (chosen: Source, value: unknown, msg: Message): string
   const isChosen = !isEmpty(chosen.value);
   const given = isChosen ? value : msg.advisor;
   const where = isChosen ? chosen.where : 'msg.advisor';
-  if (isChosen && isEmpty(given)) throw invalid('advisor_empty', { where });
+  if (isChosen && isEmpty(given)) throw invalidInput('advisor_empty', { where });
   return isEmpty(given) ? '' : asKey(given, where);
 };
 
@@ -42,7 +42,7 @@ export const whoseAdvisor = (
 ): string => {
   const advisor = anyAdvisor(chosen, value, msg) || theOnlyOne(environment);
   if (environment.advisorState(advisor) !== 'authorized') {
-    throw refuse('authorization_required', 'advisor_unauthorized', {
+    throw nodeError('authorization_required', 'advisor_unauthorized', {
       advisor,
       environment: environment.name,
     });

@@ -1,8 +1,8 @@
-import { type MessageValues, type ServiceError, speaking } from '../service/errors';
+import { type MessageValues, type ServiceError, errorMaker } from '../service/errors';
 import { wordFor } from './language';
 
 /** Every sentence the nodes say of their own accord, by key; those about answers are in lib/service. */
-export const messages = {
+export const sentences = {
   property_name:
     'What the field "__property__" of this node says is not the name of a property: open the node and write one without spaces or open brackets, such as payload.phone, or choose another source.',
   property_json:
@@ -190,9 +190,9 @@ export const messages = {
   advisor_kind: 'The advisor must be a text of 1 to 200 characters: correct it.',
 } as const;
 
-export type MessageKey = keyof typeof messages;
+export type MessageKey = keyof typeof sentences;
 
-export const refuse = speaking(messages, wordFor('en-US'));
+export const nodeError = errorMaker(sentences, wordFor('en-US'));
 
-export const invalid = (key: MessageKey, values: MessageValues = {}): ServiceError =>
-  refuse('invalid_input', key, values);
+export const invalidInput = (key: MessageKey, values: MessageValues = {}): ServiceError =>
+  nodeError('invalid_input', key, values);

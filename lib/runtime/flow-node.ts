@@ -5,7 +5,7 @@ import { whoseAdvisor } from './advisor';
 import type { Environment } from './environment';
 import { faultInSettings, plain, type Plain, source, type Source } from './inputs';
 import { Job } from './job';
-import { refuse } from './errors';
+import { nodeError } from './errors';
 import { failureLook } from './outcome-status';
 import { metrics } from './metrics';
 import { createExit, problemOf, type Exit } from './outcomes';
@@ -151,7 +151,7 @@ export const flowNode = (
     plain: plain(spec, config),
     environment() {
       if (environment) return environment;
-      throw refuse('not_configured', 'no_environment');
+      throw nodeError('not_configured', 'no_environment');
     },
     now,
     checkSettings,
@@ -243,7 +243,7 @@ export const flowNode = (
     };
     const openings = [handler.opening, environment?.opening].filter((each) => each !== undefined);
     if (openings.length === 0) take();
-    else if (inLine >= longestLine) fail(refuse('queue_full', 'queue_full'));
+    else if (inLine >= longestLine) fail(nodeError('queue_full', 'queue_full'));
     else {
       inLine += 1;
       void Promise.all(openings).then(() => {

@@ -1,5 +1,5 @@
 import type { ServiceError, MessageValue } from '../service/errors';
-import { invalid } from './errors';
+import { invalidInput } from './errors';
 import { isRecord, type Message, type Red, type RunningNode } from './red';
 import { wrongSetting } from './settings';
 import type { Field, NodeSpec } from './spec';
@@ -33,8 +33,8 @@ const isNoName = (cause: unknown): boolean => (Object(cause) as { code?: unknown
 const unreadable = ({ property }: Property, cause: unknown): ServiceError =>
   isNoName(cause)
     ? // It is not quoted: a text may have been typed where a name was meant.
-      invalid('property_name', { property: { field: property } })
-    : invalid('property_unreadable', { property: { field: property }, reason: reasonOf(cause) });
+      invalidInput('property_name', { property: { field: property } })
+    : invalidInput('property_unreadable', { property: { field: property }, reason: reasonOf(cause) });
 
 const constant = (make: () => unknown, wrong: (cause: unknown) => ServiceError): Getter => {
   let value: unknown;
@@ -64,14 +64,17 @@ const fromMessage = (of: Property, path: string): Getter => {
 const fromExpression = ({ RED, node, property }: Property, written: string): Getter => {
   const prepared = constant(
     () => RED.util.prepareJSONataExpression(written, node),
-    (cause) => invalid('property_expression', { property: { field: property }, reason: reasonOf(cause) }),
+    (cause) =>
+      invalidInput('property_expression', { property: { field: property }, reason: reasonOf(cause) }),
   );
   return (msg) => {
     const expression = prepared(msg) as ReturnType<typeof RED.util.prepareJSONataExpression>;
     return new Promise((resolve, reject) => {
       RED.util.evaluateJSONataExpression(expression, msg, (error: Error | null, value: unknown) => {
         if (error)
-          reject(invalid('property_evaluation', { property: { field: property }, reason: reasonOf(error) }));
+          reject(
+            invalidInput('property_evaluation', { property: { field: property }, reason: reasonOf(error) }),
+          );
         else resolve(value);
       });
     });
@@ -126,13 +129,13 @@ export const compile = (RED: Red, node: RunningNode, field: string, value: unkno
     case 'json':
       return constant(
         () => (typeof value === 'string' ? JSON.parse(value) : value) as unknown,
-        () => invalid('property_json', { property: { field: property } }),
+        () => invalidInput('property_json', { property: { field: property } }),
       );
     case 'str':
       return () => value;
     default:
       return () => {
-        throw invalid('property_source', { property: { field: property }, source: type });
+        throw invalidInput('property_source', { property: { field: property }, source: type });
       };
   }
 };
@@ -173,9 +176,9 @@ export const faultInSettings = (
   const wrong = wrongSetting(fields, config);
   if (!wrong) return undefined;
   const property = { field: `${type}.${wrong.field.name}` };
-  if ('value' in wrong) return invalid('setting_choice', { property, value: shortened(wrong.value) });
+  if ('value' in wrong) return invalidInput('setting_choice', { property, value: shortened(wrong.value) });
   const { min = 0, max = 0 } = wrong.field;
-  return invalid(`setting_${wrong.fault}`, { property, min, max });
+  return invalidInput(`setting_${wrong.fault}`, { property, min, max });
 };
 
 /**
@@ -238,7 +241,7 @@ export { anyId, wholeId } from './kinds';
 export const idFrom = (value: unknown, where: MessageValue): Id => {
   const id = anyId(value);
   if (id !== undefined) return id;
-  throw invalid(isNothing(value) ? 'id_missing' : 'id_kind', { where });
+  throw invalidInput(isNothing(value) ? 'id_missing' : 'id_kind', { where });
 };
 
 /** One value, or a list of them; an empty list is a mistake. */
@@ -247,7 +250,7 @@ export const oneOrList = (
   where: MessageValue,
 ): { readonly list: boolean; readonly items: readonly unknown[] } => {
   if (!Array.isArray(value)) return { list: false, items: [value] };
-  if (value.length === 0) throw invalid('list_empty', { where });
+  if (value.length === 0) throw invalidInput('list_empty', { where });
   // The holes of a sparse array become entries with nothing in them.
   return { list: true, items: Array.from(value as readonly unknown[]) };
 };

@@ -1,4 +1,4 @@
-import { failure, problemOf, type Exit, type Outcome, type Parts } from './outcomes';
+import { failedOutcome, problemOf, type Exit, type Outcome, type Parts } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 
 type Done = (error?: Error) => void;
@@ -115,7 +115,7 @@ export class Job {
   /** The whole input comes to one failure; what has left already has left. */
   fail(thrown: unknown): void {
     if (this.settled) return;
-    const error = this.exit.leave(this.msg, failure(problemOf(thrown)));
+    const error = this.exit.leave(this.msg, failedOutcome(problemOf(thrown)));
     this.raised = error;
     this.settle();
   }

@@ -11,8 +11,8 @@ import type { Environment } from './environment';
 import { sharedBy, type Source } from './inputs';
 import type { Tools } from './flow-node';
 import type { Job } from './job';
-import { refuse } from './errors';
-import { failure, problemOf, type Outcome } from './outcomes';
+import { nodeError } from './errors';
+import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
 
 /** One recipient of a message. */
@@ -49,11 +49,11 @@ export interface Turn<T, O> extends OutboxTurn {
 }
 
 /** What a node does: from an item to its outcome. */
-export interface Trade<T, O> {
+export interface ItemHandler<T, O> {
   /** What it throws becomes a failure. */
   readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
   /** Adds the fields that a node writes as used; `index` is that of the item, or of a duplicate of it. */
-  readonly dress: (outcome: Outcome, order: O, item: T, index: number, entry: unknown) => Outcome;
+  readonly addUsedFields: (outcome: Outcome, order: O, item: T, index: number, entry: unknown) => Outcome;
   readonly cancelled: () => Outcome;
   readonly phoneOf: (item: T) => string | undefined;
   /** An item ends without its work. */
@@ -61,7 +61,7 @@ export interface Trade<T, O> {
   /** So many items are held, the first until then. */
   readonly held?: (count: number, notBefore: number) => void;
   /** With the last of a list goes how many of it left by each output. */
-  readonly told: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
+  readonly emitted: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
 }
 
 /** The items of a message, as a node takes them on. */
@@ -76,8 +76,8 @@ export interface Taken<T> {
 }
 
 /** What a full outbox says to the flow. */
-export const asProblem = (thrown: unknown): unknown =>
-  thrown instanceof QueueFull ? refuse('queue_full', 'queue_full') : thrown;
+export const queueFullError = (thrown: unknown): unknown =>
+  thrown instanceof QueueFull ? nodeError('queue_full', 'queue_full') : thrown;
 
 const indexesOf = ({ index, duplicates = [] }: Item): readonly number[] => [
   index,
@@ -134,7 +134,7 @@ export const emitOutcome = <T extends Item, O extends Order>(
   life: string,
   item: T,
   { outcome, repeated, counts, isLast, mark }: Leaving<Outcome>,
-  dress: Trade<T, O>['dress'],
+  dress: ItemHandler<T, O>['addUsedFields'],
 ): Promise<boolean> => {
   const { RED, node, closed } = tools;
   const { order, count } = open.record;
@@ -168,7 +168,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
 
   constructor(
     private readonly tools: Tools,
-    private readonly trade: Trade<T, O>,
+    private readonly handler: ItemHandler<T, O>,
   ) {
     // A moment later: what it tells may ask the node for this very record, which it does not hold yet.
     this.opening = Promise.resolve()
@@ -176,7 +176,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
       .catch((thrown: unknown) => {
         const why = problemOf(thrown);
         if (why.code !== 'not_configured') this.fault(thrown);
-        trade.told(failure(why));
+        handler.emitted(failedOutcome(why));
       })
       .finally(() => {
         this.opening = undefined;
@@ -238,11 +238,11 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   work(open: OpenJob<T, O, Outcome>, item: T, turn: OutboxTurn): Promise<Outcome> {
     if (item.wrong) throw new ServiceError(item.wrong);
     const { environment } = this;
-    if (!environment) throw refuse('not_configured', 'no_environment');
+    if (!environment) throw nodeError('not_configured', 'no_environment');
     const client = environment.client();
     const begin = (ready: Client): Promise<Outcome> => {
       const entry = open.input.entries?.[item.index];
-      return this.trade.work({
+      return this.handler.work({
         ...turn,
         environment,
         client: ready,
@@ -259,20 +259,22 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
 
   failed(thrown: unknown, isBrokenOff: boolean): Outcome | undefined {
     const why = problemOf(thrown);
-    if (why.code !== 'cancelled') return failure(why);
-    return isBrokenOff ? undefined : this.trade.cancelled();
+    if (why.code !== 'cancelled') return failedOutcome(why);
+    return isBrokenOff ? undefined : this.handler.cancelled();
   }
 
   ended(reason: Reason): Outcome {
     switch (reason) {
       case 'reset':
-        return this.trade.cancelled();
+        return this.handler.cancelled();
       case 'moved':
-        return failure(refuse('cancelled', 'environment_changed').problem);
+        return failedOutcome(nodeError('cancelled', 'environment_changed').problem);
       case 'stale':
-        return failure(refuse('stale', 'stale').problem);
+        return failedOutcome(nodeError('stale', 'stale').problem);
       case 'unknown':
-        return failure(refuse('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem);
+        return failedOutcome(
+          nodeError('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem,
+        );
     }
   }
 
@@ -282,15 +284,15 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   }
 
   phoneOf(item: T): string | undefined {
-    return this.trade.phoneOf(item);
+    return this.handler.phoneOf(item);
   }
 
   async dropped(open: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<void> {
-    await this.trade.dropped?.(open.record.order, item, nameOf(open, item), reason);
+    await this.handler.dropped?.(open.record.order, item, nameOf(open, item), reason);
   }
 
   held(count: number, notBefore: number): void {
-    this.trade.held?.(count, notBefore);
+    this.handler.held?.(count, notBefore);
   }
 
   /** What is held for a number is judged again. */
@@ -304,10 +306,10 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
 
   async emit(open: OpenJob<T, O, Outcome>, item: T, leaving: Leaving<Outcome>): Promise<boolean> {
     const left = emitOutcome(this.tools, open, this.outbox?.life ?? '', item, leaving, (...args) =>
-      this.trade.dress(...args),
+      this.handler.addUsedFields(...args),
     );
     const { outcome, isLast, counts } = leaving;
-    this.trade.told(outcome, isLast && open.record.count > 1 ? counts : undefined);
+    this.handler.emitted(outcome, isLast && open.record.count > 1 ? counts : undefined);
     this.hasChanged();
     return left;
   }
@@ -322,7 +324,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     const { maxConcurrent, resumeWithin, textHours } = environment.settings;
     // What may be held is on record, whatever the journal is set to.
     const journal =
-      environment.settings.journal || (this.trade.held !== undefined && textHours?.outside === 'hold');
+      environment.settings.journal || (this.handler.held !== undefined && textHours?.outside === 'hold');
     const store = await (journal ? environment.store() : environment.memory());
     if (journal && !store.durable) tools.markUnsaved();
     const outbox = new RequestOutbox<T, O, Outcome>({
@@ -355,14 +357,14 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   }
 
   private accept(msg: Message, job: Job, order: O, { items, count, entries }: Taken<T>): void {
-    if (!this.outbox) throw refuse('not_configured', 'no_environment');
+    if (!this.outbox) throw nodeError('not_configured', 'no_environment');
     const onRecord = job.takeHandOver();
     try {
       this.outbox.accept({ message: msg, order, items, count, entries, onRecord }, job);
       this.hasChanged();
     } catch (thrown) {
       onRecord?.();
-      throw asProblem(thrown);
+      throw queueFullError(thrown);
     }
   }
 
@@ -371,12 +373,12 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   }
 
   private refuseAll(job: Job, order: O, { items, entries }: Taken<T>, thrown: unknown): void {
-    const why = failure(problemOf(thrown));
+    const why = failedOutcome(problemOf(thrown));
     for (const item of items)
       for (const index of indexesOf(item)) {
-        const outcome = item.wrong ? failure(item.wrong) : why;
-        job.leave(index, this.trade.dress(outcome, order, item, index, entries?.[index]));
+        const outcome = item.wrong ? failedOutcome(item.wrong) : why;
+        job.leave(index, this.handler.addUsedFields(outcome, order, item, index, entries?.[index]));
       }
-    this.trade.told(why);
+    this.handler.emitted(why);
   }
 }

@@ -1,6 +1,6 @@
-import { failure as refusal, type Problem, ServiceError } from '../service/errors';
+import { serviceError, type Problem, ServiceError } from '../service/errors';
 import { hideNumbers } from './log';
-import { refuse } from './errors';
+import { nodeError } from './errors';
 import type { Message, Red, RunningNode } from './red';
 
 /** How one recipient (contact, group, item) leaves the node. */
@@ -27,7 +27,7 @@ export interface Parts {
   readonly count?: number;
 }
 
-export const failure = (why: Problem, set?: Outcome['set']): Outcome => ({
+export const failedOutcome = (why: Problem, set?: Outcome['set']): Outcome => ({
   port: 1,
   problem: why,
   ...(set && { set }),
@@ -37,14 +37,14 @@ export const failure = (why: Problem, set?: Outcome['set']): Outcome => ({
 export const problemOf = (thrown: unknown): Problem => {
   if (thrown instanceof ServiceError) return thrown.problem;
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
-  return refuse('internal_error', 'unexpected', { reason: { reason } }).problem;
+  return nodeError('internal_error', 'unexpected', { reason: { reason } }).problem;
 };
 
 /** What the service said may quote the text or the person it is about: that is for the flow, and not for the log. */
 const unquoted = (why: Problem): Problem => {
-  if (why.code === 'rejected') return refuse('rejected', 'rejected_plain').problem;
+  if (why.code === 'rejected') return nodeError('rejected', 'rejected_plain').problem;
   return why.detail !== undefined && why.detail !== '' && why.message.includes(why.detail)
-    ? refusal('invalid_request', 'invalid_request_plain').problem
+    ? serviceError('invalid_request', 'invalid_request_plain').problem
     : why;
 };
 

@@ -25,33 +25,33 @@ const forget = async (store: Store): Promise<void> => {
 export class SharedSimulator {
   /** Known before the simulator runs, since nodes set their timers by it. */
   readonly clock = new MovableClock(() => Date.now());
-  readonly #openStore: (() => Promise<Store>) | undefined;
-  #store: Store | undefined;
+  private readonly openStore: (() => Promise<Store>) | undefined;
+  private store: Store | undefined;
   /** Its clock goes forward only: this is the way back to real time. */
-  #isToForget = process.env['ADVISOR_TEXTING_SIMULATOR'] === 'fresh';
-  #users = 0;
-  #running: Promise<Simulator> | undefined;
-  #ending: Promise<void> = Promise.resolve();
+  private isToForget = process.env['ADVISOR_TEXTING_SIMULATOR'] === 'fresh';
+  private users = 0;
+  private running: Promise<Simulator> | undefined;
+  private ending: Promise<void> = Promise.resolve();
 
   /** Without a store nothing outlives it. */
   constructor(openStore: (() => Promise<Store>) | undefined) {
-    this.#openStore = openStore;
+    this.openStore = openStore;
   }
 
   /** Whether an environment of this runtime is on the simulator: without one it must not run. */
   get isWanted(): boolean {
-    return this.#users > 0;
+    return this.users > 0;
   }
 
   /** Called for each `simulator` environment; the result is called when that environment closes. */
   use(): () => Promise<void> {
-    this.#users += 1;
+    this.users += 1;
     let isUsed = true;
     return async () => {
       if (!isUsed) return;
       isUsed = false;
-      this.#users -= 1;
-      if (this.#users === 0) await this.#end();
+      this.users -= 1;
+      if (this.users === 0) await this.end();
     };
   }
 
@@ -62,21 +62,21 @@ export class SharedSimulator {
   }
 
   start(): Promise<Simulator> {
-    this.#running ??= this.#ending.then(() => this.#startNow());
-    const running = this.#running;
+    this.running ??= this.ending.then(() => this.startNow());
+    const running = this.running;
     running.catch(() => {
-      if (this.#running === running) this.#running = undefined;
+      if (this.running === running) this.running = undefined;
     });
     return running;
   }
 
-  async #startNow(): Promise<Simulator> {
+  private async startNow(): Promise<Simulator> {
     const { startSimulator, inStore } = lazy.simulator();
-    const store = await this.#openStore?.();
-    this.#store = store;
+    const store = await this.openStore?.();
+    this.store = store;
     try {
-      if (store && this.#isToForget) await forget(store);
-      this.#isToForget = false;
+      if (store && this.isToForget) await forget(store);
+      this.isToForget = false;
       return await startSimulator({ clock: this.clock, ...(store && { data: inStore(store) }) });
     } catch (fault) {
       await store?.close();
@@ -84,17 +84,17 @@ export class SharedSimulator {
     }
   }
 
-  async #end(): Promise<void> {
-    const running = this.#running;
-    this.#running = undefined;
+  private async end(): Promise<void> {
+    const running = this.running;
+    this.running = undefined;
     if (!running) return;
-    this.#ending = running.then(
+    this.ending = running.then(
       async (simulator) => {
         await simulator.close();
-        await this.#store?.close();
+        await this.store?.close();
       },
       () => undefined,
     );
-    await this.#ending;
+    await this.ending;
   }
 }

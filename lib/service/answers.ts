@@ -4,7 +4,7 @@ import { reasons, type Result } from './exchange';
 import { exact, parse, parseShallow, shallow } from './json';
 import {
   type Code,
-  failure,
+  serviceError,
   type MessageKey,
   type MessageValues,
   type Problem,
@@ -379,7 +379,7 @@ export const endAs = (
   attempts: number,
 ): ServiceError => {
   if (as === 'answered' && told)
-    return failure(
+    return serviceError(
       told.code,
       told.key,
       told.values,
@@ -391,9 +391,9 @@ export const endAs = (
   const more = { attempts, ...(status !== undefined && { status }) };
   const isGateway = happened.what === 'gateway';
   if (as === 'outcome_unknown')
-    return failure(as, isGateway ? 'outcome_unknown_bare' : as, { reason: { reason } }, more);
+    return serviceError(as, isGateway ? 'outcome_unknown_bare' : as, { reason: { reason } }, more);
   const failed = isGateway ? 'read_failed_bare' : 'read_failed';
-  return failure(
+  return serviceError(
     'network_error',
     happened.what === 'unreached' ? 'unreached' : failed,
     { reason: { reason } },

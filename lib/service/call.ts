@@ -2,7 +2,7 @@ import { onAbort } from './concurrency';
 import type { Clock } from './clock';
 import type { Result } from './exchange';
 import type { Limits, Place } from './limits';
-import { failure, ServiceError } from './errors';
+import { serviceError, ServiceError } from './errors';
 import { assess, endAs } from './answers';
 import type { Plan, Wire } from './requests';
 import { decide, doubtAfter } from './retry';
@@ -41,179 +41,179 @@ export const headerSafe = /^[\x21-\x7e]+$/;
 
 /** One call, from its first request to its outcome. */
 export class Call {
-  readonly #shared: Shared;
-  readonly #plan: Plan;
-  readonly #wire: Wire;
-  readonly #options: CallOptions;
-  #attempts = 0;
-  #retried = 0;
-  #limited = 0;
-  #limitedSince = 0;
-  #doubt: Course['doubt'] = 'none';
-  #refreshed = false;
-  #hasBegun = false;
-  #rejected: string | undefined;
-  #token = '';
-  #hasWaited = false;
+  private readonly shared: Shared;
+  private readonly plan: Plan;
+  private readonly wire: Wire;
+  private readonly options: CallOptions;
+  private attempts = 0;
+  private retried = 0;
+  private limited = 0;
+  private limitedSince = 0;
+  private doubt: Course['doubt'] = 'none';
+  private refreshed = false;
+  private hasBegun = false;
+  private rejected: string | undefined;
+  private token = '';
+  private hasWaited = false;
 
   constructor(shared: Shared, plan: Plan, wire: Wire, options: CallOptions) {
-    this.#shared = shared;
-    this.#plan = plan;
-    this.#wire = wire;
-    this.#options = options;
+    this.shared = shared;
+    this.plan = plan;
+    this.wire = wire;
+    this.options = options;
   }
 
   async run(): Promise<Completed> {
     for (;;) {
-      const ended = await this.#attempt();
+      const ended = await this.attempt();
       if (typeof ended !== 'number') return ended;
       if (ended > 0) {
-        await this.#undo();
-        await this.#sleep(ended);
+        await this.undo();
+        await this.sleep(ended);
       }
-      if (this.#isStopped()) throw this.#stopped();
+      if (this.isStopped()) throw this.stopped();
     }
   }
 
   /** Takes a turn and a token, and makes one request; nothing here waits unless it has to. Gives what #judge does. */
-  async #attempt(): Promise<Completed | number> {
-    const { limits, transport, clock, requested } = this.#shared;
-    const { signal } = this.#options;
-    const token = this.#fetchToken();
+  private async attempt(): Promise<Completed | number> {
+    const { limits, transport, clock, requested } = this.shared;
+    const { signal } = this.options;
+    const token = this.fetchToken();
     if (token) await token;
     // Ahead of its turn where that comes at once: a turn covers the request, and not the disk.
-    if (limits.isOpen) await this.#begin();
-    const entered = limits.enter(this.#place());
+    if (limits.isOpen) await this.begin();
+    const entered = limits.enter(this.place());
     if (entered !== true) {
-      if (limits.pausedUntil > 0) await this.#undo();
-      if (!(await entered)) throw this.#stopped();
+      if (limits.pausedUntil > 0) await this.undo();
+      if (!(await entered)) throw this.stopped();
     }
     try {
       if (entered !== true) {
-        const newer = this.#fetchToken();
+        const newer = this.fetchToken();
         if (newer) {
           // One that is long in coming must not keep others from their turn: this one comes back, and goes first.
           newer.catch(() => undefined);
-          this.#hasWaited = true;
+          this.hasWaited = true;
           return 0;
         }
       }
-      await this.#begin();
-      const ended = await this.#permit();
-      this.#attempts++;
+      await this.begin();
+      const ended = await this.permit();
+      this.attempts++;
       const release = clock.hold?.();
       // Cutting a request that must not happen twice would only make its outcome unknown: it lands.
       const sentAt = requested ? performance.now() : 0;
-      const result = await transport.send(this.#outgoing(), this.#plan.kind === 'once' ? undefined : signal);
+      const result = await transport.send(this.outgoing(), this.plan.kind === 'once' ? undefined : signal);
       release?.();
       requested?.({
-        endpoint: this.#plan.name,
+        endpoint: this.plan.name,
         status: result.state === 'answered' ? result.status : result.state,
         duration: performance.now() - sentAt,
-        isPoll: this.#options.priority === 'poll',
+        isPoll: this.options.priority === 'poll',
       });
       ended?.();
       // Before the turn is given up: a pause must hold for whoever is next.
-      return this.#judge(result);
+      return this.judge(result);
     } finally {
       limits.leave();
     }
   }
 
   /** On record as begun, before its request leaves. */
-  async #begin(): Promise<void> {
-    const { begin, signal } = this.#options;
-    if (this.#hasBegun || begin === undefined) return;
-    if (signal?.aborted === true) throw this.#stopped();
-    this.#hasBegun = true;
+  private async begin(): Promise<void> {
+    const { begin, signal } = this.options;
+    if (this.hasBegun || begin === undefined) return;
+    if (signal?.aborted === true) throw this.stopped();
+    this.hasBegun = true;
     await begin();
   }
 
   /** What forbids a further attempt says nothing of an earlier one that may have been carried out. */
-  async #permit(): Promise<(() => void) | undefined> {
+  private async permit(): Promise<(() => void) | undefined> {
     try {
-      return await this.#options.permit?.();
+      return await this.options.permit?.();
     } catch (fault) {
-      throw this.#mayBeDone() ? this.#stopped() : fault;
+      throw this.mayBeDone() ? this.stopped() : fault;
     }
   }
 
   /** It was certainly not carried out, and waits: a restart meanwhile may begin it again. */
-  async #undo(): Promise<void> {
-    if (!this.#hasBegun || this.#doubt !== 'none') return;
-    this.#hasBegun = false;
-    await this.#options.undo?.();
+  private async undo(): Promise<void> {
+    if (!this.hasBegun || this.doubt !== 'none') return;
+    this.hasBegun = false;
+    await this.options.undo?.();
   }
 
   /** The outcome, or the milliseconds after which to try again; throws when it has failed for good. */
-  #judge(result: Result): Completed | number {
-    const { apiKey, budget, clock, limits, random, rules } = this.#shared;
-    const assessment = assess(this.#plan, this.#wire.id, result, clock.now(), [this.#token, apiKey]);
+  private judge(result: Result): Completed | number {
+    const { apiKey, budget, clock, limits, random, rules } = this.shared;
+    const assessment = assess(this.plan, this.wire.id, result, clock.now(), [this.token, apiKey]);
     const { happened, data } = assessment;
     const status = result.state === 'answered' ? result.status : 0;
     if (happened.what === 'done') {
       budget.refund();
-      return { data, status, attempts: this.#attempts };
+      return { data, status, attempts: this.attempts };
     }
-    if (this.#isStopped() && result.state !== 'answered') {
-      this.#doubt = doubtAfter(this.#doubt, happened);
-      throw this.#stopped();
+    if (this.isStopped() && result.state !== 'answered') {
+      this.doubt = doubtAfter(this.doubt, happened);
+      throw this.stopped();
     }
-    if (happened.what === 'unauthorized') this.#noteRejection();
-    if (happened.what === 'limited' && this.#limited === 0) this.#limitedSince = clock.now();
-    const decision = decide(this.#plan.kind, happened, rules, this.#course(), budget.left, random());
-    this.#doubt = doubtAfter(this.#doubt, happened);
+    if (happened.what === 'unauthorized') this.noteRejection();
+    if (happened.what === 'limited' && this.limited === 0) this.limitedSince = clock.now();
+    const decision = decide(this.plan.kind, happened, rules, this.course(), budget.left, random());
+    this.doubt = doubtAfter(this.doubt, happened);
     switch (decision.do) {
       case 'succeed':
-        return { data, status, attempts: this.#attempts };
+        return { data, status, attempts: this.attempts };
       case 'fail':
-        throw endAs(decision.as, assessment, this.#attempts);
+        throw endAs(decision.as, assessment, this.attempts);
       case 'refresh':
-        this.#refreshed = true;
-        this.#rejected = this.#token;
+        this.refreshed = true;
+        this.rejected = this.token;
         return 0;
       case 'pause': {
-        this.#limited++;
+        this.limited++;
         const until = clock.now() + decision.ms;
         limits.pause(until);
-        this.#shared.paused(until);
+        this.shared.paused(until);
         return 0;
       }
       case 'repeat':
-        this.#retried++;
+        this.retried++;
         budget.spend();
         return decision.ms;
     }
   }
 
   /** Gives a promise only when the source has no token at hand. */
-  #fetchToken(): Promise<void> | undefined {
+  private fetchToken(): Promise<void> | undefined {
     const accept = (token: string): void => {
-      if (!headerSafe.test(token)) throw failure('authorization_required', 'token_unusable');
-      this.#token = token;
-      this.#rejected = undefined;
+      if (!headerSafe.test(token)) throw serviceError('authorization_required', 'token_unusable');
+      this.token = token;
+      this.rejected = undefined;
     };
     try {
-      const token = this.#shared.token(this.#options.advisor, this.#rejected);
+      const token = this.shared.token(this.options.advisor, this.rejected);
       if (typeof token === 'string') accept(token);
       else
-        return this.#unlessStopped(token)
+        return this.unlessStopped(token)
           .then(accept)
-          .catch((error: unknown) => this.#tokenless(error));
+          .catch((error: unknown) => this.tokenless(error));
       return undefined;
     } catch (error) {
-      return this.#tokenless(error);
+      return this.tokenless(error);
     }
   }
 
   /** A token may be long in coming: the token endpoint may ask for patience, too. */
-  #unlessStopped(token: Promise<string>): Promise<string> {
-    const { closing } = this.#shared;
-    const { signal } = this.#options;
-    if (this.#isStopped()) return Promise.reject(this.#stopped());
+  private unlessStopped(token: Promise<string>): Promise<string> {
+    const { closing } = this.shared;
+    const { signal } = this.options;
+    if (this.isStopped()) return Promise.reject(this.stopped());
     return new Promise((resolve, reject) => {
       const stop = (): void => {
-        reject(this.#stopped());
+        reject(this.stopped());
       };
       const forgets = [onAbort(closing, stop)];
       if (signal) forgets.push(onAbort(signal, stop));
@@ -223,50 +223,50 @@ export class Call {
     });
   }
 
-  #tokenless(error: unknown): never {
-    if (this.#attempts === 0 || !(error instanceof ServiceError)) throw error;
-    if (this.#mayBeDone()) throw this.#stopped();
-    throw new ServiceError({ ...error.problem, attempts: this.#attempts }, { cause: error.cause });
+  private tokenless(error: unknown): never {
+    if (this.attempts === 0 || !(error instanceof ServiceError)) throw error;
+    if (this.mayBeDone()) throw this.stopped();
+    throw new ServiceError({ ...error.problem, attempts: this.attempts }, { cause: error.cause });
   }
 
-  #outgoing() {
-    const { path, body } = this.#wire;
-    const headers = ['authorization', `Bearer ${this.#token}`, 'x-api-key', this.#shared.apiKey];
+  private outgoing() {
+    const { path, body } = this.wire;
+    const headers = ['authorization', `Bearer ${this.token}`, 'x-api-key', this.shared.apiKey];
     if (body !== null) headers.push('content-type', 'application/json');
-    return { method: this.#plan.method, path, headers, body };
+    return { method: this.plan.method, path, headers, body };
   }
 
-  #place(): Place {
-    const { advisor, lane = advisor, priority = 'normal', signal } = this.#options;
-    return { lane, priority, front: this.#attempts > 0 || this.#hasWaited, signal };
+  private place(): Place {
+    const { advisor, lane = advisor, priority = 'normal', signal } = this.options;
+    return { lane, priority, front: this.attempts > 0 || this.hasWaited, signal };
   }
 
   /** A renewed token that is rejected is no reason to renew it once more, nor is it for the next call. */
-  #noteRejection(): void {
-    const { clock, futile } = this.#shared;
-    const { advisor } = this.#options;
+  private noteRejection(): void {
+    const { clock, futile } = this.shared;
+    const { advisor } = this.options;
     const now = clock.now();
-    if (this.#refreshed) futile.set(advisor, { token: this.#token, at: now });
+    if (this.refreshed) futile.set(advisor, { token: this.token, at: now });
     const last = futile.get(advisor);
-    const age = last?.token === this.#token ? now - last.at : -1;
-    if (age >= 0 && age < futileFor) this.#refreshed = true;
+    const age = last?.token === this.token ? now - last.at : -1;
+    if (age >= 0 && age < futileFor) this.refreshed = true;
   }
 
-  #course(): Course {
+  private course(): Course {
     return {
-      retried: this.#retried,
-      refreshed: this.#refreshed,
-      limited: this.#limited,
-      limitedFor: this.#limitedSince === 0 ? 0 : this.#shared.clock.now() - this.#limitedSince,
-      doubt: this.#doubt,
+      retried: this.retried,
+      refreshed: this.refreshed,
+      limited: this.limited,
+      limitedFor: this.limitedSince === 0 ? 0 : this.shared.clock.now() - this.limitedSince,
+      doubt: this.doubt,
     };
   }
 
   /** Ends early when the call is cancelled or the client closed. */
-  #sleep(ms: number): Promise<void> {
-    const { clock, closing } = this.#shared;
-    const { signal } = this.#options;
-    if (this.#isStopped()) return Promise.resolve();
+  private sleep(ms: number): Promise<void> {
+    const { clock, closing } = this.shared;
+    const { signal } = this.options;
+    if (this.isStopped()) return Promise.resolve();
     return new Promise((resolve) => {
       const wake = (): void => {
         for (const forget of forgets) forget();
@@ -277,19 +277,24 @@ export class Call {
     });
   }
 
-  #isStopped(): boolean {
-    return this.#shared.closing.aborted || this.#options.signal?.aborted === true;
+  private isStopped(): boolean {
+    return this.shared.closing.aborted || this.options.signal?.aborted === true;
   }
 
-  #mayBeDone(): boolean {
-    return this.#doubt !== 'none' && this.#plan.kind !== 'read';
+  private mayBeDone(): boolean {
+    return this.doubt !== 'none' && this.plan.kind !== 'read';
   }
 
   /** Cancelled, unless an earlier attempt may have been carried out. */
-  #stopped(): ServiceError {
-    const attempts = this.#attempts;
-    if (this.#mayBeDone())
-      return failure('outcome_unknown', 'outcome_unknown', { reason: { reason: 'cancelled' } }, { attempts });
-    return failure('cancelled', 'abandoned', {}, { attempts });
+  private stopped(): ServiceError {
+    const attempts = this.attempts;
+    if (this.mayBeDone())
+      return serviceError(
+        'outcome_unknown',
+        'outcome_unknown',
+        { reason: { reason: 'cancelled' } },
+        { attempts },
+      );
+    return serviceError('cancelled', 'abandoned', {}, { attempts });
   }
 }

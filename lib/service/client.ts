@@ -4,7 +4,7 @@ import { closeLimit, systemClock } from './clock';
 import { endpoints } from './endpoints';
 import type { EndpointName, RequestOf } from './endpoints';
 import { Limits } from './limits';
-import { failure } from './errors';
+import { serviceError } from './errors';
 import { type Plan, planEndpoint, type Request } from './requests';
 import { usualPrefixes } from './prefixes';
 import { RetryBudget } from './retry';
@@ -17,7 +17,7 @@ const defaults = { timeout: 30_000, retries: 4, maxConcurrent: 16, requestsPerSe
 export const createClient = (options: ClientOptions): Client => {
   const { timeout, retries, maxConcurrent, requestsPerSecond } = { ...defaults, ...options };
   const base = trustedUrl(options.baseUrl, 'baseUrl');
-  if (!headerSafe.test(options.apiKey)) throw failure('not_configured', 'key_missing');
+  if (!headerSafe.test(options.apiKey)) throw serviceError('not_configured', 'key_missing');
 
   const clock = options.clock ?? systemClock;
   const limits = new Limits(clock, maxConcurrent, requestsPerSecond);
@@ -76,10 +76,10 @@ export const createClient = (options: ClientOptions): Client => {
       callOptions: CallOptions,
     ): Promise<Answer<N>> {
       if (closing.signal.aborted || callOptions.signal?.aborted === true)
-        throw failure('cancelled', 'abandoned');
+        throw serviceError('cancelled', 'abandoned');
       const plan = plans.get(name);
       if (plan === undefined)
-        throw failure('invalid_input', 'invalid_input', { field: 'name', issue: 'unknown' });
+        throw serviceError('invalid_input', 'invalid_input', { field: 'name', issue: 'unknown' });
       const wire = plan.wire(request as Request);
       underWay++;
       try {

@@ -56,10 +56,10 @@ interface Timer {
 const before = (a: Timer, b: Timer): boolean => a.due < b.due || (a.due === b.due && a.order < b.order);
 
 class TimerHeap {
-  readonly #items: Timer[] = [];
+  private readonly items: Timer[] = [];
 
   push(timer: Timer): void {
-    const items = this.#items;
+    const items = this.items;
     let at = items.push(timer) - 1;
     while (at > 0) {
       const parent = (at - 1) >> 1;
@@ -73,7 +73,7 @@ class TimerHeap {
 
   /** The earliest timer that was not cancelled. */
   peek(): Timer | undefined {
-    for (let first = this.#items[0]; first !== undefined; first = this.#items[0]) {
+    for (let first = this.items[0]; first !== undefined; first = this.items[0]) {
       if (first.task !== undefined) return first;
       this.pop();
     }
@@ -81,7 +81,7 @@ class TimerHeap {
   }
 
   pop(): void {
-    const items = this.#items;
+    const items = this.items;
     const last = items.pop();
     if (last === undefined || items.length === 0) return;
     let at = 0;
@@ -111,114 +111,110 @@ const longestHold = 1000;
  * stands still only `move` makes them due.
  */
 export class MovableClock implements Clock {
-  readonly #base: () => number;
-  readonly #timers = new TimerHeap();
-  #offset = 0;
-  #order = 0;
-  #held = 0;
-  #released: (() => void) | undefined;
-  #alarm: NodeJS.Timeout | undefined;
-  #moving: Promise<void> = Promise.resolve();
+  private readonly base: () => number;
+  private readonly timers = new TimerHeap();
+  private offset = 0;
+  private order = 0;
+  private held = 0;
+  private released: (() => void) | undefined;
+  private alarm: NodeJS.Timeout | undefined;
+  private moving: Promise<void> = Promise.resolve();
 
   constructor(base: () => number) {
-    this.#base = base;
+    this.base = base;
   }
 
   now(): number {
-    return this.#base() + this.#offset;
+    return this.base() + this.offset;
   }
 
   after(ms: number, task: () => void): () => void {
-    const timer: Timer = { due: this.now() + Math.max(0, ms), order: this.#order++, task };
-    this.#timers.push(timer);
-    if (this.#timers.peek() === timer) this.#arm();
+    const timer: Timer = { due: this.now() + Math.max(0, ms), order: this.order++, task };
+    this.timers.push(timer);
+    if (this.timers.peek() === timer) this.arm();
     return () => {
       timer.task = undefined;
     };
   }
 
   hold(): () => void {
-    this.#held++;
+    this.held++;
     let held = true;
     return () => {
       if (!held) return;
       held = false;
-      if (--this.#held === 0) this.#released?.();
+      if (--this.held === 0) this.released?.();
     };
   }
 
   /** Moves time forward, timer by timer and in order; what each sets off settles before the next. */
   move(ms: number): Promise<void> {
-    const run = (): Promise<void> => this.#move(ms);
-    this.#moving = this.#moving.then(run, run);
-    return this.#moving;
+    const run = (): Promise<void> => this.moveBy(ms);
+    this.moving = this.moving.then(run, run);
+    return this.moving;
   }
 
-  async #move(ms: number): Promise<void> {
+  private async moveBy(ms: number): Promise<void> {
     const target = this.now() + ms;
-    await this.#settle();
-    for (
-      let next = this.#timers.peek();
-      next !== undefined && next.due <= target;
-      next = this.#timers.peek()
-    ) {
-      this.#reach(next.due);
-      this.#runDue();
-      await this.#settle();
+    await this.settle();
+    for (let next = this.timers.peek(); next !== undefined && next.due <= target; next = this.timers.peek()) {
+      this.reach(next.due);
+      this.runDue();
+      await this.settle();
     }
-    this.#reach(target);
-    this.#arm();
+    this.reach(target);
+    this.arm();
   }
 
-  #reach(time: number): void {
-    this.#offset += Math.max(0, time - this.now());
+  private reach(time: number): void {
+    this.offset += Math.max(0, time - this.now());
   }
 
-  #runDue(): void {
+  private runDue(): void {
     const now = this.now();
-    for (let next = this.#timers.peek(); next !== undefined && next.due <= now; next = this.#timers.peek()) {
+    for (let next = this.timers.peek(); next !== undefined && next.due <= now; next = this.timers.peek()) {
       const task = next.task;
-      this.#timers.pop();
+      this.timers.pop();
       next.task = undefined;
       task?.();
     }
   }
 
-  async #settle(): Promise<void> {
+  private async settle(): Promise<void> {
     for (let left = settlingTurns; left > 0; left--) {
       await turn();
-      if (this.#held > 0) {
-        if (!(await this.#allReleased())) return;
+      if (this.held > 0) {
+        if (!(await this.allReleased())) return;
         left = settlingTurns;
       }
     }
   }
 
-  #allReleased(): Promise<boolean> {
+  private allReleased(): Promise<boolean> {
     return new Promise((resolve) => {
       const settle = (released: boolean): void => {
         clearTimeout(limit);
-        this.#released = undefined;
+        this.released = undefined;
         resolve(released);
       };
       const limit = setTimeout(settle, longestHold, false);
-      this.#released = () => {
+      this.released = () => {
         settle(true);
       };
     });
   }
 
-  #arm(): void {
-    clearTimeout(this.#alarm);
-    const next = this.#timers.peek();
+  private arm(): void {
+    clearTimeout(this.alarm);
+    const next = this.timers.peek();
     if (next === undefined) return;
-    const armedAt = this.#base();
+    const armedAt = this.base();
     const delay = Math.min(Math.max(0, next.due - this.now()), longestTimer);
-    this.#alarm = setTimeout(() => {
-      this.#runDue();
-      const standsStill = delay > 0 && this.#base() === armedAt;
-      if (!standsStill) this.#arm();
+    this.alarm = setTimeout(() => {
+      this.runDue();
+      const standsStill = delay > 0 && this.base() === armedAt;
+      if (!standsStill) this.arm();
     }, delay);
-    this.#alarm.unref();
+    this.alarm.unref();
   }
 }

@@ -70,14 +70,14 @@ interface Flight {
 
 /** Work by name: whoever asks while it is under way gets the same result. */
 export class Flights {
-  readonly #underWay = new Map<string, Flight>();
+  private readonly underWay = new Map<string, Flight>();
 
   has(name: string): boolean {
-    return this.#underWay.has(name);
+    return this.underWay.has(name);
   }
 
   join(name: string, passenger: object, work: (signal: AbortSignal) => Promise<string>): Promise<string> {
-    const present = this.#underWay.get(name);
+    const present = this.underWay.get(name);
     if (present) {
       if (present.controller.signal.aborted) {
         const again = (): Promise<string> => this.join(name, passenger, work);
@@ -87,15 +87,15 @@ export class Flights {
       return present.result;
     }
     const controller = new AbortController();
-    const result = work(controller.signal).finally(() => this.#underWay.delete(name));
-    this.#underWay.set(name, { result, controller, passengers: new Set([passenger]) });
+    const result = work(controller.signal).finally(() => this.underWay.delete(name));
+    this.underWay.set(name, { result, controller, passengers: new Set([passenger]) });
     return result;
   }
 
   /** Aborts what is under way for nobody else, and resolves when that has ended. */
   async leave(passenger: object): Promise<void> {
     const left: Promise<unknown>[] = [];
-    for (const { passengers, controller, result } of this.#underWay.values()) {
+    for (const { passengers, controller, result } of this.underWay.values()) {
       passengers.delete(passenger);
       if (passengers.size > 0) continue;
       controller.abort();

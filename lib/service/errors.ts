@@ -114,7 +114,7 @@ export const problem = (
  * Every sentence of lib/service, by key. A ServiceError carries its key and values beside the English sentence, so that
  * the runtime can say it in another language.
  */
-export const messages = {
+export const sentences = {
   invalid_request: 'The service refused the request: __detail__',
   invalid_request_plain: 'The service refused the request: check the values that were sent.',
   unauthorized:
@@ -190,7 +190,7 @@ export const messages = {
     'The address in __setting__ must begin with https:// unless it is on this machine: correct it.',
 } as const;
 
-export type MessageKey = keyof typeof messages;
+export type MessageKey = keyof typeof sentences;
 
 /** Something that each language has its own word for. */
 export type Term =
@@ -219,7 +219,7 @@ export const inWords = (
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, word(value)]));
 
 /** Makes errors that speak in the sentences of a table; `inEnglish` puts a value into words. */
-export const speaking =
+export const errorMaker =
   <T extends Readonly<Record<string, string>>>(table: T, inEnglish = uncatalogued) =>
   (
     code: Code,
@@ -240,4 +240,4 @@ export const speaking =
       origin,
     );
 
-export const failure = speaking(messages);
+export const serviceError = errorMaker(sentences);

@@ -54,15 +54,15 @@ const joined = (pieces: readonly Buffer[], size: number): string => {
  */
 export class Exchange {
   readonly outgoing: Outgoing;
-  #settle: ((result: Result) => void) | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  private settle: ((result: Result) => void) | undefined;
+  private timer: NodeJS.Timeout | undefined;
   /** Set once undici is about to write to an established connection: the only proof that something may have left. */
-  #abort: ((error?: Error) => void) | undefined;
-  #status = 0;
-  #retryAfter: string | undefined;
-  #first: Buffer | undefined;
-  #more: Buffer[] | undefined;
-  #size = 0;
+  private abort: ((error?: Error) => void) | undefined;
+  private status = 0;
+  private retryAfter: string | undefined;
+  private first: Buffer | undefined;
+  private more: Buffer[] | undefined;
+  private size = 0;
 
   constructor(outgoing: Outgoing) {
     this.outgoing = outgoing;
@@ -70,8 +70,8 @@ export class Exchange {
 
   /** Sends it; `settle` is called exactly once, within the time limit, whatever the other side does. */
   start(pool: Pick<Pool, 'dispatch'>, timeout: number, settle: (result: Result) => void): void {
-    this.#settle = settle;
-    this.#timer = setTimeout(
+    this.settle = settle;
+    this.timer = setTimeout(
       () => {
         this.abandon(reasons.timeout);
       },
@@ -81,59 +81,59 @@ export class Exchange {
   }
 
   abandon(reason: string): void {
-    this.#finish({ state: this.#abort === undefined ? 'unreached' : 'broken', reason });
-    this.#abort?.();
+    this.finish({ state: this.abort === undefined ? 'unreached' : 'broken', reason });
+    this.abort?.();
   }
 
-  #finish(result: Result): void {
-    const settle = this.#settle;
+  private finish(result: Result): void {
+    const settle = this.settle;
     if (settle === undefined) return;
-    this.#settle = undefined;
-    clearTimeout(this.#timer);
+    this.settle = undefined;
+    clearTimeout(this.timer);
     settle(result);
   }
 
   onConnect(abort: (error?: Error) => void): void {
     // A second start would be undici repeating the request by itself: nothing is sent twice but by decision.
-    if (this.#settle === undefined || this.#abort !== undefined) abort();
-    else this.#abort = abort;
+    if (this.settle === undefined || this.abort !== undefined) abort();
+    else this.abort = abort;
   }
 
   onHeaders(status: number, headers: Buffer[]): boolean {
-    this.#status = status;
+    this.status = status;
     if (status === 429 || status === 503) {
       for (let at = 0; at + 1 < headers.length; at += 2) {
         const name = headers[at];
-        if (name !== undefined && isRetryAfter(name)) this.#retryAfter = headers[at + 1]?.toString('latin1');
+        if (name !== undefined && isRetryAfter(name)) this.retryAfter = headers[at + 1]?.toString('latin1');
       }
     }
     return true;
   }
 
   onData(chunk: Buffer): boolean {
-    this.#size += chunk.length;
-    if (this.#size > answerLimit) {
-      this.#finish({
+    this.size += chunk.length;
+    if (this.size > answerLimit) {
+      this.finish({
         state: 'answered',
-        status: this.#status,
+        status: this.status,
         text: undefined,
-        retryAfter: this.#retryAfter,
+        retryAfter: this.retryAfter,
       });
-      this.#abort?.();
+      this.abort?.();
       return false;
     }
-    if (this.#first === undefined) this.#first = chunk;
-    else (this.#more ??= [this.#first]).push(chunk);
+    if (this.first === undefined) this.first = chunk;
+    else (this.more ??= [this.first]).push(chunk);
     return true;
   }
 
   onComplete(): void {
     const text =
-      this.#more === undefined ? (this.#first?.toString('utf8') ?? '') : joined(this.#more, this.#size);
-    this.#finish({ state: 'answered', status: this.#status, text, retryAfter: this.#retryAfter });
+      this.more === undefined ? (this.first?.toString('utf8') ?? '') : joined(this.more, this.size);
+    this.finish({ state: 'answered', status: this.status, text, retryAfter: this.retryAfter });
   }
 
   onError(error: Error): void {
-    this.#finish({ state: this.#abort === undefined ? 'unreached' : 'broken', reason: reasonOf(error) });
+    this.finish({ state: this.abort === undefined ? 'unreached' : 'broken', reason: reasonOf(error) });
   }
 }

@@ -13,20 +13,20 @@ interface Waiter {
 /** Those who wait in one lane. A linked list, because any of ten thousand may leave early. */
 class Lane {
   first: Waiter | undefined;
-  #last: Waiter | undefined;
+  private last: Waiter | undefined;
 
   add(waiter: Waiter, front: boolean): void {
-    if (this.first === undefined || this.#last === undefined) {
+    if (this.first === undefined || this.last === undefined) {
       this.first = waiter;
-      this.#last = waiter;
+      this.last = waiter;
     } else if (front) {
       waiter.after = this.first;
       this.first.before = waiter;
       this.first = waiter;
     } else {
-      waiter.before = this.#last;
-      this.#last.after = waiter;
-      this.#last = waiter;
+      waiter.before = this.last;
+      this.last.after = waiter;
+      this.last = waiter;
     }
   }
 
@@ -34,37 +34,37 @@ class Lane {
     if (waiter.before) waiter.before.after = waiter.after;
     else this.first = waiter.after;
     if (waiter.after) waiter.after.before = waiter.before;
-    else this.#last = waiter.before;
+    else this.last = waiter.before;
   }
 }
 
 /** Lanes in turn: the one just served goes to the back. */
 class Queue {
-  readonly #lanes = new Map<string, Lane>();
+  private readonly lanes = new Map<string, Lane>();
 
   get empty(): boolean {
-    return this.#lanes.size === 0;
+    return this.lanes.size === 0;
   }
 
   add(name: string, waiter: Waiter, front: boolean): void {
-    let lane = this.#lanes.get(name);
-    if (lane === undefined) this.#lanes.set(name, (lane = new Lane()));
+    let lane = this.lanes.get(name);
+    if (lane === undefined) this.lanes.set(name, (lane = new Lane()));
     lane.add(waiter, front);
   }
 
   remove(name: string, waiter: Waiter): void {
-    const lane = this.#lanes.get(name);
+    const lane = this.lanes.get(name);
     lane?.remove(waiter);
-    if (lane?.first === undefined) this.#lanes.delete(name);
+    if (lane?.first === undefined) this.lanes.delete(name);
   }
 
   next(): Waiter | undefined {
-    for (const [name, lane] of this.#lanes) {
+    for (const [name, lane] of this.lanes) {
       const waiter = lane.first;
-      this.#lanes.delete(name);
+      this.lanes.delete(name);
       if (waiter === undefined) continue;
       lane.remove(waiter);
-      if (lane.first !== undefined) this.#lanes.set(name, lane);
+      if (lane.first !== undefined) this.lanes.set(name, lane);
       return waiter;
     }
     return undefined;
@@ -81,66 +81,66 @@ export interface Place {
 
 /** How many requests at once, how many a second, and whether at all: the environment's limits, for all who share it. */
 export class Limits {
-  readonly #clock: Clock;
-  readonly #most: number;
+  private readonly clock: Clock;
+  private readonly most: number;
   /** Milliseconds between requests; 0 when there is no limit of our own. */
-  readonly #interval: number;
-  readonly #normal = new Queue();
-  readonly #polls = new Queue();
-  #running = 0;
-  #nextAt = 0;
-  #pausedUntil = 0;
-  #closed = false;
-  #wake: (() => void) | undefined;
+  private readonly interval: number;
+  private readonly normal = new Queue();
+  private readonly polls = new Queue();
+  private running = 0;
+  private nextAt = 0;
+  private pauseEnd = 0;
+  private closed = false;
+  private wake: (() => void) | undefined;
 
   constructor(clock: Clock, maxConcurrent: number, requestsPerSecond: number) {
-    this.#clock = clock;
-    this.#most = maxConcurrent;
-    this.#interval = requestsPerSecond > 0 ? 1000 / requestsPerSecond : 0;
+    this.clock = clock;
+    this.most = maxConcurrent;
+    this.interval = requestsPerSecond > 0 ? 1000 / requestsPerSecond : 0;
   }
 
   get pausedUntil(): number {
-    return this.#pausedUntil > this.#clock.now() ? this.#pausedUntil : 0;
+    return this.pauseEnd > this.clock.now() ? this.pauseEnd : 0;
   }
 
   /** Whoever asks for a turn now need not wait for a pause, nor for a limit of our own. */
   get isOpen(): boolean {
-    return this.#interval === 0 && this.#waitNeeded() === 0;
+    return this.interval === 0 && this.waitNeeded() === 0;
   }
 
   /** Takes a turn: true at once when one is free, else a promise, which gives false when cancelled or closed. */
   enter(place: Place): boolean | Promise<boolean> {
-    if (this.#closed || place.signal?.aborted === true) return false;
-    const free = this.#normal.empty && (place.priority === 'normal' || this.#polls.empty);
-    if (free && this.#running < this.#most && this.#waitNeeded() === 0) {
-      this.#take();
+    if (this.closed || place.signal?.aborted === true) return false;
+    const free = this.normal.empty && (place.priority === 'normal' || this.polls.empty);
+    if (free && this.running < this.most && this.waitNeeded() === 0) {
+      this.take();
       return true;
     }
-    return this.#wait(place);
+    return this.wait(place);
   }
 
   leave(): void {
-    this.#running--;
-    this.#serve();
+    this.running--;
+    this.serve();
   }
 
   pause(until: number): void {
-    this.#pausedUntil = Math.max(this.#pausedUntil, until);
+    this.pauseEnd = Math.max(this.pauseEnd, until);
   }
 
   /** Sends everybody away who waits, and lets nobody in. */
   close(): void {
-    this.#closed = true;
-    this.#wake?.();
-    this.#wake = undefined;
-    for (const queue of [this.#normal, this.#polls]) {
+    this.closed = true;
+    this.wake?.();
+    this.wake = undefined;
+    for (const queue of [this.normal, this.polls]) {
       for (let waiter = queue.next(); waiter !== undefined; waiter = queue.next()) waiter.go(false);
     }
   }
 
-  #wait({ lane, priority, front, signal }: Place): Promise<boolean> {
+  private wait({ lane, priority, front, signal }: Place): Promise<boolean> {
     return new Promise((resolve) => {
-      const queue = priority === 'poll' ? this.#polls : this.#normal;
+      const queue = priority === 'poll' ? this.polls : this.normal;
       const waiter: Waiter = {
         go: (entered) => {
           forget?.();
@@ -156,37 +156,37 @@ export class Limits {
           resolve(false);
         });
       queue.add(lane, waiter, front);
-      this.#serve();
+      this.serve();
     });
   }
 
-  #take(): void {
-    this.#running++;
-    if (this.#interval > 0) {
-      const now = this.#clock.now();
-      this.#nextAt = (now - this.#nextAt <= catchUp ? this.#nextAt : now) + this.#interval;
+  private take(): void {
+    this.running++;
+    if (this.interval > 0) {
+      const now = this.clock.now();
+      this.nextAt = (now - this.nextAt <= catchUp ? this.nextAt : now) + this.interval;
     }
   }
 
-  #waitNeeded(): number {
-    if (this.#pausedUntil === 0 && this.#interval === 0) return 0;
-    const now = this.#clock.now();
-    return Math.max(0, this.#pausedUntil - now, this.#nextAt - now);
+  private waitNeeded(): number {
+    if (this.pauseEnd === 0 && this.interval === 0) return 0;
+    const now = this.clock.now();
+    return Math.max(0, this.pauseEnd - now, this.nextAt - now);
   }
 
-  #serve(): void {
-    while (this.#running < this.#most && !(this.#normal.empty && this.#polls.empty)) {
-      const ms = this.#waitNeeded();
+  private serve(): void {
+    while (this.running < this.most && !(this.normal.empty && this.polls.empty)) {
+      const ms = this.waitNeeded();
       if (ms > 0) {
-        this.#wake ??= this.#clock.after(Math.ceil(ms), () => {
-          this.#wake = undefined;
-          this.#serve();
+        this.wake ??= this.clock.after(Math.ceil(ms), () => {
+          this.wake = undefined;
+          this.serve();
         });
         return;
       }
-      const waiter = this.#normal.next() ?? this.#polls.next();
+      const waiter = this.normal.next() ?? this.polls.next();
       if (waiter === undefined) return;
-      this.#take();
+      this.take();
       waiter.go(true);
     }
   }

@@ -162,16 +162,16 @@ const guessing = 30_000;
 
 /** Stops a search for names when the service is in trouble or time is up. */
 class Guesses {
-  readonly #until = Date.now() + guessing;
-  #isOver = false;
+  private readonly until = Date.now() + guessing;
+  private isOver = false;
 
   source({ plain, read }: Source): Source {
     return {
       plain,
       read: async (query) => {
-        if (this.#isOver || Date.now() > this.#until) return { ...plain, kind: 'silent', status: 0 };
+        if (this.isOver || Date.now() > this.until) return { ...plain, kind: 'silent', status: 0 };
         const seen = await read(query);
-        this.#isOver ||= seen.kind === 'trouble' || seen.kind === 'silent';
+        this.isOver ||= seen.kind === 'trouble' || seen.kind === 'silent';
         return seen;
       },
     };

@@ -1,6 +1,6 @@
 import { headerSafe } from './call';
 import { endpoints, type EndpointName, type Id } from './endpoints';
-import { failure, type MessageValues, type Problem, ServiceError } from './errors';
+import { serviceError, type MessageValues, type Problem, ServiceError } from './errors';
 import { assess } from './answers';
 import { planEndpoint, type Request } from './requests';
 import type { Prefixes } from './prefixes';
@@ -76,16 +76,16 @@ interface Credentials {
 
 /** Makes single reads, and repeats none. */
 class Reader {
-  readonly #rehearsal: Rehearsal;
-  readonly #transport: Transport;
-  readonly #basePath: string;
+  private readonly rehearsal: Rehearsal;
+  private readonly transport: Transport;
+  private readonly basePath: string;
 
   constructor(rehearsal: Rehearsal) {
     const { origin, pathname } = trustedUrl(rehearsal.baseUrl, 'baseUrl');
-    if (!headerSafe.test(rehearsal.apiKey)) throw failure('not_configured', 'key_missing');
-    this.#rehearsal = rehearsal;
-    this.#basePath = pathname.replace(/\/+$/, '');
-    this.#transport = createTransport({
+    if (!headerSafe.test(rehearsal.apiKey)) throw serviceError('not_configured', 'key_missing');
+    this.rehearsal = rehearsal;
+    this.basePath = pathname.replace(/\/+$/, '');
+    this.transport = createTransport({
       origin,
       timeout: patience,
       connections: 4,
@@ -96,24 +96,24 @@ class Reader {
   /** Without `token`, neither a token nor the key is handed over. Names in `query` are those of the wire. */
   async read(
     name: EndpointName,
-    { token, apiKey = this.#rehearsal.apiKey }: Credentials,
+    { token, apiKey = this.rehearsal.apiKey }: Credentials,
     query: Query = {},
     request: Request = {},
   ): Promise<Seen> {
-    const { prefixes } = this.#rehearsal;
-    const plan = planEndpoint(name, this.#basePath, { names: new Map(), prefixes });
+    const { prefixes } = this.rehearsal;
+    const plan = planEndpoint(name, this.basePath, { names: new Map(), prefixes });
     if (plan.method !== 'GET') throw new Error('a rehearsal only reads');
     const { path, id } = plan.wire(request);
     const written = new URLSearchParams(
       Object.entries(query).map(([key, value]) => [key, String(value)]),
     ).toString();
-    const result = await this.#transport.send({
+    const result = await this.transport.send({
       method: 'GET',
       path: written === '' ? path : `${path}?${written}`,
       headers: token === undefined ? [] : ['authorization', `Bearer ${token}`, 'x-api-key', apiKey],
       body: null,
     });
-    const secrets = token === undefined ? [] : [token, this.#rehearsal.apiKey];
+    const secrets = token === undefined ? [] : [token, this.rehearsal.apiKey];
     const assessed = assess(plan, id, result, Date.now(), secrets);
     const status = result.state === 'answered' ? result.status : 0;
     const { data, told, reason } = assessed;
@@ -140,7 +140,7 @@ class Reader {
   }
 
   close(): Promise<void> {
-    return this.#transport.destroy();
+    return this.transport.destroy();
   }
 }
 

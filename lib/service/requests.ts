@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { type EndpointName, endpoints, type Id } from './endpoints';
-import { failure } from './errors';
+import { serviceError } from './errors';
 import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
 import type { Kind } from './retry';
 import { type Fit, quickLook } from './answers';
@@ -40,7 +40,7 @@ const check = (schema: z.ZodType, part: string, value: unknown): unknown => {
   const checked = schema.safeParse(value);
   if (checked.success) return checked.data;
   const issue = checked.error.issues[0];
-  throw failure('invalid_input', 'invalid_input', {
+  throw serviceError('invalid_input', 'invalid_input', {
     field: [part, ...(issue?.path ?? [])].map(String).join('.'),
     issue: issue?.message ?? 'not valid',
   });
@@ -53,7 +53,7 @@ const pathId = (params: Request['params'], name: string): Id => {
   const id = params?.[name];
   const isUsable = typeof id === 'string' ? isPathText(id) : Number.isSafeInteger(id) && Number(id) >= 0;
   if (id === undefined || !isUsable) {
-    throw failure('invalid_input', 'invalid_input', {
+    throw serviceError('invalid_input', 'invalid_input', {
       field: name,
       issue: 'must be a whole number, 0 or more, or an id as the service gave it',
     });

@@ -122,20 +122,20 @@ export const doubtAfter = (doubt: Course['doubt'], happened: Happened): Course['
  */
 export class RetryBudget {
   static readonly cost = 5;
-  static readonly #full = 500;
-  static readonly #refund = 0.5;
-  #left = RetryBudget.#full;
+  private static readonly full = 500;
+  private static readonly refundShare = 0.5;
+  private tokensLeft = RetryBudget.full;
 
   get left(): number {
-    return this.#left;
+    return this.tokensLeft;
   }
 
   spend(): void {
-    this.#left -= RetryBudget.cost;
+    this.tokensLeft -= RetryBudget.cost;
   }
 
   refund(): void {
-    this.#left = Math.min(RetryBudget.#full, this.#left + RetryBudget.#refund);
+    this.tokensLeft = Math.min(RetryBudget.full, this.tokensLeft + RetryBudget.refundShare);
   }
 }
 

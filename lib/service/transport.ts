@@ -6,7 +6,7 @@ import { Pool } from 'undici';
 import { onAbort } from './concurrency';
 import { Exchange, reasons } from './exchange';
 import type { Outgoing, Result } from './exchange';
-import { failure } from './errors';
+import { serviceError } from './errors';
 import { isConfidential } from '../addresses';
 import { proxyFor, tunnelThrough } from './proxy';
 
@@ -51,9 +51,10 @@ export const trustedUrl = (address: string, setting: string): URL => {
   try {
     url = new URL(address);
   } catch {
-    throw failure('not_configured', 'address_invalid', { setting: { setting } });
+    throw serviceError('not_configured', 'address_invalid', { setting: { setting } });
   }
-  if (!isConfidential(url)) throw failure('not_configured', 'address_insecure', { setting: { setting } });
+  if (!isConfidential(url))
+    throw serviceError('not_configured', 'address_insecure', { setting: { setting } });
   return url;
 };
 
@@ -125,7 +126,7 @@ export const postForm = async (
   },
 ): Promise<FormAnswer> => {
   const url = trustedUrl(address, 'tokenUrl');
-  if (options.signal?.aborted === true) throw failure('cancelled', 'abandoned');
+  if (options.signal?.aborted === true) throw serviceError('cancelled', 'abandoned');
   const { timeout, proxy } = options;
   const transport = createTransport({ origin: url.origin, timeout, connections: 1, proxy });
   try {
@@ -142,8 +143,8 @@ export const postForm = async (
       return { status: result.status, text: result.text, retryAfter: result.retryAfter };
     }
     const reason = result.state === 'answered' ? reasons.tooLarge : result.reason;
-    if (reason === reasons.aborted) throw failure('cancelled', 'abandoned', {}, { attempts: 1 });
-    throw failure('network_error', 'token_unreached', { reason: { reason } }, { attempts: 1 });
+    if (reason === reasons.aborted) throw serviceError('cancelled', 'abandoned', {}, { attempts: 1 });
+    throw serviceError('network_error', 'token_unreached', { reason: { reason } }, { attempts: 1 });
   } finally {
     await transport.destroy();
   }

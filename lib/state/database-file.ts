@@ -106,9 +106,9 @@ const settled = async (written: Promise<boolean>): Promise<boolean> => {
  * cut when its promise resolves, and is made off the event loop.
  */
 export class DatabaseFile {
-  readonly #root: RootDatabase<Buffer, Buffer>;
-  readonly #meta: Raw;
-  readonly #places: Readonly<Record<Place, Raw>>;
+  private readonly root: RootDatabase<Buffer, Buffer>;
+  private readonly metaTable: Raw;
+  private readonly places: Readonly<Record<Place, Raw>>;
 
   constructor(
     lmdb: Lmdb,
@@ -125,106 +125,111 @@ export class DatabaseFile {
       eventTurnBatching: false,
       txnStartThreshold: 1,
     } as const;
-    this.#root = lmdb.open<Buffer, Buffer>(path, options);
+    this.root = lmdb.open<Buffer, Buffer>(path, options);
     try {
       const open = (name: string, useVersions = false): Raw =>
-        this.#root.openDB<Buffer, Buffer>(name, { encoding: 'binary', keyEncoding: 'binary', useVersions });
-      this.#meta = open('meta', true);
-      this.#places = { meta: this.#meta, wait: open('wait'), work: open('work'), damaged: open('damaged') };
+        this.root.openDB<Buffer, Buffer>(name, { encoding: 'binary', keyEncoding: 'binary', useVersions });
+      this.metaTable = open('meta', true);
+      this.places = {
+        meta: this.metaTable,
+        wait: open('wait'),
+        work: open('work'),
+        damaged: open('damaged'),
+      };
       for (const each of [path, `${path}-lock`]) chmodSync(each, 0o600);
     } catch (fault) {
-      void this.#root.close();
+      void this.root.close();
       throw fault;
     }
   }
 
   /** From here on reads see what was committed last, by whichever process. */
   refresh(): void {
-    this.#root.resetReadTxn();
+    this.root.resetReadTxn();
   }
 
   meta<K extends keyof Meta>(name: K): { readonly value: Meta[K]; readonly version: number } | undefined {
-    const entry = this.#meta.getEntry(keyOf(name));
+    const entry = this.metaTable.getEntry(keyOf(name));
     return entry && { value: JSON.parse(entry.value.toString()) as Meta[K], version: entry.version ?? 0 };
   }
 
   /** Valid until the next read. */
   peek(place: Place, key: Buffer): Buffer | undefined {
-    return this.#places[place].getBinaryFast(key);
+    return this.places[place].getBinaryFast(key);
   }
 
   /** The store's time when records were lost that nobody can name; undefined when that never happened. */
   get lossAt(): number | undefined {
-    const found = this.#places.damaged.getBinary(lossKey);
+    const found = this.places.damaged.getBinary(lossKey);
     return found && (JSON.parse(found.toString()) as { readonly time: number }).time;
   }
 
   get(place: Place, key: Buffer): Buffer | undefined {
-    return this.#places[place].getBinary(key);
+    return this.places[place].getBinary(key);
   }
 
   range(place: Place, range: Range): readonly { key: Buffer; value: Buffer }[] {
     if (isEmpty(range)) return [];
-    const found = Array.from(this.#places[place].getRange(optionsOf(range)));
-    if (found.length < range.limit) this.#checkEnd(place, range, found.at(-1)?.key);
+    const found = Array.from(this.places[place].getRange(optionsOf(range)));
+    if (found.length < range.limit) this.checkEnd(place, range, found.at(-1)?.key);
     return found;
   }
 
   keys(place: Place, range: Range): readonly Buffer[] {
     if (isEmpty(range)) return [];
-    const found = Array.from(this.#places[place].getKeys(optionsOf(range)));
-    if (found.length < range.limit) this.#checkEnd(place, range, found.at(-1));
+    const found = Array.from(this.places[place].getKeys(optionsOf(range)));
+    if (found.length < range.limit) this.checkEnd(place, range, found.at(-1));
     return found;
   }
 
   /** A page that is damaged may end a range early, and lmdb says nothing: from the other side it ends elsewhere. */
-  #checkEnd(place: Place, { from, to, reverse = false }: Range, last: Buffer | undefined): void {
+  private checkEnd(place: Place, { from, to, reverse = false }: Range, last: Buffer | undefined): void {
     if (!last) return;
     const options = optionsOf({ from, to, limit: 1, reverse: !reverse });
-    const [other] = this.#places[place].getKeys(options);
+    const [other] = this.places[place].getKeys(options);
     if (!other?.equals(last)) throw new DamagedFile();
   }
 
   count(place: Place, from: Buffer, to: Buffer): number {
     if (Buffer.compare(from, to) >= 0) return 0;
-    return this.#places[place].getKeysCount({ start: startOf(from), end: to });
+    return this.places[place].getKeysCount({ start: startOf(from), end: to });
   }
 
   /** False when the owner is another one by now: then nothing was written. */
   commit(version: number, owner: Ownership, operations: readonly RawOperation[]): Promise<boolean> {
-    return this.#write(version, () => {
+    return this.write(version, () => {
       for (const { place, key, bytes } of operations) {
-        const table = this.#places[place];
+        const table = this.places[place];
         void (bytes ? table.put(key, bytes) : table.remove(key));
       }
-      void this.#meta.put(keyOf('owner'), bytesOf(owner), version);
+      void this.metaTable.put(keyOf('owner'), bytesOf(owner), version);
     });
   }
 
   /** Makes another the owner, if nobody did so since `before` was read. */
   hand(before: number | undefined, owner: Ownership): Promise<boolean> {
-    return this.#write(before, () => {
-      void this.#meta.put(keyOf('format'), bytesOf(format), 1);
-      void this.#meta.remove(claimKey);
-      void this.#meta.put(keyOf('owner'), bytesOf(owner), (before ?? 0) + 1);
+    return this.write(before, () => {
+      void this.metaTable.put(keyOf('format'), bytesOf(format), 1);
+      void this.metaTable.remove(claimKey);
+      void this.metaTable.put(keyOf('owner'), bytesOf(owner), (before ?? 0) + 1);
     });
   }
 
   /** Without being the owner. */
   async claim(holder: string): Promise<void> {
-    await settled(this.#meta.put(claimKey, bytesOf({ holder }), 1));
+    await settled(this.metaTable.put(claimKey, bytesOf({ holder }), 1));
   }
 
   close(): Promise<void> {
-    return this.#root.close();
+    return this.root.close();
   }
 
-  #write(ownerVersion: number | undefined, action: () => void): Promise<boolean> {
+  private write(ownerVersion: number | undefined, action: () => void): Promise<boolean> {
     const key = keyOf('owner');
     return settled(
       ownerVersion === undefined
-        ? this.#meta.ifNoExists(key, action)
-        : this.#meta.ifVersion(key, ownerVersion, action),
+        ? this.metaTable.ifNoExists(key, action)
+        : this.metaTable.ifVersion(key, ownerVersion, action),
     );
   }
 }

@@ -69,139 +69,139 @@ const ownerIn = (file: DatabaseFile): { readonly value: Ownership; readonly vers
 /** The store in one directory, for the whole process. */
 export class EmbeddedStore implements Store {
   readonly durable = true;
-  readonly #directory: string;
-  readonly #path: string;
-  readonly #lmdb: Lmdb;
-  readonly #sealing: Sealing;
-  readonly #warn: (text: string) => void;
-  readonly #clock: { readonly now: () => number; readonly monotonic: () => number };
-  readonly #boot: string | undefined;
-  readonly #holder = randomBytes(16).toString('hex');
-  readonly #queue: WriteQueue;
-  readonly #listeners = new Set<() => void>();
-  #trouble: string | undefined = 'The stored state is being opened.';
+  private readonly directory: string;
+  private readonly path: string;
+  private readonly lmdb: Lmdb;
+  private readonly sealing: Sealing;
+  private readonly warn: (text: string) => void;
+  private readonly clock: { readonly now: () => number; readonly monotonic: () => number };
+  private readonly boot: string | undefined;
+  private readonly holder = randomBytes(16).toString('hex');
+  private readonly queue: WriteQueue;
+  private readonly listeners = new Set<() => void>();
+  private lastTrouble: string | undefined = 'The stored state is being opened.';
   /** Reads that wait for the file. */
-  #waiting: { readonly resolve: () => void; readonly reject: (fault: Error) => void }[] = [];
+  private waiting: { readonly resolve: () => void; readonly reject: (fault: Error) => void }[] = [];
   /** The store's time less the monotonic clock. */
-  #epoch: number;
+  private epoch: number;
 
-  #file: DatabaseFile | undefined;
-  #life: SignOfLife | undefined;
+  private file: DatabaseFile | undefined;
+  private life: SignOfLife | undefined;
   /** The version of the owner's record while this process is the owner. */
-  #owned: number | undefined;
-  #claimed: { readonly version: number; readonly at: number } | undefined;
-  #hasLooked = false;
-  #isDamaged = false;
-  #timesDamaged = 0;
-  #isStarted = false;
-  #isClosed = false;
-  #look: NodeJS.Timeout | undefined;
-  #looking: Promise<void> = Promise.resolve();
-  #calm: NodeJS.Timeout | undefined;
-  #failures = 0;
-  #retry: NodeJS.Timeout | undefined;
+  private owned: number | undefined;
+  private claimed: { readonly version: number; readonly at: number } | undefined;
+  private hasLooked = false;
+  private isDamaged = false;
+  private timesDamaged = 0;
+  private isStarted = false;
+  private isClosed = false;
+  private look: NodeJS.Timeout | undefined;
+  private looking: Promise<void> = Promise.resolve();
+  private calm: NodeJS.Timeout | undefined;
+  private failures = 0;
+  private retry: NodeJS.Timeout | undefined;
 
-  #hasToldOfLocked = false;
-  readonly #movingAside = new Set<string>();
-  #newlyDamaged = 0;
+  private hasToldOfLocked = false;
+  private readonly movingAside = new Set<string>();
+  private newlyDamaged = 0;
 
   constructor(
     lmdb: Lmdb,
     { directory, sealer, warn, clock = systemClock, boot = bootId() }: EmbeddedOptions,
   ) {
-    this.#lmdb = lmdb;
-    this.#directory = directory;
-    this.#path = join(directory, fileName);
-    this.#sealing = new Sealing(sealer);
-    this.#warn = warn;
-    this.#boot = boot;
-    this.#clock = {
+    this.lmdb = lmdb;
+    this.directory = directory;
+    this.path = join(directory, fileName);
+    this.sealing = new Sealing(sealer);
+    this.warn = warn;
+    this.boot = boot;
+    this.clock = {
       now: () => clock.now(),
       monotonic: clock.monotonic?.bind(clock) ?? neverBack(() => clock.now()),
     };
-    this.#epoch = this.#clock.now() - this.#clock.monotonic();
-    this.#queue = new WriteQueue(this.#sealing, {
+    this.epoch = this.clock.now() - this.clock.monotonic();
+    this.queue = new WriteQueue(this.sealing, {
       written: () => {
-        this.#failures = 0;
-        if (this.#owned !== undefined) this.#setTrouble(undefined);
+        this.failures = 0;
+        if (this.owned !== undefined) this.setTrouble(undefined);
       },
-      lost: () => this.#lose(),
+      lost: () => this.lose(),
       failed: (fault) =>
-        isDamage(fault) && this.#timesDamaged < mostRebuilds ? this.#giveUpDamaged(fault) : this.#fail(fault),
+        isDamage(fault) && this.timesDamaged < mostRebuilds ? this.giveUpDamaged(fault) : this.fail(fault),
     });
   }
 
   /** Resolves when the store can be used, or when it is clear that this takes longer. */
   async start(): Promise<void> {
-    await this.#lookNow();
-    this.#isStarted = true;
+    await this.lookNow();
+    this.isStarted = true;
   }
 
   get trouble(): string | undefined {
-    return this.#trouble;
+    return this.lastTrouble;
   }
 
   get unwritten(): number {
-    return this.#queue.unwritten;
+    return this.queue.unwritten;
   }
 
   onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
   }
 
   now(): number {
-    return Math.floor(this.#epoch + this.#clock.monotonic());
+    return Math.floor(this.epoch + this.clock.monotonic());
   }
 
   hash(text: string): Buffer {
-    return this.#sealing.hash(text);
+    return this.sealing.hash(text);
   }
 
   async write(operations: readonly Operation[], conditions: readonly Condition[] = []): Promise<boolean> {
-    if (this.#isClosed) throw closed();
+    if (this.isClosed) throw closed();
     checkWrite(operations, conditions);
     const raw = operations.map((each) =>
       'put' in each
-        ? { place: each.table, key: each.put, bytes: this.#sealing.seal(each.table, each.put, each.value) }
+        ? { place: each.table, key: each.put, bytes: this.sealing.seal(each.table, each.put, each.value) }
         : { place: each.table, key: each.remove, bytes: undefined },
     );
-    return this.#queue.add(raw, conditions);
+    return this.queue.add(raw, conditions);
   }
 
   // Reading
 
   async get<T>(table: Table, key: Buffer): Promise<Entry<T> | undefined> {
-    const read = this.#read((file) => file.get(table, key));
+    const read = this.read((file) => file.get(table, key));
     const sealed = read instanceof Promise ? await read : read;
-    return sealed && this.#open<T>(table, key, sealed);
+    return sealed && this.open<T>(table, key, sealed);
   }
 
   async page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]> {
-    const read = this.#read((file) => file.range(table, range));
+    const read = this.read((file) => file.range(table, range));
     const found = read instanceof Promise ? await read : read;
-    return found.flatMap(({ key, value }) => this.#open<T>(table, key, value) ?? []);
+    return found.flatMap(({ key, value }) => this.open<T>(table, key, value) ?? []);
   }
 
   async keys(table: Table, range: Range): Promise<readonly Buffer[]> {
-    return this.#read((file) => file.keys(table, range));
+    return this.read((file) => file.keys(table, range));
   }
 
   async count(table: Table, from: Buffer, to: Buffer): Promise<number> {
-    return this.#read((file) => file.count(table, from, to));
+    return this.read((file) => file.count(table, from, to));
   }
 
   async hasLost(table: Table, from: Buffer, to: Buffer, at = 0): Promise<boolean> {
-    const lossAt = await this.#read((file) => file.lossAt);
+    const lossAt = await this.read((file) => file.lossAt);
     if (lossAt !== undefined && at <= lossAt) return true;
-    const aside = await this.#read((file) =>
+    const aside = await this.read((file) =>
       file.count('damaged', recordName(table, from), recordName(table, to)),
     );
     let start = from;
-    while (aside === 0 && this.#sealing.sawLocked) {
+    while (aside === 0 && this.sealing.sawLocked) {
       const range = { from: start, to, limit: 1000 };
-      const page = await this.#read((file) => file.range(table, range));
-      if (page.some(({ value }) => this.#sealing.isLocked(value))) return true;
+      const page = await this.read((file) => file.range(table, range));
+      if (page.some(({ value }) => this.sealing.isLocked(value))) return true;
       const last = page.at(-1);
       if (!last) return false;
       start = Buffer.concat([last.key, Buffer.alloc(1)]);
@@ -210,210 +210,210 @@ export class EmbeddedStore implements Store {
   }
 
   /** At once while this process owns the file; a promise costs more than most reads. */
-  #read<T>(use: (file: DatabaseFile) => T): T | Promise<T> {
-    const file = this.#file;
-    if (this.#isClosed || !file || this.#owned === undefined) return this.#readLater(use);
+  private read<T>(use: (file: DatabaseFile) => T): T | Promise<T> {
+    const file = this.file;
+    if (this.isClosed || !file || this.owned === undefined) return this.readLater(use);
     try {
       return use(file);
     } catch {
-      return this.#readLater(use);
+      return this.readLater(use);
     }
   }
 
   /** Waits until this process owns the file. */
-  async #readLater<T>(use: (file: DatabaseFile) => T): Promise<T> {
+  private async readLater<T>(use: (file: DatabaseFile) => T): Promise<T> {
     for (;;) {
-      if (this.#isClosed) throw closed();
-      if (this.#file && this.#owned !== undefined) {
+      if (this.isClosed) throw closed();
+      if (this.file && this.owned !== undefined) {
         try {
-          return use(this.#file);
+          return use(this.file);
         } catch (fault) {
           // A new file that is damaged again is not: something else is wrong, and more new files would not help.
-          if (!isDamage(fault) || this.#timesDamaged >= mostRebuilds) throw fault;
-          this.#giveUpDamaged(fault);
+          if (!isDamage(fault) || this.timesDamaged >= mostRebuilds) throw fault;
+          this.giveUpDamaged(fault);
         }
       }
-      await new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }));
+      await new Promise<void>((resolve, reject) => this.waiting.push({ resolve, reject }));
     }
   }
 
-  #open<T>(table: Table, key: Buffer, sealed: Buffer): Entry<T> | undefined {
-    const opened = this.#sealing.open(table, key, sealed);
+  private open<T>(table: Table, key: Buffer, sealed: Buffer): Entry<T> | undefined {
+    const opened = this.sealing.open(table, key, sealed);
     if (opened) return { key, value: opened.value as T, version: versionOf(sealed) };
-    if (this.#sealing.isLocked(sealed)) this.#passOver();
-    else this.#setAside(table, key, sealed);
+    if (this.sealing.isLocked(sealed)) this.passOver();
+    else this.setAside(table, key, sealed);
     return undefined;
   }
 
-  #passOver(): void {
-    if (this.#hasToldOfLocked) return;
-    this.#hasToldOfLocked = true;
-    this.#warn(
+  private passOver(): void {
+    if (this.hasToldOfLocked) return;
+    this.hasToldOfLocked = true;
+    this.warn(
       'Stored records are sealed with a key that is not to be had, as after a start with another credential secret. ' +
         'They stay where they are, and are read again once it is back. Everything else goes on.',
     );
   }
 
-  #setAside(table: Table, key: Buffer, sealed: Buffer): void {
+  private setAside(table: Table, key: Buffer, sealed: Buffer): void {
     const aside = recordName(table, key);
     const name = aside.toString('latin1');
-    if (this.#movingAside.has(name)) return;
-    this.#movingAside.add(name);
+    if (this.movingAside.has(name)) return;
+    this.movingAside.add(name);
     const move = [
       { place: 'damaged', key: aside, bytes: sealed },
       { place: table, key, bytes: undefined },
     ] as const;
-    this.#queue
+    this.queue
       .add(move, [{ table, key, version: versionOf(sealed) }])
       .catch(() => undefined)
-      .finally(() => this.#movingAside.delete(name));
-    this.#newlyDamaged += 1;
-    if (this.#newlyDamaged > 1) return;
+      .finally(() => this.movingAside.delete(name));
+    this.newlyDamaged += 1;
+    if (this.newlyDamaged > 1) return;
     setImmediate(() => {
-      this.#warn(
-        `${this.#newlyDamaged} stored record(s) were damaged and have been set aside in the table "damaged". ` +
+      this.warn(
+        `${this.newlyDamaged} stored record(s) were damaged and have been set aside in the table "damaged". ` +
           'Everything else goes on.',
       );
-      this.#newlyDamaged = 0;
+      this.newlyDamaged = 0;
     });
   }
 
   // Owning
 
-  #lookLater(): void {
-    if (this.#isClosed) return;
-    clearTimeout(this.#look);
+  private lookLater(): void {
+    if (this.isClosed) return;
+    clearTimeout(this.look);
     // Those who gave way to each other must not do so for ever.
-    this.#look = setTimeout(() => void this.#lookNow(), lookEvery * (0.5 + Math.random() / 2)).unref();
+    this.look = setTimeout(() => void this.lookNow(), lookEvery * (0.5 + Math.random() / 2)).unref();
   }
 
-  async #lookNow(): Promise<void> {
-    clearTimeout(this.#look);
-    this.#looking = this.#lookOnce()
+  private async lookNow(): Promise<void> {
+    clearTimeout(this.look);
+    this.looking = this.lookOnce()
       .catch((fault: unknown) => {
-        if (fault instanceof NewerFormat && !this.#isStarted) throw fault;
-        this.#setTrouble(
-          `The state in ${this.#directory} cannot be opened (${reasonOf(fault)}): nothing is sent until it can be. ` +
+        if (fault instanceof NewerFormat && !this.isStarted) throw fault;
+        this.setTrouble(
+          `The state in ${this.directory} cannot be opened (${reasonOf(fault)}): nothing is sent until it can be. ` +
             'Make the directory writable, or free some space; it then goes on by itself.',
         );
       })
-      .finally(() => this.#lookLater());
-    await this.#looking;
+      .finally(() => this.lookLater());
+    await this.looking;
   }
 
-  async #lookOnce(): Promise<void> {
+  private async lookOnce(): Promise<void> {
     // Between two attempts to write the file is closed for a moment.
-    if (this.#retry || this.#isClosed) return;
-    if (this.#owned !== undefined) {
-      this.#checkOwnership(this.#owned);
+    if (this.retry || this.isClosed) return;
+    if (this.owned !== undefined) {
+      this.checkOwnership(this.owned);
       return;
     }
-    await this.#dropFile();
-    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
-    const living = await livingOwner(this.#directory);
+    await this.dropFile();
+    mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+    const living = await livingOwner(this.directory);
     if (living !== undefined) {
-      this.#leaveTo(living);
+      this.leaveTo(living);
       return;
     }
-    this.#life = await showLife(this.#directory);
+    this.life = await showLife(this.directory);
     try {
       // Of two that show life at the same time at least one sees the other: never do both go on.
-      if ((await livingOwner(this.#directory, this.#life.address)) === undefined) await this.#tryToOwn();
+      if ((await livingOwner(this.directory, this.life.address)) === undefined) await this.tryToOwn();
     } finally {
-      if (!this.#begin()) {
-        await this.#dropFile();
-        await this.#hideLife();
+      if (!this.begin()) {
+        await this.dropFile();
+        await this.hideLife();
       }
     }
   }
 
-  #checkOwnership(owned: number): void {
-    this.#file?.refresh();
-    if (this.#file?.meta('owner')?.version !== owned) this.#lose();
-    else if (this.#file.meta('claim'))
-      this.#queue.add([{ place: 'meta', key: claimKey, bytes: undefined }]).catch(() => undefined);
+  private checkOwnership(owned: number): void {
+    this.file?.refresh();
+    if (this.file?.meta('owner')?.version !== owned) this.lose();
+    else if (this.file.meta('claim'))
+      this.queue.add([{ place: 'meta', key: claimKey, bytes: undefined }]).catch(() => undefined);
   }
 
   /** No other process whose life can be seen has the file open. */
-  async #tryToOwn(): Promise<void> {
-    const { isMostlyFree } = await prepareFile(this.#lmdb, this.#path, this.#warn, {
-      isDamaged: this.#isDamaged,
-      isFirst: !this.#hasLooked,
+  private async tryToOwn(): Promise<void> {
+    const { isMostlyFree } = await prepareFile(this.lmdb, this.path, this.warn, {
+      isDamaged: this.isDamaged,
+      isFirst: !this.hasLooked,
     });
-    this.#hasLooked = true;
-    this.#isDamaged = false;
-    const file = (this.#file = new DatabaseFile(this.#lmdb, this.#path));
+    this.hasLooked = true;
+    this.isDamaged = false;
+    const file = (this.file = new DatabaseFile(this.lmdb, this.path));
     if ((file.meta('format')?.value.version ?? 0) > format.version) throw new NewerFormat();
     const owner = ownerIn(file);
-    if (owner?.value.holder !== undefined && !(await this.#isGone(file, owner))) {
-      this.#leaveTo(owner.value.pid);
+    if (owner?.value.holder !== undefined && !(await this.isGone(file, owner))) {
+      this.leaveTo(owner.value.pid);
       return;
     }
-    if (!(await this.#takeOver(file, owner)) || !isMostlyFree) return;
+    if (!(await this.takeOver(file, owner)) || !isMostlyFree) return;
     // Whoever still had the old file open has lost it by now.
-    this.#owned = undefined;
-    await this.#dropFile();
-    await compactFile(this.#lmdb, this.#path, this.#warn);
-    const compact = (this.#file = new DatabaseFile(this.#lmdb, this.#path));
-    await this.#takeOver(compact, ownerIn(compact));
+    this.owned = undefined;
+    await this.dropFile();
+    await compactFile(this.lmdb, this.path, this.warn);
+    const compact = (this.file = new DatabaseFile(this.lmdb, this.path));
+    await this.takeOver(compact, ownerIn(compact));
   }
 
-  async #isGone(file: DatabaseFile, { value, version }: FoundOwner): Promise<boolean> {
-    if (value.boot !== undefined && this.#boot !== undefined && value.boot !== this.#boot) return true;
-    const life = await lifeOf(this.#directory, value.address);
+  private async isGone(file: DatabaseFile, { value, version }: FoundOwner): Promise<boolean> {
+    if (value.boot !== undefined && this.boot !== undefined && value.boot !== this.boot) return true;
+    const life = await lifeOf(this.directory, value.address);
     if (life !== 'unknown') {
-      this.#claimed = undefined;
+      this.claimed = undefined;
       return life === 'dead';
     }
     const at = performance.now();
-    if (this.#claimed?.version !== version || !file.meta('claim')) {
-      this.#claimed = { version, at };
-      await file.claim(this.#holder);
+    if (this.claimed?.version !== version || !file.meta('claim')) {
+      this.claimed = { version, at };
+      await file.claim(this.holder);
       return false;
     }
-    return at - this.#claimed.at >= claimFor;
+    return at - this.claimed.at >= claimFor;
   }
 
-  async #takeOver(file: DatabaseFile, before: FoundOwner | undefined): Promise<boolean> {
-    const time = Math.max(this.#clock.now(), before?.value.time ?? 0, this.now());
-    const epoch = time - this.#clock.monotonic();
+  private async takeOver(file: DatabaseFile, before: FoundOwner | undefined): Promise<boolean> {
+    const time = Math.max(this.clock.now(), before?.value.time ?? 0, this.now());
+    const epoch = time - this.clock.monotonic();
     const commit = (before?.value.commit ?? 0) + 1;
-    if (!(await file.hand(before?.version, { ...this.#ownership(commit), time }))) return false;
-    this.#epoch = epoch;
-    this.#owned = (before?.version ?? 0) + 1;
-    this.#queue.commit = commit;
-    this.#claimed = undefined;
-    if (before?.value.address !== undefined) forget(this.#directory, before.value.address);
+    if (!(await file.hand(before?.version, { ...this.ownership(commit), time }))) return false;
+    this.epoch = epoch;
+    this.owned = (before?.version ?? 0) + 1;
+    this.queue.commit = commit;
+    this.claimed = undefined;
+    if (before?.value.address !== undefined) forget(this.directory, before.value.address);
     return true;
   }
 
-  #ownership(commit: number): Ownership {
+  private ownership(commit: number): Ownership {
     return {
-      holder: this.#holder,
-      address: this.#life?.address,
+      holder: this.holder,
+      address: this.life?.address,
       pid: process.pid,
-      boot: this.#boot,
+      boot: this.boot,
       commit,
       time: this.now(),
     };
   }
 
   /** False when this process does not own the file. */
-  #begin(): boolean {
-    const [file, owned] = [this.#file, this.#owned];
+  private begin(): boolean {
+    const [file, owned] = [this.file, this.owned];
     if (!file || owned === undefined) return false;
-    this.#nameOldFile();
-    clearTimeout(this.#calm);
-    this.#calm = setTimeout(() => forgetStarts(this.#path), calmAfter).unref();
-    this.#setTrouble(undefined);
-    this.#queue.begin({ file, owned, ownership: (commit) => this.#ownership(commit) });
-    for (const { resolve } of this.#waiting.splice(0)) resolve();
+    this.nameOldFile();
+    clearTimeout(this.calm);
+    this.calm = setTimeout(() => forgetStarts(this.path), calmAfter).unref();
+    this.setTrouble(undefined);
+    this.queue.begin({ file, owned, ownership: (commit) => this.ownership(commit) });
+    for (const { resolve } of this.waiting.splice(0)) resolve();
     return true;
   }
 
-  #leaveTo(pid: number | undefined): void {
-    this.#setTrouble(
-      `Another process (${pid ?? 'unknown'}) works with the state in ${this.#directory}: nothing is sent from here ` +
+  private leaveTo(pid: number | undefined): void {
+    this.setTrouble(
+      `Another process (${pid ?? 'unknown'}) works with the state in ${this.directory}: nothing is sent from here ` +
         'until it ends. Then this one takes over. If both are to work, give each Node-RED its own user directory.',
     );
   }
@@ -422,75 +422,75 @@ export class EmbeddedStore implements Store {
    * Another process took over, by a wrong guess. What waits to be written follows from what was read before, and the other
    * may have done the same since: it is given up.
    */
-  #lose(): void {
-    if (this.#owned === undefined) return;
-    this.#owned = undefined;
-    void this.#queue.pause();
-    this.#queue.rejectAll(new Error('another process has taken over the store'));
-    this.#setTrouble(
-      `Another process has taken over the state in ${this.#directory}: nothing is sent from here until it ends. ` +
+  private lose(): void {
+    if (this.owned === undefined) return;
+    this.owned = undefined;
+    void this.queue.pause();
+    this.queue.rejectAll(new Error('another process has taken over the store'));
+    this.setTrouble(
+      `Another process has taken over the state in ${this.directory}: nothing is sent from here until it ends. ` +
         'Give each Node-RED its own user directory.',
     );
-    void this.#hideLife();
+    void this.hideLife();
   }
 
   /** Only an owner shows life, or those who wait would wait for each other. */
-  async #hideLife(): Promise<void> {
-    const life = this.#life;
-    this.#life = undefined;
+  private async hideLife(): Promise<void> {
+    const life = this.life;
+    this.life = undefined;
     await life?.close();
   }
 
-  async #dropFile(): Promise<void> {
-    await this.#queue.pause();
-    const file = this.#file;
-    this.#file = undefined;
+  private async dropFile(): Promise<void> {
+    await this.queue.pause();
+    const file = this.file;
+    this.file = undefined;
     await file?.close();
   }
 
   // Trouble
 
-  #setTrouble(trouble: string | undefined): void {
-    if (trouble === this.#trouble) return;
-    if (trouble !== undefined) this.#warn(trouble);
-    this.#trouble = trouble;
-    for (const listener of [...this.#listeners]) listener();
+  private setTrouble(trouble: string | undefined): void {
+    if (trouble === this.lastTrouble) return;
+    if (trouble !== undefined) this.warn(trouble);
+    this.lastTrouble = trouble;
+    for (const listener of [...this.listeners]) listener();
   }
 
-  #fail(fault: unknown): void {
-    const pause = Math.min(longestPause, shortestPause * 2 ** this.#failures);
-    this.#failures += 1;
-    this.#setTrouble(
-      `The state in ${this.#directory} cannot be written (${reasonOf(fault instanceof CommitFailed ? fault.cause : fault)}): ` +
+  private fail(fault: unknown): void {
+    const pause = Math.min(longestPause, shortestPause * 2 ** this.failures);
+    this.failures += 1;
+    this.setTrouble(
+      `The state in ${this.directory} cannot be written (${reasonOf(fault instanceof CommitFailed ? fault.cause : fault)}): ` +
         'nothing is sent until it can be. Free some space, or make the directory writable; it then goes on by itself.',
     );
-    clearTimeout(this.#retry);
-    this.#retry = setTimeout(() => void this.#tryAgain(), pause).unref();
+    clearTimeout(this.retry);
+    this.retry = setTimeout(() => void this.tryAgain(), pause).unref();
   }
 
   /**
    * The file is opened anew: after an error of the disk lmdb may take no more commits, and only the file itself can tell
    * whether the last one came about.
    */
-  async #tryAgain(): Promise<void> {
+  private async tryAgain(): Promise<void> {
     try {
-      await this.#checkRoom();
-      await this.#dropFile();
-      const file = (this.#file = new DatabaseFile(this.#lmdb, this.#path));
+      await this.checkRoom();
+      await this.dropFile();
+      const file = (this.file = new DatabaseFile(this.lmdb, this.path));
       const owner = ownerIn(file);
-      this.#queue.settle(owner?.value, this.#holder);
-      clearTimeout(this.#retry);
-      this.#retry = undefined;
-      if (owner?.version !== this.#owned) this.#lose();
-      else this.#begin();
+      this.queue.settle(owner?.value, this.holder);
+      clearTimeout(this.retry);
+      this.retry = undefined;
+      if (owner?.version !== this.owned) this.lose();
+      else this.begin();
     } catch (fault) {
-      if (!this.#isClosed) this.#fail(fault);
+      if (!this.isClosed) this.fail(fault);
     }
   }
 
   /** The engine complains on the console about each commit that fails: it is asked only when there seems to be room. */
-  async #checkRoom(): Promise<void> {
-    const scratch = `${this.#path}.room`;
+  private async checkRoom(): Promise<void> {
+    const scratch = `${this.path}.room`;
     try {
       await writeFile(scratch, Buffer.alloc(roomNeeded), { flush: true, mode: 0o600 });
     } finally {
@@ -499,47 +499,45 @@ export class EmbeddedStore implements Store {
   }
 
   /** The engine says that the file is damaged: the next look carries over what can be read. */
-  #giveUpDamaged(fault: unknown): void {
-    if (this.#owned === undefined) return;
-    this.#isDamaged = true;
-    this.#timesDamaged += 1;
-    this.#owned = undefined;
-    this.#queue.settle(undefined, this.#holder);
-    this.#setTrouble(
-      `The state in ${this.#directory} is damaged (${reasonOf(fault)}): what can be read is carried over into a new file.`,
+  private giveUpDamaged(fault: unknown): void {
+    if (this.owned === undefined) return;
+    this.isDamaged = true;
+    this.timesDamaged += 1;
+    this.owned = undefined;
+    this.queue.settle(undefined, this.holder);
+    this.setTrouble(
+      `The state in ${this.directory} is damaged (${reasonOf(fault)}): what can be read is carried over into a new file.`,
     );
-    void this.#hideLife();
-    clearTimeout(this.#look);
-    this.#look = setTimeout(() => void this.#lookNow(), 0);
+    void this.hideLife();
+    clearTimeout(this.look);
+    this.look = setTimeout(() => void this.lookNow(), 0);
   }
 
-  #nameOldFile(): void {
-    const old = join(this.#directory, 'state.mdb');
+  private nameOldFile(): void {
+    const old = join(this.directory, 'state.mdb');
     if (named.has(old) || !existsSync(old)) return;
     named.add(old);
-    this.#warn(
-      `${old} was written by a version before the first release and is not used. It can be deleted.`,
-    );
+    this.warn(`${old} was written by a version before the first release and is not used. It can be deleted.`);
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#look);
-    await this.#looking.catch(() => undefined);
-    if (this.#retry) {
-      clearTimeout(this.#retry);
-      await this.#tryAgain();
+    clearTimeout(this.look);
+    await this.looking.catch(() => undefined);
+    if (this.retry) {
+      clearTimeout(this.retry);
+      await this.tryAgain();
     }
-    await this.#queue.drain();
-    this.#isClosed = true;
-    for (const timer of [this.#look, this.#retry, this.#calm]) clearTimeout(timer);
-    this.#queue.rejectAll(closed());
-    for (const { reject } of this.#waiting.splice(0)) reject(closed());
-    if (this.#file && this.#owned !== undefined) {
-      const given = { commit: this.#queue.commit, time: this.now() };
-      await this.#file.hand(this.#owned, given).catch(() => false);
-      forgetStarts(this.#path);
+    await this.queue.drain();
+    this.isClosed = true;
+    for (const timer of [this.look, this.retry, this.calm]) clearTimeout(timer);
+    this.queue.rejectAll(closed());
+    for (const { reject } of this.waiting.splice(0)) reject(closed());
+    if (this.file && this.owned !== undefined) {
+      const given = { commit: this.queue.commit, time: this.now() };
+      await this.file.hand(this.owned, given).catch(() => false);
+      forgetStarts(this.path);
     }
-    await this.#dropFile();
-    await this.#hideLife();
+    await this.dropFile();
+    await this.hideLife();
   }
 }

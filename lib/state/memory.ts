@@ -19,15 +19,15 @@ const fullBlock = 512;
 
 /** Keys in order, in blocks: to insert one moves at most a block. */
 class OrderedKeys {
-  readonly #blocks: string[][] = [[]];
+  private readonly blocks: string[][] = [[]];
 
   /** The block that a key belongs to: the last that does not begin after it. */
-  #blockOf(key: string): number {
+  private blockOf(key: string): number {
     let low = 0;
-    let high = this.#blocks.length - 1;
+    let high = this.blocks.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      const first = this.#blocks[middle]?.[0];
+      const first = this.blocks[middle]?.[0];
       if (first !== undefined && first <= key) low = middle;
       else high = middle - 1;
     }
@@ -35,7 +35,7 @@ class OrderedKeys {
   }
 
   /** Where a key is in its block, or would be. */
-  static #placeOf(block: readonly string[], key: string): number {
+  private static placeOf(block: readonly string[], key: string): number {
     let low = 0;
     let high = block.length;
     while (low < high) {
@@ -47,48 +47,48 @@ class OrderedKeys {
   }
 
   add(key: string): void {
-    const at = this.#blockOf(key);
-    const block = this.#blocks[at] ?? [];
-    block.splice(OrderedKeys.#placeOf(block, key), 0, key);
+    const at = this.blockOf(key);
+    const block = this.blocks[at] ?? [];
+    block.splice(OrderedKeys.placeOf(block, key), 0, key);
     if (block.length <= fullBlock) return;
     // Keys often come in order: a last block stays nearly full, and the next begins nearly empty.
-    const kept = at === this.#blocks.length - 1 ? fullBlock : fullBlock >> 1;
-    this.#blocks.splice(at + 1, 0, block.splice(kept));
+    const kept = at === this.blocks.length - 1 ? fullBlock : fullBlock >> 1;
+    this.blocks.splice(at + 1, 0, block.splice(kept));
   }
 
   delete(key: string): void {
-    const at = this.#blockOf(key);
-    const block = this.#blocks[at] ?? [];
-    block.splice(OrderedKeys.#placeOf(block, key), 1);
-    if (block.length === 0 && this.#blocks.length > 1) this.#blocks.splice(at, 1);
+    const at = this.blockOf(key);
+    const block = this.blocks[at] ?? [];
+    block.splice(OrderedKeys.placeOf(block, key), 1);
+    if (block.length === 0 && this.blocks.length > 1) this.blocks.splice(at, 1);
   }
 
   *from(start: string): Generator<string> {
-    let at = this.#blockOf(start);
-    let place = OrderedKeys.#placeOf(this.#blocks[at] ?? [], start);
-    for (; at < this.#blocks.length; at++, place = 0) {
-      const block = this.#blocks[at] ?? [];
+    let at = this.blockOf(start);
+    let place = OrderedKeys.placeOf(this.blocks[at] ?? [], start);
+    for (; at < this.blocks.length; at++, place = 0) {
+      const block = this.blocks[at] ?? [];
       for (; place < block.length; place++) yield block[place] ?? '';
     }
   }
 
   *before(end: string): Generator<string> {
-    let at = this.#blockOf(end);
-    let place = OrderedKeys.#placeOf(this.#blocks[at] ?? [], end) - 1;
-    for (; at >= 0; place = (this.#blocks[--at]?.length ?? 0) - 1) {
-      const block = this.#blocks[at] ?? [];
+    let at = this.blockOf(end);
+    let place = OrderedKeys.placeOf(this.blocks[at] ?? [], end) - 1;
+    for (; at >= 0; place = (this.blocks[--at]?.length ?? 0) - 1) {
+      const block = this.blocks[at] ?? [];
       for (; place >= 0; place--) yield block[place] ?? '';
     }
   }
 
   count(start: string, end: string): number {
     if (start >= end) return 0;
-    const first = this.#blockOf(start);
-    const last = this.#blockOf(end);
+    const first = this.blockOf(start);
+    const last = this.blockOf(end);
     let count =
-      OrderedKeys.#placeOf(this.#blocks[last] ?? [], end) -
-      OrderedKeys.#placeOf(this.#blocks[first] ?? [], start);
-    for (let at = first; at < last; at++) count += this.#blocks[at]?.length ?? 0;
+      OrderedKeys.placeOf(this.blocks[last] ?? [], end) -
+      OrderedKeys.placeOf(this.blocks[first] ?? [], start);
+    for (let at = first; at < last; at++) count += this.blocks[at]?.length ?? 0;
     return count;
   }
 }

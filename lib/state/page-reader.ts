@@ -63,74 +63,76 @@ const metaAt = (bytes: Buffer, at: number): Meta | undefined => {
 };
 
 export class PageReader {
-  readonly #descriptor: number;
-  readonly #meta: Meta;
+  private readonly descriptor: number;
+  private readonly meta: Meta;
   readonly size: number;
   /** Pages that could not be read so far. */
   lost = 0;
 
   /** Throws where there is nothing to begin with. */
   constructor(path: string) {
-    this.#descriptor = openSync(path, 'r');
+    this.descriptor = openSync(path, 'r');
     try {
-      this.size = fstatSync(this.#descriptor).size;
-      const head = this.#bytesAt(0, 0x10000 + 4096);
+      this.size = fstatSync(this.descriptor).size;
+      const head = this.bytesAt(0, 0x10000 + 4096);
       const first = metaAt(head, 0);
       const second = first ? metaAt(head, first.pageSize) : undefined;
       if (!first || !second) throw new NotReadable('it does not begin as a database does');
-      this.#meta = second.transaction > first.transaction ? second : first;
+      this.meta = second.transaction > first.transaction ? second : first;
     } catch (fault) {
-      closeSync(this.#descriptor);
+      closeSync(this.descriptor);
       throw fault;
     }
   }
 
   /** Of the root that is read. */
   get transaction(): bigint {
-    return this.#meta.transaction;
+    return this.meta.transaction;
   }
 
   get pageSize(): number {
-    return this.#meta.pageSize;
+    return this.meta.pageSize;
   }
 
   close(): void {
-    closeSync(this.#descriptor);
+    closeSync(this.descriptor);
   }
 
   /** Tables by name; those of which nothing can be read are missing, and `lost` counts it. */
   tables(): readonly Tree[] {
-    return [...this.#nodes(this.#meta.main)].flatMap(({ key, data, flags }) =>
+    return [...this.nodes(this.meta.main)].flatMap(({ key, data, flags }) =>
       flags & isTree && data.length >= 48 ? [treeAt(data, 0, key.toString().replace(/\0+$/, ''))] : [],
     );
   }
 
   /** Pages in use, by the file's own count. */
   usedPages(): number {
-    const trees = [this.#meta.free, this.#meta.main, ...this.tables()];
+    const trees = [this.meta.free, this.meta.main, ...this.tables()];
     return 2 + trees.reduce((sum, { pages }) => sum + pages, 0);
   }
 
   /** Whether the first page of each table is what it should be. */
   isSoundAtFirstSight(): boolean {
-    const trees = [this.#meta.free, this.#meta.main, ...this.tables()];
-    for (const { root } of trees) if (root !== undefined) this.#page(root);
+    const trees = [this.meta.free, this.meta.main, ...this.tables()];
+    for (const { root } of trees) if (root !== undefined) this.page(root);
     return this.lost === 0;
   }
 
   *records(table: Tree): Generator<{ readonly key: Buffer; readonly data: Buffer }> {
-    for (const { key, data } of this.#nodes(table)) yield { key, data };
+    for (const { key, data } of this.nodes(table)) yield { key, data };
   }
 
-  *#nodes(tree: Tree): Generator<{ readonly key: Buffer; readonly data: Buffer; readonly flags: number }> {
-    if (tree.root !== undefined) yield* this.#below(tree.root, 0);
+  private *nodes(
+    tree: Tree,
+  ): Generator<{ readonly key: Buffer; readonly data: Buffer; readonly flags: number }> {
+    if (tree.root !== undefined) yield* this.below(tree.root, 0);
   }
 
-  *#below(
+  private *below(
     number: number,
     depth: number,
   ): Generator<{ readonly key: Buffer; readonly data: Buffer; readonly flags: number }> {
-    const page = depth < deepest ? this.#page(number) : undefined;
+    const page = depth < deepest ? this.page(number) : undefined;
     if (!page) return;
     for (const at of page.nodes) {
       const [low, high] = [page.bytes.readUInt16LE(at), page.bytes.readUInt16LE(at + 2)];
@@ -138,7 +140,7 @@ export class PageReader {
       const keyEnd = at + nodeHead + page.bytes.readUInt16LE(at + 6);
       const size = low + high * 0x10000;
       if (page.isBranch) {
-        yield* this.#below(size + flags * 0x100000000, depth + 1);
+        yield* this.below(size + flags * 0x100000000, depth + 1);
         continue;
       }
       const dataEnd = keyEnd + (flags & isLarge ? 24 : size);
@@ -148,48 +150,47 @@ export class PageReader {
       }
       const key = Buffer.from(page.bytes.subarray(at + nodeHead, keyEnd));
       const data = page.bytes.subarray(keyEnd, dataEnd);
-      const whole =
-        flags & isLarge ? this.#largeAt(Number(data.readBigUInt64LE(0)), size) : Buffer.from(data);
+      const whole = flags & isLarge ? this.largeAt(Number(data.readBigUInt64LE(0)), size) : Buffer.from(data);
       if (whole) yield { key, data: whole, flags };
     }
   }
 
-  #largeAt(number: number, size: number): Buffer | undefined {
-    const bytes = this.#bytesAt(number * this.pageSize, headLength + size);
-    if (bytes.length === headLength + size && this.#isPage(bytes, number, overflow))
+  private largeAt(number: number, size: number): Buffer | undefined {
+    const bytes = this.bytesAt(number * this.pageSize, headLength + size);
+    if (bytes.length === headLength + size && this.isPage(bytes, number, overflow))
       return Buffer.from(bytes.subarray(headLength));
     this.lost += 1;
     return undefined;
   }
 
-  #isPage(bytes: Buffer, number: number, kind: number): boolean {
+  private isPage(bytes: Buffer, number: number, kind: number): boolean {
     return (
       bytes.readBigUInt64LE(0) === BigInt(number) &&
-      bytes.readBigUInt64LE(8) <= this.#meta.transaction &&
+      bytes.readBigUInt64LE(8) <= this.meta.transaction &&
       (bytes.readUInt16LE(18) & kind) !== 0
     );
   }
 
-  #page(
+  private page(
     number: number,
   ): { readonly bytes: Buffer; readonly isBranch: boolean; readonly nodes: readonly number[] } | undefined {
-    const bytes = this.#bytesAt(number * this.pageSize, this.pageSize);
+    const bytes = this.bytesAt(number * this.pageSize, this.pageSize);
     const lower = bytes.length === this.pageSize ? bytes.readUInt16LE(20) : 0;
     const nodes = Array.from({ length: lower >> 1 }, (_, n) => headLength + n * 2)
       .filter((at) => at + 2 <= bytes.length)
       .map((at) => bytes.readUInt16LE(at) + headLength);
     const isSound =
       bytes.length === this.pageSize &&
-      this.#isPage(bytes, number, branch | leaf) &&
+      this.isPage(bytes, number, branch | leaf) &&
       nodes.every((at) => at + nodeHead <= bytes.length);
     if (isSound) return { bytes, isBranch: (bytes.readUInt16LE(18) & branch) !== 0, nodes };
     this.lost += 1;
     return undefined;
   }
 
-  #bytesAt(position: number, length: number): Buffer {
+  private bytesAt(position: number, length: number): Buffer {
     if (!Number.isSafeInteger(position) || position < 0 || position >= this.size) return Buffer.alloc(0);
     const bytes = Buffer.allocUnsafe(Math.min(length, this.size - position));
-    return bytes.subarray(0, readSync(this.#descriptor, bytes, 0, bytes.length, position));
+    return bytes.subarray(0, readSync(this.descriptor, bytes, 0, bytes.length, position));
   }
 }

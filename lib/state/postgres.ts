@@ -127,17 +127,17 @@ class Database {
   readonly group: Buffer;
   readonly leaseFor: number;
   readonly slots = new Map<number, Slot>();
-  readonly #orphanListeners = new Set<(store: Slot) => void>();
-  readonly #listeners = new Set<() => void>();
-  #pool: Pool | undefined;
-  #sealing: Sealing | undefined;
-  #pulse: NodeJS.Timeout | undefined;
-  #pulsing: Promise<void> = Promise.resolve();
-  #timeOffset = 0;
-  #latest = 0;
-  #failures = 0;
-  #isClosed = false;
-  #pulses = 0;
+  private readonly orphanListeners = new Set<(store: Slot) => void>();
+  private readonly listeners = new Set<() => void>();
+  private currentPool: Pool | undefined;
+  private currentSealing: Sealing | undefined;
+  private pulse: NodeJS.Timeout | undefined;
+  private pulsing: Promise<void> = Promise.resolve();
+  private timeOffset = 0;
+  private latest = 0;
+  private failures = 0;
+  private isClosed = false;
+  private pulses = 0;
   /** Of the whole group. */
   processes = 1;
   trouble: string | undefined;
@@ -148,43 +148,43 @@ class Database {
   }
 
   get sealing(): Sealing {
-    if (!this.#sealing) throw closed();
-    return this.#sealing;
+    if (!this.currentSealing) throw closed();
+    return this.currentSealing;
   }
 
   get pool(): Pool {
-    if (!this.#pool) throw closed();
-    return this.#pool;
+    if (!this.currentPool) throw closed();
+    return this.currentPool;
   }
 
   now(): number {
-    return (this.#latest = Math.max(this.#latest, Math.floor(performance.now() + this.#timeOffset)));
+    return (this.latest = Math.max(this.latest, Math.floor(performance.now() + this.timeOffset)));
   }
 
   onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
   }
 
   /** Called with what a process that ended has left, now and from now on. */
   onOrphan(listener: (store: Slot) => void): () => void {
-    this.#orphanListeners.add(listener);
+    this.orphanListeners.add(listener);
     for (const slot of this.slots.values()) if (slot.isOrphan) listener(slot);
-    return () => this.#orphanListeners.delete(listener);
+    return () => this.orphanListeners.delete(listener);
   }
 
   /** Resolves with the slot of this process, however long that takes. */
   async open(): Promise<Slot> {
     for (;;) {
-      if (this.#isClosed) throw closed();
+      if (this.isClosed) throw closed();
       try {
-        await this.#connect();
-        const slot = await this.#takeFirst();
+        await this.connect();
+        const slot = await this.takeFirst();
         this.setTrouble(undefined);
-        this.#beatLater();
+        this.beatLater();
         return slot;
       } catch (fault) {
-        await this.#disconnect();
+        await this.disconnect();
         this.failed(fault);
         await pause(Math.min(2000, this.pauseAfterFailure()));
       }
@@ -193,11 +193,11 @@ class Database {
 
   /** A new slot in place of one that was lost. */
   openAgain(): Promise<Slot> {
-    return this.#takeFirst();
+    return this.takeFirst();
   }
 
   setTrouble(trouble: string | undefined): void {
-    if (trouble === undefined) this.#failures = 0;
+    if (trouble === undefined) this.failures = 0;
     if (trouble === this.trouble) return;
     if (trouble !== undefined) this.options.warn(trouble);
     this.trouble = trouble;
@@ -205,7 +205,7 @@ class Database {
   }
 
   tell(): void {
-    for (const listener of [...this.#listeners]) listener();
+    for (const listener of [...this.listeners]) listener();
   }
 
   failed(fault: unknown): void {
@@ -232,24 +232,24 @@ class Database {
   }
 
   pauseAfterFailure(): number {
-    this.#failures += 1;
-    return Math.min(longestPause, shortestPause * 2 ** (this.#failures - 1));
+    this.failures += 1;
+    return Math.min(longestPause, shortestPause * 2 ** (this.failures - 1));
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    clearTimeout(this.#pulse);
-    await this.#pulsing;
-    if (this.#pool) {
+    this.isClosed = true;
+    clearTimeout(this.pulse);
+    await this.pulsing;
+    if (this.currentPool) {
       // The others need not wait until the leases have run out.
       const release = `update ${schema}.lease set until = now() - interval '1 s' where grp = $1 and holder = $2`;
-      await this.#pool.query(release, [this.group, this.holder]).catch(() => undefined);
+      await this.currentPool.query(release, [this.group, this.holder]).catch(() => undefined);
     }
-    await this.#disconnect();
+    await this.disconnect();
   }
 
-  async #connect(): Promise<void> {
-    if (this.#pool) return;
+  private async connect(): Promise<void> {
+    if (this.currentPool) return;
     const { Pool } = await loadPg();
     const pool = new Pool({
       connectionString: this.options.url,
@@ -262,13 +262,13 @@ class Database {
       query_timeout: 35_000,
     });
     pool.on('error', () => undefined);
-    this.#pool = pool;
-    await this.#prepareTables(pool);
-    this.#sealing ??= new Sealing(await this.#readKeys(pool));
-    await this.#readTime(pool);
+    this.currentPool = pool;
+    await this.prepareTables(pool);
+    this.currentSealing ??= new Sealing(await this.readKeys(pool));
+    await this.readTime(pool);
   }
 
-  async #prepareTables(pool: Pool): Promise<void> {
+  private async prepareTables(pool: Pool): Promise<void> {
     const found = await pool.query<{ there: string | null }>(`select to_regclass($1) as there`, [
       `${schema}.meta`,
     ]);
@@ -281,7 +281,7 @@ class Database {
     if (Number(rows[0]?.value ?? 0) > formatVersion) throw new NewerFormat();
   }
 
-  async #readKeys(pool: Pool): Promise<Sealer> {
+  private async readKeys(pool: Pool): Promise<Sealer> {
     const name = `keys ${this.group.toString('hex')}`;
     const client = await pool.connect();
     try {
@@ -317,19 +317,19 @@ class Database {
     }
   }
 
-  async #readTime(pool: Pool): Promise<void> {
+  private async readTime(pool: Pool): Promise<void> {
     const { rows } = await pool.query<{ time: string }>(`select extract(epoch from now()) * 1000 as time`);
-    this.#timeOffset = Number(rows[0]?.time) - performance.now();
+    this.timeOffset = Number(rows[0]?.time) - performance.now();
   }
 
-  async #disconnect(): Promise<void> {
-    const pool = this.#pool;
-    this.#pool = undefined;
+  private async disconnect(): Promise<void> {
+    const pool = this.currentPool;
+    this.currentPool = undefined;
     await pool?.end().catch(() => undefined);
   }
 
   /** What a process left that ended, else a slot of its own. */
-  async #takeFirst(): Promise<Slot> {
+  private async takeFirst(): Promise<Slot> {
     await this.pool.query(
       `insert into ${schema}.lease values ($1, ${common}, '', 0, 0, 'infinity') on conflict do nothing`,
       [this.group],
@@ -339,8 +339,8 @@ class Database {
       [this.group],
     );
     for (const { slot } of rows) {
-      const lease = await this.#take(slot);
-      if (lease) return this.#have(lease, false);
+      const lease = await this.take(slot);
+      if (lease) return this.have(lease, false);
     }
     for (;;) {
       const added = await this.pool.query<{ slot: number; token: string; seq: string }>(addStatement, [
@@ -349,11 +349,11 @@ class Database {
         this.leaseFor,
       ]);
       const [row] = added.rows;
-      if (row) return this.#have({ ...row, seq: BigInt(row.seq) }, false);
+      if (row) return this.have({ ...row, seq: BigInt(row.seq) }, false);
     }
   }
 
-  async #take(slot: number): Promise<Lease | undefined> {
+  private async take(slot: number): Promise<Lease | undefined> {
     const { rows } = await this.pool.query<{ token: string; seq: string }>(takeStatement, [
       this.group,
       slot,
@@ -363,27 +363,27 @@ class Database {
     return rows[0] && { slot, token: rows[0].token, seq: BigInt(rows[0].seq) };
   }
 
-  #have(lease: Lease, isOrphan: boolean): Slot {
+  private have(lease: Lease, isOrphan: boolean): Slot {
     const slot = new Slot(this, lease, isOrphan);
     this.slots.set(lease.slot, slot);
     return slot;
   }
 
-  #beatLater(): void {
-    if (this.#isClosed) return;
-    this.#pulse = setTimeout(() => {
-      this.#pulsing = this.#beat()
+  private beatLater(): void {
+    if (this.isClosed) return;
+    this.pulse = setTimeout(() => {
+      this.pulsing = this.beat()
         .catch((fault: unknown) => {
           this.failed(fault);
         })
         .finally(() => {
-          this.#beatLater();
+          this.beatLater();
         });
     }, this.options.pulseEvery ?? 1000).unref();
   }
 
   /** Renews the leases of this process, and looks for those that have run out. */
-  async #beat(): Promise<void> {
+  private async beat(): Promise<void> {
     const { rows } = await this.pool.query<{
       slot: number;
       holder: string;
@@ -398,7 +398,7 @@ class Database {
       [this.group, this.holder, this.leaseFor],
     );
     const [first] = rows;
-    if (first) this.#timeOffset = Number(first.time) - performance.now();
+    if (first) this.timeOffset = Number(first.time) - performance.now();
     const living = rows.filter(({ slot, over }) => slot !== common && !over);
     this.processes = Math.max(1, new Set(living.map(({ holder }) => holder)).size);
     for (const [number, slot] of this.slots) {
@@ -410,19 +410,19 @@ class Database {
     }
     if (this.trouble !== undefined) this.setTrouble(undefined);
     for (const { slot, over } of rows)
-      if (over && slot !== common && !this.slots.has(slot)) await this.#adopt(slot);
-    if (this.#pulses++ % 10 === 9) await this.#dropEmpty();
+      if (over && slot !== common && !this.slots.has(slot)) await this.adopt(slot);
+    if (this.pulses++ % 10 === 9) await this.dropEmpty();
   }
 
-  async #adopt(number: number): Promise<void> {
-    const lease = await this.#take(number);
-    if (!lease || this.#isClosed) return;
-    const slot = this.#have(lease, true);
-    for (const listener of [...this.#orphanListeners]) listener(slot);
+  private async adopt(number: number): Promise<void> {
+    const lease = await this.take(number);
+    if (!lease || this.isClosed) return;
+    const slot = this.have(lease, true);
+    for (const listener of [...this.orphanListeners]) listener(slot);
   }
 
   /** Slots that were taken over and hold no work any more. */
-  async #dropEmpty(): Promise<void> {
+  private async dropEmpty(): Promise<void> {
     for (const [number, slot] of this.slots) {
       if (!slot.isOrphan || (await slot.hasJobs())) continue;
       this.slots.delete(number);
@@ -449,15 +449,15 @@ interface Change {
 class Slot implements Store {
   readonly durable = true;
   readonly isShared = true;
-  readonly #database: Database;
-  #queue: Pending[] = [];
-  #isScheduled = false;
-  #committing: Promise<void> | undefined;
-  #isLost = false;
-  #isClosed = false;
-  #newlyDamaged = 0;
+  private readonly database: Database;
+  private queue: Pending[] = [];
+  private isScheduled = false;
+  private committing: Promise<void> | undefined;
+  private isLeaseLost = false;
+  private isClosed = false;
+  private newlyDamaged = 0;
   /** Ranges in which every record could be read, and when. */
-  readonly #sound = new Map<string, number>();
+  private readonly sound = new Map<string, number>();
   unwritten = 0;
 
   constructor(
@@ -465,88 +465,88 @@ class Slot implements Store {
     readonly lease: Lease,
     readonly isOrphan: boolean,
   ) {
-    this.#database = database;
+    this.database = database;
   }
 
   get trouble(): string | undefined {
-    if (!this.#isLost) return this.#database.trouble;
+    if (!this.isLeaseLost) return this.database.trouble;
     return 'This instance was out of touch with the database for longer than its lease: another has taken over what it had.';
   }
 
   /** Another process has it; nothing that follows from what was read here may be done any more. */
   get isLost(): boolean {
-    return this.#isLost;
+    return this.isLeaseLost;
   }
 
   onChange(listener: () => void): () => void {
-    return this.#database.onChange(listener);
+    return this.database.onChange(listener);
   }
 
   now(): number {
-    return this.#database.now();
+    return this.database.now();
   }
 
   hash(text: string): Buffer {
-    return this.#database.sealing.hash(text);
+    return this.database.sealing.hash(text);
   }
 
   async get<T>(table: Table, key: Buffer): Promise<Entry<T> | undefined> {
     const select = `select value from ${schema}.${table} where key = $1`;
-    const [row] = (await this.#read(select, [this.#full(table, key)])) as { value: Buffer }[];
-    return row && this.#opened<T>(table, key, row.value);
+    const [row] = (await this.read(select, [this.full(table, key)])) as { value: Buffer }[];
+    return row && this.opened<T>(table, key, row.value);
   }
 
   async page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]> {
-    const rows = await this.#range(true, table, range);
-    return rows.flatMap(({ key, value }) => this.#opened<T>(table, this.#bare(key), value) ?? []);
+    const rows = await this.range(true, table, range);
+    return rows.flatMap(({ key, value }) => this.opened<T>(table, this.bare(key), value) ?? []);
   }
 
   async keys(table: Table, range: Range): Promise<readonly Buffer[]> {
-    const rows = await this.#range(false, table, range);
-    return rows.map(({ key }) => this.#bare(key));
+    const rows = await this.range(false, table, range);
+    return rows.map(({ key }) => this.bare(key));
   }
 
   async count(table: Table, from: Buffer, to: Buffer): Promise<number> {
     if (Buffer.compare(from, to) >= 0) return 0;
     const select = `select count(*) from ${schema}.${table} where key >= $1 and key < $2`;
-    const [row] = (await this.#read(select, this.#limits(table, from, to))) as { count: string }[];
+    const [row] = (await this.read(select, this.limits(table, from, to))) as { count: string }[];
     return Number(row?.count ?? 0);
   }
 
   async hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
     // The do-not-text list is asked about before every text.
-    if (!isShared(table, from)) return this.#findLost(table, from, to);
+    if (!isShared(table, from)) return this.findLost(table, from, to);
     const name = nameOf(table, from);
-    const known = this.#sound.get(name);
+    const known = this.sound.get(name);
     if (known !== undefined && performance.now() - known < soundFor) return false;
-    const isLost = await this.#findLost(table, from, to);
-    if (isLost) this.#sound.delete(name);
-    else this.#sound.set(name, performance.now());
+    const isLost = await this.findLost(table, from, to);
+    if (isLost) this.sound.delete(name);
+    else this.sound.set(name, performance.now());
     return isLost;
   }
 
-  async #findLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
+  private async findLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
     for (let start = from; ;) {
       const range = { from: start, to, limit: 1000 };
-      const rows = await this.#range(true, table, range);
-      const { sealing } = this.#database;
-      if (rows.some(({ key, value }) => !sealing.open(table, this.#bare(key), value))) return true;
+      const rows = await this.range(true, table, range);
+      const { sealing } = this.database;
+      if (rows.some(({ key, value }) => !sealing.open(table, this.bare(key), value))) return true;
       const last = rows.at(-1);
       if (!last || rows.length < range.limit) return false;
-      start = Buffer.concat([this.#bare(last.key), Buffer.alloc(1)]);
+      start = Buffer.concat([this.bare(last.key), Buffer.alloc(1)]);
     }
   }
 
   async write(operations: readonly Operation[], conditions: readonly Condition[] = []): Promise<boolean> {
-    if (this.#isClosed) throw closed();
-    if (this.#isLost) throw taken();
+    if (this.isClosed) throw closed();
+    if (this.isLeaseLost) throw taken();
     checkWrite(operations, conditions);
     const raw = operations.map((each) =>
       'put' in each
         ? {
             table: each.table,
             key: each.put,
-            bytes: this.#database.sealing.seal(each.table, each.put, each.value),
+            bytes: this.database.sealing.seal(each.table, each.put, each.value),
           }
         : { table: each.table, key: each.remove },
     );
@@ -554,31 +554,31 @@ class Slot implements Store {
     checkSize(bytes);
     this.unwritten += bytes;
     return new Promise((settle, reject) => {
-      this.#queue.push({ operations: raw, conditions, bytes, settle, reject });
-      this.#schedule();
+      this.queue.push({ operations: raw, conditions, bytes, settle, reject });
+      this.schedule();
     });
   }
 
   async close(): Promise<void> {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     while (
-      !this.#isLost &&
-      this.#database.trouble === undefined &&
-      (this.#committing || this.#queue.length > 0)
+      !this.isLeaseLost &&
+      this.database.trouble === undefined &&
+      (this.committing || this.queue.length > 0)
     ) {
-      this.#commitNext();
-      await this.#committing;
+      this.commitNext();
+      await this.committing;
     }
-    this.#isClosed = true;
-    this.#rejectAll(closed());
+    this.isClosed = true;
+    this.rejectAll(closed());
   }
 
   lose(): void {
-    if (this.#isLost) return;
-    this.#isLost = true;
-    this.#rejectAll(taken());
-    if (!this.isOrphan) this.#database.options.warn(this.trouble ?? '');
-    this.#database.tell();
+    if (this.isLeaseLost) return;
+    this.isLeaseLost = true;
+    this.rejectAll(taken());
+    if (!this.isOrphan) this.database.options.warn(this.trouble ?? '');
+    this.database.tell();
   }
 
   async hasJobs(): Promise<boolean> {
@@ -590,45 +590,45 @@ class Slot implements Store {
 
   /** Removes what is left, and the lease. */
   async drop(): Promise<void> {
-    this.#isLost = true;
-    const { pool, group } = this.#database;
+    this.isLeaseLost = true;
+    const { pool, group } = this.database;
     const { slot, token } = this.lease;
-    const [from, to] = this.#limits('work', Buffer.alloc(0), Buffer.alloc(0));
+    const [from, to] = this.limits('work', Buffer.alloc(0), Buffer.alloc(0));
     await pool.query(
       `with f as (delete from ${schema}.lease where grp = $1 and slot = $2 and token = $3 returning slot),
        w as (delete from ${schema}.wait where key >= $4 and key < $5 and exists (select 1 from f))
        delete from ${schema}.work where key >= $4 and key < $5 and exists (select 1 from f)`,
       [group, slot, token, from, nextOf(to)],
     );
-    this.#rejectAll(closed());
+    this.rejectAll(closed());
   }
 
   // Keys
 
-  #prefix(slot: number): Buffer {
+  private prefix(slot: number): Buffer {
     const bytes = Buffer.alloc(12);
-    this.#database.group.copy(bytes);
+    this.database.group.copy(bytes);
     bytes.writeUInt32BE(slot, 8);
     return bytes;
   }
 
-  #full(table: Table, key: Buffer): Buffer {
-    return Buffer.concat([this.#prefix(isShared(table, key) ? common : this.lease.slot), key]);
+  private full(table: Table, key: Buffer): Buffer {
+    return Buffer.concat([this.prefix(isShared(table, key) ? common : this.lease.slot), key]);
   }
 
-  #bare(key: Buffer): Buffer {
+  private bare(key: Buffer): Buffer {
     return key.subarray(12);
   }
 
-  #limits(table: Table, from: Buffer, to: Buffer): [Buffer, Buffer] {
-    const prefix = this.#prefix(isShared(table, from) ? common : this.lease.slot);
+  private limits(table: Table, from: Buffer, to: Buffer): [Buffer, Buffer] {
+    const prefix = this.prefix(isShared(table, from) ? common : this.lease.slot);
     return [Buffer.concat([prefix, from]), Buffer.concat([prefix, to])];
   }
 
   // Reading
 
   /** Without `isWhole`, keys alone. */
-  async #range(
+  private async range(
     isWhole: boolean,
     table: Table,
     { from, to, limit, skip = 0, reverse = false }: Range,
@@ -637,32 +637,32 @@ class Slot implements Store {
     const select =
       `select key${isWhole ? ', value' : ''} from ${schema}.${table} where key >= $1 and key < $2 ` +
       `order by key ${reverse ? 'desc' : 'asc'} limit $3 offset $4`;
-    const rows = await this.#read(select, [...this.#limits(table, from, to), limit, skip]);
+    const rows = await this.read(select, [...this.limits(table, from, to), limit, skip]);
     return rows as { key: Buffer; value: Buffer }[];
   }
 
   /** While the database is away, it waits. */
-  async #read(statement: string, values: unknown[]): Promise<unknown[]> {
+  private async read(statement: string, values: unknown[]): Promise<unknown[]> {
     for (;;) {
-      if (this.#isClosed) throw closed();
-      if (this.#isLost) throw taken();
+      if (this.isClosed) throw closed();
+      if (this.isLeaseLost) throw taken();
       try {
-        return (await this.#database.pool.query<object>(statement, values)).rows;
+        return (await this.database.pool.query<object>(statement, values)).rows;
       } catch (fault) {
-        this.#database.failed(fault);
-        await pause(this.#database.pauseAfterFailure());
+        this.database.failed(fault);
+        await pause(this.database.pauseAfterFailure());
       }
     }
   }
 
-  #opened<T>(table: Table, key: Buffer, sealed: Buffer): Entry<T> | undefined {
-    const opened = this.#database.sealing.open(table, key, sealed);
+  private opened<T>(table: Table, key: Buffer, sealed: Buffer): Entry<T> | undefined {
+    const opened = this.database.sealing.open(table, key, sealed);
     if (opened) return { key, value: opened.value as T, version: versionOf(sealed) };
-    this.#newlyDamaged += 1;
-    if (this.#newlyDamaged === 1)
+    this.newlyDamaged += 1;
+    if (this.newlyDamaged === 1)
       setImmediate(() => {
-        this.#database.options.warn(
-          `${this.#newlyDamaged} record(s) in the database cannot be read. They stay where they are; everything else goes on.`,
+        this.database.options.warn(
+          `${this.newlyDamaged} record(s) in the database cannot be read. They stay where they are; everything else goes on.`,
         );
       });
     return undefined;
@@ -670,38 +670,38 @@ class Slot implements Store {
 
   // Writing
 
-  #schedule(): void {
-    if (this.#isScheduled || this.#committing || this.#queue.length === 0) return;
-    this.#isScheduled = true;
+  private schedule(): void {
+    if (this.isScheduled || this.committing || this.queue.length === 0) return;
+    this.isScheduled = true;
     setImmediate(() => {
-      this.#isScheduled = false;
-      this.#commitNext();
+      this.isScheduled = false;
+      this.commitNext();
     });
   }
 
-  #commitNext(): void {
-    if (this.#committing || this.#queue.length === 0 || this.#isLost || this.#isClosed) return;
+  private commitNext(): void {
+    if (this.committing || this.queue.length === 0 || this.isLeaseLost || this.isClosed) return;
     let [count, bytes] = [0, 0];
-    for (const { bytes: more } of this.#queue) {
+    for (const { bytes: more } of this.queue) {
       if (count > 0 && bytes + more > largestCommit) break;
       bytes += more;
       count += 1;
     }
-    const batch = this.#queue.splice(0, count);
-    this.#committing = this.#commit(batch).finally(() => {
-      this.#committing = undefined;
-      this.#schedule();
+    const batch = this.queue.splice(0, count);
+    this.committing = this.commit(batch).finally(() => {
+      this.committing = undefined;
+      this.schedule();
     });
   }
 
-  async #commit(batch: readonly Pending[]): Promise<void> {
+  private async commit(batch: readonly Pending[]): Promise<void> {
     let unsure: { readonly seq: bigint; readonly holds: readonly boolean[] } | undefined;
     for (;;) {
       try {
-        const before = unsure && (await this.#settle(unsure));
-        const tried = before ?? (await this.#try(batch, (attempt) => (unsure = attempt)));
+        const before = unsure && (await this.settle(unsure));
+        const tried = before ?? (await this.try(batch, (attempt) => (unsure = attempt)));
         // An earlier attempt may have come late; else the lease is another's.
-        const holds = tried ?? (unsure && (await this.#settle(unsure)));
+        const holds = tried ?? (unsure && (await this.settle(unsure)));
         if (!holds) {
           this.lose();
           break;
@@ -710,32 +710,32 @@ class Slot implements Store {
           this.unwritten -= bytes;
           settle(holds[at] ?? false);
         }
-        if (this.#database.trouble !== undefined) this.#database.setTrouble(undefined);
+        if (this.database.trouble !== undefined) this.database.setTrouble(undefined);
         return;
       } catch (fault) {
         if (isRefusal(fault)) unsure = undefined;
-        this.#database.failed(fault);
-        await pause(this.#database.pauseAfterFailure());
+        this.database.failed(fault);
+        await pause(this.database.pauseAfterFailure());
       }
-      if (this.#isLost || this.#isClosed) break;
+      if (this.isLeaseLost || this.isClosed) break;
     }
     for (const { bytes, reject } of batch) {
       this.unwritten -= bytes;
-      reject(this.#isLost ? taken() : closed());
+      reject(this.isLeaseLost ? taken() : closed());
     }
   }
 
   /** Whether an attempt whose answer did not come was carried out: undefined when it was not. */
-  async #settle({
+  private async settle({
     seq,
     holds,
   }: {
     readonly seq: bigint;
     readonly holds: readonly boolean[];
   }): Promise<readonly boolean[] | undefined> {
-    const { rows } = await this.#database.pool.query<{ seq: string }>(
+    const { rows } = await this.database.pool.query<{ seq: string }>(
       `select seq from ${schema}.lease where grp = $1 and slot = $2 and token = $3`,
-      [this.#database.group, this.lease.slot, this.lease.token],
+      [this.database.group, this.lease.slot, this.lease.token],
     );
     const [row] = rows;
     if (!row) {
@@ -744,7 +744,7 @@ class Slot implements Store {
     }
     const found = BigInt(row.seq);
     if (found < this.lease.seq)
-      this.#database.options.warn(
+      this.database.options.warn(
         'The database has lost commits that it had confirmed, as after a failover to a standby that was behind. Texts of the last seconds may be sent twice: use a synchronous standby.',
       );
     if (found !== seq) return undefined;
@@ -753,21 +753,21 @@ class Slot implements Store {
   }
 
   /** Undefined when the lease is another's. */
-  async #try(
+  private async try(
     batch: readonly Pending[],
     attempting: (attempt: { seq: bigint; holds: readonly boolean[] }) => void,
   ): Promise<readonly boolean[] | undefined> {
     const conditions = batch.flatMap((each) => each.conditions);
-    const { pool } = this.#database;
+    const { pool } = this.database;
     if (!conditions.some(({ table, key }) => isShared(table, key)))
-      return this.#tryOn(pool, batch, conditions, attempting);
+      return this.tryOn(pool, batch, conditions, attempting);
     const client = await pool.connect();
     try {
       await client.query('begin');
       // What belongs to all is changed by one at a time, so that what a condition saw still holds when it commits.
       const lock = `select 1 from ${schema}.lease where grp = $1 and slot = ${common} for update`;
-      await client.query(lock, [this.#database.group]);
-      const holds = await this.#tryOn(client, batch, conditions, attempting);
+      await client.query(lock, [this.database.group]);
+      const holds = await this.tryOn(client, batch, conditions, attempting);
       await client.query('commit');
       client.release();
       return holds;
@@ -777,13 +777,13 @@ class Slot implements Store {
     }
   }
 
-  async #tryOn(
+  private async tryOn(
     on: Pool | PoolClient,
     batch: readonly Pending[],
     conditions: readonly Condition[],
     attempting: (attempt: { seq: bigint; holds: readonly boolean[] }) => void,
   ): Promise<readonly boolean[] | undefined> {
-    const versions = await this.#versions(on, conditions);
+    const versions = await this.versions(on, conditions);
     const changes = new Map<string, Change>();
     const holds = batch.map((each) => {
       const doesHold = each.conditions.every(
@@ -804,10 +804,10 @@ class Slot implements Store {
       name: 'advisor_texting_write',
       text: writeStatement,
       values: [
-        this.#database.group,
+        this.database.group,
         this.lease.slot,
         this.lease.token,
-        ...this.#arrays([...changes.values()]),
+        ...this.arrays([...changes.values()]),
         String(this.lease.seq),
       ],
     });
@@ -817,7 +817,7 @@ class Slot implements Store {
     return holds;
   }
 
-  async #versions(
+  private async versions(
     on: Pool | PoolClient,
     conditions: readonly Condition[],
   ): Promise<Map<string, Version | undefined>> {
@@ -827,19 +827,18 @@ class Slot implements Store {
       if (asked.length === 0) continue;
       const { rows } = await on.query<{ key: Buffer; head: Buffer }>(
         `select key, substr(value, 1, 21) as head from ${schema}.${table} where key = any($1::bytea[])`,
-        [asked.map(({ key }) => this.#full(table, key))],
+        [asked.map(({ key }) => this.full(table, key))],
       );
-      for (const { key, head } of rows) versions.set(nameOf(table, this.#bare(key)), versionOf(head));
+      for (const { key, head } of rows) versions.set(nameOf(table, this.bare(key)), versionOf(head));
     }
     return versions;
   }
 
   /** Removals and puts of both tables, as the statement takes them. */
-  #arrays(changes: readonly Change[]): Buffer[][] {
+  private arrays(changes: readonly Change[]): Buffer[][] {
     const of = (table: Table, isPut: boolean): readonly Change[] =>
       changes.filter((each) => each.table === table && (each.bytes !== undefined) === isPut);
-    const keysOf = (some: readonly Change[]): Buffer[] =>
-      some.map(({ table, key }) => this.#full(table, key));
+    const keysOf = (some: readonly Change[]): Buffer[] => some.map(({ table, key }) => this.full(table, key));
     const bytesOf = (some: readonly Change[]): Buffer[] => some.flatMap(({ bytes }) => bytes ?? []);
     const [putWait, putWork] = [of('wait', true), of('work', true)];
     return [
@@ -852,8 +851,8 @@ class Slot implements Store {
     ];
   }
 
-  #rejectAll(fault: Error): void {
-    for (const { bytes, reject } of this.#queue.splice(0)) {
+  private rejectAll(fault: Error): void {
+    for (const { bytes, reject } of this.queue.splice(0)) {
       this.unwritten -= bytes;
       reject(fault);
     }

@@ -83,25 +83,25 @@ export const decode = (bytes: Buffer): unknown => {
 
 /** Values in, sealed bytes out, and back: an engine sees bytes alone. */
 export class Sealing {
-  readonly #sealer: Sealer;
-  readonly #keysAtHand = new Set<string>();
+  private readonly sealer: Sealer;
+  private readonly keysAtHand = new Set<string>();
   /** A record was found whose key is not at hand. */
   sawLocked = false;
 
   constructor(sealer: Sealer) {
-    this.#sealer = sealer;
+    this.sealer = sealer;
   }
 
   seal(table: Table, key: Buffer, value: unknown): Buffer {
-    return this.#sealer.seal(encode(value), nameOf(table, key));
+    return this.sealer.seal(encode(value), nameOf(table, key));
   }
 
   /** Undefined when the record cannot be read; `isLocked` tells whether that may change. */
   open(table: Table, key: Buffer, sealed: Buffer): { readonly value: unknown } | undefined {
     try {
-      const plain = this.#sealer.open(sealed, nameOf(table, key));
+      const plain = this.sealer.open(sealed, nameOf(table, key));
       if (!plain) return undefined;
-      this.#keysAtHand.add(keyNameOf(sealed));
+      this.keysAtHand.add(keyNameOf(sealed));
       return { value: decode(plain) };
     } catch {
       return undefined;
@@ -110,15 +110,15 @@ export class Sealing {
 
   /** Sealed with a key that is not at hand, as after a start with another credential secret: it may come back. */
   isLocked(sealed: Buffer): boolean {
-    if (sealed.length < keyNameLength || this.#keysAtHand.has(keyNameOf(sealed))) return false;
-    this.#keysAtHand.add(keyNameOf(this.#sealer.seal(Buffer.alloc(0), '')));
-    const isLocked = !this.#keysAtHand.has(keyNameOf(sealed));
+    if (sealed.length < keyNameLength || this.keysAtHand.has(keyNameOf(sealed))) return false;
+    this.keysAtHand.add(keyNameOf(this.sealer.seal(Buffer.alloc(0), '')));
+    const isLocked = !this.keysAtHand.has(keyNameOf(sealed));
     this.sawLocked ||= isLocked;
     return isLocked;
   }
 
   hash(text: string): Buffer {
-    return Buffer.from(this.#sealer.hash(text), 'base64url').subarray(0, hashLength);
+    return Buffer.from(this.sealer.hash(text), 'base64url').subarray(0, hashLength);
   }
 }
 

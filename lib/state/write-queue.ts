@@ -47,20 +47,20 @@ const nameOf = (place: Place, key: Buffer): string => recordName(place, key).toS
  * before the commit: either they still hold when it is made, or this process is no longer the owner and nothing is written.
  */
 export class WriteQueue {
-  readonly #sealing: Sealing;
-  readonly #events: QueueEvents;
-  #queue: Pending[] = [];
-  #target: Target | undefined;
-  #isScheduled = false;
-  #committing: Promise<void> | undefined;
-  #unsure: Batch | undefined;
+  private readonly sealing: Sealing;
+  private readonly events: QueueEvents;
+  private queue: Pending[] = [];
+  private target: Target | undefined;
+  private isScheduled = false;
+  private committing: Promise<void> | undefined;
+  private unsure: Batch | undefined;
   /** The number of the last commit. */
   commit = 0;
   unwritten = 0;
 
   constructor(sealing: Sealing, events: QueueEvents) {
-    this.#sealing = sealing;
-    this.#events = events;
+    this.sealing = sealing;
+    this.events = events;
   }
 
   add(operations: readonly RawOperation[], conditions: readonly Condition[] = []): Promise<boolean> {
@@ -71,44 +71,44 @@ export class WriteQueue {
     checkSize(bytes);
     this.unwritten += bytes;
     return new Promise((settle, reject) => {
-      this.#queue.push({ operations, conditions, bytes, settle, reject });
-      this.#schedule();
+      this.queue.push({ operations, conditions, bytes, settle, reject });
+      this.schedule();
     });
   }
 
   /** From here on there is somewhere to write to. */
   begin(target: Target): void {
-    this.#target = target;
-    this.#schedule();
+    this.target = target;
+    this.schedule();
   }
 
   /** Nothing is begun from here on; resolves when nothing is under way. */
   async pause(): Promise<void> {
-    this.#target = undefined;
-    await this.#committing;
+    this.target = undefined;
+    await this.committing;
   }
 
   /** Writes what is left, as far as that can be written. */
   async drain(): Promise<void> {
-    while (this.#target && (this.#committing ?? this.#queue.length > 0)) {
-      this.#commitNext();
-      await this.#committing;
+    while (this.target && (this.committing ?? this.queue.length > 0)) {
+      this.commitNext();
+      await this.committing;
     }
   }
 
   /** After a commit failed: `owner` as it is on record by now. */
   settle(owner: Ownership | undefined, holder: string): void {
-    const batch = this.#unsure;
-    this.#unsure = undefined;
+    const batch = this.unsure;
+    this.unsure = undefined;
     if (!batch) return;
-    if (owner?.holder === holder && owner.commit === batch.commit) this.#finish(batch);
-    else this.#queue = [...batch.taken, ...this.#queue];
+    if (owner?.holder === holder && owner.commit === batch.commit) this.finish(batch);
+    else this.queue = [...batch.taken, ...this.queue];
   }
 
   rejectAll(fault: Error): void {
-    const all = [...(this.#unsure?.taken ?? []), ...this.#queue];
-    this.#unsure = undefined;
-    this.#queue = [];
+    const all = [...(this.unsure?.taken ?? []), ...this.queue];
+    this.unsure = undefined;
+    this.queue = [];
     for (const { bytes, reject } of all) {
       this.unwritten -= bytes;
       reject(fault);
@@ -116,64 +116,64 @@ export class WriteQueue {
   }
 
   /** At the end of this turn of the event loop, so that all that it writes is one commit. */
-  #schedule(): void {
-    if (this.#isScheduled || this.#committing || !this.#target || this.#queue.length === 0) return;
-    this.#isScheduled = true;
+  private schedule(): void {
+    if (this.isScheduled || this.committing || !this.target || this.queue.length === 0) return;
+    this.isScheduled = true;
     setImmediate(() => {
-      this.#isScheduled = false;
-      this.#commitNext();
+      this.isScheduled = false;
+      this.commitNext();
     });
   }
 
-  #commitNext(): void {
-    const target = this.#target;
-    if (!target || this.#committing || this.#queue.length === 0) return;
-    this.#committing = this.#commitTo(target).finally(() => {
-      this.#committing = undefined;
-      this.#schedule();
+  private commitNext(): void {
+    const target = this.target;
+    if (!target || this.committing || this.queue.length === 0) return;
+    this.committing = this.commitTo(target).finally(() => {
+      this.committing = undefined;
+      this.schedule();
     });
   }
 
-  async #commitTo(target: Target): Promise<void> {
+  private async commitTo(target: Target): Promise<void> {
     let batch: Batch | undefined;
     try {
-      batch = this.#gather(target.file);
+      batch = this.gather(target.file);
       const { commit, operations } = batch;
       const isOwner =
         operations.length === 0 ||
         (await target.file.commit(target.owned, target.ownership(commit), operations));
       if (isOwner) {
-        this.#finish(batch);
+        this.finish(batch);
         return;
       }
-      this.#queue = [...batch.taken, ...this.#queue];
-      if (this.#target === target) this.#events.lost();
+      this.queue = [...batch.taken, ...this.queue];
+      if (this.target === target) this.events.lost();
     } catch (fault) {
-      this.#unsure = batch;
-      this.#target = undefined;
-      this.#events.failed(fault);
+      this.unsure = batch;
+      this.target = undefined;
+      this.events.failed(fault);
     }
   }
 
-  #finish({ commit, taken, holds }: Batch): void {
+  private finish({ commit, taken, holds }: Batch): void {
     this.commit = commit;
     for (const [at, { bytes, settle }] of taken.entries()) {
       this.unwritten -= bytes;
       settle(holds[at] ?? false);
     }
-    this.#events.written();
+    this.events.written();
   }
 
   /** As many as one commit takes, and what they come to. */
-  #gather(file: DatabaseFile): Batch {
+  private gather(file: DatabaseFile): Batch {
     file.refresh();
     let [count, bytes] = [0, 0];
-    for (const { bytes: more } of this.#queue) {
+    for (const { bytes: more } of this.queue) {
       if (count > 0 && bytes + more > largestCommit) break;
       bytes += more;
       count += 1;
     }
-    const taken = this.#queue.slice(0, count);
+    const taken = this.queue.slice(0, count);
     const hasConditions = taken.some(({ conditions }) => conditions.length > 0);
     /** What this commit has changed so far. */
     const versions = new Map<string, Version | undefined>();
@@ -181,35 +181,39 @@ export class WriteQueue {
     const holds = taken.map(({ conditions, operations: asked }) => {
       const doesHold = conditions.every(({ table, key, version }) => {
         const name = nameOf(table, key);
-        return (versions.has(name) ? versions.get(name) : this.#versionIn(file, table, key)) === version;
+        return (versions.has(name) ? versions.get(name) : this.versionIn(file, table, key)) === version;
       });
       if (!doesHold) return false;
       for (const operation of asked) {
-        this.#keepLocked(file, operation, operations);
+        this.keepLocked(file, operation, operations);
         operations.push(operation);
         const { place, key, bytes: sealed } = operation;
         if (hasConditions) versions.set(nameOf(place, key), sealed && versionOf(sealed));
       }
       return true;
     });
-    this.#queue.splice(0, count);
+    this.queue.splice(0, count);
     return { commit: this.commit + 1, operations, taken, holds };
   }
 
   /** A record that nobody can read counts as absent, or nothing could ever take its place. */
-  #versionIn(file: DatabaseFile, table: Table, key: Buffer): Version | undefined {
+  private versionIn(file: DatabaseFile, table: Table, key: Buffer): Version | undefined {
     const sealed = file.peek(table, key);
     if (!sealed) return undefined;
     const version = versionOf(sealed);
-    return this.#sealing.isLocked(sealed) ? undefined : version;
+    return this.sealing.isLocked(sealed) ? undefined : version;
   }
 
   /** Something new takes the place of a record whose key may come back. */
-  #keepLocked(file: DatabaseFile, { place, key, bytes }: RawOperation, operations: RawOperation[]): void {
-    if (!this.#sealing.sawLocked || !bytes || place === 'damaged' || place === 'meta') return;
+  private keepLocked(
+    file: DatabaseFile,
+    { place, key, bytes }: RawOperation,
+    operations: RawOperation[],
+  ): void {
+    if (!this.sealing.sawLocked || !bytes || place === 'damaged' || place === 'meta') return;
     const sealed = file.get(place, key);
     const aside = recordName(place, key);
-    if (!sealed || !this.#sealing.isLocked(sealed) || file.peek('damaged', aside)) return;
+    if (!sealed || !this.sealing.isLocked(sealed) || file.peek('damaged', aside)) return;
     operations.push({ place: 'damaged', key: aside, bytes: sealed });
   }
 }

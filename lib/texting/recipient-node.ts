@@ -6,7 +6,7 @@ import { readAll, type Source } from '../runtime/inputs';
 import { Held } from '../outbox/request-outbox';
 import { isTimeZone } from '../runtime/dates';
 import type { Environment, EnvironmentSettings } from '../runtime/environment';
-import { invalid, refuse } from '../runtime/errors';
+import { invalidInput, nodeError } from '../runtime/errors';
 import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import { NodeOutbox, type Order, type Turn } from '../runtime/node-outbox';
@@ -87,7 +87,7 @@ export const readWith =
   };
 
 const refusalBy = (by: BlockedBy): ServiceError =>
-  by === 'unreadable' ? refuse('blocked', 'blocked_unreadable') : refuse('blocked', 'blocked');
+  by === 'unreadable' ? nodeError('blocked', 'blocked_unreadable') : nodeError('blocked', 'blocked');
 
 /** The recipient's own zone, as it was given: that of a list's object, or for a single number that of the message. */
 export const zoneOf = ({ timeZone }: Order, entry: unknown): unknown => {
@@ -137,7 +137,7 @@ class RecipientHours {
 
   private allowedFrom(at: number): number {
     const opening = allowedFrom(this.hours, this.whose, at);
-    if (opening === undefined) throw invalid('zone_missing');
+    if (opening === undefined) throw invalidInput('zone_missing');
     return opening;
   }
 }
@@ -152,7 +152,7 @@ const alreadySent = (payload: unknown): Outcome => ({
 const mayHaveSent = (problem: Problem | undefined): boolean =>
   problem?.code === 'outcome_unknown' || problem?.code === 'invalid_response';
 
-const quiet = (notBefore: number): ServiceError => refuse('quiet_hours', 'quiet_hours', {}, { notBefore });
+const quiet = (notBefore: number): ServiceError => nodeError('quiet_hours', 'quiet_hours', {}, { notBefore });
 
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
 export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> implements Handler {
@@ -170,7 +170,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     this.show = outcomeStatus(tools, options.said, () => this.outbox.progress());
     this.outbox = new NodeOutbox<T, O>(tools, {
       work: (turn) => this.work(turn),
-      dress: (outcome, order, recipient, index, entry) => {
+      addUsedFields: (outcome, order, recipient, index, entry) => {
         const whole = withUsedFields(outcome, order, recipient, entry);
         return options.complement?.(whole, order, recipient, index, entry) ?? whole;
       },
@@ -180,7 +180,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
         dropped: (order, item, name, reason) => this.dropped(order, item, name, reason),
       }),
       ...(options.guards && { held: (count, notBefore) => this.showHeld(count, notBefore) }),
-      told: this.show,
+      emitted: this.show,
     });
   }
 
@@ -294,9 +294,9 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       );
       if (verdict.kind === 'own') break;
       if (verdict.kind === 'sent') return alreadySent(verdict.payload);
-      if (verdict.kind === 'unknown') throw refuse('outcome_unknown', 'once_unknown');
-      if (verdict.kind === 'cancelled') throw refuse('cancelled', 'cancelled');
-      if (signal.aborted) throw refuse('cancelled', 'cancelled');
+      if (verdict.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
+      if (verdict.kind === 'cancelled') throw nodeError('cancelled', 'cancelled');
+      if (signal.aborted) throw nodeError('cancelled', 'cancelled');
       const { notBefore = 0 } = verdict;
       if (notBefore > environment.clock.now()) throw new Held(notBefore);
       await guard.changed(of, signal);
@@ -363,7 +363,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     if (!textHours || this.options.guards?.hours === 'any') return undefined;
     const own = zoneOf(order, entry);
     if (own !== undefined && (typeof own !== 'string' || !isTimeZone(own.trim())))
-      throw invalid('zone_unknown');
+      throw invalidInput('zone_unknown');
     const whose = { phone: item.phone ?? '', timeZone: own?.trim(), fallback };
     return new RecipientHours(textHours, whose, () => environment.clock.now());
   }

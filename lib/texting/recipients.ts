@@ -1,7 +1,7 @@
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
 import type { Mutable } from '../mutable';
 import { digitsTogether, e164, fieldOf, isJsonText, isNothing } from '../runtime/kinds';
-import { invalid } from '../runtime/errors';
+import { invalidInput } from '../runtime/errors';
 import type { Item, Order, Taken } from '../runtime/node-outbox';
 import type { Outcome } from '../runtime/outcomes';
 import { isRecord, type Message } from '../runtime/red';
@@ -68,12 +68,14 @@ const asGiven = ({ given }: Entry): string | number | null =>
 
 /** What to tell the user about a text that is not a number we may use. */
 export const wrongNumber = (text: string, country: string): ServiceError => {
-  if (!/\d/.test(text)) return invalid('phone_none');
+  if (!/\d/.test(text)) return invalidInput('phone_none');
   if (text.trim().startsWith('+')) {
     const number = digitsTogether(text.trim()).slice(1);
-    return /^\d+$/.test(number) ? invalid('phone_digits', { count: number.length }) : invalid('phone_format');
+    return /^\d+$/.test(number)
+      ? invalidInput('phone_digits', { count: number.length })
+      : invalidInput('phone_format');
   }
-  return country === '' ? invalid('phone_country') : invalid('phone_impossible', { country });
+  return country === '' ? invalidInput('phone_country') : invalidInput('phone_impossible', { country });
 };
 
 /** Where a value was found that is not a number we may text. */
@@ -85,15 +87,15 @@ interface Place {
 
 /** What to tell the user about a value that is not a number we may text. */
 export const notANumber = (given: unknown, country: string, { where, list }: Place): ServiceError => {
-  if (isNothing(given)) return invalid(list ? 'phone_entry' : 'phone_missing', { where });
-  if (typeof given !== 'string' && typeof given !== 'number') return invalid('phone_kind');
+  if (isNothing(given)) return invalidInput(list ? 'phone_entry' : 'phone_missing', { where });
+  if (typeof given !== 'string' && typeof given !== 'number') return invalidInput('phone_kind');
   const text = String(given);
-  return isJsonText(text) ? invalid('phone_json', { where }) : wrongNumber(text, country);
+  return isJsonText(text) ? invalidInput('phone_json', { where }) : wrongNumber(text, country);
 };
 
 /** What to tell the user about a value that is neither a number nor a list of them. */
 const noRecipients = (value: unknown, where: MessageValue): ServiceError =>
-  invalid(Array.isArray(value) ? 'phones_empty' : 'phones_kind', { where });
+  invalidInput(Array.isArray(value) ? 'phones_empty' : 'phones_kind', { where });
 
 /**
  * Whose work an order (`reset`, `flush`) is for; undefined means everybody's. Throws `invalid_input` when one of the

@@ -3,10 +3,10 @@ import { OperationHandler, type Operation, type Stream } from '../../lib/address
 import type { Page } from '../../lib/address-book/paging';
 import { runSearch, searchSettings, type SearchSettings } from '../../lib/address-book/search';
 import { activityOf, type Activity } from '../../lib/runtime/activity';
-import { invalid, refuse } from '../../lib/runtime/errors';
+import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { flowNode, type Tools } from '../../lib/runtime/flow-node';
 import { oneOrList } from '../../lib/runtime/inputs';
-import { failure, problemOf, type Outcome } from '../../lib/runtime/outcomes';
+import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
 import { spec } from './spec';
@@ -117,12 +117,12 @@ const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<bo
   const outcomeOf = async (activity: Activity, value: unknown): Promise<Outcome> => {
     try {
       if (typeof value !== 'string' || value.trim() === '')
-        throw invalid('item_missing', { where: itemId.where });
+        throw invalidInput('item_missing', { where: itemId.where });
       const id = value.trim();
-      if (!(await act(activity, id))) throw refuse('not_found', 'item_gone');
+      if (!(await act(activity, id))) throw nodeError('not_found', 'item_gone');
       return { port: 0, payload: { id } };
     } catch (thrown) {
-      return failure(problemOf(thrown));
+      return failedOutcome(problemOf(thrown));
     }
   };
   const run = async (stream: Stream): Promise<void> => {

@@ -1,7 +1,7 @@
 import { nothingKnown, type ConsentStatus, type WaitOutcome } from '../../lib/consent/consent-status';
 import type { Subject } from '../../lib/consent/waits';
-import { refuse } from '../../lib/runtime/errors';
-import { failure, type Outcome } from '../../lib/runtime/outcomes';
+import { nodeError } from '../../lib/runtime/errors';
+import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import type { Problem, ServiceError } from '../../lib/service/errors';
 
 type Reason = 'not_accepted' | 'dry_run' | 'unknown_number' | 'expired' | 'cancelled';
@@ -11,13 +11,13 @@ const asProblem = (reason: Reason, subject: Subject, said: Partial<Problem>): Se
   switch (reason) {
     case 'not_accepted':
     case 'dry_run':
-      return refuse('consent_required', 'not_accepted', {}, said);
+      return nodeError('consent_required', 'not_accepted', {}, said);
     case 'expired':
-      return refuse('consent_required', 'consent_expired', {}, said);
+      return nodeError('consent_required', 'consent_expired', {}, said);
     case 'cancelled':
-      return refuse('cancelled', 'wait_cancelled', {}, said);
+      return nodeError('cancelled', 'wait_cancelled', {}, said);
     case 'unknown_number':
-      return refuse(
+      return nodeError(
         'not_found',
         'phone' in subject ? 'unknown_number' : 'unknown_member',
         {},
@@ -44,7 +44,7 @@ export const notAccepted = (
 export const cancelledWait = (status: ConsentStatus = nothingKnown): Outcome => ({
   port: 2,
   payload: { ...status, reason: 'cancelled' satisfies Reason },
-  problem: refuse('cancelled', 'wait_cancelled').problem,
+  problem: nodeError('cancelled', 'wait_cancelled').problem,
 });
 
 /** The service's word, less its sentence and its code: those of ours say what to do about this person. */
@@ -52,6 +52,6 @@ const saidIn = ({ message: _message, code: _code, ...said }: Problem): Partial<P
 
 export const outcomeOf = (ended: WaitOutcome, subject: Subject): Outcome => {
   if (ended.kind === 'accepted') return accepted(ended.status);
-  if (ended.kind === 'failed') return failure(ended.problem);
+  if (ended.kind === 'failed') return failedOutcome(ended.problem);
   return notAccepted(ended.reason, ended.status, subject, ended.problem && saidIn(ended.problem));
 };

@@ -1,7 +1,7 @@
 import type { Subject } from '../../lib/consent/waits';
 import type { Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { invalid } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 import type { Order } from '../../lib/runtime/node-outbox';
 import { readWith, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient, type Recipients } from '../../lib/texting/recipients';
@@ -13,12 +13,13 @@ const memberIdOf = (value: unknown): number | undefined => {
 
 const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
   const isEmpty = value === undefined || value === null || value === '';
-  if (isEmpty || (Array.isArray(value) && value.length === 0)) throw invalid('member_missing', { where });
+  if (isEmpty || (Array.isArray(value) && value.length === 0))
+    throw invalidInput('member_missing', { where });
   const given: readonly unknown[] = Array.isArray(value) ? Array.from(value as readonly unknown[]) : [value];
   const items = given.map((each, index): Recipient => {
     const memberId = memberIdOf(each);
     return memberId === undefined
-      ? { index, wrong: invalid('member_kind', { where }).problem }
+      ? { index, wrong: invalidInput('member_kind', { where }).problem }
       : { index, memberId };
   });
   return { list: Array.isArray(value), items, count: items.length };

@@ -10,9 +10,9 @@ import { activityOf } from '../../lib/runtime/activity';
 import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
-import { refuse } from '../../lib/runtime/errors';
-import { asProblem, emitOutcome, kindsIn, type Order } from '../../lib/runtime/node-outbox';
-import { failure, problemOf, type Outcome } from '../../lib/runtime/outcomes';
+import { nodeError } from '../../lib/runtime/errors';
+import { queueFullError, emitOutcome, kindsIn, type Order } from '../../lib/runtime/node-outbox';
+import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
 import { failureLook } from '../../lib/runtime/outcome-status';
 import { look, type Look } from '../../lib/runtime/status';
@@ -58,7 +58,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     this.opening = Promise.resolve()
       .then(() => this.open())
       .catch((thrown: unknown) => {
-        show(failure(problemOf(thrown)));
+        show(failedOutcome(problemOf(thrown)));
       })
       .finally(() => {
         this.opening = undefined;
@@ -68,7 +68,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
   /** Begins a wait for each; they are on record before this resolves. */
   async take(msg: Message, job: Job, order: Order, recipients: Recipients): Promise<void> {
     const { consent, outbox } = this;
-    if (!consent || !outbox) throw refuse('not_configured', 'no_environment');
+    if (!consent || !outbox) throw nodeError('not_configured', 'no_environment');
     const { items, count, entries } = recipients;
     const whole: WaitOrder = { ...order, pace: this.pace, start: consent.clock.now() };
     const onRecord = job.takeHandOver();
@@ -76,7 +76,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
       await outbox.accept({ message: msg, order: whole, items, count, entries, onRecord }, job);
     } catch (thrown) {
       onRecord?.();
-      throw asProblem(thrown);
+      throw queueFullError(thrown);
     }
     this.draw();
     await this.endBlocked(recipients);
@@ -110,7 +110,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
   }
 
   atOnce({ wrong }: Recipient): Outcome | undefined {
-    return wrong && failure(wrong);
+    return wrong && failedOutcome(wrong);
   }
 
   waitOf(item: Buffer, recipient: Recipient, { advisor, start, pace }: WaitOrder): Wait {

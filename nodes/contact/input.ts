@@ -1,7 +1,7 @@
 import { compile, type Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { hideNumbers } from '../../lib/runtime/log';
-import { invalid } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 import { phoneNumber, wrongNumber } from '../../lib/texting/recipients';
 import { fieldsGiven } from '../../lib/address-book/record-fields';
 import { isRecord, type Message } from '../../lib/runtime/red';
@@ -36,7 +36,7 @@ export const contactReader = (tools: Tools, contact: Source, fields: unknown): (
 const asRecord = (contact: unknown, where: MessageValue): Readonly<Record<string, unknown>> => {
   if (isRecord(contact)) return contact;
   const isText = typeof contact === 'string' && contact.trim() !== '';
-  throw invalid(isText ? 'contact_text' : 'contact_kind', { where });
+  throw invalidInput(isText ? 'contact_text' : 'contact_kind', { where });
 };
 
 /** `first_name` and `Firstname` are both meant as `firstName`. */
@@ -52,12 +52,12 @@ const nothingGiven = (contact: Readonly<Record<string, unknown>>): ServiceError 
   const others = Object.keys(contact).filter(
     (name) => !Object.hasOwn(contactFields, name) && name !== 'contactId',
   );
-  if (others.length === 0) return invalid('contact_empty');
+  if (others.length === 0) return invalidInput('contact_empty');
   const field = others.find((name) => meantBy.has(plain(name)));
   if (field !== undefined)
-    return invalid('contact_misspelt', { field, meant: meantBy.get(plain(field)) ?? '' });
+    return invalidInput('contact_misspelt', { field, meant: meantBy.get(plain(field)) ?? '' });
   const names = others.slice(0, mostNames).join(', ');
-  return invalid('contact_unknown', {
+  return invalidInput('contact_unknown', {
     fields: hideNumbers(others.length > mostNames ? `${names}, …` : names),
   });
 };

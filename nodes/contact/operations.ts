@@ -10,7 +10,7 @@ import { unknownFields } from '../../lib/address-book/record-fields';
 import { filterFrom, matcherOf, runSearch, searchSettings } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { anyId, idFrom, oneOrList } from '../../lib/runtime/inputs';
-import { invalid } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
 import { isRecord } from '../../lib/runtime/red';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
@@ -46,7 +46,7 @@ const idToUpdate = ({ item, data: ids, index, list }: ItemTurn<unknown>, where: 
   const own = isRecord(item) ? anyId(item.contactId) : undefined;
   if (!list) return own !== undefined && anyId(ids) === undefined ? own : idFrom(ids, where);
   const id = own ?? (Array.isArray(ids) ? anyId(ids[index]) : undefined);
-  if (id === undefined) throw invalid('contact_id_in_list');
+  if (id === undefined) throw invalidInput('contact_id_in_list');
   return id;
 };
 

@@ -3,7 +3,7 @@ import type { Node, NodeAPI } from 'node-red';
 import { OperationHandler, type Operation, type SearchOperation } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { flowNode, type Tools } from '../../lib/runtime/flow-node';
-import { invalid } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
 import type { RequestOf } from '../../lib/service/endpoints';
@@ -17,12 +17,12 @@ const isWellFormed = (text: string): boolean => !/\p{Surrogate}/u.test(text);
 /** An empty text finds everything; a number is more likely an inject's timestamp than something to look for. */
 const searchTextOf = (value: unknown, where: MessageValue): string => {
   if (value === undefined || value === null) return '';
-  if (typeof value !== 'string') throw invalid('search_kind', { where });
+  if (typeof value !== 'string') throw invalidInput('search_kind', { where });
   const text = value.trim();
   // A query is UTF-8, which has no half characters: the service would look for something else.
-  if (!isWellFormed(text)) throw invalid('search_broken', { where });
+  if (!isWellFormed(text)) throw invalidInput('search_broken', { where });
   if (text.length > longestSearch) {
-    throw invalid('search_long', { length: text.length, longest: longestSearch });
+    throw invalidInput('search_long', { length: text.length, longest: longestSearch });
   }
   return text;
 };

@@ -2,12 +2,12 @@ import type { Node, NodeAPI } from 'node-red';
 import { Stream } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { doNotTextOf, type Blocked } from '../../lib/guards/do-not-text';
-import { invalid, refuse } from '../../lib/runtime/errors';
+import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { flowNode, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import { readAll } from '../../lib/runtime/inputs';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Order } from '../../lib/runtime/node-outbox';
-import { failure, type Outcome } from '../../lib/runtime/outcomes';
+import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
 import { RecipientNode, type GuardedTurn, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
@@ -26,7 +26,7 @@ interface Entry extends Recipient {
 
 const reasonOf = (value: unknown, where: MessageValue): string | undefined => {
   if (isNothing(value)) return undefined;
-  if (typeof value !== 'string' && typeof value !== 'number') throw invalid('reason_kind', { where });
+  if (typeof value !== 'string' && typeof value !== 'number') throw invalidInput('reason_kind', { where });
   return String(value);
 };
 
@@ -50,7 +50,7 @@ const carryOut = async ({ environment, order, item }: GuardedTurn<Entry, ListOrd
       const blocked = await list.get(phone);
       const payload = payloadOf(phone, blocked);
       return blocked
-        ? { port: 2, payload, problem: refuse('blocked', 'blocked').problem }
+        ? { port: 2, payload, problem: nodeError('blocked', 'blocked').problem }
         : { port: 0, payload };
     }
   }
@@ -110,7 +110,7 @@ const handler = (tools: Tools): Handler => {
     read: reader(tools, operation),
     work: carryOut,
     dryRun: carryOut,
-    cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
+    cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),
     said: { first: 'status.done', third: 'status.blocked' },
   });
   const list = listing(tools);

@@ -5,7 +5,7 @@ import { isTimeZone } from '../../lib/runtime/dates';
 import { minutesOf } from '../../lib/guards/text-hours';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { faultInSettings, plain } from '../../lib/runtime/inputs';
-import { invalid, type MessageKey, refuse } from '../../lib/runtime/errors';
+import { invalidInput, type MessageKey, nodeError } from '../../lib/runtime/errors';
 import { isCountry } from '../../lib/runtime/kinds';
 import { lazy } from '../../lib/runtime/lazy';
 import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
@@ -23,7 +23,7 @@ const text = (value: unknown): string => (typeof value === 'string' ? value.trim
 const prefixOf = (values: Values, setting: 'corePrefix' | 'textPrefix', usual: string): string => {
   const prefix = text(values[setting]) || usual;
   if (prefixPattern.test(prefix)) return prefix;
-  throw refuse('not_configured', 'setting_prefix', { name: nameOf(values), setting: { setting } });
+  throw nodeError('not_configured', 'setting_prefix', { name: nameOf(values), setting: { setting } });
 };
 
 /** Throws `not_configured`. */
@@ -48,11 +48,11 @@ const proxyOf = (values: Values): string => {
   const proxy = text(values['proxy']);
   const name = nameOf(values);
   const unset = /\$\{([^}]+)\}/.exec(proxy)?.[1];
-  if (unset !== undefined) throw refuse('not_configured', 'variables_unset', { name, variables: unset });
+  if (unset !== undefined) throw nodeError('not_configured', 'variables_unset', { name, variables: unset });
   if (writtenPassword.test(text(values['proxyAsWritten'])))
-    throw refuse('not_configured', 'setting_proxy_password', { name, setting: { setting: 'proxy' } });
+    throw nodeError('not_configured', 'setting_proxy_password', { name, setting: { setting: 'proxy' } });
   if (proxy !== '' && !(URL.canParse(proxy) && /^https?:$/.test(new URL(proxy).protocol)))
-    throw refuse('not_configured', 'setting_proxy', { name, setting: { setting: 'proxy' } });
+    throw nodeError('not_configured', 'setting_proxy', { name, setting: { setting: 'proxy' } });
   return proxy;
 };
 
@@ -62,7 +62,7 @@ const namesOf = (value: unknown): Record<string, string> => {
     try {
       given = JSON.parse(given);
     } catch {
-      throw refuse('not_configured', 'names_json');
+      throw nodeError('not_configured', 'names_json');
     }
   }
   const entries = typeof given === 'object' && given !== null ? Object.entries(given) : [];
@@ -74,7 +74,7 @@ const checkPattern = (pattern: string): void => {
   try {
     new RegExp(pattern, 'i');
   } catch {
-    throw refuse('not_configured', 'setting_pattern', { setting: { setting: 'consentPattern' } });
+    throw nodeError('not_configured', 'setting_pattern', { setting: { setting: 'consentPattern' } });
   }
 };
 
@@ -94,9 +94,9 @@ const textHoursOf = (values: Values): EnvironmentSettings['textHours'] => {
 const faultInHours = (values: Values): ServiceError | undefined => {
   const [from, until] = [text(values['textFrom']), text(values['textUntil'])];
   if (from === '' && until === '') return undefined;
-  if (from === '' || until === '' || from === until) return invalid('setting_hours');
+  if (from === '' || until === '' || from === until) return invalidInput('setting_hours');
   const wrong = [from, until].find((time) => minutesOf(time) === undefined);
-  return wrong === undefined ? undefined : invalid('setting_time', { time: wrong });
+  return wrong === undefined ? undefined : invalidInput('setting_time', { time: wrong });
 };
 
 /** Judged by `checkSettings` before anything is sent. */
@@ -120,7 +120,7 @@ const unsetIn = (values: Values, settings: readonly string[]): readonly string[]
 };
 
 const variablesUnset = (values: Values, variables: readonly string[]): ServiceError =>
-  refuse('not_configured', 'variables_unset', { name: nameOf(values), variables });
+  nodeError('not_configured', 'variables_unset', { name: nameOf(values), variables });
 
 /** These end in an error of their own where they are wrong. */
 const addresses = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri', 'name', 'consentPattern'];
@@ -138,9 +138,9 @@ export const faultInValues = (values: Values): ServiceError | undefined => {
   const unset = unsetIn(values, settings);
   if (unset.length > 0) return variablesUnset(values, unset);
   const country = text(values['country']);
-  if (country !== '' && !isCountry(country)) return invalid('setting_country', { country });
+  if (country !== '' && !isCountry(country)) return invalidInput('setting_country', { country });
   const timeZone = text(values['timeZone']);
-  if (timeZone !== '' && !isTimeZone(timeZone)) return invalid('setting_time_zone', { timeZone });
+  if (timeZone !== '' && !isTimeZone(timeZone)) return invalidInput('setting_time_zone', { timeZone });
   return faultInHours(values) ?? faultInSettings(spec, values) ?? faultInStore(values);
 };
 
@@ -199,14 +199,14 @@ const check = (values: Values, settings: readonly Setting[]): void => {
   if (unset.length > 0) throw variablesUnset(values, unset);
   const missing = settings.filter((setting) => text(values[setting]) === '');
   if (missing.length > 0) {
-    throw refuse('not_configured', 'settings_missing', {
+    throw nodeError('not_configured', 'settings_missing', {
       name,
       settings: missing.map((setting) => ({ setting })),
     });
   }
   for (const setting of settings.filter((each) => /Ur[li]$/.test(each))) {
     const fault = addressFault(setting, text(values[setting]));
-    if (fault) throw refuse('not_configured', fault, { name, setting: { setting } });
+    if (fault) throw nodeError('not_configured', fault, { name, setting: { setting } });
   }
 };
 
@@ -216,7 +216,7 @@ export const nameOf = (values: Values): string =>
 const checkService = (values: Values): void => {
   if (serviceOf(values) !== undefined) return;
   check(values, ['service']);
-  throw refuse('not_configured', 'service_unknown', {
+  throw nodeError('not_configured', 'service_unknown', {
     name: nameOf(values),
     setting: { setting: 'service' },
   });
@@ -233,8 +233,8 @@ const faultInStore = (values: Values): ServiceError | undefined => {
   const unset = unsetIn(values, ['storeUrl']);
   if (unset.length > 0) return variablesUnset(values, unset);
   if (storeUrlOf(values) === '')
-    return refuse('not_configured', 'settings_missing', { name, settings: [{ setting: 'storeUrl' }] });
-  return lazy.postgres().isPgInstalled() ? undefined : refuse('not_configured', 'pg_missing', { name });
+    return nodeError('not_configured', 'settings_missing', { name, settings: [{ setting: 'storeUrl' }] });
+  return lazy.postgres().isPgInstalled() ? undefined : nodeError('not_configured', 'pg_missing', { name });
 };
 
 export const grantOf = (values: Values): Connection['grant'] =>

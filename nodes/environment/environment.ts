@@ -5,7 +5,7 @@ import { isOver } from '../../lib/auth/grants';
 import { fits } from '../../lib/auth/tokens';
 import { activityOf } from '../../lib/runtime/activity';
 import type { AdvisorItem, Environment, EnvironmentSettings } from '../../lib/runtime/environment';
-import { refuse } from '../../lib/runtime/errors';
+import { nodeError } from '../../lib/runtime/errors';
 import { metrics } from '../../lib/runtime/metrics';
 import { lazy } from '../../lib/runtime/lazy';
 import { systemClock, within, type Clock } from '../../lib/service/clock';
@@ -55,23 +55,23 @@ export class RunningEnvironment implements Environment {
   readonly service: Service;
   readonly clock: Clock;
   readonly settings: EnvironmentSettings;
-  readonly #services: Services;
-  readonly #shared: SharedServices | undefined;
-  readonly #storeListeners = new Set<(view: Environment, kind: 'orphan' | 'own') => void>();
-  readonly #orphans: Environment[] = [];
-  readonly #listeners = new Set<() => void>();
-  readonly #pending = new Set<() => number | Promise<number>>();
-  readonly #held = new Set<Promise<void>>();
-  readonly #endings: (() => Promise<unknown>)[] = [];
+  private readonly ownServices: Services;
+  private readonly shared: SharedServices | undefined;
+  private readonly storeListeners = new Set<(view: Environment, kind: 'orphan' | 'own') => void>();
+  private readonly orphans: Environment[] = [];
+  private readonly listeners = new Set<() => void>();
+  private readonly pendingCounts = new Set<() => number | Promise<number>>();
+  private readonly held = new Set<Promise<void>>();
+  private readonly endings: (() => Promise<unknown>)[] = [];
   trouble: string | undefined;
   /** Since when nothing can be put on record. */
   troubleSince: number | undefined;
-  readonly #fault: ServiceError | undefined;
-  #read: Complete | undefined;
-  #client: Client | Promise<Client> | undefined;
-  #store: Promise<Store> | undefined;
+  private readonly fault: ServiceError | undefined;
+  private read: Complete | undefined;
+  private openClient: Client | Promise<Client> | undefined;
+  private openedStore: Promise<Store> | undefined;
   /** Ends the search for a database that has not been reached yet. */
-  #giveUpStore: (() => void) | undefined;
+  private giveUpStore: (() => void) | undefined;
 
   constructor(
     services: Services,
@@ -84,58 +84,58 @@ export class RunningEnvironment implements Environment {
     this.service = serviceOf(values) ?? 'sandbox';
     this.clock = this.service === 'simulator' ? services.simulator.clock : systemClock;
     this.settings = settingsOf(values);
-    this.#fault = faultInValues(values);
-    const url = this.#fault || this.service === 'simulator' ? '' : storeUrlOf(values);
-    this.#shared = url === '' ? undefined : services.inDatabase(url, id);
-    this.#services = this.#shared ?? services;
-    if (this.service === 'simulator') this.#endings.push(services.simulator.use());
-    else this.#openVault();
+    this.fault = faultInValues(values);
+    const url = this.fault || this.service === 'simulator' ? '' : storeUrlOf(values);
+    this.shared = url === '' ? undefined : services.inDatabase(url, id);
+    this.ownServices = this.shared ?? services;
+    if (this.service === 'simulator') this.endings.push(services.simulator.use());
+    else this.openVault();
   }
 
   /** What is known of authorizations is in the store, whatever `journal` says. */
-  #openVault(): void {
-    const { vault } = this.#services;
+  private openVault(): void {
+    const { vault } = this.ownServices;
     const unlisten = vault.onChange(() => {
-      this.#changed();
+      this.changed();
     });
-    const unlistenToPauses = this.#services.tokens.onPause(() => {
-      this.#changed();
+    const unlistenToPauses = this.ownServices.tokens.onPause(() => {
+      this.changed();
     });
-    this.#endings.push(async () => {
+    this.endings.push(async () => {
       unlisten();
       unlistenToPauses();
     });
-    if (!this.#needsVault) return;
-    this.#endings.push(vault.hold());
+    if (!this.needsVault) return;
+    this.endings.push(vault.hold());
     void this.store().catch(() => undefined);
   }
 
   /** Where its authorizations are. */
   get services(): Services {
-    return this.#services;
+    return this.ownServices;
   }
 
   onStore(listener: (view: Environment, kind: 'orphan' | 'own') => void): () => void {
-    this.#storeListeners.add(listener);
-    for (const view of this.#orphans) listener(view, 'orphan');
+    this.storeListeners.add(listener);
+    for (const view of this.orphans) listener(view, 'orphan');
     return () => {
-      this.#storeListeners.delete(listener);
+      this.storeListeners.delete(listener);
     };
   }
 
   get opening(): Promise<void> | undefined {
-    const { vault } = this.#services;
-    if (!this.#needsVault || vault.isOpen) return undefined;
+    const { vault } = this.ownServices;
+    if (!this.needsVault || vault.isOpen) return undefined;
     // While another process has the store, messages are taken on all the same, and wait in the outbox.
-    const isElsewhere = (): boolean => !this.#shared && this.trouble !== undefined;
+    const isElsewhere = (): boolean => !this.shared && this.trouble !== undefined;
     if (isElsewhere()) return undefined;
     return this.store()
       .then(() => (isElsewhere() ? undefined : vault.opening))
       .catch(() => undefined);
   }
 
-  get #needsVault(): boolean {
-    return !this.#fault && this.service !== 'simulator' && grantOf(this.values) !== 'client_credentials';
+  private get needsVault(): boolean {
+    return !this.fault && this.service !== 'simulator' && grantOf(this.values) !== 'client_credentials';
   }
 
   /** Throws `not_configured`. */
@@ -144,92 +144,92 @@ export class RunningEnvironment implements Environment {
   }
 
   client(): Client | Promise<Client> {
-    this.#client ??= this.#open().then(
-      (client) => (this.#client = client),
+    this.openClient ??= this.open().then(
+      (client) => (this.openClient = client),
       (fault: unknown) => {
-        this.#client = undefined;
+        this.openClient = undefined;
         throw fault;
       },
     );
-    return this.#client;
+    return this.openClient;
   }
 
   get space(): string {
     if (this.service === 'simulator') return `${this.id}/simulator`;
-    const { address } = this.#complete();
+    const { address } = this.complete();
     return `${this.id}/${this.service}/${new URL(address.baseUrl).origin}`;
   }
 
   memory(): Store {
-    return this.#services.memory();
+    return this.ownServices.memory();
   }
 
   store(): Promise<Store> {
-    this.#store ??= this.#openStore();
-    return this.#store;
+    this.openedStore ??= this.openStore();
+    return this.openedStore;
   }
 
   advisors(): string[] {
-    this.#checkSettings();
+    this.checkSettings();
     if (this.service === 'simulator') return [defaultAdvisor];
-    const { connection } = this.#complete();
+    const { connection } = this.complete();
     if (connection.grant === 'client_credentials') return [defaultAdvisor];
-    if (!this.#services.vault.isOpen) throw refuse('network_error', 'store_away');
-    return this.#services.vault.list(this.id, connection).map(([advisor]) => advisor);
+    if (!this.ownServices.vault.isOpen) throw nodeError('network_error', 'store_away');
+    return this.ownServices.vault.list(this.id, connection).map(([advisor]) => advisor);
   }
 
   advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown' {
-    this.#checkSettings();
+    this.checkSettings();
     if (this.service === 'simulator') return 'authorized';
-    const { connection } = this.#complete();
+    const { connection } = this.complete();
     if (connection.grant === 'client_credentials')
       return advisor === defaultAdvisor ? 'authorized' : 'unknown';
     // Whoever asks for a token waits until it is known.
-    if (!this.#services.vault.isOpen) return 'authorized';
-    const entry = this.#services.vault.get(connection, advisor);
+    if (!this.ownServices.vault.isOpen) return 'authorized';
+    const entry = this.ownServices.vault.get(connection, advisor);
     if (!entry) return 'unknown';
     const { grant } = entry;
     return isOver(grant, this.clock.now()) || !fits(grant, connection) ? 'authorize_again' : 'authorized';
   }
 
   get tokensPausedUntil(): number {
-    return this.service === 'simulator' || !this.#read
+    return this.service === 'simulator' || !this.read
       ? 0
-      : this.#services.tokens.pausedUntil(this.#read.connection);
+      : this.ownServices.tokens.pausedUntil(this.read.connection);
   }
 
   async advisorList(): Promise<readonly AdvisorItem[]> {
-    this.#checkSettings();
-    if (this.service !== 'simulator') this.#complete();
-    return listAdvisors(this.#services, this.id, this.values);
+    this.checkSettings();
+    if (this.service !== 'simulator') this.complete();
+    return listAdvisors(this.ownServices, this.id, this.values);
   }
 
   async authorizationLink(advisor: string): Promise<string | undefined> {
     if (this.service === 'simulator') return undefined;
-    const { grant, redirectUri } = this.#complete().connection;
+    const { grant, redirectUri } = this.complete().connection;
     // Relative: the redirect URI does not say where our own pages are.
     if (grant !== 'authorization_code' || !URL.canParse(placeBeside(redirectUri, 'link'))) return undefined;
-    const token = await this.#services.authorizations.createLink(this.id, advisor, mailedLinkLifetime);
+    const token = await this.ownServices.authorizations.createLink(this.id, advisor, mailedLinkLifetime);
     return placeBeside(redirectUri, `link/${token}`);
   }
 
   addPending(count: () => number | Promise<number>): () => void {
-    this.#pending.add(count);
+    this.pendingCounts.add(count);
     return () => {
-      this.#pending.delete(count);
+      this.pendingCounts.delete(count);
     };
   }
 
   /** What all its nodes have accepted and not ended. */
   async pending(): Promise<number> {
-    const counts = await Promise.all(Array.from(this.#pending, async (count) => count()));
+    const counts = await Promise.all(Array.from(this.pendingCounts, async (count) => count()));
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
   onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
+    this.listeners.add(listener);
     return () => {
-      this.#listeners.delete(listener);
+      this.listeners.delete(listener);
     };
   }
 
@@ -238,39 +238,39 @@ export class RunningEnvironment implements Environment {
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
-    this.#held.add(held);
+    this.held.add(held);
     return () => {
-      this.#held.delete(held);
+      this.held.delete(held);
       release();
     };
   }
 
   async close(): Promise<void> {
-    this.#giveUpStore?.();
+    this.giveUpStore?.();
     // A token that is on its way is put on record, or the advisor would have to authorize again.
-    if (this.#read)
-      await within(systemClock, longestClose, this.#services.tokens.leave(this.#read.connection));
-    const client = await Promise.resolve(this.#client).catch(() => undefined);
+    if (this.read)
+      await within(systemClock, longestClose, this.ownServices.tokens.leave(this.read.connection));
+    const client = await Promise.resolve(this.openClient).catch(() => undefined);
     await client?.close();
-    await Promise.all(this.#held);
+    await Promise.all(this.held);
     await activityOf(this).flush();
-    const store = await this.#store?.catch(() => undefined);
+    const store = await this.openedStore?.catch(() => undefined);
     await store?.close();
-    await Promise.all(this.#endings.map((end) => end()));
+    await Promise.all(this.endings.map((end) => end()));
   }
 
-  #checkSettings(): void {
-    if (this.#fault) throw this.#fault;
+  private checkSettings(): void {
+    if (this.fault) throw this.fault;
   }
 
   /** Read once: a deploy that changes anything makes a new environment. Throws `not_configured`. */
-  #complete(): Complete {
-    this.#read ??= { address: serviceAddressOf(this.values), connection: this.connection() };
-    return this.#read;
+  private complete(): Complete {
+    this.read ??= { address: serviceAddressOf(this.values), connection: this.connection() };
+    return this.read;
   }
 
   /** Several processes work with the database: this one has a part of it, and goes on with that of one that ends. */
-  async #openDatabase({ openDatabase }: SharedServices): Promise<Store> {
+  private async openDatabase({ openDatabase }: SharedServices): Promise<Store> {
     const handle = openDatabase();
     let current: PostgresStore | undefined;
     let isRenewing = false;
@@ -284,9 +284,9 @@ export class RunningEnvironment implements Environment {
           isRenewing = false;
           current = store;
           const kept = storeOver(store);
-          this.#store = Promise.resolve(kept);
+          this.openedStore = Promise.resolve(kept);
           const view = over(this, kept);
-          for (const listener of this.#storeListeners) listener(view, 'own');
+          for (const listener of this.storeListeners) listener(view, 'own');
         },
         () => {
           isRenewing = false;
@@ -298,49 +298,49 @@ export class RunningEnvironment implements Environment {
     const endings = [
       handle.onChange(() => {
         look();
-        this.#changed();
+        this.changed();
       }),
       handle.onOrphan((store) => {
         const view = over(this, storeOver(store));
-        this.#orphans.push(view);
-        for (const listener of this.#storeListeners) listener(view, 'orphan');
+        this.orphans.push(view);
+        for (const listener of this.storeListeners) listener(view, 'orphan');
       }),
     ];
     look();
-    this.#changed();
-    this.#giveUpStore = () => handle.abandon();
-    this.#endings.push(async () => {
+    this.changed();
+    this.giveUpStore = () => handle.abandon();
+    this.endings.push(async () => {
       for (const end of endings) end();
       await handle.close();
     });
     current = await handle.opened;
-    this.#giveUpStore = undefined;
+    this.giveUpStore = undefined;
     look();
-    this.#changed();
+    this.changed();
     return storeOver(current);
   }
 
-  async #openStore(): Promise<Store> {
-    if (this.#shared) return this.#openDatabase(this.#shared);
-    const store = await this.#services.openStore();
+  private async openStore(): Promise<Store> {
+    if (this.shared) return this.openDatabase(this.shared);
+    const store = await this.ownServices.openStore();
     const look = (): void => {
       this.trouble = store.trouble;
       this.troubleSince = store.trouble === undefined ? undefined : (this.troubleSince ?? systemClock.now());
     };
     const unlisten = store.onChange(() => {
       look();
-      this.#changed();
+      this.changed();
     });
     look();
-    this.#endings.push(async () => {
+    this.endings.push(async () => {
       unlisten();
     });
-    if (this.service === 'simulator') await this.#services.simulator.restored(store);
+    if (this.service === 'simulator') await this.ownServices.simulator.restored(store);
     return store;
   }
 
-  async #open(): Promise<Client> {
-    const options = this.service === 'simulator' ? await this.#simulated() : this.#configured();
+  private async open(): Promise<Client> {
+    const options = this.service === 'simulator' ? await this.simulated() : this.configured();
     const { createClient } = lazy.client();
     const measured = metrics();
     return createClient({
@@ -350,13 +350,13 @@ export class RunningEnvironment implements Environment {
       ...(measured && { onRequest: (about) => measured.request(about) }),
       onPause: () => {
         measured?.pause();
-        this.#changed();
+        this.changed();
       },
     });
   }
 
-  async #simulated(): Promise<Pick<ClientOptions, 'baseUrl' | 'apiKey' | 'token'>> {
-    const simulator = await this.#services.simulator.start();
+  private async simulated(): Promise<Pick<ClientOptions, 'baseUrl' | 'apiKey' | 'token'>> {
+    const simulator = await this.ownServices.simulator.start();
     return {
       baseUrl: simulator.baseUrl,
       apiKey: simulator.credentials.apiKey,
@@ -364,16 +364,16 @@ export class RunningEnvironment implements Environment {
     };
   }
 
-  #configured(): Pick<ClientOptions, 'baseUrl' | 'apiKey' | 'token'> {
-    const { address, connection } = this.#complete();
-    const { tokens } = this.#services;
+  private configured(): Pick<ClientOptions, 'baseUrl' | 'apiKey' | 'token'> {
+    const { address, connection } = this.complete();
+    const { tokens } = this.ownServices;
     return {
       ...address,
       token: (advisor, rejected) => tokens.token(connection, advisor, rejected),
     };
   }
 
-  #changed(): void {
-    for (const listener of this.#listeners) listener();
+  private changed(): void {
+    for (const listener of this.listeners) listener();
   }
 }

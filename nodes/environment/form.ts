@@ -1,5 +1,5 @@
 import { splitScopes } from '../../lib/auth/grants';
-import { refuse } from '../../lib/runtime/errors';
+import { nodeError } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
 import type { Values } from './config';
 import type { RunningEnvironment } from './environment';
@@ -58,58 +58,58 @@ const verbatim = new Set([
  * for someone who could deploy a flow that reads it.
  */
 export class FormReader {
-  readonly #running: RunningEnvironment | undefined;
+  private readonly runningEnvironment: RunningEnvironment | undefined;
   /** What is deployed, also when it is disabled and so does not run, as it is written: with `${…}` in it. */
-  readonly #written: Values;
+  private readonly written: Values;
   /** Credentials as they are written. Of no other kind of node, whatever id the request names. */
-  readonly #stored: Values;
-  readonly #lookup: Lookup;
-  #used: Values;
-  #form: Values = {};
+  private readonly stored: Values;
+  private readonly lookup: Lookup;
+  private used: Values;
+  private form: Values = {};
 
   constructor(
     RED: Red,
     id: string,
     private readonly mayDeploy: boolean,
   ) {
-    this.#running = findRunning(RED, id);
+    this.runningEnvironment = findRunning(RED, id);
     const nodes: Values[] = [];
     RED.nodes.eachNode((node) => {
       if (node.id === id && node.type === spec.type) nodes.push({ ...node });
     });
     const [node] = nodes;
-    this.#stored = (node && credentialsOf(RED, id)) ?? {};
-    this.#written = { ...node, ...this.#stored };
-    this.#used = this.#written;
-    this.#lookup = this.#running?.lookup ?? ((variable) => process.env[variable]);
+    this.stored = (node && credentialsOf(RED, id)) ?? {};
+    this.written = { ...node, ...this.stored };
+    this.used = this.written;
+    this.lookup = this.runningEnvironment?.lookup ?? ((variable) => process.env[variable]);
   }
 
   /** The environment that is deployed. Throws `not_configured` when there is none. */
   deployed(): RunningEnvironment {
-    if (this.#running) return this.#running;
-    throw refuse('not_configured', 'environment_undeployed');
+    if (this.runningEnvironment) return this.runningEnvironment;
+    throw nodeError('not_configured', 'environment_undeployed');
   }
 
   get running(): RunningEnvironment | undefined {
-    return this.#running;
+    return this.runningEnvironment;
   }
 
   /** Where the deployed environment sends what it keeps. */
   deployedOrigin(name: (typeof addresses)[number]): string | undefined {
-    const values = this.#running?.values ?? resolveValues(this.#written, this.#lookup);
+    const values = this.runningEnvironment?.values ?? resolveValues(this.written, this.lookup);
     return originOf(values[name]);
   }
 
   /** The values as a form would have them, to look at: wherever the form points, stored secrets are among them. */
   look(given: Values): Values {
-    this.#form = flat(given);
-    const hidden = secrets.filter((name) => this.#form[name] === unseen);
-    const kept = Object.fromEntries(hidden.map((name) => [name, this.#stored[name] ?? '']));
-    this.#used = { ...this.#written, ...this.#form, ...kept };
+    this.form = flat(given);
+    const hidden = secrets.filter((name) => this.form[name] === unseen);
+    const kept = Object.fromEntries(hidden.map((name) => [name, this.stored[name] ?? '']));
+    this.used = { ...this.written, ...this.form, ...kept };
     const filled: Record<string, unknown> = {};
-    for (const [name, value] of Object.entries(this.#form)) filled[name] = this.#resolved(name, value);
-    const written = 'proxy' in this.#form ? { proxyAsWritten: this.#form['proxy'] } : {};
-    return { ...this.#running?.values, ...filled, ...written, ...resolveValues(kept, this.#lookup) };
+    for (const [name, value] of Object.entries(this.form)) filled[name] = this.resolved(name, value);
+    const written = 'proxy' in this.form ? { proxyAsWritten: this.form['proxy'] } : {};
+    return { ...this.runningEnvironment?.values, ...filled, ...written, ...resolveValues(kept, this.lookup) };
   }
 
   /**
@@ -120,17 +120,17 @@ export class FormReader {
   use(given: unknown): Values {
     if (!isValues(given)) return this.deployed().values;
     const values = this.look(given);
-    const withheld = this.#withheld();
-    if (withheld.length > 0) throw refuse('not_configured', 'variables_withheld', { variables: withheld });
-    if (this.#isMoved(values) && this.#isOurs(values)) throw refuse('not_configured', 'secrets_again');
+    const withheld = this.withheld();
+    if (withheld.length > 0) throw nodeError('not_configured', 'variables_withheld', { variables: withheld });
+    if (this.isMoved(values) && this.isOurs(values)) throw nodeError('not_configured', 'secrets_again');
     return values;
   }
 
   /** An answer without the values of variables: not even who may read them has to get them from here. */
   hide(answer: unknown): unknown {
-    const literals = literalsIn(this.#form);
+    const literals = literalsIn(this.form);
     // What the form itself says is no news. Hiding it where it equals a variable would be.
-    const hider = hiderOf(this.#resolvedHere(), this.#lookup, (spelling) =>
+    const hider = hiderOf(this.resolvedHere(), this.lookup, (spelling) =>
       literals.some((literal) => literal.includes(spelling)),
     );
     const hideIn = (value: unknown): unknown => {
@@ -145,38 +145,38 @@ export class FormReader {
     return hideIn(answer);
   }
 
-  #mayResolve(name: string, text: unknown): boolean {
-    return this.mayDeploy || textsOf(name, this.#written[name]).includes(text);
+  private mayResolve(name: string, text: unknown): boolean {
+    return this.mayDeploy || textsOf(name, this.written[name]).includes(text);
   }
 
-  #resolved(name: string, value: unknown): unknown {
+  private resolved(name: string, value: unknown): unknown {
     if (variablesIn(value).length === 0) return value;
     const texts = textsOf(name, value).map((text) =>
-      this.#mayResolve(name, text) ? resolve(text, this.#lookup) : text,
+      this.mayResolve(name, text) ? resolve(text, this.lookup) : text,
     );
     return Array.isArray(value) ? texts : texts.length === 1 ? texts[0] : texts.join(' ');
   }
 
   /** Variables of the form that stay as they are written. */
-  #withheld(): string[] {
-    const texts = Object.entries(this.#form).flatMap(([name, value]) =>
-      textsOf(name, value).filter((text) => !this.#mayResolve(name, text)),
+  private withheld(): string[] {
+    const texts = Object.entries(this.form).flatMap(([name, value]) =>
+      textsOf(name, value).filter((text) => !this.mayResolve(name, text)),
     );
     return [...new Set(variablesIn(texts))];
   }
 
-  #resolvedHere(): Values {
-    const entries = Object.entries(this.#used);
+  private resolvedHere(): Values {
+    const entries = Object.entries(this.used);
     return Object.fromEntries(
       entries.map(([name, value]) => [
         name,
-        textsOf(name, value).filter((text) => this.#mayResolve(name, text)),
+        textsOf(name, value).filter((text) => this.mayResolve(name, text)),
       ]),
     );
   }
 
   /** Whether the form points somewhere else than what is deployed. */
-  #isMoved(values: Values): boolean {
+  private isMoved(values: Values): boolean {
     return addresses.some((name) => {
       const place = this.deployedOrigin(name);
       // Who may deploy may point an environment that had no address yet to any.
@@ -185,8 +185,8 @@ export class FormReader {
   }
 
   /** Whoever sends the form may give away what it holds, and nothing that it only refers to. */
-  #isOurs(values: Values): boolean {
-    if (secrets.some((name) => Boolean(values[name]) && values[name] !== this.#form[name])) return true;
-    return !this.mayDeploy && variablesIn(Object.values(this.#used)).length > 0;
+  private isOurs(values: Values): boolean {
+    if (secrets.some((name) => Boolean(values[name]) && values[name] !== this.form[name])) return true;
+    return !this.mayDeploy && variablesIn(Object.values(this.used)).length > 0;
   }
 }

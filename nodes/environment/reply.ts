@@ -2,7 +2,7 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Refusal } from '../../lib/auth/authorization';
 import { VaultAway } from '../../lib/auth/vault';
 import type { Log } from '../../lib/runtime/log';
-import { invalid } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 import { type Words, wordsIn } from '../../lib/runtime/language';
 import { ServiceError } from '../../lib/service/errors';
 import type english from '../../locales/en-US/runtime.json';
@@ -89,7 +89,7 @@ export const advisorKey = (given: unknown): string => {
   if (given === undefined || given === null || given === '') return 'default';
   const key = typeof given === 'string' ? given.trim() : '';
   if (key === '' || key.length > 200) {
-    throw invalid('advisor_kind');
+    throw invalidInput('advisor_kind');
   }
   return key;
 };

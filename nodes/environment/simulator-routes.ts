@@ -11,25 +11,25 @@ const sessionLifetime = 12 * 60 * 60 * 1000;
 
 /** Secrets that serve until they expire. */
 class Passes {
-  readonly #passes = new Map<string, number>();
+  private readonly passes = new Map<string, number>();
 
   constructor(readonly lifetime: number) {}
 
   issue(): string {
     const now = Date.now();
-    for (const [pass, expiresAt] of this.#passes) if (now >= expiresAt) this.#passes.delete(pass);
+    for (const [pass, expiresAt] of this.passes) if (now >= expiresAt) this.passes.delete(pass);
     const pass = randomBytes(24).toString('base64url');
-    this.#passes.set(pass, now + this.lifetime);
+    this.passes.set(pass, now + this.lifetime);
     return pass;
   }
 
   has(pass: string): boolean {
-    return Date.now() < (this.#passes.get(pass) ?? 0);
+    return Date.now() < (this.passes.get(pass) ?? 0);
   }
 
   spend(pass: string): boolean {
     const isGood = this.has(pass);
-    this.#passes.delete(pass);
+    this.passes.delete(pass);
     return isGood;
   }
 }

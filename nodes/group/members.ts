@@ -3,9 +3,9 @@ import type { Operation, Stream } from '../../lib/address-book/operation';
 import { pagesOf, totalOf } from '../../lib/address-book/paging';
 import { judgedSize, Sequence, streamed } from '../../lib/address-book/search';
 import { Seen } from '../../lib/address-book/seen';
-import { invalid, refuse } from '../../lib/runtime/errors';
+import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { failure, problemOf, type Outcome } from '../../lib/runtime/outcomes';
+import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import { notANumber, phoneNumber } from '../../lib/texting/recipients';
 import { groupNamed, isSame } from './names';
@@ -39,7 +39,7 @@ const membershipOf = (
 ): boolean => {
   if (groupIds) return groupIds.some((id) => isSame(id, group.id));
   if (isNamed !== undefined && group.isOnlyOne) return isNamed;
-  throw refuse('invalid_response', 'members_untold');
+  throw nodeError('invalid_response', 'members_untold');
 };
 
 /** Streams the contacts of one group, each read in full and ready to be texted. */
@@ -60,7 +60,7 @@ export const listingMembers = (tools: Tools): Operation => {
       // Deleted since it was listed.
       if (why.code === 'not_found') return undefined;
       if (endsAll.has(why.code)) throw thrown;
-      return failure(why, set);
+      return failedOutcome(why, set);
     }
     if (!membershipOf(contact.groupIds, isNamed, group)) return undefined;
     const { country } = caller.environment.settings;
@@ -69,9 +69,9 @@ export const listingMembers = (tools: Tools): Operation => {
     if (skips) return 'skipped';
     const why =
       contact.phone == null || contact.phone === ''
-        ? invalid('member_without_phone', { id: String(contactId) })
+        ? invalidInput('member_without_phone', { id: String(contactId) })
         : notANumber(contact.phone, country, { where: 'phone', list: true });
-    return failure(why.problem, set);
+    return failedOutcome(why.problem, set);
   };
 
   const list = async (stream: Stream, group: Group): Promise<void> => {

@@ -2,7 +2,7 @@ import type { MessageValue } from '../../lib/service/errors';
 import type { Caller } from '../../lib/address-book/operation';
 import type { Environment } from '../../lib/runtime/environment';
 import { wholeId } from '../../lib/runtime/inputs';
-import { invalid } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 import { pagesOf } from '../../lib/address-book/paging';
 import type { Id } from '../../lib/service/endpoints';
 
@@ -66,8 +66,8 @@ const idNamed = async (caller: Caller, name: string): Promise<Id> => {
     ids = (await lookup.names).get(name);
   }
   const [id, ...others] = ids ?? [];
-  if (id === undefined) throw invalid('group_unknown', { name });
-  if (others.length > 0) throw invalid('group_ambiguous', { name, ids: [id, ...others].join(', ') });
+  if (id === undefined) throw invalidInput('group_unknown', { name });
+  if (others.length > 0) throw invalidInput('group_ambiguous', { name, ids: [id, ...others].join(', ') });
   return id;
 };
 
@@ -75,8 +75,8 @@ const idNamed = async (caller: Caller, name: string): Promise<Id> => {
 export const groupFrom = async (caller: Caller, value: unknown, where: MessageValue): Promise<Id> => {
   const id = wholeId(value);
   if (id !== undefined) return id;
-  if (value === undefined || value === null || value === '') throw invalid('group_missing', { where });
-  if (typeof value !== 'string' || value.trim() === '') throw invalid('group_value', { where });
+  if (value === undefined || value === null || value === '') throw invalidInput('group_missing', { where });
+  if (typeof value !== 'string' || value.trim() === '') throw invalidInput('group_value', { where });
   return idNamed(caller, value.trim());
 };
 
@@ -96,5 +96,5 @@ export const groupNamed = async (
       if (id !== undefined) return { id, name, isOnlyOne: ids.length === 1 };
     }
   }
-  throw invalid('group_unknown', { name: String(wanted) });
+  throw invalidInput('group_unknown', { name: String(wanted) });
 };

@@ -11,7 +11,7 @@ import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields
 import { filterFrom, matcherOf, runSearch, searchSettings } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { idFrom, oneOrList, wholeId } from '../../lib/runtime/inputs';
-import { invalid, refuse } from '../../lib/runtime/errors';
+import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
@@ -22,9 +22,9 @@ import { groupFields } from './spec';
 /** A name alone is enough of a group. */
 const groupBody = (group: unknown, where: MessageValue): RequestOf<'createGroup'>['body'] => {
   const record = typeof group === 'string' ? { name: group.trim() } : group;
-  if (!isRecord(record)) throw invalid('group_kind', { where });
+  if (!isRecord(record)) throw invalidInput('group_kind', { where });
   const body = fieldsGiven(record, groupFields);
-  if ((body.name ?? '') === '' && (body.externalGroupId ?? '') === '') throw invalid('group_unnamed');
+  if ((body.name ?? '') === '' && (body.externalGroupId ?? '') === '') throw invalidInput('group_unnamed');
   return body;
 };
 
@@ -57,7 +57,7 @@ const deleting = (tools: Tools): ItemOperation => {
   const groupId = tools.source('groupId');
   const idToDelete = (value: unknown): Id => {
     const isName = typeof value === 'string' && value.trim() !== '' && wholeId(value) === undefined;
-    if (isName) throw invalid('group_delete_id', { where: groupId.where });
+    if (isName) throw invalidInput('group_delete_id', { where: groupId.where });
     return idFrom(value, groupId.where);
   };
   return {
@@ -116,7 +116,7 @@ const changeGroups =
     const params = { contactId };
     const { groupIds } = await caller.call('getContact', { params });
     // Written back without the others, it would leave them.
-    if (!groupIds) throw refuse('invalid_response', 'group_ids_missing');
+    if (!groupIds) throw nodeError('invalid_response', 'group_ids_missing');
     const after = change(groupIds);
     if (after.length === groupIds.length) return { id: contactId };
     return caller.call('setContactGroups', { params, body: { groupIds: [...after] } });

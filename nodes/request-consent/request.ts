@@ -8,9 +8,9 @@ import {
 } from '../../lib/consent/request-history';
 import type { Mutable } from '../../lib/mutable';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
-import { refuse } from '../../lib/runtime/errors';
+import { nodeError } from '../../lib/runtime/errors';
 import type { Order } from '../../lib/runtime/node-outbox';
-import { failure, type Outcome } from '../../lib/runtime/outcomes';
+import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import { ServiceError } from '../../lib/service/errors';
 import {
   readWith,
@@ -78,8 +78,8 @@ const request = async (
         requested: true,
       };
     const detail = answer.data.failures?.[0];
-    if (detail === undefined) throw refuse('invalid_response', 'no_outcome', {}, { attempts });
-    throw refuse('rejected', 'rejected', { said: detail }, { detail, attempts });
+    if (detail === undefined) throw nodeError('invalid_response', 'no_outcome', {}, { attempts });
+    throw nodeError('rejected', 'rejected', { said: detail }, { detail, attempts });
   } catch (fault) {
     return ifAccepted(fault, phone, turn, consent);
   }
@@ -91,7 +91,7 @@ const preview = async (
   rules: RequestRules,
 ): Promise<Outcome> => {
   // Somebody who was not accepted by a dry run never will be: to ask again would go round for ever.
-  if (order.isRoundTrip) return failure(refuse('cancelled', 'dry_run_round').problem);
+  if (order.isRoundTrip) return failedOutcome(nodeError('cancelled', 'dry_run_round').problem);
   const { history } = await consentOf(environment);
   const { memberId, consentState, requested, requestedAt } = await history.preview(
     order.advisor,
@@ -107,7 +107,8 @@ const withLimit = async (outcome: Promise<Outcome>): Promise<Outcome> => {
   try {
     return await outcome;
   } catch (fault) {
-    if (fault instanceof ConsentLimit) throw refuse('consent_limit', 'consent_limit', { count: fault.count });
+    if (fault instanceof ConsentLimit)
+      throw nodeError('consent_limit', 'consent_limit', { count: fault.count });
     throw fault;
   }
 };
@@ -147,7 +148,7 @@ export const requestHandler = (tools: Tools): Handler => {
     guards: { hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment' },
     work: (turn) => withLimit(work(turn)),
     dryRun: (turn) => withLimit(preview(turn, rules)),
-    cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
+    cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),
     said: {
       first: (payload) => {
         const { requested, requestedAt } = payload as Pick<RequestResult, 'requested' | 'requestedAt'>;

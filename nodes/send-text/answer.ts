@@ -1,6 +1,6 @@
 import { countText } from '../../lib/guards/segments';
-import { refuse } from '../../lib/runtime/errors';
-import { failure, type Outcome } from '../../lib/runtime/outcomes';
+import { nodeError } from '../../lib/runtime/errors';
+import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import type { ResponseOf } from '../../lib/service/endpoints';
 
 /** What was asked for. */
@@ -41,7 +41,7 @@ export const sent = (
 export const needsConsent = (reason: string, attempts: number, more: object = {}): Outcome => ({
   port: 2,
   payload: { reason, ...more },
-  problem: refuse('consent_required', 'consent_required', {}, { detail: reason, attempts }).problem,
+  problem: nodeError('consent_required', 'consent_required', {}, { detail: reason, attempts }).problem,
 });
 
 /** Any entry in `successes` is a success, only `failures` a failure, and neither is no answer at all. */
@@ -55,7 +55,9 @@ export const outcomeOf = (
   if (success) return sent(success, request);
   const reason = result.failures?.[0];
   if (reason === undefined)
-    return failure(refuse('invalid_response', 'no_outcome', {}, { attempts }).problem);
+    return failedOutcome(nodeError('invalid_response', 'no_outcome', {}, { attempts }).problem);
   if (isConsentMissing(result)) return needsConsent(reason, attempts);
-  return failure(refuse('rejected', 'rejected', { said: reason }, { detail: reason, attempts }).problem);
+  return failedOutcome(
+    nodeError('rejected', 'rejected', { said: reason }, { detail: reason, attempts }).problem,
+  );
 };

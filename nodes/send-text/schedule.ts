@@ -1,7 +1,7 @@
 import { epochOf } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { isNothing } from '../../lib/runtime/kinds';
-import { invalid } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 
 /** The schedule fields as they go over the wire. */
 export interface Delivery {
@@ -25,10 +25,10 @@ export const deliveryOf = (
   now: number,
 ): Delivery => {
   const at = epochOf(date, timeZone);
-  if (Number.isNaN(at)) throw invalid(isNothing(date) ? 'date_missing' : 'date_unreadable');
-  if (at <= now) throw invalid('date_past');
+  if (Number.isNaN(at)) throw invalidInput(isNothing(date) ? 'date_missing' : 'date_unreadable');
+  if (at <= now) throw invalidInput('date_past');
   const often = isNothing(frequency) ? undefined : wholeNumber(frequency);
-  if (often === undefined && !isNothing(frequency)) throw invalid('frequency_kind');
+  if (often === undefined && !isNothing(frequency)) throw invalidInput('frequency_kind');
   return {
     scheduleDelivery: true,
     deliveryDate: deliveryDateUnit === 's' ? Math.round(at / 1000) : at,

@@ -5,9 +5,9 @@ import type { Mutable } from '../../lib/mutable';
 import type { Environment } from '../../lib/runtime/environment';
 import { readAll, type Source } from '../../lib/runtime/inputs';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
-import { invalid, refuse } from '../../lib/runtime/errors';
+import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import type { Order } from '../../lib/runtime/node-outbox';
-import { failure, type Outcome } from '../../lib/runtime/outcomes';
+import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
 import { RecipientNode, zoneOf, type GuardedTurn, type Reading } from '../../lib/texting/recipient-node';
 import { needsConsent, outcomeOf, sent } from './answer';
@@ -191,11 +191,11 @@ export const sendHandler = (tools: Tools): Handler => {
     check({ text = '' }) {
       const { segments } = countText(text);
       if (maxSegments > 0 && segments > maxSegments)
-        throw invalid('text_segments', { segments, most: maxSegments });
+        throw invalidInput('text_segments', { segments, most: maxSegments });
     },
     dryRun: preview,
     work: (turn) => returned.send(turn.order.advisor, turn.item, () => send(turn)),
-    cancelled: () => failure(refuse('cancelled', 'cancelled').problem),
+    cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),
     said: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
     complement(outcome, order, text, index, entry) {
       const told: Mutable<Outcome> = index === text.index ? outcome : { ...asDuplicate(outcome, text.index) };

@@ -1,7 +1,7 @@
 import type { Mutable } from '../../lib/mutable';
 import type { Source } from '../../lib/runtime/inputs';
 import { fieldOf } from '../../lib/runtime/kinds';
-import { invalid } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
 import { compileTemplate, type Filled } from '../../lib/runtime/template';
 import { ServiceError, type MessageValue } from '../../lib/service/errors';
@@ -25,12 +25,12 @@ const asText = (value: unknown): string | undefined => {
 };
 
 const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
-  if (source.type === 'str') return invalid('text_literal_empty');
+  if (source.type === 'str') return invalidInput('text_literal_empty');
   const isEmpty = value === undefined || value === null || value === '';
   if (isEmpty && source.where === 'msg.text' && asText(msg.payload) !== undefined) {
-    return invalid('text_in_payload');
+    return invalidInput('text_in_payload');
   }
-  return invalid(isEmpty ? 'text_missing' : 'text_kind', { where: source.where });
+  return invalidInput(isEmpty ? 'text_missing' : 'text_kind', { where: source.where });
 };
 
 export const textGiver = (source: Source): TextOf => {
@@ -39,12 +39,12 @@ export const textGiver = (source: Source): TextOf => {
     const ownText = record && fieldOf(record, 'text');
     if (ownText !== undefined) {
       const own = asText(ownText);
-      if (own === undefined) throw invalid('text_own_empty');
+      if (own === undefined) throw invalidInput('text_own_empty');
       return own;
     }
     const filled: Filled | undefined = literal?.(record, msg);
-    if (filled && 'isBroken' in filled) throw invalid('placeholder_broken');
-    if (filled && 'missing' in filled) throw invalid('placeholder_missing', { field: filled.missing });
+    if (filled && 'isBroken' in filled) throw invalidInput('placeholder_broken');
+    if (filled && 'missing' in filled) throw invalidInput('placeholder_missing', { field: filled.missing });
     const text = asText(filled ? filled.text : value);
     if (text === undefined) throw noText(source, value, msg);
     return text;
@@ -94,10 +94,10 @@ export const onceKeyGiver = (source: Source): ((entry: Entry, msg: Message, valu
   const literal = source.type === 'str' ? compileTemplate(String(source.value)) : undefined;
   return ({ record }, msg, value) => {
     const filled = literal?.(record, msg);
-    if (filled && 'isBroken' in filled) throw invalid('placeholder_broken');
-    if (filled && 'missing' in filled) throw invalid('placeholder_missing', { field: filled.missing });
+    if (filled && 'isBroken' in filled) throw invalidInput('placeholder_broken');
+    if (filled && 'missing' in filled) throw invalidInput('placeholder_missing', { field: filled.missing });
     const key = asText(filled ? filled.text : value);
-    if (key === undefined) throw invalid('once_key_missing', { where: source.where });
+    if (key === undefined) throw invalidInput('once_key_missing', { where: source.where });
     return key;
   };
 };

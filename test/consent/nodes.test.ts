@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import should from 'should';
 import type { Environment } from '../../lib/runtime/environment';
-import { invalid } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
@@ -334,7 +334,7 @@ describe('consent nodes', () => {
       const environment: Environment & { changed(): void } = {
         ...on.environment,
         advisors() {
-          if (isWrong) throw invalid('setting_time_zone', { timeZone: 'Mars' });
+          if (isWrong) throw invalidInput('setting_time_zone', { timeZone: 'Mars' });
           return ['default'];
         },
       };

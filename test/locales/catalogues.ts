@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { messages as ofRuntime } from '../../lib/runtime/errors';
-import { messages as ofService } from '../../lib/service/errors';
+import { sentences as ofRuntime } from '../../lib/runtime/errors';
+import { sentences as ofService } from '../../lib/service/errors';
 import { root } from '../support/installation';
 
 export const english = 'en-US';

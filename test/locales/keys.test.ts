@@ -1,7 +1,7 @@
 import should from 'should';
 import { languages as spoken } from '../../lib/languages';
-import { messages as ofRuntime } from '../../lib/runtime/errors';
-import { messages as ofService, serviceCodes } from '../../lib/service/errors';
+import { sentences as ofRuntime } from '../../lib/runtime/errors';
+import { sentences as ofService, serviceCodes } from '../../lib/service/errors';
 import { english, filesOf, languages, others, placeholdersOf, stringsOf, textOf } from './catalogues';
 
 /** Names, addresses, numbers, and words that are the same everywhere. */

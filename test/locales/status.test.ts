@@ -1,9 +1,9 @@
 import should from 'should';
 import { languages } from '../../lib/languages';
-import { invalid, refuse } from '../../lib/runtime/errors';
+import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { failureLook } from '../../lib/runtime/outcome-status';
 import { wordsIn } from '../../lib/runtime/language';
-import { failure, ownCodes, problem, serviceCodes } from '../../lib/service/errors';
+import { serviceError, ownCodes, problem, serviceCodes } from '../../lib/service/errors';
 
 const at = new Date(2030, 0, 31, 14, 5).getTime();
 const codes = [...ownCodes, ...Object.keys(serviceCodes)];
@@ -27,16 +27,18 @@ describe('the status of a failure', () => {
     failureLook(wordsIn('en-US'), why, at, at).text;
 
   it('says of an invalid input what is invalid', () => {
-    inEnglish(invalid('phones_empty', { where: 'msg.phone' }).problem).should.equal('invalid number 14:05');
-    inEnglish(invalid('text_literal_empty').problem).should.equal('invalid text 14:05');
-    inEnglish(invalid('date_past').problem).should.equal('invalid date 14:05');
-    inEnglish(invalid('several_advisors').problem).should.equal('invalid input 14:05');
+    inEnglish(invalidInput('phones_empty', { where: 'msg.phone' }).problem).should.equal(
+      'invalid number 14:05',
+    );
+    inEnglish(invalidInput('text_literal_empty').problem).should.equal('invalid text 14:05');
+    inEnglish(invalidInput('date_past').problem).should.equal('invalid date 14:05');
+    inEnglish(invalidInput('several_advisors').problem).should.equal('invalid input 14:05');
   });
 
   it('says what to do where it lasts until somebody does it', () => {
-    inEnglish(refuse('not_configured', 'no_environment').problem).should.equal('not set up');
+    inEnglish(nodeError('not_configured', 'no_environment').problem).should.equal('not set up');
     should(inEnglish(problem('authorization_required', 'why').problem)).equal('authorize again');
-    const never = failure('authorization_required', 'not_authorized', { advisor: 'a', name: 'n' });
+    const never = serviceError('authorization_required', 'not_authorized', { advisor: 'a', name: 'n' });
     should(inEnglish(never.problem)).equal('authorize');
   });
 

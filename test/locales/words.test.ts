@@ -1,8 +1,8 @@
 import should from 'should';
-import { invalid, refuse } from '../../lib/runtime/errors';
+import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
 import { wordsIn, wordsOf } from '../../lib/runtime/language';
-import { failure } from '../../lib/service/errors';
+import { serviceError } from '../../lib/service/errors';
 
 const at = new Date(2030, 0, 31, 14, 5).getTime();
 
@@ -44,7 +44,7 @@ describe('the words of the runtime', () => {
   });
 
   it('say an error with its values, whatever stands in them', () => {
-    const { problem } = invalid('placeholder_missing', { field: '__where__' });
+    const { problem } = invalidInput('placeholder_missing', { field: '__where__' });
     wordsIn('de')
       .problem(problem)
       .should.match(/kein „__where__“ zum Einsetzen/);
@@ -52,7 +52,7 @@ describe('the words of the runtime', () => {
   });
 
   it('call the fields of an environment what its form calls them', () => {
-    const { problem } = refuse('not_configured', 'settings_missing', {
+    const { problem } = nodeError('not_configured', 'settings_missing', {
       name: 'Office',
       settings: ['baseUrl', 'clientId', 'apiKey'].map((setting) => ({ setting })),
     });
@@ -67,7 +67,7 @@ describe('the words of the runtime', () => {
 
   it('call the fields of a node what its form calls them', () => {
     const said = (property: string, language: string): string =>
-      wordsIn(language).problem(invalid('property_json', { property: { field: property } }).problem);
+      wordsIn(language).problem(invalidInput('property_json', { property: { field: property } }).problem);
     said('advisor-send-text.phone', 'de').should.match(/Feld „Telefonnummer“/);
     said('advisor-group.groupId', 'es').should.match(/campo «Grupo»/);
     said('advisor-contact.birthDate', 'ja').should.match(/「生年月日」/);
@@ -76,21 +76,21 @@ describe('the words of the runtime', () => {
 
   it('say short reasons too, and leave those of the platform as they are', () => {
     const reasoned = (reason: string): string =>
-      wordsIn('es').problem(failure('network_error', 'unreached', { reason: { reason } }).problem);
+      wordsIn('es').problem(serviceError('network_error', 'unreached', { reason: { reason } }).problem);
     reasoned('timeout').should.match(/\(tiempo agotado\)/);
     reasoned('ECONNREFUSED').should.match(/\(ECONNREFUSED\)/);
     reasoned('HTTP 503').should.match(/\(HTTP 503\)/);
   });
 
   it('say what was put on record', () => {
-    const { problem } = failure('network_error', 'unreached', { reason: { reason: 'timeout' } });
+    const { problem } = serviceError('network_error', 'unreached', { reason: { reason: 'timeout' } });
     const recorded = JSON.parse(JSON.stringify(problem)) as typeof problem;
     should(wordsIn('de').problem(recorded)).match(/^Der Dienst war nicht erreichbar \(Zeitüberschreitung\)/);
     should(wordsIn('en').problem(recorded)).equal(problem.message);
   });
 
   it('leave alone what an older record says', () => {
-    const { wording: _wording, ...older } = failure('conflict', 'conflict').problem;
+    const { wording: _wording, ...older } = serviceError('conflict', 'conflict').problem;
     should(wordsIn('de').problem(older)).equal(older.message);
     const unheardOf = { ...older, wording: { key: 'unheard_of', values: {} } };
     should(wordsIn('de').problem(unheardOf)).equal(older.message);

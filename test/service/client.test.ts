@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import should from 'should';
 import { createClient } from '../../lib/service/client';
-import { failure, type ServiceError } from '../../lib/service/errors';
+import { serviceError, type ServiceError } from '../../lib/service/errors';
 import {
   closeAll,
   clientOf,
@@ -187,7 +187,7 @@ describe('a call to the service', () => {
       const client = clientOf(server.url, {
         token: (_advisor, rejected) => {
           if (rejected === undefined) return 'old';
-          throw failure('authorization_required', 'token_unusable');
+          throw serviceError('authorization_required', 'token_unusable');
         },
       });
       const problem = await problemOf(client.call('sendMessage', text, advisor));

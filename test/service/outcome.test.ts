@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import should from 'should';
 import type { Result } from '../../lib/service/exchange';
-import { messages, type Problem, type ServiceCode, serviceCodes } from '../../lib/service/errors';
+import { sentences, type Problem, type ServiceCode, serviceCodes } from '../../lib/service/errors';
 import { assess, type Assessment, endAs } from '../../lib/service/answers';
 import { type Plan, planEndpoint } from '../../lib/service/requests';
 import { endpoints } from '../../lib/service/endpoints';
@@ -354,7 +354,7 @@ describe('what an answer means', () => {
 
 describe('the sentences', () => {
   it('end like sentences and say what to do', () => {
-    for (const [key, sentence] of Object.entries(messages)) {
+    for (const [key, sentence] of Object.entries(sentences)) {
       should(sentence).match(/^[A-Z].*(\.|__)$/, key);
       should(sentence).match(/: |again/, key);
     }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import should from 'should';
 import { wordsIn } from '../../lib/runtime/language';
 import { usualPrefixes } from '../../lib/service/prefixes';
-import { failure } from '../../lib/service/errors';
+import { serviceError } from '../../lib/service/errors';
 import { rehearse, type CheckName, type Finding, type Rehearsal } from '../../lib/service/rehearsal';
 import { environmentFor, startSimulator, type Simulator, type SimulatorOptions } from '../../simulator';
 
@@ -251,7 +251,9 @@ describe('a rehearsal', () => {
     const found = await try_(
       settings({
         token: () =>
-          Promise.reject(failure('authorization_required', 'not_authorized', { advisor: 'a', name: 'n' })),
+          Promise.reject(
+            serviceError('authorization_required', 'not_authorized', { advisor: 'a', name: 'n' }),
+          ),
       }),
     );
     should(found('reachability')[0]).be.true();
