@@ -7,9 +7,11 @@ import { CanaryRun } from './run';
 
 /** What a person is told of a failure, less what the service itself said of it. */
 const ownWords = (error: unknown): unknown => {
-  const { cause, ...rest } = error as Record<string, unknown>;
-  const own = Object.entries(rest).filter(([name]) => name !== 'detail' && name !== 'details');
-  return { ...Object.fromEntries(own), ...(typeof cause === 'object' && { cause: ownWords(cause) }) };
+  const { cause, detail, details: _details, ...own } = error as Record<string, unknown>;
+  // A rejection quotes the service's reason, whole.
+  if (typeof detail === 'string' && typeof own['message'] === 'string')
+    own['message'] = own['message'].replace(detail, '');
+  return { ...own, ...(typeof cause === 'object' && { cause: ownWords(cause) }) };
 };
 
 for (const version of [5, 4] as const) {
