@@ -95,7 +95,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
 
   /** Polls cannot find a wait any more, because its entries were damaged: it is put where they do. */
   restore(item: Buffer): Promise<boolean> {
-    return this.withOpen(item, (job, _page, found) => this.beginAgain(job, found));
+    return this.withOpen(item, (job, page, found) => this.beginAgain(job, page, found));
   }
 
   /** Resolves when the waits are on record. */
@@ -285,12 +285,14 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   private async restoreLost(): Promise<void> {
     const entries = this.wait.entries(this.options.space);
     if (this.isClosing || !(await entries.hasLost())) return;
-    for await (const { job, item } of this.waitingItems())
-      if (!(await entries.isIntact(this.waitOf(job, item)))) await this.beginAgain(job, item);
+    for await (const { job, page, item } of this.waitingItems())
+      if (!(await entries.isIntact(this.waitOf(job, item)))) await this.beginAgain(job, page, item);
   }
 
-  private async beginAgain(job: OpenJob<I, O, E>, item: I): Promise<void> {
+  private async beginAgain(job: OpenJob<I, O, E>, page: Page<I, E>, item: I): Promise<void> {
     if (job.record.space !== this.options.space) return;
+    const outcome = this.host.atOnce(item);
+    if (outcome !== undefined) return this.settle(job, page, item, outcome);
     const entries = this.wait.entries(this.options.space);
     const begun = entries.begin([this.waitOf(job, item)]);
     try {

@@ -107,7 +107,8 @@ export const sentences = {
   consent_limit:
     'This person was asked __count__ times without an answer, which is the limit set in the node: ask in another way, or raise the limit.',
   member_missing: 'There is no member id in __where__: put one there, or choose another place in the node.',
-  member_kind: 'A member id must be a whole number: correct what is in __where__.',
+  member_kind:
+    'What is in __where__ is not a member id: give it a whole number, or an id as the service gave it.',
   store_away:
     'It is not known yet who has authorized, because the stored state is not to be had now: the log says why. Name the advisor in the node or in msg.advisor, or try again later.',
   queue_full:

@@ -1,3 +1,4 @@
+import type { Id } from '../service/endpoints';
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
 import type { Mutable } from '../mutable';
 import { digitsTogether, e164, fieldOf, isJsonText, isNothing } from '../runtime/kinds';
@@ -116,7 +117,7 @@ export interface Recipient extends Item {
   readonly phone?: string;
   /** In a list, what stood where no number could be read. */
   readonly given?: string | number | null;
-  readonly memberId?: number;
+  readonly memberId?: Id;
   readonly text?: string;
 }
 

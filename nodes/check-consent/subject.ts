@@ -1,15 +1,10 @@
 import type { Subject } from '../../lib/consent/waits';
-import type { Source } from '../../lib/runtime/inputs';
+import { anyId, type Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
 import type { Order } from '../../lib/runtime/node-outbox';
 import { readWith, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient, type Recipients } from '../../lib/texting/recipients';
-
-const memberIdOf = (value: unknown): number | undefined => {
-  const id = typeof value === 'string' && /^\s*\d+\s*$/.test(value) ? Number(value) : value;
-  return typeof id === 'number' && Number.isSafeInteger(id) ? id : undefined;
-};
 
 const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
   const isEmpty = value === undefined || value === null || value === '';
@@ -17,7 +12,7 @@ const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
     throw invalidInput('member_missing', { where });
   const given: readonly unknown[] = Array.isArray(value) ? Array.from(value as readonly unknown[]) : [value];
   const items = given.map((each, index): Recipient => {
-    const memberId = memberIdOf(each);
+    const memberId = anyId(each);
     return memberId === undefined
       ? { index, wrong: invalidInput('member_kind', { where }).problem }
       : { index, memberId };

@@ -109,8 +109,10 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     this.detach?.();
   }
 
-  atOnce({ wrong }: Recipient): Outcome | undefined {
-    return wrong && failedOutcome(wrong);
+  atOnce({ wrong, phone, memberId }: Recipient): Outcome | undefined {
+    if (wrong) return failedOutcome(wrong);
+    // Its record was damaged: nobody knows any more who it was for.
+    return phone === undefined && memberId === undefined ? cancelledWait() : undefined;
   }
 
   waitOf(item: Buffer, recipient: Recipient, { advisor, start, pace }: WaitOrder): Wait {

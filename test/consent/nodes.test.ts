@@ -9,6 +9,7 @@ import * as checkRuntime from '../../nodes/check-consent/runtime';
 import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import * as requestRuntime from '../../nodes/request-consent/runtime';
 import { spec as requestSpec } from '../../nodes/request-consent/spec';
+import { closeAll, startServer } from '../service/support';
 import { environmentOn } from '../support/environment';
 import { Flow, type FlowOptions } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
@@ -143,6 +144,26 @@ describe('consent nodes', () => {
       should(found.msg).containEql({ memberId });
       const wrong = only(await flow.ask({ memberId: 'Ann' }));
       should(errorOf(wrong.msg).code).equal('invalid_input');
+    });
+
+    it('looks up by a member id of whatever kind the service gives', async () => {
+      const asked: (string | null)[] = [];
+      const server = await startServer(({ url }) => {
+        const memberId = new URL(url, 'http://service').searchParams.get('memberId');
+        asked.push(memberId);
+        return { body: { memberId, state: 'accepted', lastChanged: 1 } };
+      });
+      const environment = environmentOn(
+        { baseUrl: server.url, apiKey: 'key', token: () => 'token' },
+        { store },
+      );
+      const flow = await check({ by: 'memberId' }, { environment });
+      for (const memberId of ['m-17', '9007199254740993'])
+        should(only(await flow.ask({ memberId })).msg).containEql({ memberId });
+      should(asked).deepEqual(['m-17', '9007199254740993']);
+      await Flow.unload();
+      await environment.close();
+      await closeAll();
     });
 
     it('falls through to failure when nobody is wired to the third output', async () => {
