@@ -5,16 +5,16 @@ interface Refusal {
 }
 
 /** A text that may be a code: one word, such as `consent_required`. */
-const isWord = (value: unknown): value is string => typeof value === 'string' && /^[\w.:/-]+$/.test(value);
+const isWord = (value: unknown): value is string => typeof value === 'string' && /^[\w.-]+$/.test(value);
 
-/** The codes in it, wherever they are: under `code`, under a name that ends so, or as words in a list. */
-const codesIn = (details: unknown, depth = 8): string[] => {
-  if (isWord(details)) return [details];
+/** The codes in it, wherever they are: under a name such as `code`, or as words where nothing has a name. */
+const codesIn = (details: unknown, isCode = true, depth = 8): string[] => {
+  if (isWord(details)) return isCode ? [details] : [];
   if (typeof details !== 'object' || details === null || depth === 0) return [];
-  if (Array.isArray(details)) return details.flatMap((each) => codesIn(each, depth - 1));
+  if (Array.isArray(details)) return details.flatMap((each) => codesIn(each, isCode, depth - 1));
   return Object.entries(details).flatMap(([name, value]) => {
-    if (/code$/i.test(name) && typeof value === 'string') return [value];
-    return typeof value === 'object' ? codesIn(value, depth - 1) : [];
+    const isNamed = /codes?$/i.test(name);
+    return isNamed && typeof value === 'string' ? [value] : codesIn(value, isNamed, depth - 1);
   });
 };
 

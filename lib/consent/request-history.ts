@@ -1,3 +1,4 @@
+import { Held } from '../outbox/request-outbox';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { ServiceError } from '../service/errors';
@@ -190,7 +191,7 @@ export class RequestHistory {
       return { ...answer, requested, requestedAt: intent.shownAt };
     } catch (fault) {
       if (intent.isOvertaken) return undefined;
-      const isAsked = !(fault instanceof ServiceError) || mayHaveAsked.has(fault.code);
+      const isAsked = fault instanceof ServiceError ? mayHaveAsked.has(fault.code) : !(fault instanceof Held);
       if (intent.isBegun && !isAsked) await finish(() => last);
       throw fault;
     }

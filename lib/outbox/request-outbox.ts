@@ -137,14 +137,15 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     return (await this.store.get(this.table, this.at.job(arrival))) !== undefined;
   }
 
-  /** Cancels one item that has not begun, or all of a job that have not; false when it has ended. */
+  /** Cancels one item that has not begun, or all of a job that have not; false when it has begun or ended. */
   async cancel(job: Buffer, index?: number): Promise<boolean> {
     const found = await this.store.get<JobRecord<I, O>>(this.table, this.at.job(job));
     if (!found) return false;
     if (index !== undefined) {
       const page = await this.opened(found).page(this.store, pageOf(index));
       const isThere = page.items.some((item) => item.index === index);
-      if (!isThere || page.ended.has(index) || page.told.has(index)) return false;
+      const isTooLate = page.begun.has(index) || page.ended.has(index) || page.told.has(index);
+      if (!isThere || isTooLate) return false;
     }
     this.addReset(index === undefined ? { job } : { job, index });
     return true;

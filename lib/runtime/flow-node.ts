@@ -92,6 +92,9 @@ const isAuthorized = (environment: Environment, advisor: string): boolean => {
 
 const noSource: Source = { value: '', type: 'str', where: '', read: () => undefined };
 
+/** By node, where its status comes from: it says nothing of another service. */
+const shownFor = new Map<string, string>();
+
 /** Messages that wait for a store that is away, before others leave as `queue_full`. */
 const longestLine = 10_000;
 
@@ -119,6 +122,11 @@ export const flowNode = (
   const started = new Promise<void>((resolve) => {
     forgetStart = atNextStart(RED, resolve);
   });
+  if (environment) {
+    const before = shownFor.get(node.id);
+    if (before !== undefined && before !== environment.space) node.status({});
+    shownFor.set(node.id, environment.space);
+  }
   const closing = new AbortController();
   const release = environment?.hold();
   const activity = environment && activityOf(environment);

@@ -98,7 +98,7 @@ const fromContext = (of: Property, value: string, type: 'flow' | 'global' | 'env
 const written = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 
-const shortened = (value: unknown): string => {
+export const shortened = (value: unknown): string => {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 };

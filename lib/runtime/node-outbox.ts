@@ -1,3 +1,6 @@
+import { layout } from '../outbox/records';
+import { endOf } from '../state/store';
+import { systemClock } from '../service/clock';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Mutable } from '../mutable';
 import { duplicatesOf, type OpenJob, type Item as OutboxItem } from '../outbox/open-job';
@@ -60,6 +63,8 @@ export interface ItemHandler<T, O> {
   readonly dropped?: (order: O, item: T, name: string, reason: Reason) => Promise<void>;
   /** So many items are held, the first until then. */
   readonly held?: (count: number, notBefore: number) => void;
+  /** It is known where messages are put on record. */
+  readonly opened?: (environment: Environment) => void;
   /** With the last of a list goes how many of it left by each output. */
   readonly emitted: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
 }
@@ -162,6 +167,8 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   private outbox: RequestOutbox<T, O, Outcome> | undefined;
   environment: Environment | undefined;
   private unlist: (() => void) | undefined;
+  private moved = 0;
+  private forgetWarning: (() => void) | undefined;
   /** Until it is known where to put messages on record; never fails. */
   opening: Promise<void> | undefined;
   private started: Promise<void> | undefined;
@@ -233,6 +240,21 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     this.unlist?.();
     await this.outbox?.close();
     await this.started;
+    this.warnOfMoved();
+  }
+
+  /** What was accepted for another service is found page by page: it is counted before the flow is warned. */
+  private noteMoved(): void {
+    this.moved += 1;
+    this.forgetWarning ??= systemClock.after(1000, () => this.warnOfMoved());
+  }
+
+  private warnOfMoved(): void {
+    const { node, words } = this.tools;
+    this.forgetWarning?.();
+    this.forgetWarning = undefined;
+    if (this.moved > 0) node.warn(words.say('warning.movedWork', { count: words.number(this.moved) }));
+    this.moved = 0;
   }
 
   work(open: OpenJob<T, O, Outcome>, item: T, turn: OutboxTurn): Promise<Outcome> {
@@ -268,6 +290,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
       case 'reset':
         return this.handler.cancelled();
       case 'moved':
+        this.noteMoved();
         return failedOutcome(nodeError('cancelled', 'environment_changed').problem);
       case 'stale':
         return failedOutcome(nodeError('stale', 'stale').problem);
@@ -318,6 +341,17 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     this.tools.node.error(this.tools.words.problem(problemOf(fault)));
   }
 
+  /** Held texts are on record whatever the journal is set to, and leave also when there are no hours any more. */
+  private async isHeldFromBefore(environment: Environment): Promise<boolean> {
+    if (!this.handler.held) return false;
+    try {
+      const { jobs } = layout(this.tools.node.id);
+      return (await (await environment.store()).count('work', jobs, endOf(jobs))) > 0;
+    } catch {
+      return false;
+    }
+  }
+
   private async open(): Promise<void> {
     const { tools } = this;
     const environment = tools.environment();
@@ -325,7 +359,8 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     // What may be held is on record, whatever the journal is set to.
     const journal =
       environment.settings.journal || (this.handler.held !== undefined && textHours?.outside === 'hold');
-    const store = await (journal ? environment.store() : environment.memory());
+    const isKept = journal || (await this.isHeldFromBefore(environment));
+    const store = await (isKept ? environment.store() : environment.memory());
     if (journal && !store.durable) tools.markUnsaved();
     const outbox = new RequestOutbox<T, O, Outcome>({
       store,
@@ -338,6 +373,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     });
     this.outbox = outbox;
     this.environment = environment;
+    this.handler.opened?.(environment);
     const unlist = [
       environment.addPending(() => outbox.count()),
       activityOf(environment).add({ id: tools.node.id, name: tools.node.name ?? '' }, outbox),

@@ -135,6 +135,7 @@ export const keptAfterRemoval = 7 * 24 * 3600 * 1000;
 /** Of these all processes that work together have one, and not each its own. By the first or second text of a key. */
 const sharedKinds: ReadonlySet<string> = new Set([
   'grant',
+  'once',
   'renewing',
   'link',
   'missed',

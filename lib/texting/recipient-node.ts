@@ -40,13 +40,17 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   /** What it throws fails the message. */
   readonly read: (msg: Message, country: string) => Reading<T, O> | Promise<Reading<T, O>>;
   /** It texts people: the guards are asked, that of the hours unless the node may do so at any. */
-  readonly guards?: { readonly hours: 'environment' | 'any' };
+  readonly guards?: {
+    readonly hours: 'environment' | 'any';
+    /** It may end without a request: whoever is on the do-not-text list is found before. */
+    readonly mayAskNobody?: boolean;
+  };
   /** What may not leave as it is: throws `invalid_input`. */
   readonly check?: (recipient: T) => void;
   /** From a recipient to an outcome. What it throws becomes a failure. */
   readonly work: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
   /** The same for `msg.dryRun`: makes no request that sends or asks anything. */
-  readonly dryRun: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
+  readonly dryRun?: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
   /** The key that a text is to be sent once by, and for how many milliseconds; undefined for none. */
   readonly onceOf?: (order: O, recipient: T) => { readonly key: string; readonly within: number } | undefined;
   /** When a text is to be delivered that is scheduled at the service, in epoch milliseconds. */
@@ -154,6 +158,10 @@ const mayHaveSent = (problem: Problem | undefined): boolean =>
 
 const quiet = (notBefore: number): ServiceError => nodeError('quiet_hours', 'quiet_hours', {}, { notBefore });
 
+/** A recipient of a list who needed consent comes back alone, with the zone that it had there. */
+const zoneRoundTheLoop = ({ resend, phone }: Message): unknown =>
+  isRecord(resend) && resend.phone === phone ? resend.timeZone : undefined;
+
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
 export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> implements Handler {
   private readonly outbox: NodeOutbox<T, O>;
@@ -179,7 +187,13 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       ...(options.onceOf && {
         dropped: (order, item, name, reason) => this.dropped(order, item, name, reason),
       }),
-      ...(options.guards && { held: (count, notBefore) => this.showHeld(count, notBefore) }),
+      ...(options.guards && {
+        held: (count, notBefore) => this.showHeld(count, notBefore),
+        opened: (environment) => {
+          // What is held from an earlier start leaves as soon as its number is blocked.
+          this.listOf(environment).catch(() => undefined);
+        },
+      }),
       emitted: this.show,
     });
   }
@@ -200,7 +214,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     job: Job,
     begin?: (order: O, recipients: Recipients<T>) => Promise<void>,
   ): void | Promise<void> {
-    const isDry = isDryRun(msg);
+    const isDry = this.isDry(msg);
     const fail = (thrown: unknown): never => {
       throw isDry ? new ServiceError({ ...problemOf(thrown), dryRun: true }) : thrown;
     };
@@ -235,6 +249,11 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return this.outbox.close();
   }
 
+  /** Nodes that text nobody take no notice of `msg.dryRun`. */
+  private isDry(msg: Message): boolean {
+    return this.options.dryRun !== undefined && isDryRun(msg);
+  }
+
   private get country(): string {
     return this.outbox.environment?.settings.country ?? '';
   }
@@ -244,7 +263,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const { options } = this;
     const { item, order, environment } = turn;
     options.check?.(item);
-    if (!options.guards) return order.dryRun ? options.dryRun(turn) : options.work(turn);
+    if (!options.guards) return order.dryRun && options.dryRun ? options.dryRun(turn) : options.work(turn);
     const { phone = '' } = item;
     const list = await this.listOf(environment);
     // Where nothing comes before the request, `permit` is early enough.
@@ -255,7 +274,9 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   }
 
   private hasOtherGuards({ environment, order, item }: Turn<T, O>): boolean {
-    return environment.settings.textHours !== undefined || this.options.onceOf?.(order, item) !== undefined;
+    const { guards, onceOf } = this.options;
+    if (environment.settings.textHours || guards?.mayAskNobody) return true;
+    return onceOf?.(order, item) !== undefined;
   }
 
   private async withinHours(turn: Turn<T, O>, list: DoNotText): Promise<Outcome> {
@@ -264,7 +285,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const { phone = '' } = item;
     const hours = this.hoursFor(turn);
     const deliveryDate = options.deliveryDateOf?.(order, environment);
-    if (order.dryRun) return options.dryRun({ ...turn, ...hours?.foresee(deliveryDate) });
+    if (order.dryRun && options.dryRun) return options.dryRun({ ...turn, ...hours?.foresee(deliveryDate) });
     const moved = deliveryDate === undefined ? undefined : hours?.move(deliveryDate);
     if (deliveryDate === undefined) hours?.check();
     const permit = async (): Promise<() => void> => {
@@ -286,6 +307,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const of = this.onceKeyOf(order, item, wanted.key);
     if (order.dryRun) {
       const seen = await guard.look(of, wanted.within);
+      if (seen.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
       return seen.kind === 'sent' ? alreadySent(seen.payload) : this.onceInDryRun(turn.job, of, send);
     }
     for (;;) {
@@ -301,19 +323,24 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       if (notBefore > environment.clock.now()) throw new Held(notBefore);
       await guard.changed(of, signal);
     }
-    // The end of the key is on record before the outcome is: a crash in between keeps it.
+    let outcome: Outcome;
     try {
-      const outcome = await send();
-      const { port, payload, problem } = outcome;
-      const state = port === 0 ? 'sent' : mayHaveSent(problem) ? 'unknown' : 'none';
-      await guard.end(of, name, { state, ...(port === 0 && { payload }) });
-      return outcome;
+      outcome = await send();
     } catch (thrown) {
       if (thrown instanceof Held) await guard.hold(of, name, thrown.notBefore);
       else if (mayHaveSent(problemOf(thrown))) await guard.end(of, name, { state: 'unknown' });
       else await guard.end(of, name, { state: signal.reason === 'reset' ? 'cancelled' : 'none' });
       throw thrown;
     }
+    const { port, payload, problem } = outcome;
+    const state = port === 0 ? 'sent' : mayHaveSent(problem) ? 'unknown' : 'none';
+    // The end of the key is on record before the outcome is: a crash in between keeps it. Where it cannot be written,
+    // the key stays claimed rather than that a repeat is sent.
+    const end = (): Promise<void> => guard.end(of, name, { state, ...(port === 0 && { payload }) });
+    await end()
+      .catch(end)
+      .catch(() => undefined);
+    return outcome;
   }
 
   /** Nothing is claimed, so that the texts of one message only know of each other. */
@@ -386,8 +413,9 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       job,
       taken,
       (order) => {
-        if (isDryRun(msg)) order.dryRun = true;
-        if (!reading.list && !isNothing(msg.timeZone)) order.timeZone = msg.timeZone;
+        if (this.isDry(msg)) order.dryRun = true;
+        const timeZone = zoneRoundTheLoop(msg) ?? msg.timeZone;
+        if (!reading.list && !isNothing(timeZone)) order.timeZone = timeZone;
         reading.complete(order);
       },
       begin && ((order) => begin(order, reading)),

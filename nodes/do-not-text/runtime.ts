@@ -109,7 +109,6 @@ const handler = (tools: Tools): Handler => {
     source: tools.source('phone'),
     read: reader(tools, operation),
     work: carryOut,
-    dryRun: carryOut,
     cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),
     said: { first: 'status.done', third: 'status.blocked' },
   });

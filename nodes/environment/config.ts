@@ -4,7 +4,7 @@ import { splitScopes } from '../../lib/auth/grants';
 import { isTimeZone } from '../../lib/runtime/dates';
 import { minutesOf } from '../../lib/guards/text-hours';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
-import { faultInSettings, plain } from '../../lib/runtime/inputs';
+import { faultInSettings, plain, shortened } from '../../lib/runtime/inputs';
 import { invalidInput, type MessageKey, nodeError } from '../../lib/runtime/errors';
 import { isCountry } from '../../lib/runtime/kinds';
 import { lazy } from '../../lib/runtime/lazy';
@@ -92,6 +92,10 @@ const textHoursOf = (values: Values): EnvironmentSettings['textHours'] => {
 };
 
 const faultInHours = (values: Values): ServiceError | undefined => {
+  const odd = [values['textFrom'], values['textUntil']].find(
+    (time) => time != null && typeof time !== 'string',
+  );
+  if (odd !== undefined) return invalidInput('setting_time', { time: shortened(odd) });
   const [from, until] = [text(values['textFrom']), text(values['textUntil'])];
   if (from === '' && until === '') return undefined;
   if (from === '' || until === '' || from === until) return invalidInput('setting_hours');

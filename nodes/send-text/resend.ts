@@ -60,9 +60,15 @@ const mostKept = 1000;
 export class Returned {
   private readonly rounds = new Map<string, Round>();
 
-  send(advisor: string, { phone, text, place }: Text, send: () => Promise<Outcome>): Promise<Outcome> {
+  /** `when` tells texts of one round apart that go out at different times. */
+  send(
+    advisor: string,
+    { phone, text, place, onceKey }: Text,
+    when: unknown,
+    send: () => Promise<Outcome>,
+  ): Promise<Outcome> {
     if (!place) return send();
-    const key = JSON.stringify([advisor, place.list, phone, text]);
+    const key = JSON.stringify([advisor, place.list, phone, text, onceKey, when]);
     const round = this.rounds.get(key);
     // One that was there before has gone round once more: it begins a new round.
     if (round && !round.places.has(place.index)) {

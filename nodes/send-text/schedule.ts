@@ -45,7 +45,10 @@ const onWire = (at: number, { deliveryDateUnit }: Zone): number =>
 
 /** A delivery that was moved into the hours of its recipient. */
 export const movedDelivery = (delivery: Delivery, movedTo: number | undefined, settings: Zone): Delivery =>
-  movedTo === undefined ? delivery : { ...delivery, deliveryDate: onWire(movedTo, settings) };
+  movedTo === undefined
+    ? delivery
+    : // Not up: the end of the hours is not among them.
+      { ...delivery, deliveryDate: onWire(Math.floor(movedTo / 1000) * 1000, settings) };
 
 /** When a scheduled text is delivered, and when it was to be where that is another time; in milliseconds. */
 export const datesOf = (delivery: Delivery | undefined, movedTo: number | undefined, settings: Zone) => {

@@ -194,7 +194,7 @@ export const sendHandler = (tools: Tools): Handler => {
         throw invalidInput('text_segments', { segments, most: maxSegments });
     },
     dryRun: preview,
-    work: (turn) => returned.send(turn.order.advisor, turn.item, () => send(turn)),
+    work: (turn) => returned.send(turn.order.advisor, turn.item, turn.order.delivery, () => send(turn)),
     cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),
     said: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
     complement(outcome, order, text, index, entry) {

@@ -20,7 +20,7 @@ export interface Text extends Recipient {
 export type TextOf = (entry: Entry, msg: Message, value: unknown) => string;
 
 const asText = (value: unknown): string | undefined => {
-  const text = typeof value === 'number' ? String(value) : value;
+  const text = typeof value === 'number' && Number.isFinite(value) ? String(value) : value;
   return typeof text === 'string' && text.trim() !== '' ? text : undefined;
 };
 

@@ -42,6 +42,17 @@ describe('a refusal that asking for consent can mend', () => {
       should(isMissing({ failures: ['No consent'], failureDetails })).equal(false);
   });
 
+  it('is not told by words that stand in the details for something else', () => {
+    const isMissing = consentTest('');
+    const checked = [{ checked: ['consent', 'carrier'] }];
+    should(isMissing({ failures: ['Number is a landline'], failureDetails: checked })).equal(false);
+    const links = [{ links: ['https://service.example/consent-and-opt-out'] }];
+    should(isMissing({ failures: ['Member has not consented'], failureDetails: links })).equal(true);
+    should(isMissing({ failures: ['Not sent'], failureDetails: { codes: ['consent_required'] } })).equal(
+      true,
+    );
+  });
+
   it('is told by the text when the details hold no code', () => {
     const isMissing = consentTest('');
     const nested = JSON.parse(`${'['.repeat(40)}${']'.repeat(40)}`) as unknown;

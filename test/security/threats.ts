@@ -127,7 +127,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       ],
       'state/power-cut.test.ts': ['leaves all that was on record, and nothing by halves'],
     },
-    open: 'Several instances come with the store for several machines.',
+    open: 'Two instances on one database are killed and succeeded; three, paused and failed over at random, are not tried yet.',
   },
   10: {
     threat: 'a message lost',
@@ -202,7 +202,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       ],
       'texting/record.test.ts': ['sends nothing in another environment that the node is given'],
     },
-    open: 'What is held for text hours comes with them.',
+    open: 'No test points an environment elsewhere while a text is held.',
   },
   16: {
     threat: 'a storm on the login service',
@@ -219,7 +219,7 @@ export const threats: Readonly<Record<number, Threat>> = {
   17: {
     threat: 'memory exhausted by a long outage',
     shownBy: {},
-    open: 'The store is to hold the queue, and memory a page of it: a million queued texts and waits in a small heap.',
+    open: 'The store holds the queue, and memory a page of it; a million of both in a small heap has not been measured.',
   },
   18: {
     threat: 'an error of ours that our simulator shares',

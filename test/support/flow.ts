@@ -143,7 +143,11 @@ export class Flow {
         });
       }
       const node = helper.getNode(id);
-      node?.on('call:status', (call: { args: [Shown] }) => this.statuses.push(call.args[0]));
+      node?.on('call:status', (call: { args: [Shown] }) => {
+        // A node that was pointed elsewhere begins without the status that it had there.
+        if (this.statuses.length > 0 || Object.keys(call.args[0]).length > 0)
+          this.statuses.push(call.args[0]);
+      });
       node?.on('call:warn', (call: { args: [string] }) => this.warnings.push(call.args[0]));
     }
     helper.getNode('on-catch')?.on('input', (msg: Message) => {

@@ -1,0 +1,167 @@
+import should from 'should';
+import { doNotTextOf } from '../../lib/guards/do-not-text';
+import { MovableClock } from '../../lib/service/clock';
+import { createMemoryStore } from '../../lib/state/memory';
+import type { Operation, Store } from '../../lib/state/store';
+import * as listRuntime from '../../nodes/do-not-text/runtime';
+import { spec as listSpec } from '../../nodes/do-not-text/spec';
+import * as requestRuntime from '../../nodes/request-consent/runtime';
+import { spec as requestSpec } from '../../nodes/request-consent/spec';
+import * as sendRuntime from '../../nodes/send-text/runtime';
+import { spec as sendSpec } from '../../nodes/send-text/spec';
+import { startSimulator, type LedgerEntry, type Simulator } from '../../simulator';
+import type { Message } from '../../lib/runtime/red';
+import { environmentOn, type TestEnvironment } from '../support/environment';
+import { Flow, type Arrived } from '../support/flow';
+import { errorOf, only } from '../texting/setup';
+
+const folders = [
+  { spec: sendSpec, runtime: sendRuntime },
+  { spec: requestSpec, runtime: requestRuntime },
+  { spec: listSpec, runtime: listRuntime },
+];
+const consented = '+12025550113';
+const never = '+12025550112';
+const noon = Date.UTC(2027, 0, 4, 17);
+/** In New York, whose zone the numbers have, it is ten in the evening. */
+const night = Date.UTC(2027, 0, 5, 3);
+const hour = 3_600_000;
+const hold = { textHours: { from: 8 * 60, until: 21 * 60, outside: 'hold' as const } };
+const send = { id: 'send', type: 'advisor-send-text' };
+const sendOnce = { ...send, onceKey: 'key', onceKeyType: 'msg' };
+const request = { id: 'request', type: 'advisor-request-consent' };
+const block = { id: 'block', type: 'advisor-do-not-text' };
+
+describe('guards, where two of them meet', () => {
+  let simulator: Simulator;
+  let store: Store;
+  let environment: TestEnvironment;
+
+  const begin = async (at: number, settings = {}, in_: Store = createMemoryStore()): Promise<void> => {
+    simulator = await startSimulator({ clock: new MovableClock(() => at) });
+    store = in_;
+    makeEnvironment(settings);
+  };
+  const makeEnvironment = (settings: object): void => {
+    environment = environmentOn(
+      {
+        baseUrl: simulator.baseUrl,
+        apiKey: simulator.credentials.apiKey,
+        token: (advisor) => simulator.accessToken(advisor),
+      },
+      { service: 'simulator', clock: simulator.clock, store, settings: { journal: true, ...settings } },
+    );
+  };
+  const load = (...nodes: { id: string; type: string }[]): Promise<Flow> =>
+    Flow.load({ folders, environment, nodes });
+  const ask = async (flow: Flow, msg: Message, to: string): Promise<Arrived> => {
+    const coming = flow.arrivals.next();
+    flow.send(msg, to);
+    return only(await coming);
+  };
+  const received = (endpoint: string): LedgerEntry[] =>
+    simulator.ledger.entries().filter((entry) => entry.endpoint === endpoint);
+
+  afterEach(async () => {
+    await Flow.unload();
+    await environment.close();
+    await simulator.close();
+  });
+
+  it('who was blocked after being asked is told as blocked, not as asked', async () => {
+    await begin(noon);
+    const flow = await load(request, block);
+    should((await ask(flow, { phone: never }, 'request')).port).equal(0);
+    await ask(flow, { phone: never }, 'block');
+    const { port, msg } = await ask(flow, { phone: never }, 'request');
+    should(port).equal(1);
+    should(errorOf(msg).code).equal('blocked');
+  });
+
+  it('a dry run of other nodes leaves the list as real as it is', async () => {
+    await begin(noon);
+    const flow = await load(block);
+    const { msg } = await ask(flow, { phone: consented, dryRun: true }, 'block');
+    should(msg.payload).not.have.property('dryRun');
+    should(await (await doNotTextOf(environment)).get(consented)).not.be.undefined();
+  });
+
+  it('a key whose end could not be written is not sent a second time', async () => {
+    const plain = createMemoryStore();
+    let isBroken = true;
+    const isEnd = (operation: Operation): boolean =>
+      'value' in operation && (operation.value as { state?: unknown } | undefined)?.state === 'sent';
+    const breaking = Object.assign(Object.create(plain) as Store, {
+      write: (...given: Parameters<Store['write']>) => {
+        if (!isBroken || !given[0].some(isEnd)) return plain.write(...given);
+        isBroken = false;
+        return Promise.reject(new Error('the disk is away'));
+      },
+    });
+    await begin(noon, {}, breaking);
+    const flow = await load(sendOnce);
+    should((await ask(flow, { phone: consented, text: 'Hi', key: 1 }, 'send')).port).equal(0);
+    should(isBroken).be.false();
+    const { msg } = await ask(flow, { phone: consented, text: 'Hi', key: 1 }, 'send');
+    should(msg.payload).containEql({ alreadySent: true });
+    should(received('sendMessage')).have.length(1);
+  });
+
+  it('a recipient of a list keeps its zone round the loop: nobody is asked in their night', async () => {
+    await begin(Date.UTC(2027, 0, 5, 6, 30), hold);
+    const flow = await load(send, request);
+    const phone = [{ phone: never, timeZone: 'Pacific/Honolulu' }];
+    const { msg } = await ask(flow, { phone, text: 'Hi' }, 'send');
+    // 20:30 in Honolulu, and half past one in New York.
+    should((await ask(flow, msg, 'request')).port).equal(0);
+    should(received('requestConsent')).have.length(1);
+  });
+
+  it('texts of one round that go out at different times are each sent', async () => {
+    await begin(noon);
+    const flow = await load({ ...send, schedule: 'at' } as typeof send, request);
+    const back: Message[] = [];
+    for (const index of [0, 1]) {
+      const deliveryDate = Date.now() + (index + 100) * 24 * hour;
+      const parts = { id: 'list', type: 'array', index, count: 2 };
+      back.push((await ask(flow, { phone: never, text: 'Hi', deliveryDate, parts }, 'send')).msg);
+    }
+    await ask(flow, { phone: never }, 'request');
+    simulator.accept(never);
+    const before = received('sendMessage').length;
+    for (const msg of back)
+      should((await ask(flow, msg, 'send')).msg.payload).not.have.property('duplicateOf');
+    should(received('sendMessage').length - before).equal(2);
+  });
+
+  it('what is held leaves, also when the hours and the journal have been switched off', async () => {
+    await begin(night, { ...hold, journal: false });
+    const before = await load(send);
+    before.send({ phone: consented, text: 'Hi' }, 'send');
+    while (before.statuses.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await Flow.unload();
+    await environment.close();
+    makeEnvironment({ journal: false });
+    const after = await load(send);
+    const coming = after.arrivals.next();
+    await simulator.clock.move(24 * hour);
+    only(await coming);
+  });
+
+  it('what is held from an earlier start leaves as soon as its number is blocked', async () => {
+    await begin(night, hold);
+    const before = await load(send);
+    before.send({ phone: consented, text: 'Hi' }, 'send');
+    while (before.statuses.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await Flow.unload();
+    await environment.close();
+    makeEnvironment(hold);
+    const after = await load(send, block);
+    while (after.statuses.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    const coming = after.arrivals.next(2);
+    after.send({ phone: consented }, 'block');
+    const codes = (await coming).map(({ port, msg }) => (port === 1 ? errorOf(msg).code : port));
+    should(codes).containEql('blocked');
+    should(received('sendMessage')).be.empty();
+  });
+});
