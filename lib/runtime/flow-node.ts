@@ -95,6 +95,15 @@ const noSource: Source = { value: '', type: 'str', where: '', read: () => undefi
 /** By node, where its status comes from: it says nothing of another service. */
 const shownFor = new Map<string, string>();
 
+/** Undefined where the environment is not configured. */
+const spaceOf = (environment: Environment): string | undefined => {
+  try {
+    return environment.space;
+  } catch {
+    return undefined;
+  }
+};
+
 /** Messages that wait for a store that is away, before others leave as `queue_full`. */
 const longestLine = 10_000;
 
@@ -122,10 +131,11 @@ export const flowNode = (
   const started = new Promise<void>((resolve) => {
     forgetStart = atNextStart(RED, resolve);
   });
-  if (environment) {
+  const space = environment && spaceOf(environment);
+  if (space !== undefined) {
     const before = shownFor.get(node.id);
-    if (before !== undefined && before !== environment.space) node.status({});
-    shownFor.set(node.id, environment.space);
+    if (before !== undefined && before !== space) node.status({});
+    shownFor.set(node.id, space);
   }
   const closing = new AbortController();
   const release = environment?.hold();

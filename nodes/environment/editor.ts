@@ -5,7 +5,7 @@ import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
 import { addBadge } from './dialog/badge';
 import { addHours } from './dialog/hours';
-import { addPendingNote, openPagesApart } from './dialog/notes';
+import { addKeptNote, addPendingNote, openPagesApart } from './dialog/notes';
 import { addRedirect } from './dialog/redirect';
 import { addScopes } from './dialog/scopes';
 
@@ -21,6 +21,7 @@ const lists = new WeakMap<Form, { close(): void }>();
 export const opened = (form: Form): void => {
   addBadge(form);
   addPendingNote(form);
+  addKeptNote(form);
   addRedirect(form);
   addScopes(form);
   addHours(form);

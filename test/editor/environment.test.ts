@@ -172,6 +172,23 @@ for (const version of [4, 5] as const) {
       await closeEnvironment(page, 'cancel');
     });
 
+    it('says that what was filled in for the sandbox is not that of production', async () => {
+      const set = (service: string, baseUrl: string): Promise<unknown> =>
+        page.evaluate(
+          `Object.assign(RED.nodes.node('simulated'), ${JSON.stringify({ service, baseUrl })}) && undefined`,
+        );
+      await set('sandbox', 'https://sandbox.example/v1');
+      await openEnvironment(page, 'simulated');
+      const note = environmentForm(page).getByText('are still those of the sandbox');
+      should(await note.count()).equal(0);
+      await field('service').selectOption('production');
+      await note.waitFor();
+      await field('baseUrl').fill('https://production.example/v1');
+      await note.waitFor({ state: 'hidden' });
+      await closeEnvironment(page, 'cancel');
+      await set('simulator', '');
+    });
+
     it('authorizes before the first deploy, from what the form holds', async () => {
       await openNode(page, 'send');
       await page

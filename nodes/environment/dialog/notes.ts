@@ -47,3 +47,21 @@ export const addPendingNote = (form: Form): void => {
     );
   });
 };
+
+const isReal = (service: unknown): service is 'sandbox' | 'production' =>
+  service === 'sandbox' || service === 'production';
+
+/** From the sandbox to production, or back: what was filled in for one is not taken for the other without a word. */
+export const addKeptNote = (form: Form): void => {
+  const { say } = form;
+  const note = $('<p>', { class: 'advisor-warning', role: 'status' }).hide();
+  form.row('service').after(note);
+  const before = form.values();
+  form.onChange(({ service, baseUrl }) => {
+    const isKept = isReal(before['service']) && isReal(service) && service !== before['service'];
+    const isSame = typeof baseUrl === 'string' && baseUrl !== '' && baseUrl === before['baseUrl'];
+    note
+      .text(isKept ? say(service === 'production' ? 'kept.production' : 'kept.sandbox') : '')
+      .toggle(isKept && isSame);
+  });
+};
