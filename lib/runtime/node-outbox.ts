@@ -408,12 +408,18 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     if (this.environment) activityOf(this.environment).changed();
   }
 
-  private refuseAll(job: Job, order: O, { items, entries }: Taken<T>, thrown: unknown): void {
+  private refuseAll(job: Job, order: O, { items, entries, count }: Taken<T>, thrown: unknown): void {
     const why = failedOutcome(problemOf(thrown));
+    const counts: Record<string, number> = {};
+    let left = count;
     for (const item of items)
       for (const index of indexesOf(item)) {
         const outcome = item.wrong ? failedOutcome(item.wrong) : why;
-        job.leave(index, this.handler.addUsedFields(outcome, order, item, index, entries?.[index]));
+        for (const kind of kindsIn(this.tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
+        left -= 1;
+        job.leave(index, this.handler.addUsedFields(outcome, order, item, index, entries?.[index]), {
+          ...(order.list && left === 0 && { summary: summaryOf(this.tools, count, counts) }),
+        });
       }
     this.handler.emitted(why);
   }

@@ -3,7 +3,7 @@ import { Stream } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { doNotTextOf, type Blocked } from '../../lib/guards/do-not-text';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
-import { flowNode, type Handler, type Tools } from '../../lib/runtime/flow-node';
+import { flowNode, isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import { readAll } from '../../lib/runtime/inputs';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Order } from '../../lib/runtime/node-outbox';
@@ -82,10 +82,12 @@ const reader = (tools: Tools, operation: string): RecipientNodeOptions<Entry, Li
 };
 
 /** Everybody on the list, as a search gives its results. */
-const listing = (tools: Tools): Handler['input'] => {
+const listing = (
+  tools: Tools,
+): { readonly input: Handler['input']; readonly stop: (isClosing: boolean) => void } => {
   const settings = searchSettings(tools);
   const streams = new Set<Stream<undefined>>();
-  return async (msg, job) => {
+  const input: Handler['input'] = async (msg, job) => {
     tools.checkSettings();
     const list = await doNotTextOf(tools.environment());
     const stream = new Stream(tools, msg, job, undefined);
@@ -98,9 +100,20 @@ const listing = (tools: Tools): Handler['input'] => {
         pageInfo: { page, pageSize, totalRecord: total },
       };
     };
-    await runSearch(stream, { fetch, idOf: ({ phone }) => phone, set: ({ phone }) => ({ phone }) }, settings);
-    streams.delete(stream);
+    try {
+      await runSearch(
+        stream,
+        { fetch, idOf: ({ phone }) => phone, set: ({ phone }) => ({ phone }) },
+        settings,
+      );
+    } finally {
+      streams.delete(stream);
+    }
   };
+  const stop = (isClosing: boolean): void => {
+    for (const stream of streams) stream.stop(isClosing);
+  };
+  return { input, stop };
 };
 
 const handler = (tools: Tools): Handler => {
@@ -117,10 +130,16 @@ const handler = (tools: Tools): Handler => {
     get opening() {
       return numbers.opening;
     },
-    input: (msg, job) => (operation === 'list' ? list(msg, job) : numbers.input(msg, job)),
-    control: (msg) => numbers.control(msg),
+    input: (msg, job) => (operation === 'list' ? list.input(msg, job) : numbers.input(msg, job)),
+    control: (msg) => {
+      if (isOrder(msg, 'reset')) list.stop(false);
+      return numbers.control(msg);
+    },
     isBusy: () => false,
-    close: () => numbers.close(),
+    close: () => {
+      list.stop(true);
+      return numbers.close();
+    },
   };
 };
 

@@ -164,4 +164,14 @@ describe('guards, where two of them meet', () => {
     should(codes).containEql('blocked');
     should(received('sendMessage')).be.empty();
   });
+
+  it('a list that is refused as a whole has its sum, too', async () => {
+    await begin(noon);
+    const flow = await load({ ...send, schedule: 'at' } as typeof send);
+    const coming = flow.arrivals.next(2);
+    flow.send({ phone: [consented, never], text: 'Hi', deliveryDate: 5 }, 'send');
+    const [first, last] = await coming;
+    should(first?.msg).not.have.property('summary');
+    should(last?.msg.summary).containEql({ total: 2, failed: 2, byCode: { invalid_input: 2 } });
+  });
 });
