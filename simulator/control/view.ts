@@ -27,7 +27,8 @@ const phoneView = (account: Account, contact: Contact | undefined, line: Line, n
 
 /** Numbers that something happened on, then those of the seed nobody has texted yet. */
 const phonesOf = (account: Account, now: number) => {
-  const lines = [...account.lines.values()].sort((one, other) => other.touched - one.touched);
+  // Of two within a millisecond, the one that came into being later is the newer.
+  const lines = [...account.lines.values()].reverse().sort((one, other) => other.touched - one.touched);
   const busy = lines
     .slice(0, shownPhones)
     .map((line) => phoneView(account, account.contacts.byPhone(line.phone), line, now));
