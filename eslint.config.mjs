@@ -153,6 +153,7 @@ export default tseslint.config(
         AbortSignal: 'readonly',
         Buffer: 'readonly',
         clearTimeout: 'readonly',
+        setInterval: 'readonly',
         console: 'readonly',
         fetch: 'readonly',
         module: 'writable',

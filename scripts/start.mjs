@@ -114,6 +114,13 @@ ${addresses(address)}
 });
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+// The shell that npm starts scripts in hands no signal on when npm is ended.
+if (process.env.npm_lifecycle_event === 'start') {
+  const parent = process.ppid;
+  setInterval(() => {
+    if (process.ppid !== parent) child.kill('SIGTERM');
+  }, 500).unref();
+}
 child.on('exit', (code, signal) => {
   process.exitCode = signal ? 0 : (code ?? 0);
 });

@@ -3,7 +3,7 @@ import { at } from '../build/folders.mjs';
 import { table } from './table.mjs';
 
 /** The page of all nodes: the help that the editor shows, and the properties as the specs have them. */
-const order = [
+export const order = [
   'send-text',
   'request-consent',
   'check-consent',

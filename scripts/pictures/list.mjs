@@ -1,3 +1,4 @@
+import { order } from '../docs/nodes.mjs';
 /**
  * What docs/pictures holds, as data: each picture in both themes. `open` says how to get there (see stage.mjs), `of`
  * what is in the picture, and `shows` what must be in view for the picture to be true.
@@ -27,17 +28,9 @@ export const pictures = [
     name: 'palette',
     open: ['palette', 'advisor'],
     of: '#red-ui-palette-container',
-    shows: [
-      'send-text',
-      'request-consent',
-      'check-consent',
-      'contact',
-      'group',
-      'content',
-      'do-not-text',
-      'activity',
-      'events',
-    ].map((name) => `[data-palette-type="advisor-${name}"]`),
+    shows: order
+      .filter((name) => name !== 'environment')
+      .map((name) => `[data-palette-type="advisor-${name}"]`),
   },
   {
     name: 'sidebar',

@@ -1,3 +1,4 @@
+import type { Failure, Listed, ListItem, NodeName, WaitItem } from '../../../lib/runtime/activity-items';
 import { ask, wordsOf } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
 import { button, icon, iconButton, textBox } from '../../../lib/editor/dom';
@@ -15,42 +16,10 @@ const doubt = 5000;
 
 const say: Say = (key, parts) => environmentSays(key, parts) ?? key;
 
-interface NodeName {
-  readonly id: string;
-  readonly name: string;
-}
-interface WaitItem {
-  readonly id: string;
-  readonly node: NodeName;
-  readonly phone: string | null;
-  readonly memberId?: number | string;
-  readonly advisor: string;
-  readonly since: number;
-  readonly next: number | null;
-  readonly until: number;
-}
-interface ListItem {
-  readonly id: string;
-  readonly node: NodeName;
-  readonly total: number;
-  readonly done: number;
-}
-interface Failure {
-  readonly at: number;
-  readonly node: NodeName;
-  readonly phone: string | null;
-  readonly code: string;
-  readonly detail: string | null;
-  readonly traceId: string | null;
-}
 interface Advisor {
   readonly advisor: string;
   readonly state: 'authorized' | 'authorize_again' | 'confirm';
   readonly expiresAt: number | null;
-}
-interface Page<T> {
-  readonly data: readonly T[];
-  readonly pageInfo: { readonly totalRecord: number | null };
 }
 interface ServiceState {
   readonly service: string;
@@ -240,9 +209,9 @@ class Section {
       get('advisors'),
     ])) as [
       ServiceState,
-      Page<WaitItem>,
-      Page<unknown> & { readonly lists: readonly ListItem[] },
-      Page<Failure> & { readonly codes: Readonly<Record<string, string>> },
+      Listed<WaitItem>,
+      Listed<unknown> & { readonly lists: readonly ListItem[] },
+      Listed<Failure> & { readonly codes: Readonly<Record<string, string>> },
       readonly Advisor[],
     ];
     this.codes = failures.codes;
