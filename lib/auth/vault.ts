@@ -3,6 +3,7 @@ import { within, type Clock } from '../service/clock';
 import {
   endOf,
   key,
+  type Condition,
   type Entry as StoredEntry,
   type Operation,
   type Store,
@@ -102,6 +103,12 @@ const isInUse = ({ accessToken, refreshToken }: Grant): boolean =>
 
 const isOtherPerson = (before: Grant, now: Grant): boolean =>
   before.identity !== null && now.identity !== null && before.identity.subject !== now.identity.subject;
+
+const unchanged = (place: Buffer, found: { readonly version: Version } | undefined): Condition => ({
+  table,
+  key: place,
+  ...(found && { version: found.version }),
+});
 
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
 
@@ -308,12 +315,13 @@ export class Vault {
 
   /**
    * Puts on record that the refresh token is about to be used. Also shows that the store takes writes. False while another
-   * process, which works with the same store, may be using it.
+   * process, which works with the same store, may be using it, and when it has used it since this one last looked.
    */
   async intend(name: string): Promise<boolean> {
     const { life } = this.options;
-    if (this.intents.get(name)?.by === life) return true;
+    const known = this.kept.get(name);
     const store = await this.store();
+    if (!store.isShared && this.intents.get(name)?.by === life) return true;
     const place = this.intentOf(store, name);
     const found = await store.get<Intent>(table, place);
     const isYoung = found !== undefined && store.now() - found.value.at < renewingLimit;
@@ -322,8 +330,10 @@ export class Vault {
       return false;
     }
     const value: Intent = { by: life, name, at: store.now() };
-    const condition = found ? { version: found.version } : {};
-    const isOurs = await store.write([{ table, put: place, value }], [{ table, key: place, ...condition }]);
+    const conditions = [unchanged(place, found)];
+    if (store.isShared && !this.unwritten.has(name))
+      conditions.push(unchanged(known?.key ?? key(grantKind, store.hash(name)), known));
+    const isOurs = await store.write([{ table, put: place, value }], conditions);
     if (isOurs) this.intents.set(name, value);
     return isOurs;
   }
@@ -342,9 +352,8 @@ export class Vault {
         await this.reread(name);
         return false;
       }
-      const condition = found ? { version: found.version } : {};
       const latest = found ? { ...entry, awaiting: found.value.awaiting } : entry;
-      if (await this.write(store, name, latest, [{ table, key: place, ...condition }])) return true;
+      if (await this.write(store, name, latest, [unchanged(place, found)])) return true;
     }
   }
 

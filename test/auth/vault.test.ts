@@ -1,8 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
+import { newGrant, type Grant } from '../../lib/auth/grants';
+import { Vault } from '../../lib/auth/vault';
 import type { MovableClock } from '../../lib/service/clock';
 import { postForm } from '../../lib/service/transport';
+import { createMemoryStore } from '../../lib/state/memory';
+import type { Store } from '../../lib/state/store';
 import { startSimulator, type Simulator } from '../../simulator';
 import { runChild, type Child } from '../state/child';
 import {
@@ -51,6 +55,40 @@ describe('vault', () => {
   it('has an authorization on disk when it says so, and after a restart', async () => {
     await authorize(await start(), connection(), 'alice');
     should(known(await restart())).deepEqual(['alice']);
+  });
+
+  it('does not use a refresh token that another process has used between its look and its word', async () => {
+    const memory = createMemoryStore();
+    const shared = (get: Store['get']): Store =>
+      Object.assign(Object.create(memory) as Store, { isShared: true, get });
+    const open = (life: string, store: Store): Vault =>
+      new Vault({ openStore: () => Promise.resolve(store), clock, life, warn: () => undefined });
+    const grant = (refreshToken: string): Grant => ({ ...newGrant(connection(), 'alice'), refreshToken });
+    const other = open(
+      'other',
+      shared((table, key) => memory.get(table, key)),
+    );
+    let between = async (): Promise<void> => undefined;
+    const vault = open(
+      'ours',
+      shared(async (table, key) => {
+        const found = await memory.get(table, key);
+        await between();
+        return found as never;
+      }),
+    );
+    await other.authorized(connection(), grant('first'));
+    await vault.opening;
+    const name = vault.name(connection(), 'alice');
+    between = async () => {
+      between = async () => undefined;
+      should(await other.intend(name)).be.true();
+      should(await other.replace(name, { grant: grant('second'), awaiting: null }, ['first'])).be.true();
+    };
+    should(await vault.intend(name)).be.false();
+    await vault.reread(name);
+    should(vault.get(connection(), 'alice')?.grant.refreshToken).equal('second');
+    should(await vault.intend(name)).be.true();
   });
 
   it('leaves nothing readable on disk', async () => {

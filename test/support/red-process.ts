@@ -160,7 +160,12 @@ export class RedProcess {
       };
       const timer = setTimeout(() => {
         settle(() => {
-          reject(new Error(`${what} did not come. The log:\n${this.lines.slice(-60).join('\n')}`));
+          const came = this.arrived.slice(-5).map((one) => JSON.stringify(one).slice(0, 600));
+          reject(
+            new Error(
+              `${what} did not come. What came last:\n${came.join('\n')}\nThe log:\n${this.lines.slice(-60).join('\n')}`,
+            ),
+          );
         });
       }, wait);
       this.watchers.add(watcher);
