@@ -44,6 +44,8 @@ export interface SimulatorOptions {
   /** Directory of the built phones page, when not in its usual place. */
   readonly page?: string;
   readonly warn?: (message: string) => void;
+  /** Whether flows are there that use it, which the page's first steps depend on. */
+  readonly hasFlows?: () => boolean;
 }
 
 export interface Simulator {
@@ -72,6 +74,8 @@ export interface Simulator {
   /** Back to the seed. Clock and authorizations stay. */
   reset(): void;
   onChange(listener: () => void): () => void;
+  /** Pages that are open look again: there are flows now, or none any more. */
+  flowsChanged(): void;
   /** Serves page and control API where another server has mounted them; `request.url` is relative to that place. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
   /** Resolves when the state is on disk. */
@@ -101,6 +105,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
     credentials,
     randomSeed: options.randomSeed ?? 1,
     ledgerLimit: options.ledgerLimit ?? 100_000,
+    hasFlows: options.hasFlows ?? (() => null),
   });
   const { state } = simulation;
   const keeper = options.data === undefined ? undefined : await keep(simulation, options.data, warn);
@@ -149,6 +154,9 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
       simulation.reset();
     },
     onChange: (listener) => state.onChange(listener),
+    flowsChanged: () => {
+      events.changed();
+    },
     handle: (request, response) => guarded(request, response, servePageAndControl(served, request, response)),
     flush: async () => {
       await keeper?.flush();

@@ -21,6 +21,7 @@ export interface SimulationOptions {
   readonly randomSeed: number;
   /** Requests the ledger keeps. */
   readonly ledgerLimit: number;
+  readonly hasFlows: () => boolean | null;
 }
 
 /** The simulated service without its sockets: state, authorizations, faults, ledger, and what moves them by hand. */
@@ -32,6 +33,8 @@ export class Simulation {
   readonly ledger: Ledger;
   readonly client: Credentials;
   readonly apiKey: string;
+  /** Whether flows of Node-RED are on this simulator; null where it runs by itself. */
+  readonly hasFlows: () => boolean | null;
 
   constructor(
     readonly clock: MovableClock,
@@ -39,6 +42,7 @@ export class Simulation {
   ) {
     this.client = options.credentials;
     this.apiKey = options.credentials.apiKey;
+    this.hasFlows = options.hasFlows;
     this.state = new State(clock, changeSettings(defaultSettings, options.settings), options.contacts);
     this.tokens = new Tokens(clock, () => this.state.settings);
     this.codes = new Codes(clock);

@@ -30,6 +30,8 @@ export class SharedSimulator {
   /** Its clock goes forward only: this is the way back to real time. */
   private isToForget = process.env['ADVISOR_TEXTING_SIMULATOR'] === 'fresh';
   private users = 0;
+  /** Flow nodes of the environments on it. */
+  private nodes = 0;
   private running: Promise<Simulator> | undefined;
   private ending: Promise<void> = Promise.resolve();
 
@@ -55,6 +57,24 @@ export class SharedSimulator {
     };
   }
 
+  /** Called for each flow node on it; the result is called when that node closes. */
+  addNode(): () => void {
+    this.countNodes(1);
+    return () => {
+      this.countNodes(-1);
+    };
+  }
+
+  private countNodes(change: number): void {
+    this.nodes += change;
+    this.running?.then(
+      (simulator) => {
+        simulator.flowsChanged();
+      },
+      () => undefined,
+    );
+  }
+
   /** Resolves when the clock is as far ahead as it was moved before a restart: what waits by it must not begin sooner. */
   async restored(store: Store): Promise<void> {
     if ((await store.count('work', simulatorRecords, endOf(simulatorRecords))) === 0) return;
@@ -77,7 +97,11 @@ export class SharedSimulator {
     try {
       if (store && this.isToForget) await forget(store);
       this.isToForget = false;
-      return await startSimulator({ clock: this.clock, ...(store && { data: inStore(store) }) });
+      return await startSimulator({
+        clock: this.clock,
+        hasFlows: () => this.nodes > 0,
+        ...(store && { data: inStore(store) }),
+      });
     } catch (fault) {
       await store?.close();
       throw fault;

@@ -239,7 +239,9 @@ export class RunningEnvironment implements Environment {
       release = resolve;
     });
     this.held.add(held);
+    const leave = this.service === 'simulator' ? this.ownServices.simulator.addNode() : undefined;
     return () => {
+      leave?.();
       this.held.delete(held);
       release();
     };

@@ -6,7 +6,6 @@ import { answer, answerJson, parsedBody, readBody, tooLarge } from '../http';
 import { magicNumbers } from '../magic';
 import { problemBody } from '../problem';
 import type { Simulation } from '../simulation';
-import { defaultAdvisor } from '../state/identities';
 import { settingsChange, toldSettings } from '../state/settings';
 import { wordsFor } from '../words';
 import type { Events } from './events';
@@ -62,7 +61,7 @@ const operations: readonly (readonly [method: string, path: RegExp, operation: O
     (simulation, { query }) =>
       contactsView(
         simulation,
-        query.get('advisor') ?? defaultAdvisor,
+        query.get('advisor') ?? undefined,
         whole(query.get('page'), 1),
         whole(query.get('pageSize'), 25),
         query.get('filter') ?? '',

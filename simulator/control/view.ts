@@ -43,6 +43,7 @@ const phonesOf = (account: Account, now: number) => {
 };
 
 const contactView = (account: Account, contact: Contact) => ({
+  advisor: account.identity.advisor,
   contactId: contact.contactId,
   fullName: fullNameOf(contact),
   phone: contact.fields.phone ?? '',
@@ -52,7 +53,8 @@ const contactView = (account: Account, contact: Contact) => ({
 });
 
 /** All that the phones page shows, for one advisor or for everybody. */
-export const stateView = ({ state, faults, ledger, clock }: Simulation, advisor?: string) => {
+export const stateView = (simulation: Simulation, advisor?: string) => {
+  const { state, faults, ledger, clock } = simulation;
   const now = clock.now();
   const main = state.account(advisor ?? defaultAdvisor);
   const accounts = advisor === undefined ? [...state.accounts.values()] : [main];
@@ -63,42 +65,47 @@ export const stateView = ({ state, faults, ledger, clock }: Simulation, advisor?
     advisors: [...state.accounts.keys()],
     identities: state.identities(),
     /** All numbers something happened on, shown or not. */
-    phoneCount: accounts.reduce((sum, { lines }) => sum + lines.size, 0),
+    phoneCount:
+      accounts.length > 1
+        ? new Set(accounts.flatMap(({ lines }) => [...lines.keys()])).size
+        : main.lines.size,
     phones: accounts.flatMap((account) => phonesOf(account, now)),
     contacts: {
-      count: main.contacts.count,
+      count: accounts.reduce((sum, { contacts }) => sum + contacts.count, 0),
       sample: main.contacts.page('fullName', 'asc', 1, shownContacts).map((one) => contactView(main, one)),
     },
     faults: faults.list(),
     settings: toldSettings(state.settings),
     received: ledger.received,
+    hasFlows: simulation.hasFlows(),
   };
 };
 
 export type StateView = ReturnType<typeof stateView>;
 
-/** One page of an address book, filtered by what the person at the page typed. */
+/** One page of an advisor's address book, or of everybody's, filtered by what the person at the page typed. */
 export const contactsView = (
   { state }: Simulation,
-  advisor: string,
+  advisor: string | undefined,
   page: number,
   pageSize: number,
   filter: string,
 ) => {
-  const account = state.account(advisor);
-  const show = (contact: Contact) => contactView(account, contact);
-  if (filter === '') {
-    return {
-      data: account.contacts.page('dateTimeCreated', 'asc', page, pageSize).map(show),
-      total: account.contacts.count,
-    };
-  }
+  const main = state.account(advisor ?? defaultAdvisor);
+  const accounts = advisor === undefined ? [...state.accounts.values()] : [main];
   const wanted = filter.toLowerCase();
-  const found = [...account.contacts.all()].filter(
-    (contact) =>
-      fullNameOf(contact).toLowerCase().includes(wanted) ||
-      contact.fields.phone?.includes(wanted) === true ||
-      contact.fields.emailAddress?.includes(wanted) === true,
+  const isWanted = (contact: Contact): boolean =>
+    wanted === '' ||
+    fullNameOf(contact).toLowerCase().includes(wanted) ||
+    contact.fields.phone?.includes(wanted) === true ||
+    contact.fields.emailAddress?.includes(wanted) === true;
+  const found = accounts.flatMap((account) =>
+    [...account.contacts.all()].filter(isWanted).map((contact) => ({ account, contact })),
   );
-  return { data: found.slice((page - 1) * pageSize, page * pageSize).map(show), total: found.length };
+  return {
+    data: found
+      .slice((page - 1) * pageSize, page * pageSize)
+      .map(({ account, contact }) => contactView(account, contact)),
+    total: found.length,
+  };
 };

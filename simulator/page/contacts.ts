@@ -15,7 +15,7 @@ const pageOf = byId('page-of', HTMLElement);
 let page = 1;
 let asked = 0;
 
-const draw = (contact: Contact): HTMLElement =>
+const draw = (contact: Contact, advisorName: (advisor: string) => string): HTMLElement =>
   element(
     'tr',
     {},
@@ -24,6 +24,7 @@ const draw = (contact: Contact): HTMLElement =>
       { class: 'person' },
       element('b', { dir: 'auto' }, contact.fullName || say('phone.noName')),
     ),
+    element('td', { class: 'whose-column', dir: 'auto' }, advisorName(contact.advisor)),
     element('td', { class: 'phone-number' }, readableNumber(contact.phone)),
     element('td', { dir: 'auto' }, contact.email),
     element('td', { dir: 'auto' }, contact.groupNames.join(', ')),
@@ -31,20 +32,24 @@ const draw = (contact: Contact): HTMLElement =>
   );
 
 /** Contacts stay in the simulator (there may be 100,000): the page fetches the one page that is looked at. */
-export const showContacts = async (advisor: string, filter: string): Promise<void> => {
+export const showContacts = async (
+  advisor: string,
+  filter: string,
+  advisorName: (advisor: string) => string,
+): Promise<void> => {
   const question = ++asked;
   const answer = await control.contacts(advisor, page, pageSize, wantedBy(filter));
   if (question !== asked) return;
   const pages = Math.max(1, Math.ceil(answer.total / pageSize));
   if (page > pages) {
     page = pages;
-    await showContacts(advisor, filter);
+    await showContacts(advisor, filter, advisorName);
     return;
   }
   showList(rows, answer.data, {
-    key: (contact) => String(contact.contactId),
+    key: (contact) => `${contact.advisor} ${String(contact.contactId)}`,
     version: (contact) => JSON.stringify(contact),
-    draw,
+    draw: (contact) => draw(contact, advisorName),
   });
   empty.hidden = answer.total > 0;
   empty.textContent = say(filter.trim() === '' ? 'contacts.none' : 'contacts.noMatch');

@@ -55,7 +55,7 @@ export const control = {
     read<SimulatorState>(advisor === '' ? 'state' : `state?${new URLSearchParams({ advisor }).toString()}`),
   contacts: (advisor: string, page: number, pageSize: number, filter: string) =>
     read<ContactPage>(
-      `contacts?${new URLSearchParams({ advisor, page: String(page), pageSize: String(pageSize), filter }).toString()}`,
+      `contacts?${new URLSearchParams({ ...(advisor !== '' && { advisor }), page: String(page), pageSize: String(pageSize), filter }).toString()}`,
     ),
   answer: (phone: string, advisor: string, answer: Answer) =>
     tell('POST', `phones/${encodeURIComponent(phone)}/${answer}`, { advisor }),

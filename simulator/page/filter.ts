@@ -12,6 +12,6 @@ export const matches = (phone: Phone, filter: string): boolean => {
   return (
     phone.phone.includes(wanted) ||
     phone.name.toLowerCase().includes(wanted) ||
-    phone.messages.some((message) => message.text.toLowerCase().includes(wanted))
+    phone.lines.some(({ messages }) => messages.some(({ text }) => text.toLowerCase().includes(wanted)))
   );
 };

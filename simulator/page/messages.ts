@@ -13,12 +13,13 @@ const empty = byId('messages-empty', HTMLElement);
 const more = byId('more-messages', HTMLButtonElement);
 let limit = step;
 
-interface Line {
+interface Row {
   readonly phone: Phone;
+  readonly advisor: string;
   readonly message: Message;
 }
 
-const draw = ({ phone, message }: Line, now: number): HTMLElement => {
+const draw = ({ phone, message }: Row, now: number, advisorName: string): HTMLElement => {
   const what = element('span', { class: `kind ${message.kind}` }, say(`message.${message.kind}`));
   const when = element(
     'td',
@@ -39,20 +40,30 @@ const draw = ({ phone, message }: Line, now: number): HTMLElement => {
       element('b', { dir: 'auto' }, displayName(phone)),
       element('small', { class: 'phone-number' }, readableNumber(phone.phone)),
     ),
+    element('td', { class: 'whose-column', dir: 'auto' }, advisorName),
     element('td', { class: 'what' }, what),
     element('td', { class: 'text', dir: 'auto' }, message.text),
   );
 };
 
-export const showMessages = (phones: readonly Phone[], now: number, filter: string): void => {
+export const showMessages = (
+  phones: readonly Phone[],
+  now: number,
+  filter: string,
+  advisorName: (advisor: string) => string,
+): void => {
   const found = phones
     .filter((phone) => matches(phone, filter))
-    .flatMap((phone) => phone.messages.map((message): Line => ({ phone, message })))
+    .flatMap((phone) =>
+      phone.lines.flatMap(({ advisor, messages }) =>
+        messages.map((message): Row => ({ phone, advisor, message })),
+      ),
+    )
     .sort((one, other) => other.message.at - one.message.at);
   showList(rows, found.slice(0, limit), {
-    key: ({ phone, message }) => `${phone.advisor} ${phone.phone} ${String(message.id)}`,
+    key: ({ phone, advisor, message }) => `${advisor} ${phone.phone} ${String(message.id)}`,
     version: ({ phone, message }) => JSON.stringify([phone.name, message, isUpcoming(message, now)]),
-    draw: (line) => draw(line, now),
+    draw: (row) => draw(row, now, advisorName(row.advisor)),
   });
   empty.hidden = found.length > 0;
   empty.textContent = say(filter.trim() === '' ? 'messages.none' : 'messages.noMatch');
@@ -64,6 +75,6 @@ export const showMessages = (phones: readonly Phone[], now: number, filter: stri
   });
   more.onclick = () => {
     limit += step;
-    showMessages(phones, now, filter);
+    showMessages(phones, now, filter, advisorName);
   };
 };

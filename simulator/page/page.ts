@@ -1,4 +1,3 @@
-import { defaultAdvisor } from '../state/identities';
 import { showClock, simulatorNow, startClock } from './clock';
 import { firstPage, onTurn, showContacts } from './contacts';
 import { control } from './control';
@@ -6,12 +5,12 @@ import { byId, element } from './dom';
 import { showFaults, startFaults } from './faults';
 import { follow } from './live';
 import { showMessages } from './messages';
-import { displayName, readableNumber } from './phone';
+import { displayName, phonesOf, readableNumber } from './phone';
 import type { PhoneActions } from './phone';
 import { showPhones } from './phones';
 import { showProfile } from './profile';
 import { showSettings } from './settings';
-import type { Message, Phone, SimulatorState } from './shape';
+import type { Line, Message, SimulatorState } from './shape';
 import { startTabs } from './tabs';
 import type { Tab } from './tabs';
 import { clearToast, complain, notice, startToast } from './toast';
@@ -21,6 +20,7 @@ const advisorField = byId('advisor-field', HTMLElement);
 const advisor = byId('advisor', HTMLSelectElement);
 const filter = byId('filter', HTMLInputElement);
 const live = byId('live', HTMLElement);
+const main = byId('main', HTMLElement);
 const confirmReset = byId('confirm', HTMLDialogElement);
 
 const older = byId('older-phones', HTMLElement);
@@ -37,27 +37,27 @@ const act = (deed: Promise<void>): void => {
 
 /** Silence is doing nothing: the simulator need not know of it, so it lives as long as the page. */
 const silenced = new Set<string>();
-const requestKey = (phone: Phone, request: Message): string =>
-  `${phone.advisor} ${phone.phone} ${String(request.id)}`;
+const requestKey = (line: Line, request: Message): string =>
+  `${line.advisor} ${line.phone} ${String(request.id)}`;
 
 const actions: PhoneActions = {
-  answer(phone, answer) {
-    act(control.answer(phone.phone, phone.advisor, answer));
+  answer(line, answer) {
+    act(control.answer(line.phone, line.advisor, answer));
   },
   wipe(phone) {
     const name = listed(displayName(phone), readableNumber(phone.phone));
     act(
-      control.answer(phone.phone, phone.advisor, 'reset').then(() => {
+      Promise.all(phone.lines.map((line) => control.answer(line.phone, line.advisor, 'reset'))).then(() => {
         notice(say('toast.wiped', { name }));
       }),
     );
   },
-  silence(phone, request, silent) {
-    if (silent) silenced.add(requestKey(phone, request));
-    else silenced.delete(requestKey(phone, request));
+  silence(line, request, silent) {
+    if (silent) silenced.add(requestKey(line, request));
+    else silenced.delete(requestKey(line, request));
     show();
   },
-  isSilent: (phone, request) => silenced.has(requestKey(phone, request)),
+  isSilent: (line, request) => silenced.has(requestKey(line, request)),
 };
 
 const count = (id: string, value: number): void => {
@@ -89,22 +89,30 @@ const clearFilter = (): void => {
   show();
 };
 
-/** An address book belongs to one advisor: with all of them chosen, the one every simulator has. */
-const showAddressBook = (): void => {
-  const whose = advisor.value === everybody ? defaultAdvisor : advisor.value;
-  byId('whose', HTMLElement).textContent = say('contacts.whose', { name: advisorName(whose) });
-  showContacts(whose, filter.value).catch(complain);
+const showAddressBook = (advisors: readonly string[]): void => {
+  const [only] = advisor.value === everybody ? advisors : [advisor.value];
+  byId('whose', HTMLElement).textContent =
+    hasSeveral(advisors) || only === undefined
+      ? say('contacts.ofAll')
+      : say('contacts.whose', { name: advisorName(only) });
+  showContacts(advisor.value, filter.value, advisorName).catch(complain);
 };
+
+const hasSeveral = (advisors: readonly string[]): boolean =>
+  advisor.value === everybody && advisors.length > 1;
 
 const show = (): void => {
   if (state === undefined) return;
-  const { phones } = state;
+  const { advisors, hasFlows } = state;
   const now = simulatorNow();
-  showAdvisors(state.advisors);
+  showAdvisors(advisors);
+  const phones = phonesOf(state.phones);
+  const several = hasSeveral(advisors);
+  main.classList.toggle('several', several);
   count('phone-count', Math.max(state.phoneCount, phones.length));
   count(
     'message-count',
-    phones.reduce((sum, phone) => sum + phone.messages.length, 0),
+    state.phones.reduce((sum, line) => sum + line.messages.length, 0),
   );
   count('contact-count', state.contacts.count);
   const left = state.phoneCount - phones.length;
@@ -117,9 +125,12 @@ const show = (): void => {
   showProfile(state.settings.habits, (settings) => {
     act(control.change(settings));
   });
-  if (tab === 'phones') showPhones({ phones, now, filter: filter.value, advisorName }, actions, clearFilter);
-  if (tab === 'messages') showMessages(phones, now, filter.value);
-  if (tab === 'contacts') showAddressBook();
+  if (tab === 'phones') {
+    const shown = { phones, now, filter: filter.value, advisorName, hasSeveral: several, hasFlows };
+    showPhones(shown, actions, clearFilter);
+  }
+  if (tab === 'messages') showMessages(phones, now, filter.value, advisorName);
+  if (tab === 'contacts') showAddressBook(advisors);
 };
 
 onTurn(show);

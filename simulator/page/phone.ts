@@ -1,14 +1,14 @@
 import { button, element } from './dom';
-import type { Message, Phone } from './shape';
+import type { Line, Message, Phone } from './shape';
 import { arrival, isUpcoming, thread } from './thread';
 import { clockTime } from './when';
 import { listed, say } from './words';
 
 export interface PhoneActions {
-  answer(phone: Phone, answer: 'accept' | 'decline'): void;
+  answer(line: Line, answer: 'accept' | 'decline'): void;
   wipe(phone: Phone): void;
-  silence(phone: Phone, request: Message, silent: boolean): void;
-  isSilent(phone: Phone, request: Message): boolean;
+  silence(line: Line, request: Message, silent: boolean): void;
+  isSilent(line: Line, request: Message): boolean;
 }
 
 const tints = 8;
@@ -35,16 +35,28 @@ const initials = (name: string): string =>
 export const readableNumber = (phone: string): string =>
   phone.replace(/^\+1(\d{3})(\d{3})(\d{4})$/u, '+1 $1 $2 $3');
 
+/** A phone for each number. Advisors who have not texted it stand there only while nobody has. */
+export const phonesOf = (lines: readonly Line[]): Phone[] => {
+  const byNumber = new Map<string, Line[]>();
+  for (const line of lines) byNumber.set(line.phone, [...(byNumber.get(line.phone) ?? []), line]);
+  return [...byNumber].map(([phone, all]) => {
+    const busy = all.filter(({ messages }) => messages.length > 0);
+    const shown = busy.length > 0 ? busy : all.slice(0, 1);
+    return { phone, name: [...shown, ...all].find(({ name }) => name.trim())?.name ?? '', lines: shown };
+  });
+};
+
 /** The consent request that nobody has answered yet, if that is how things stand. */
-export const openRequest = (phone: Phone): Message | undefined => {
-  if (phone.consent === 'accepted') return undefined;
-  const last = phone.messages.filter((message) => message.kind !== 'text').at(-1);
+export const openRequest = (line: Line): Message | undefined => {
+  if (line.consent === 'accepted') return undefined;
+  const last = line.messages.filter((message) => message.kind !== 'text').at(-1);
   return last?.kind === 'consent-request' ? last : undefined;
 };
 
 /** What just arrived or was just scheduled brings its phone to the front; answering leaves it where it is. */
 export const lastActivity = (phone: Phone, now: number): number =>
-  phone.messages
+  phone.lines
+    .flatMap(({ messages }) => messages)
     .filter((message) => message.kind !== 'reply')
     .reduce(
       (latest, message) => Math.max(latest, isUpcoming(message, now) ? message.at : arrival(message)),
@@ -69,75 +81,109 @@ const caption = (phone: Phone): HTMLElement =>
   );
 
 /** Who texts, and what this phone has agreed to: consent is given to one advisor. */
-const sender = (phone: Phone, advisorName: string): HTMLElement =>
+const sender = (line: Line, advisorName: string, isAlone: boolean): HTMLElement =>
   element(
     'div',
     { class: 'sender' },
     element(
       'p',
       {},
-      element('span', {}, say('advisor.label')),
+      ...(isAlone ? [element('span', {}, say('advisor.label'))] : []),
       element('b', { dir: 'auto', title: advisorName }, advisorName),
     ),
     element(
       'p',
-      { class: 'badge', 'data-consent': phone.consent },
+      { class: 'badge', 'data-consent': line.consent },
       element('span', { class: 'unseen' }, `${say('phone.consent')} `),
-      element('span', {}, consentText(phone.consent)),
+      element('span', {}, consentText(line.consent)),
     ),
   );
 
 /** What the person holding this phone can do just now. */
-const answers = (phone: Phone, actions: PhoneActions): HTMLElement => {
-  const action = (label: string, kind: string, name: string, press: () => void): HTMLButtonElement => {
+const answers = (
+  phone: Phone,
+  advisorName: (advisor: string) => string,
+  actions: PhoneActions,
+): HTMLElement => {
+  const isAlone = phone.lines.length === 1;
+  const action = (
+    label: string,
+    kind: string,
+    name: string,
+    line: Line | undefined,
+    press: () => void,
+  ): HTMLButtonElement => {
     const made = button(label, kind, press);
     made.dataset['action'] = name;
-    made.setAttribute('aria-label', listed(label, displayName(phone), readableNumber(phone.phone)));
+    const whom = isAlone || line === undefined ? [] : [advisorName(line.advisor)];
+    made.setAttribute('aria-label', listed(label, displayName(phone), readableNumber(phone.phone), ...whom));
     return made;
   };
-  const accept = (label: string): HTMLButtonElement =>
-    action(label, 'accept', 'accept', () => {
-      actions.answer(phone, 'accept');
+  const accept = (line: Line, label: string): HTMLButtonElement =>
+    action(label, 'accept', 'accept', line, () => {
+      actions.answer(line, 'accept');
     });
-  const decline = (): HTMLButtonElement =>
-    action(say('phone.decline'), 'decline', 'decline', () => {
-      actions.answer(phone, 'decline');
-    });
-  const wipe = (): HTMLButtonElement => {
-    const made = action(say('phone.wipe'), 'quiet wide', 'wipe', () => {
-      actions.wipe(phone);
-    });
-    made.title = say('phone.wipeHint');
-    return made;
+  const answersTo = (line: Line): HTMLElement[] => {
+    const request = openRequest(line);
+    if (request !== undefined && !actions.isSilent(line, request)) {
+      const decline = action(say('phone.decline'), 'decline', 'decline', line, () => {
+        actions.answer(line, 'decline');
+      });
+      const silent = action(say('phone.silent'), 'quiet wide', 'silent', line, () => {
+        actions.silence(line, request, true);
+      });
+      return [accept(line, say('phone.accept')), decline, silent];
+    }
+    if (request !== undefined) {
+      const change = action(say('phone.answer'), 'quiet wide', 'silent', line, () => {
+        actions.silence(line, request, false);
+      });
+      return [element('p', {}, say('phone.isSilent')), change];
+    }
+    if (line.consent === 'accepted') return [element('p', {}, say('phone.isAccepted'))];
+    if (line.messages.some((message) => message.kind === 'consent-request')) {
+      return [element('p', {}, say('phone.isDeclined')), accept(line, say('phone.acceptAfterAll'))];
+    }
+    return [element('p', {}, say('phone.isNotAsked'))];
   };
   const bar = element('div', { class: 'answers' });
-  const request = openRequest(phone);
-  if (request !== undefined && !actions.isSilent(phone, request)) {
-    const silent = action(say('phone.silent'), 'quiet wide', 'silent', () => {
-      actions.silence(phone, request, true);
+  for (const line of phone.lines) {
+    const made = answersTo(line);
+    const name = advisorName(line.advisor);
+    if (isAlone) bar.append(...made);
+    // Of several, those that leave nothing to press are told by their badges.
+    else if (made.length > 1) {
+      bar.append(
+        element(
+          'div',
+          { class: 'answer-to', role: 'group', 'aria-label': name },
+          element('h3', { dir: 'auto' }, name),
+          ...made,
+        ),
+      );
+    }
+  }
+  const isAsked = phone.lines.some((line) => openRequest(line) !== undefined);
+  if (!isAsked && phone.lines.some(({ messages }) => messages.length > 0)) {
+    const wipe = action(say('phone.wipe'), 'quiet wide', 'wipe', undefined, () => {
+      actions.wipe(phone);
     });
-    bar.append(accept(say('phone.accept')), decline(), silent);
-  } else if (request !== undefined) {
-    const change = action(say('phone.answer'), 'quiet wide', 'silent', () => {
-      actions.silence(phone, request, false);
-    });
-    bar.append(element('p', {}, say('phone.isSilent')), change);
-  } else if (phone.consent === 'accepted') {
-    bar.append(element('p', {}, say('phone.isAccepted')));
-    if (phone.messages.length > 0) bar.append(wipe());
-  } else if (phone.messages.some((message) => message.kind === 'consent-request')) {
-    bar.append(element('p', {}, say('phone.isDeclined')), accept(say('phone.acceptAfterAll')), wipe());
-  } else {
-    bar.append(element('p', {}, say('phone.isNotAsked')));
-    if (phone.messages.length > 0) bar.append(wipe());
+    wipe.title = say('phone.wipeHint');
+    bar.append(wipe);
   }
   return bar;
 };
 
+export interface Drawing {
+  readonly now: number;
+  readonly advisorName: (advisor: string) => string;
+  /** Whether more than one advisor is shown, so that each message says whose it is. */
+  readonly hasSeveral: boolean;
+}
+
 export const drawPhone = (
   phone: Phone,
-  now: number,
-  advisorName: string,
+  { now, advisorName, hasSeveral }: Drawing,
   actions: PhoneActions,
 ): HTMLElement =>
   element(
@@ -157,9 +203,9 @@ export const drawPhone = (
           element('i'),
           element('span', { class: 'battery' }),
         ),
-        sender(phone, advisorName),
-        thread(phone.messages, now, displayName(phone)),
-        answers(phone, actions),
+        ...phone.lines.map((line) => sender(line, advisorName(line.advisor), phone.lines.length === 1)),
+        thread(phone.lines, now, displayName(phone), hasSeveral ? advisorName : undefined),
+        answers(phone, advisorName, actions),
       ),
     ),
   );

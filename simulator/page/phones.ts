@@ -1,7 +1,7 @@
 import { byId, button, element, showList } from './dom';
 import { matches } from './filter';
 import { drawPhone, lastActivity, openRequest } from './phone';
-import type { PhoneActions } from './phone';
+import type { Drawing, PhoneActions } from './phone';
 import type { Phone } from './shape';
 import { isUpcoming } from './thread';
 import { fullDay } from './when';
@@ -15,16 +15,17 @@ const empty = byId('phones-empty', HTMLElement);
 const more = byId('more-phones', HTMLButtonElement);
 let limit = step;
 
-const version = (phone: Phone, now: number, actions: PhoneActions): string => {
-  const request = openRequest(phone);
-  const upcoming = phone.messages.filter((message) => isUpcoming(message, now)).length;
-  return JSON.stringify([
+const version = (phone: Phone, { now, hasSeveral }: Drawing, actions: PhoneActions): string =>
+  JSON.stringify([
     phone,
-    request !== undefined && actions.isSilent(phone, request),
-    upcoming,
+    phone.lines.map((line) => {
+      const request = openRequest(line);
+      const upcoming = line.messages.filter((message) => isUpcoming(message, now)).length;
+      return [request !== undefined && actions.isSilent(line, request), upcoming];
+    }),
+    hasSeveral,
     fullDay(now),
   ]);
-};
 
 const noMatch = (clear: () => void): readonly HTMLElement[] => [
   element('h2', {}, say('phones.noMatch')),
@@ -32,50 +33,62 @@ const noMatch = (clear: () => void): readonly HTMLElement[] => [
   button(say('phones.clear'), '', clear),
 ];
 
-const whatToDo = (): readonly HTMLElement[] => [
+const nothingYet = (...steps: HTMLElement[]): readonly HTMLElement[] => [
   element('h2', {}, say('phones.nothing')),
   element('p', {}, say('phones.whatComes')),
-  element(
-    'ol',
-    {},
-    element('li', {}, say('phones.import')),
-    element('li', {}, say('phones.deploy')),
-    element('li', {}, say('phones.inject')),
-  ),
+  ...steps,
   element('p', { class: 'subtle' }, say('phones.anyNumber')),
 ];
 
-const explain = (shown: 'nothing' | 'first steps' | 'no match', clear: () => void): void => {
+const firstSteps = (): readonly HTMLElement[] =>
+  nothingYet(
+    element(
+      'ol',
+      {},
+      element('li', {}, say('phones.import')),
+      element('li', {}, say('phones.deploy')),
+      element('li', {}, say('phones.inject')),
+    ),
+  );
+
+const nextStep = (): readonly HTMLElement[] => nothingYet(element('p', {}, say('phones.flowsAreThere')));
+
+type Explanation = 'nothing' | 'first steps' | 'next step' | 'no match';
+
+const explain = (shown: Explanation, clear: () => void): void => {
   empty.hidden = shown === 'nothing';
   if (empty.dataset['shown'] === shown) return;
   empty.dataset['shown'] = shown;
-  empty.replaceChildren(...(shown === 'nothing' ? [] : shown === 'no match' ? noMatch(clear) : whatToDo()));
+  const said = {
+    nothing: () => [],
+    'first steps': firstSteps,
+    'next step': nextStep,
+    'no match': () => noMatch(clear),
+  };
+  empty.replaceChildren(...said[shown]());
 };
 
-export interface Shown {
+export interface Shown extends Drawing {
   readonly phones: readonly Phone[];
-  readonly now: number;
   readonly filter: string;
-  readonly advisorName: (advisor: string) => string;
+  readonly hasFlows: boolean | null;
 }
 
 export const showPhones = (shown: Shown, actions: PhoneActions, clearFilter: () => void): void => {
-  const { phones, now, filter, advisorName } = shown;
+  const { phones, now, filter, hasFlows } = shown;
   const found = phones
     .filter((phone) => matches(phone, filter))
     .map((phone) => ({ phone, latest: lastActivity(phone, now) }))
     .sort((one, other) => other.latest - one.latest)
     .map(({ phone }) => phone);
   showList(list, found.slice(0, limit), {
-    key: (phone) => `${phone.advisor} ${phone.phone}`,
-    version: (phone) => version(phone, now, actions),
-    draw: (phone) => drawPhone(phone, now, advisorName(phone.advisor), actions),
+    key: ({ phone }) => phone,
+    version: (phone) => version(phone, shown, actions),
+    draw: (phone) => drawPhone(phone, shown, actions),
   });
-  const quiet = phones.every((phone) => phone.messages.length === 0);
-  explain(
-    filter.trim() !== '' && found.length === 0 ? 'no match' : quiet ? 'first steps' : 'nothing',
-    clearFilter,
-  );
+  const isQuiet = phones.every(({ lines }) => lines.every(({ messages }) => messages.length === 0));
+  const quiet = hasFlows === true ? 'next step' : 'first steps';
+  explain(filter.trim() !== '' && found.length === 0 ? 'no match' : isQuiet ? quiet : 'nothing', clearFilter);
   const hidden = found.length - limit;
   more.hidden = hidden <= 0;
   const count = number(Math.max(0, Math.min(step, hidden)));

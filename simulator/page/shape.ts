@@ -12,15 +12,18 @@ export interface SimulatorState {
   /** The keys of those with an account. */
   readonly advisors: readonly string[];
   readonly identities: readonly { readonly advisor: string; readonly name: string }[];
-  readonly phones: readonly Phone[];
+  readonly phones: readonly Line[];
   /** How many numbers something happened on; `phones` holds the latest of them. */
   readonly phoneCount: number;
   readonly contacts: { readonly count: number };
+  /** Whether a flow of Node-RED is on this simulator; null where none can be known of. */
+  readonly hasFlows: boolean | null;
   readonly faults: readonly Fault[];
   readonly settings: Settings;
 }
 
-export interface Phone {
+/** What passed between one advisor and one number. */
+export interface Line {
   readonly phone: string;
   readonly name: string;
   readonly advisor: string;
@@ -28,7 +31,16 @@ export interface Phone {
   readonly messages: readonly Message[];
 }
 
+/** A number, whoever texts it. */
+export interface Phone {
+  readonly phone: string;
+  readonly name: string;
+  /** At least one. */
+  readonly lines: readonly Line[];
+}
+
 export interface Contact {
+  readonly advisor: string;
   readonly contactId: number;
   readonly fullName: string;
   readonly phone: string;

@@ -1,5 +1,5 @@
 import { element } from './dom';
-import type { Message } from './shape';
+import type { Line, Message } from './shape';
 import { clockTime, isoTime, moment, sameDay, shortDay } from './when';
 import { say } from './words';
 
@@ -11,7 +11,8 @@ export const arrival = (message: Message): number => message.scheduledFor ?? mes
 
 export const isUpcoming = (message: Message, now: number): boolean => arrival(message) > now;
 
-const byArrival = (one: Message, other: Message): number => arrival(one) - arrival(other);
+/** Undefined where only one advisor texts, who need not be named on each message. */
+type NameAdvisor = ((advisor: string) => string) | undefined;
 
 const note = (message: Message, now: number): string => {
   if (message.scheduledFor === null) return clockTime(message.at);
@@ -20,9 +21,13 @@ const note = (message: Message, now: number): string => {
     : say('thread.asScheduled', { time: clockTime(message.scheduledFor) });
 };
 
-const bubble = (message: Message, now: number): HTMLElement => {
+const bubble = (message: Message, now: number, advisor: string | undefined): HTMLElement => {
   const made = element('li', { class: `bubble ${message.kind}` });
   if (isUpcoming(message, now)) made.classList.add('upcoming');
+  if (advisor !== undefined) {
+    const whose = message.kind === 'reply' ? say('thread.to', { name: advisor }) : advisor;
+    made.append(element('span', { class: 'from', dir: 'auto' }, whose));
+  }
   if (message.kind === 'consent-request') made.append(element('strong', {}, say('message.consent-request')));
   made.append(
     element('p', { dir: 'auto' }, message.text),
@@ -32,17 +37,25 @@ const bubble = (message: Message, now: number): HTMLElement => {
 };
 
 /** What arrived on one phone, oldest first as phones show it, with the days marked. */
-export const thread = (messages: readonly Message[], now: number, owner: string): HTMLElement => {
+export const thread = (
+  lines: readonly Line[],
+  now: number,
+  owner: string,
+  nameAdvisor: NameAdvisor,
+): HTMLElement => {
   const list = element('ol');
-  if (messages.length === 0) list.append(element('li', { class: 'day' }, say('thread.nothing')));
+  const all = lines
+    .flatMap(({ advisor, messages }) => messages.map((message) => ({ advisor, message })))
+    .sort((one, other) => arrival(one.message) - arrival(other.message));
+  if (all.length === 0) list.append(element('li', { class: 'day' }, say('thread.nothing')));
   let previous: number | undefined;
-  for (const message of [...messages].sort(byArrival).slice(-longest)) {
+  for (const { advisor, message } of all.slice(-longest)) {
     if (previous === undefined || !sameDay(previous, arrival(message))) {
       const today = sameDay(arrival(message), now) ? say('thread.today') : shortDay(arrival(message));
       list.append(element('li', { class: 'day' }, today));
     }
     previous = arrival(message);
-    list.append(bubble(message, now));
+    list.append(bubble(message, now, nameAdvisor?.(advisor)));
   }
   return element(
     'div',

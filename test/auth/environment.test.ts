@@ -69,6 +69,16 @@ describe('environment', () => {
     should(await environment.client()).equal(client);
   });
 
+  it('tells the simulator whether flow nodes are on it, for the first steps on its page', async () => {
+    const environment = environmentWith({});
+    const simulator = await services.simulator.start();
+    should(simulator.state().hasFlows).be.false();
+    const leave = environment.hold();
+    should(simulator.state().hasFlows).be.true();
+    leave();
+    should(simulator.state().hasFlows).be.false();
+  });
+
   it('shares one simulator, which keeps its state over a deploy and ends with its last user', async () => {
     const [one, two] = [environmentWith({}), environmentWith({}, 'env2')];
     const group = { name: 'Kept' };

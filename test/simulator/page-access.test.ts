@@ -25,6 +25,7 @@ const violations = async (page: Page): Promise<string[]> => {
 
 const fill = async (bench: Bench): Promise<void> => {
   for (const phone of ['+12025550100', '+12025550110', '+14155550123']) await bench.askConsent(phone);
+  for (const advisor of ['riley', 'jordan']) await bench.askConsent('+14155550123', advisor);
   const deliveryDate = bench.simulator.clock.now() + 3_600_000;
   await bench.send('+12025550100', 'Your review is on Thursday at 10.');
   await bench.send('+12025550100', 'Happy birthday!', { scheduleDelivery: true, deliveryDate });

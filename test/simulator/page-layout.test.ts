@@ -41,6 +41,7 @@ const fill = async (bench: Bench): Promise<void> => {
     phone: '+14155550199',
   });
   await bench.askConsent('+14155550199', 'riley');
+  for (const advisor of ['riley', 'jordan']) await bench.askConsent('+12025550110', advisor);
   bench.simulator.faults.add({ kind: 'cut-inside', endpoint: 'sendMessage', phone: '+12025550111' });
   await bench.simulator.advance(86_400 + 82_800);
 };

@@ -43,16 +43,58 @@ describe("the lists of the simulator's page", () => {
     should(await on.page.locator('#message-rows td.text').allInnerTexts()).eql(['second', 'first']);
   });
 
-  it('keeps the phones of each advisor apart when there are several', async () => {
+  it('shows one phone for a number that several advisors text, and says on each message whose it is', async () => {
     await on.bench.askConsent('+14155550101', 'default');
+    const phone = phoneOf(on.page, '+1 415 555 0101');
+    await phone.locator('.bubble').waitFor();
+    should(await phone.locator('.from').count()).equal(0);
+    await on.bench.askConsent('+14155550101', 'riley');
+    await phone.locator('.sender', { hasText: 'Riley Chen' }).waitFor();
+    should(await phone.locator('.bubble .from').allInnerTexts()).eql(['Alex Morgan', 'Riley Chen']);
+    await phone.getByRole('group', { name: 'Riley Chen' }).getByRole('button', { name: 'Accept' }).click();
+    await phone.locator('.sender', { hasText: 'Riley Chen' }).getByText('accepted').waitFor();
+    should(await phone.locator('.sender').allInnerTexts()).matchEach((text: string) =>
+      should(text).match(/Alex Morgan\s+Consent:\s+pending|Riley Chen\s+Consent:\s+accepted/),
+    );
+    should(await phone.locator('.bubble .from').allInnerTexts()).eql([
+      'Alex Morgan',
+      'Riley Chen',
+      'to Riley Chen',
+    ]);
+    should(on.bench.simulator.state('default').phones[0]?.consent).equal('pending');
+    await tab('Messages').click();
+    await on.page.locator('#message-rows td.whose-column', { hasText: 'Riley Chen' }).first().waitFor();
+  });
+
+  it('wipes a phone for every advisor who texted it', async () => {
+    on.bench.simulator.change({ consentRequired: false });
+    await on.bench.send('+14155550101', 'from Alex', {}, 'default');
+    await on.bench.send('+14155550101', 'from Riley', {}, 'riley');
+    const phone = phoneOf(on.page, '+1 415 555 0101');
+    await phone.getByText('from Riley').waitFor();
+    await phone.locator('[data-action=wipe]').click();
+    await phone.waitFor({ state: 'detached' });
+    should(on.bench.shown.phones.some(({ messages }) => messages.length > 0)).be.false();
+  });
+
+  it('shows the contacts of all advisors with whose they are, or of the one who is chosen', async () => {
+    await on.bench.askConsent('+14155550102', 'default');
     await on.bench.askConsent('+14155550102', 'riley');
-    await phoneOf(on.page, '+1 415 555 0101').waitFor();
-    await phoneOf(on.page, '+1 415 555 0102').getByText('Riley Chen', { exact: true }).waitFor();
-    await on.page.getByLabel('Advisor', { exact: true }).selectOption('riley');
-    await phoneOf(on.page, '+1 415 555 0101').waitFor({ state: 'detached' });
-    await phoneOf(on.page, '+1 415 555 0102').waitFor();
+    await phoneOf(on.page, '+1 415 555 0102').getByText('Riley Chen', { exact: true }).first().waitFor();
+    await tab('Contacts').getByText(String(on.bench.shown.contacts.count)).waitFor();
     await tab('Contacts').click();
+    await on.page.getByText('Address books of all advisors').waitFor();
+    await on.page.getByRole('searchbox').fill('+1 415 555 0102');
+    await on.page.getByText('Page 1 of 1').waitFor();
+    should(await on.page.locator('#contact-rows td.whose-column').allInnerTexts()).eql([
+      'Alex Morgan',
+      'Riley Chen',
+    ]);
+    await on.page.getByLabel('Advisor', { exact: true }).selectOption('riley');
     await on.page.getByText('Address book of Riley Chen').waitFor();
+    await on.page.locator('#contact-rows tr').nth(1).waitFor({ state: 'detached' });
+    should(on.bench.simulator.state('riley').contacts.count * 2).equal(on.bench.shown.contacts.count);
+    should(await on.page.locator('#contacts .whose-column').first().isVisible()).be.false();
   });
 
   it('stays usable with hundreds of phones: the newest first, the rest one press or a filter away', async () => {

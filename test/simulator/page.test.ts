@@ -5,6 +5,19 @@ import { pageForEach, phoneOf } from '../support/simulator-page';
 const number = '+14155550123';
 const readable = '+1 415 555 0123';
 
+describe("the simulator's page of somebody who has flows on it", () => {
+  let hasFlows = false;
+  const on = pageForEach({ hasFlows: () => hasFlows });
+
+  it('tells them to press a button, not to import an example, from the deploy on', async () => {
+    await on.page.getByText('import an example').waitFor();
+    hasFlows = true;
+    on.bench.simulator.flowsChanged();
+    await on.page.getByText('Flows are there').waitFor();
+    should(await on.page.getByText('import an example').count()).equal(0);
+  });
+});
+
 describe("the simulator's page", () => {
   const on = pageForEach();
 
