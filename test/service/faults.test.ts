@@ -2,7 +2,7 @@ import net from 'node:net';
 import should from 'should';
 import type { Client, ClientOptions, RepeatSends } from '../../lib/service/types';
 import { startProxy } from '../support/proxy';
-import type { Fault, Proxy } from '../support/proxy';
+import type { Proxy } from '../support/proxy';
 import {
   alsoClose,
   clientOf,
@@ -40,13 +40,18 @@ describe('a network that fails', () => {
     return { server, proxy, clock, client: clientOf(proxy.url, { clock, ...options }) };
   };
 
-  const cut: readonly Fault['kind'][] = ['cut-before', 'cut-after', 'cut-middle', 'garbage'];
+  const cuts = {
+    'cut before the request': { kind: 'cut', at: 'request' },
+    'cut after the request': { kind: 'cut', at: 'received' },
+    'cut in the answer': { kind: 'cut', at: 'body' },
+    garbage: { kind: 'garbage', at: 'received' },
+  } as const;
 
-  for (const kind of cut) {
+  for (const [kind, fault] of Object.entries(cuts)) {
     for (const repeatSends of ['never', 'contract'] as RepeatSends[]) {
       it(`${kind}: a send is not repeated with ${repeatSends}, its outcome is unknown`, async () => {
         const { client, proxy } = await behindProxy({ repeatSends });
-        proxy.next.push({ kind } as Fault);
+        proxy.next.push(fault);
         should(await problemOf(client.call('sendMessage', text, advisor))).containEql({
           code: 'outcome_unknown',
           attempts: 1,
@@ -57,25 +62,25 @@ describe('a network that fails', () => {
 
     it(`${kind}: a send is repeated with always`, async () => {
       const { client, clock, proxy } = await behindProxy({ repeatSends: 'always' });
-      proxy.next.push({ kind } as Fault);
+      proxy.next.push(fault);
       should((await settle(clock, client.call('sendMessage', text, advisor))).attempts).equal(2);
     });
 
     it(`${kind}: reads, updates and deletes are repeated`, async () => {
       const { client, clock, proxy } = await behindProxy();
-      proxy.next.push({ kind } as Fault);
+      proxy.next.push(fault);
       should((await settle(clock, client.call('getContact', contact, advisor))).attempts).equal(2);
-      proxy.next.push({ kind } as Fault);
+      proxy.next.push(fault);
       should(
         (await settle(clock, client.call('updateContact', { ...contact, body: {} }, advisor))).attempts,
       ).equal(2);
-      proxy.next.push({ kind } as Fault);
+      proxy.next.push(fault);
       should((await settle(clock, client.call('deleteContact', contact, advisor))).attempts).equal(2);
     });
 
     it(`${kind} for good: a read is a network_error, a write an unknown outcome`, async () => {
       const { client, clock, proxy } = await behindProxy({ repeatSends: 'always' });
-      proxy.otherwise = { kind } as Fault;
+      proxy.otherwise = () => fault;
       const ends = async (call: Promise<unknown>): Promise<unknown> => {
         const { code, attempts, retryable } = await problemOf(settle(clock, call));
         return [code, attempts, retryable];
@@ -93,7 +98,7 @@ describe('a network that fails', () => {
 
   it('a delete that is repeated and finds its work done is a success; a first 404 is not', async () => {
     const { client, clock, proxy, server } = await behindProxy();
-    proxy.next.push({ kind: 'cut-after' });
+    proxy.next.push({ kind: 'cut', at: 'received' });
     should(await settle(clock, client.call('deleteContact', contact, advisor))).containEql({
       status: 404,
       attempts: 2,
@@ -103,14 +108,14 @@ describe('a network that fails', () => {
   });
 
   it('an answer that drips longer than the time limit is cut off', async () => {
-    const { client, proxy } = await behindProxy({ timeout: 150 });
-    proxy.otherwise = { kind: 'drip', ms: 20 };
+    const { client, proxy } = await behindProxy({ timeout: 600 });
+    proxy.otherwise = () => ({ kind: 'drip', ms: 20 });
     should(await codeOf(client.call('sendMessage', text, advisor))).equal('outcome_unknown');
   });
 
   it('a request held up longer than the time limit is cut off', async () => {
-    const { client, proxy } = await behindProxy({ timeout: 150 });
-    proxy.otherwise = { kind: 'delay', ms: 5000 };
+    const { client, proxy } = await behindProxy({ timeout: 600 });
+    proxy.otherwise = () => ({ kind: 'stall', at: 'request' });
     should(await codeOf(client.call('sendMessage', text, advisor))).equal('outcome_unknown');
   });
 
