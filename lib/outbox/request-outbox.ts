@@ -113,7 +113,8 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   accept(input: NewJob<I, O>, attachment: unknown): void {
     const job = this.newJob(input);
-    const isAtHand = this.isStarted && !this.hasBacklog && !job.isLong && this.queue.length < mostAtHand;
+    const isAtHand =
+      this.isStarted && !this.hasBacklog && !this.isReading && !job.isLong && this.queue.length < mostAtHand;
     if (isAtHand) {
       job.attachment = attachment;
       job.takeAll();
@@ -211,28 +212,30 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   /** The next jobs of the store, up to the first that is still on its way there. */
   private async read(): Promise<void> {
     this.isReading = true;
+    // What is accepted from here on may come too late for this page, and says so.
+    this.hasBacklog = false;
+    const { from, to } = after(this.at.jobs, this.cursor);
+    const [first] = this.committing.keys();
+    let found: readonly Entry<JobRecord<I, O>>[] | undefined;
     try {
-      const { from, to } = after(this.at.jobs, this.cursor);
-      const [first] = this.committing.keys();
-      const found = await this.store.page<JobRecord<I, O>>(this.table, {
+      found = await this.store.page<JobRecord<I, O>>(this.table, {
         from,
         to: first ? this.at.job(first.arrival) : to,
         limit: mostAtHand,
       });
-      if (this.isClosing) return;
-      if (found.length === 0 && first === undefined) {
-        this.hasBacklog = this.committing.size > 0;
-        this.forgetResets();
-      }
-      for (const entry of found) {
-        this.cursor = entry.key;
-        this.take(this.opened(entry));
-      }
-      if (found.length === 0) return;
     } finally {
       this.isReading = false;
+      if (found?.length !== 0 || first) this.hasBacklog = true;
     }
-    this.pump();
+    if (this.isClosing) return;
+    for (const entry of found) {
+      this.cursor = entry.key;
+      this.take(this.opened(entry));
+    }
+    this.forgetResets();
+    // Else its commit, when it is done, goes on from here.
+    const isOnItsWay = first !== undefined && this.committing.has(first);
+    if (found.length > 0 || !isOnItsWay) this.pump();
   }
 
   private opened({ key, value }: Entry<JobRecord<I, O>>): OpenJob<I, O, E> {
@@ -241,7 +244,8 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   /** Once everything that came before a reset has met it, in one commit with the last outcome of that, or later. */
   private forgetResets(): void {
-    if (this.resets.length === 0 || this.hasBacklog || this.loading > 0) return;
+    if (this.resets.length === 0 || this.isClosing) return;
+    if (this.hasBacklog || this.isReading || this.loading > 0) return;
     for (const job of this.open.values()) if (!job.isRead) return;
     for (const { signal } of this.atWork.keys()) if (signal.reason === byReset) return;
     const removals = this.resets.map(([arrival]) => ({ table: this.table, remove: this.at.reset(arrival) }));

@@ -39,6 +39,9 @@ const step = fc.oneof(
   },
 );
 
+/** Turns of the event loop that reads of the store take, one after the other. */
+const delays = fc.array(fc.nat({ max: 6 }), { minLength: 1, maxLength: 8 });
+
 interface Life {
   isDead: boolean;
   commitsLeft: number;
@@ -60,13 +63,20 @@ class Machine {
   /** By the record of a list's page. */
   private readonly pages: { readonly key: string; readonly names: readonly number[] }[] = [];
   private resets: (readonly number[])[] = [];
+  private reads = 0;
   private life = this.start();
+
+  constructor(private readonly delays: readonly number[]) {}
 
   private start(): Life {
     const { memory } = this;
     const life = { isDead: false, commitsLeft: Infinity } as Life;
     const store: Store = {
       ...memory,
+      get: (table, key) => this.late(memory.get(table, key)),
+      page: (table, range) => this.late(memory.page(table, range)),
+      keys: (table, range) => this.late(memory.keys(table, range)),
+      count: (table, from, to) => this.late(memory.count(table, from, to)),
       write: async (operations, conditions) => {
         await turn();
         if (life.isDead || life.commitsLeft === 0) {
@@ -89,6 +99,13 @@ class Machine {
     });
     void life.outbox.start();
     return life;
+  }
+
+  /** As from a server: what was read may be old by the time it is here. */
+  private async late<T>(read: Promise<T>): Promise<T> {
+    const found = await read;
+    for (let turns = this.delays[this.reads++ % this.delays.length] ?? 0; turns > 0; turns--) await turn();
+    return found;
   }
 
   /** What a commit puts on record. */
@@ -207,8 +224,8 @@ describe('an outbox against a naive one', () => {
   it('sends nothing twice and loses nothing, over kills at any commit, deploys, pauses, resets and clocks that jump', async function () {
     this.timeout(120_000);
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), async (steps) => {
-        const machine = new Machine();
+      fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), delays, async (steps, slow) => {
+        const machine = new Machine(slow);
         for (const each of steps) {
           if (each.do === 'accept') machine.accept(each.count);
           else if (each.do === 'pause') machine.pause(each.on);
