@@ -133,9 +133,9 @@ export interface VaultOptions {
  */
 export class Vault {
   private readonly options: VaultOptions;
-  private readonly kept = new Map<string, Kept>();
+  private kept = new Map<string, Kept>();
   /** Who began to renew an authorization and did not say how it ended. */
-  private readonly intents = new Map<string, Intent>();
+  private intents = new Map<string, Intent>();
   /** In use, and not on record yet. */
   private readonly unwritten = new Set<string>();
   private readonly listeners = new Set<() => void>();
@@ -144,6 +144,8 @@ export class Vault {
   private openingStore: Promise<Store> | undefined;
   private closing: Promise<unknown> = Promise.resolve();
   private isLoaded = false;
+  /** Counts what changed in memory. */
+  private changes = 0;
 
   constructor(options: VaultOptions) {
     this.options = options;
@@ -334,7 +336,10 @@ export class Vault {
     if (store.isShared && !this.unwritten.has(name))
       conditions.push(unchanged(known?.key ?? key(grantKind, store.hash(name)), known));
     const isOurs = await store.write([{ table, put: place, value }], conditions);
-    if (isOurs) this.intents.set(name, value);
+    if (isOurs) {
+      this.intents.set(name, value);
+      this.changes += 1;
+    }
     return isOurs;
   }
 
@@ -410,30 +415,37 @@ export class Vault {
   }
 
   private async readAll(store: Store): Promise<void> {
-    const names = new Set<string>();
-    this.intents.clear();
+    const { changes } = this;
+    const kept = new Map<string, Kept>();
+    const intents = new Map<string, Intent>();
     let read = 0;
     for await (const entries of pagesOf<GrantRecord>(store, grantKind)) {
       read += entries.length;
       for (const { key: place, version, value } of entries) {
-        const isFirst = !names.has(nameIn(value));
-        names.add(nameIn(value));
-        const before = isFirst ? -1 : (this.kept.get(nameIn(value))?.entry.grant.refreshedAt ?? -1);
+        const before = kept.get(nameIn(value))?.entry.grant.refreshedAt ?? -1;
         // Two of one name were written under different keys, as after a start with another credential secret.
         if (before <= (value.grant.refreshedAt ?? 0))
-          this.kept.set(nameIn(value), { key: place, version, entry: value });
+          kept.set(nameIn(value), { key: place, version, entry: value });
       }
     }
     for await (const entries of pagesOf<Intent>(store, intentKind))
-      for (const { value } of entries) this.intents.set(value.name, value);
+      for (const { value } of entries) intents.set(value.name, value);
     const prefix = key(grantKind);
-    if ((await store.count(table, prefix, endOf(prefix))) > read) {
+    const count = await store.count(table, prefix, endOf(prefix));
+    // What was read may be older than what this process has written meanwhile.
+    if (changes !== this.changes) return this.readAll(store);
+    if (count > read) {
       this.options.warn(
         `Stored authorizations cannot be opened. They are kept. If the credential secret has changed, start Node-RED once with the previous one in the environment variable ${previousSecretVariable} to get them back; otherwise authorize again.`,
       );
     }
-    for (const name of this.kept.keys())
-      if (!names.has(name) && !this.unwritten.has(name)) this.kept.delete(name);
+    for (const name of this.unwritten) {
+      const own = this.kept.get(name);
+      if (own) kept.set(name, own);
+    }
+    this.kept = kept;
+    this.intents = intents;
+    this.changed();
   }
 
   private async close(): Promise<void> {
@@ -462,7 +474,6 @@ export class Vault {
       if (now === seen || this.openingStore !== opening) continue;
       seen = now;
       await this.readAll(store);
-      this.changed();
     }
   }
 
@@ -546,6 +557,7 @@ export class Vault {
   }
 
   private changed(): void {
+    this.changes += 1;
     this.views = new WeakMap();
     for (const listener of this.listeners) listener();
   }
