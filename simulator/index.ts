@@ -71,8 +71,9 @@ export interface Simulator {
   accessToken(advisor: string, scopes?: readonly string[]): string;
   /** Ends authorizations, so that a refresh answers 400; returns how many. */
   revoke(advisor?: string): number;
-  /** Back to the seed. Clock and authorizations stay. */
-  reset(): void;
+  /** Back to the seed, at once. Clock and authorizations stay. Resolves when those who are told have forgotten, too. */
+  reset(): Promise<void>;
+  onReset(listener: () => Promise<void>): void;
   onChange(listener: () => void): () => void;
   /** Pages that are open look again: there are flows now, or none any more. */
   flowsChanged(): void;
@@ -150,8 +151,9 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
     advance: (seconds) => simulation.advance(seconds),
     accessToken: (advisor, scopes) => simulation.tokens.accessToken(advisor, scopes),
     revoke: (advisor) => simulation.revoke(advisor),
-    reset: () => {
-      simulation.reset();
+    reset: () => simulation.reset(),
+    onReset: (listener) => {
+      simulation.onReset(listener);
     },
     onChange: (listener) => state.onChange(listener),
     flowsChanged: () => {

@@ -35,6 +35,7 @@ export class Simulation {
   readonly apiKey: string;
   /** Whether flows of Node-RED are on this simulator; null where it runs by itself. */
   readonly hasFlows: () => boolean | null;
+  private readonly resetListeners = new Set<() => Promise<void>>();
 
   constructor(
     readonly clock: MovableClock,
@@ -78,11 +79,19 @@ export class Simulation {
     return count;
   }
 
-  /** Back to the seed, the first settings, no faults and an empty ledger. Clock and authorizations stay. */
-  reset(): void {
+  /**
+   * Back to the seed, the first settings, no faults and an empty ledger. Clock and authorizations stay. Resolves when
+   * those who are told have forgotten, too.
+   */
+  async reset(): Promise<void> {
     this.faults.clear();
     this.ledger.clear();
     this.state.reset();
+    await Promise.all([...this.resetListeners].map((listener) => listener()));
+  }
+
+  onReset(listener: () => Promise<void>): void {
+    this.resetListeners.add(listener);
   }
 
   private accountsWith(phone: string, advisor: string | undefined) {

@@ -2,7 +2,7 @@ import { Held } from '../outbox/request-outbox';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { ServiceError } from '../service/errors';
-import { endOf, key, type Condition, type Entry, type Store } from '../state/store';
+import { endOf, key, removeUnder, type Condition, type Entry, type Store } from '../state/store';
 import { after } from './wait-entries';
 
 export interface RequestAnswer {
@@ -80,6 +80,10 @@ const settled = (work: Promise<unknown>): Promise<void> =>
     () => undefined,
     () => undefined,
   );
+
+/** Forgets everything that was requested at a service: a simulator that was reset. */
+export const forgetRequests = (store: Store, space: string): Promise<void> =>
+  removeUnder(store, table, key(space, 'asked'));
 
 /** When each number was last asked for its consent, so that nobody is asked again and again. */
 export class RequestHistory {

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { key, type Condition, type Entry, type Store } from '../state/store';
+import { key, removeUnder, type Condition, type Entry, type Store } from '../state/store';
 
-/** What a text with a key of its own is known by: in one send node, for one advisor and number. */
+/** What a text with a key of its own is known by: at one service, in one send node, for one advisor and number. */
 export interface OnceKey {
+  readonly space: string;
   readonly node: string;
   readonly advisor: string;
   readonly phone: string;
@@ -147,8 +148,8 @@ export class Once {
     for (const wake of waiting) wake();
   }
 
-  private keyOf({ node, advisor, phone, key: own }: OnceKey): Buffer {
-    return key('once', node, this.store.hash(JSON.stringify([advisor, phone, own])));
+  private keyOf({ space, node, advisor, phone, key: own }: OnceKey): Buffer {
+    return key('once', space, node, this.store.hash(JSON.stringify([advisor, phone, own])));
   }
 }
 
@@ -159,3 +160,7 @@ export const onceIn = (store: Store): Once => {
   opened.set(store, once);
   return once;
 };
+
+/** What was sent at a service is forgotten, for it has forgotten it, too: a simulator that was reset. */
+export const forgetOnce = (store: Store, space: string): Promise<void> =>
+  removeUnder(store, table, key('once', space));

@@ -32,6 +32,8 @@ export interface WaitHost<I extends Item, O, E, W> extends Host<I, O, E> {
   /** A wait was cancelled, when this was last seen of it. */
   cancelled(reason: 'reset' | 'moved', item: I, seen: unknown): E;
   phoneOf(item: I): string | undefined;
+  /** The same value for two items of one person. */
+  personOf(item: I): unknown;
   /** So many waits left because the environment points elsewhere now. */
   moved(count: number): void;
   changed(): void;
@@ -44,6 +46,16 @@ export interface WaitOptions<I extends Item, O, E, W> extends OutboxOptions<Wait
 
 /** Waits put on record in one commit of a long list. */
 const waitsAtOnce = 500;
+
+/** With more, reading them all for every status would cost more than it says. */
+const countedWaits = 1000;
+
+export interface Outlook {
+  /** When the next poll is due. */
+  readonly next: number;
+  /** How many people wait; undefined with too many to count. */
+  readonly people: number | undefined;
+}
 
 type Meant<I extends Item, O> = (record: JobRecord<I, O>, arrival: Buffer, item: I) => boolean;
 
@@ -166,21 +178,29 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     this.track(this.wait.entries(this.options.space).flush(this.waitsFor(phones)));
   }
 
-  /** When the next poll of the first waits is due; undefined when nothing waits. With more than are read, now. */
-  async next(now: number): Promise<number | undefined> {
+  /** Undefined when nothing waits. With more than are read, the next poll is now. */
+  async outlook(now: number): Promise<Outlook | undefined> {
     if (this.waiting === 0) return undefined;
     const entries = this.wait.entries(this.options.space);
     const jobs = await this.page(undefined, readAtOnce);
-    if (jobs.length === readAtOnce) return now;
+    if (jobs.length === readAtOnce) return { next: now, people: undefined };
+    const isCounted = this.waiting <= countedWaits;
+    const people = new Set<unknown>();
     let next = Infinity;
     for (const job of jobs) {
-      const page = await job.page(this.store, 0);
-      for (const item of page.items) {
-        if (page.ended.has(item.index) || page.told.has(item.index)) continue;
-        next = Math.min(next, entries.next(this.waitOf(job, item)));
+      for (let number = 0; number < (isCounted ? job.pageCount : 1); number++) {
+        const page = await job.page(this.store, number);
+        for (const item of page.items) {
+          if (page.ended.has(item.index) || page.told.has(item.index)) continue;
+          people.add(this.host.personOf(item));
+          next = Math.min(next, entries.next(this.waitOf(job, item)));
+        }
       }
     }
-    return next === Infinity ? now : Math.max(next, now);
+    return {
+      next: next === Infinity ? now : Math.max(next, now),
+      people: isCounted && people.size > 0 ? people.size : undefined,
+    };
   }
 
   protected override over(job: OpenJob<I, O, E>): void {

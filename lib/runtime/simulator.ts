@@ -1,22 +1,10 @@
 import { MovableClock } from '../service/clock';
-import { endOf, key, type Store } from '../state/store';
+import { endOf, key, removeUnder, type Store } from '../state/store';
 import { lazy } from './lazy';
 import type { Simulator } from '../../simulator';
 
 /** What the keys of its records begin with. */
 const simulatorRecords = key('simulator');
-
-const forget = async (store: Store): Promise<void> => {
-  for (;;) {
-    const found = await store.page('work', {
-      from: simulatorRecords,
-      to: endOf(simulatorRecords),
-      limit: 100,
-    });
-    if (found.length === 0) return;
-    await store.write(found.map(({ key: remove }) => ({ table: 'work', remove })));
-  }
-};
 
 /**
  * The one simulator of this process. It starts when a `simulator` environment first needs it and ends with the last of
@@ -32,6 +20,7 @@ export class SharedSimulator {
   private users = 0;
   /** Flow nodes of the environments on it. */
   private nodes = 0;
+  private readonly resetListeners = new Set<() => Promise<void>>();
   private running: Promise<Simulator> | undefined;
   private ending: Promise<void> = Promise.resolve();
 
@@ -45,13 +34,18 @@ export class SharedSimulator {
     return this.users > 0;
   }
 
-  /** Called for each `simulator` environment; the result is called when that environment closes. */
-  use(): () => Promise<void> {
+  /**
+   * Called for each `simulator` environment, with what that forgets when somebody resets the simulator; the result is
+   * called when the environment closes.
+   */
+  use(forget: () => Promise<void>): () => Promise<void> {
     this.users += 1;
+    this.resetListeners.add(forget);
     let isUsed = true;
     return async () => {
       if (!isUsed) return;
       isUsed = false;
+      this.resetListeners.delete(forget);
       this.users -= 1;
       if (this.users === 0) await this.end();
     };
@@ -95,13 +89,17 @@ export class SharedSimulator {
     const store = await this.openStore?.();
     this.store = store;
     try {
-      if (store && this.isToForget) await forget(store);
+      if (store && this.isToForget) await removeUnder(store, 'work', simulatorRecords);
       this.isToForget = false;
-      return await startSimulator({
+      const simulator = await startSimulator({
         clock: this.clock,
         hasFlows: () => this.nodes > 0,
         ...(store && { data: inStore(store) }),
       });
+      simulator.onReset(async () => {
+        await Promise.all([...this.resetListeners].map((forget) => forget()));
+      });
+      return simulator;
     } catch (fault) {
       await store?.close();
       throw fault;

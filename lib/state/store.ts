@@ -129,6 +129,15 @@ export const endOf = (prefix: Buffer): Buffer => {
   throw new Error('a prefix without an end');
 };
 
+/** Removes all records whose keys begin with `prefix`. */
+export const removeUnder = async (store: Store, table: Table, prefix: Buffer): Promise<void> => {
+  for (;;) {
+    const found = await store.keys(table, { from: prefix, to: endOf(prefix), limit: 100 });
+    if (found.length === 0) return;
+    await store.write(found.map((remove) => ({ table, remove })));
+  }
+};
+
 /** How long the data of a node or an environment that left the flow is kept, in case its id returns. */
 export const keptAfterRemoval = 7 * 24 * 3600 * 1000;
 

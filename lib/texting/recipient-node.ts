@@ -304,7 +304,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const wanted = this.options.onceOf?.(order, item);
     if (!wanted) return send();
     const guard = onceIn(await environment.store());
-    const of = this.onceKeyOf(order, item, wanted.key);
+    const of = this.onceKeyOf(environment, order, item, wanted.key);
     if (order.dryRun) {
       const seen = await guard.look(of, wanted.within);
       if (seen.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
@@ -359,8 +359,8 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return outcome;
   }
 
-  private onceKeyOf({ advisor }: O, { phone = '' }: T, key: string): OnceKey {
-    return { node: this.tools.node.id, advisor, phone, key };
+  private onceKeyOf({ space }: Environment, { advisor }: O, { phone = '' }: T, key: string): OnceKey {
+    return { space, node: this.tools.node.id, advisor, phone, key };
   }
 
   /** What ends without being sent gives its key back, and takes along who waits for it when it was cancelled. */
@@ -369,7 +369,8 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const environment = this.outbox.environment;
     if (!wanted || !environment) return;
     const state = reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none';
-    await onceIn(await environment.store()).end(this.onceKeyOf(order, item, wanted.key), name, { state });
+    const of = this.onceKeyOf(environment, order, item, wanted.key);
+    await onceIn(await environment.store()).end(of, name, { state });
   }
 
   private async listOf(environment: Environment): Promise<DoNotText> {

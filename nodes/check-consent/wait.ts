@@ -40,6 +40,9 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
   private detach: (() => void) | undefined;
   private readonly unlisten: (() => void)[] = [];
   private refresh: (() => void) | undefined;
+  /** The waits are read for the status, one reading at a time. */
+  private isLooking = false;
+  private isStale = false;
   /** Until waits can be added. */
   opening: Promise<void> | undefined;
   private started: Promise<void> | undefined;
@@ -129,6 +132,10 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
 
   phoneOf({ phone }: Recipient): string | undefined {
     return phone;
+  }
+
+  personOf({ phone, memberId }: Recipient): unknown {
+    return phone ?? memberId;
   }
 
   kindsOf(outcome: Outcome): readonly string[] {
@@ -224,23 +231,37 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     const { outbox, consent, tools } = this;
     if (!outbox || !consent || outbox.count === 0 || tools.closed.aborted) return;
     const environment = tools.environment();
-    outbox.next(consent.clock.now()).then(
-      (next) => {
-        if (next === undefined || outbox.count === 0 || tools.closed.aborted) return;
+    if (this.isLooking) {
+      this.isStale = true;
+      return;
+    }
+    this.isLooking = true;
+    this.isStale = false;
+    const looked = (): void => {
+      this.isLooking = false;
+      if (this.isStale) this.draw();
+    };
+    outbox.outlook(consent.clock.now()).then(
+      (outlook) => {
+        looked();
+        if (outlook === undefined || outbox.count === 0 || tools.closed.aborted) return;
+        const { next, people } = outlook;
         this.refresh?.();
         this.refresh = environment.clock.after(Math.max(next - consent.clock.now(), 0) + redrawn, () => {
           this.draw();
         });
-        tools.status.show(() => this.look(environment, outbox.count, next));
+        tools.status.show(() => this.look(environment, next, people));
       },
       (fault: unknown) => {
+        looked();
         this.fault(fault);
       },
     );
   }
 
-  private look(environment: Environment, waiting: number, next: number): Look {
+  private look(environment: Environment, next: number, people: number | undefined): Look {
     const { words } = this.tools;
+    const waiting = this.outbox?.count ?? 0;
     const count = words.number(waiting);
     try {
       if (!this.isAuthorized(environment)) return look('red', 'ring', words.say('status.authorizeAgain'));
@@ -251,11 +272,12 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     const outage = this.consent?.waits.outage;
     const why = outage && words.find(`failed.${outage.code}`);
     if (why !== undefined) return look('yellow', 'ring', words.say('status.waitingDespite', { count, why }));
-    return look(
-      'blue',
-      'ring',
-      words.say('status.waiting', { count, time: words.time(next, this.tools.now()) }),
-    );
+    const time = words.time(next, this.tools.now());
+    if (people === undefined || people >= waiting)
+      return look('blue', 'ring', words.say('status.waiting', { count, time }));
+    const who = people === 1 ? 'status.onePerson' : 'status.people';
+    const values = { count, time, people: words.say(who, { count: words.number(people) }) };
+    return look('blue', 'ring', words.say('status.waitingPeople', values));
   }
 
   private isAuthorized(environment: Environment): boolean {

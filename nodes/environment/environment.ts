@@ -3,6 +3,8 @@ import type { Connection } from '../../lib/auth/connection';
 import { defaultAdvisor } from '../../lib/auth/connection';
 import { isOver } from '../../lib/auth/grants';
 import { fits } from '../../lib/auth/tokens';
+import { forgetRequests } from '../../lib/consent/request-history';
+import { forgetOnce } from '../../lib/guards/once';
 import { activityOf } from '../../lib/runtime/activity';
 import type { AdvisorItem, Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { nodeError } from '../../lib/runtime/errors';
@@ -88,7 +90,7 @@ export class RunningEnvironment implements Environment {
     const url = this.fault || this.service === 'simulator' ? '' : storeUrlOf(values);
     this.shared = url === '' ? undefined : services.inDatabase(url, id);
     this.ownServices = this.shared ?? services;
-    if (this.service === 'simulator') this.endings.push(services.simulator.use());
+    if (this.service === 'simulator') this.endings.push(services.simulator.use(() => this.forgetTexts()));
     else this.openVault();
   }
 
@@ -108,6 +110,13 @@ export class RunningEnvironment implements Environment {
     if (!this.needsVault) return;
     this.endings.push(vault.hold());
     void this.store().catch(() => undefined);
+  }
+
+  /** The simulator was reset: whom it has texted or asked for consent is forgotten here, too. */
+  private async forgetTexts(): Promise<void> {
+    const store = await this.store();
+    await forgetOnce(store, this.space);
+    await forgetRequests(store, this.space);
   }
 
   /** Where its authorizations are. */

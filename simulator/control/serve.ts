@@ -119,8 +119,8 @@ const operations: readonly (readonly [method: string, path: RegExp, operation: O
   [
     'POST',
     /^reset$/,
-    (simulation) => {
-      simulation.reset();
+    async (simulation) => {
+      await simulation.reset();
     },
   ],
 ];

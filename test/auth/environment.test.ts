@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
+import { consentOf } from '../../lib/consent/consent';
+import { onceIn } from '../../lib/guards/once';
 import { logOf } from '../../lib/runtime/log';
 import type { Red } from '../../lib/runtime/red';
 import { ServiceError } from '../../lib/service/errors';
@@ -77,6 +79,35 @@ describe('environment', () => {
     should(simulator.state().hasFlows).be.true();
     leave();
     should(simulator.state().hasFlows).be.false();
+  });
+
+  it('forgets with the simulator that is reset what was sent once and who was asked', async () => {
+    const environment = environmentWith({});
+    const simulator = await services.simulator.start();
+    const store = await environment.store();
+    const { space } = environment;
+    const elsewhere = 'env2/production/https://api.example';
+    const claim = (where: string, name: string) =>
+      onceIn(store).claim(
+        { space: where, node: 'send', advisor: 'default', phone: '+12025550100', key: '7' },
+        { name, since: 0 },
+        day,
+        async () => true,
+      );
+    const { history } = await consentOf(environment);
+    const answer = { requested: true, memberId: 1, consentState: 'pending' };
+    const ask = () =>
+      history.ask('default', '+12025550100', { every: day, limit: 3 }, async (begin) => {
+        await begin();
+        return answer;
+      });
+    for (const where of [space, elsewhere]) should(await claim(where, 'first')).deepEqual({ kind: 'own' });
+    should((await ask()).requested).be.true();
+    should((await ask()).requested).be.false();
+    await simulator.reset();
+    should(await claim(space, 'second')).deepEqual({ kind: 'own' });
+    should((await claim(elsewhere, 'second')).kind).equal('wait');
+    should((await ask()).requested).be.true();
   });
 
   it('shares one simulator, which keeps its state over a deploy and ends with its last user', async () => {

@@ -434,6 +434,24 @@ describe('consent nodes', () => {
       should(flow.statuses.at(-1)?.text).match(/^sim unsaved 2 waiting, next \d\d:\d\d$/);
     });
 
+    it('shows how many people wait beside how many messages, where they differ', async () => {
+      const flow = await wait();
+      const shown = async (text: RegExp): Promise<void> => {
+        while (!text.test(flow.statuses.at(-1)?.text ?? '')) {
+          await moved(seconds(1));
+          await nextTurn();
+        }
+      };
+      flow.send({ phone: silent });
+      await shown(/ 1 waiting, next /);
+      flow.send({ phone: silent });
+      await shown(/ 2 waiting \(1 person\), next \d\d:\d\d$/);
+      flow.send({ phone: [never, silent] });
+      await shown(/ 4 waiting \(2 people\), next /);
+      flow.send({ phone: silent, reset: true });
+      await shown(/ 1 waiting, next /);
+    });
+
     it('shows an outage of the service while it waits, and when that is over', async () => {
       const flow = await wait();
       flow.send({ phone: silent });

@@ -37,11 +37,12 @@ describe('a text with a key', () => {
     config: Readonly<Record<string, unknown>> = {},
     settings: Partial<EnvironmentSettings> = {},
     client = {},
+    id = 'simulator',
   ): Promise<Flow> => {
     const { baseUrl, credentials, clock } = simulator;
     const environment = environmentOn(
       { baseUrl, apiKey: credentials.apiKey, token: (advisor) => simulator.accessToken(advisor) },
-      { service: 'simulator', clock, store, settings: { journal: true, ...settings }, client },
+      { id, service: 'simulator', clock, store, settings: { journal: true, ...settings }, client },
     );
     environments.push(environment);
     const byOrder = { onceKey: 'order', onceKeyType: 'msg' };
@@ -75,6 +76,16 @@ describe('a text with a key', () => {
       alreadySent: true,
     });
     should(texts().length).equal(1);
+  });
+
+  it('is sent again once the node is on another service: what the simulator took, production never got', async () => {
+    const flow = await load();
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    await Flow.unload();
+    const elsewhere = await load({}, {}, {}, 'production');
+    const { msg } = only(await elsewhere.ask({ phone: consented, text: 'Hi', order: 7 }));
+    should(msg.payload).not.have.property('alreadySent');
+    should(texts().length).equal(2);
   });
 
   it('may be the number, text and date; a key that is not there is invalid_input', async () => {

@@ -23,8 +23,8 @@ describe('magic numbers', () => {
     simulator = await startSimulator();
   });
   after(() => simulator.close());
-  beforeEach(() => {
-    simulator.reset();
+  beforeEach(async () => {
+    await simulator.reset();
     caller = new Caller(simulator);
   });
 

@@ -256,7 +256,7 @@ describe('the habits of the simulated service', () => {
     should(await told({ profile: 'foreign' })).eql(['foreign', 'strings']);
     should(await told({ profile: 'usual', habits: { ids: 'strings' } })).eql([null, 'strings']);
     should(await told({ habits: profiles.foreign })).eql(['foreign', 'strings']);
-    simulator.reset();
+    await simulator.reset();
     should(profileOf(simulator.settings.habits)).equal('usual');
     should(simulator.state().settings.profile).equal('usual');
   });
@@ -281,7 +281,7 @@ describe('the habits of the simulated service', () => {
   it('of a start are those of its profile, and reset goes back to them', async () => {
     const foreign = await startSimulator({ profile: 'foreign', settings: { habits: { contactDelay: 0 } } });
     foreign.change({ profile: 'usual' });
-    foreign.reset();
+    await foreign.reset();
     should(foreign.settings.habits).eql({ ...profiles.foreign, contactDelay: 0 });
     await foreign.close();
   });

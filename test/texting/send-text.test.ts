@@ -17,8 +17,8 @@ describe('send text node', () => {
     on = await startSimulated();
   });
   after(() => on.close());
-  beforeEach(() => {
-    on.simulator.reset();
+  beforeEach(async () => {
+    await on.simulator.reset();
     on.simulator.ledger.clear();
   });
   afterEach(async () => {
