@@ -83,11 +83,6 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     return new QueueReader<I>({ store: this.store, node, space, isCancelled });
   }
 
-  /** How many messages are on record and not done. */
-  count(): Promise<number> {
-    return this.store.count(this.table, this.at.jobs, endOf(this.at.jobs));
-  }
-
   /** How far the lists in memory have come. */
   get progress(): { readonly done: number; readonly total: number } {
     let done = 0;

@@ -95,12 +95,12 @@ const noSource: Source = { value: '', type: 'str', where: '', read: () => undefi
 /** By node, where its status comes from: it says nothing of another service. */
 const shownFor = new Map<string, string>();
 
-/** Undefined where the environment is not configured. */
-const spaceOf = (environment: Environment): string | undefined => {
+/** Empty where there is no environment, or one that is not configured. */
+const spaceOf = (environment: Environment | undefined): string => {
   try {
-    return environment.space;
+    return environment?.space ?? '';
   } catch {
-    return undefined;
+    return '';
   }
 };
 
@@ -131,12 +131,9 @@ export const flowNode = (
   const started = new Promise<void>((resolve) => {
     forgetStart = atNextStart(RED, resolve);
   });
-  const space = environment && spaceOf(environment);
-  if (space !== undefined) {
-    const before = shownFor.get(node.id);
-    if (before !== undefined && before !== space) node.status({});
-    shownFor.set(node.id, space);
-  }
+  const space = spaceOf(environment);
+  if ((shownFor.get(node.id) ?? space) !== space) node.status({});
+  shownFor.set(node.id, space);
   const closing = new AbortController();
   const release = environment?.hold();
   const activity = environment && activityOf(environment);

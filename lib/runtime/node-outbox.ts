@@ -375,7 +375,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     this.environment = environment;
     this.handler.opened?.(environment);
     const unlist = [
-      environment.addPending(() => outbox.count()),
+      environment.addPending(() => outbox.reader.count()),
       activityOf(environment).add({ id: tools.node.id, name: tools.node.name ?? '' }, outbox),
     ];
     this.unlist = () => {

@@ -7,7 +7,7 @@ import { registeredOf, type NodeSpec } from '../../lib/runtime/spec';
 import { Arrivals } from './arrivals';
 
 /** Node-RED 5 does not start on the older Node, and 4.1 is what people run there. */
-const runtimePath = require.resolve(
+export const runtimePath = require.resolve(
   Number(process.versions.node.split('.')[0]) >= 22 ? 'node-red' : 'node-red-4',
 );
 

@@ -15,7 +15,7 @@ declare module 'node-red-node-test-helper' {
   interface NodeTestHelper {
     init(runtimePath: string): void;
     load(nodes: ((RED: NodeAPI) => void)[], flow: object[], credentials?: object): Promise<void>;
-    setFlows(flow: object[], type?: 'full' | 'flows' | 'nodes'): Promise<void>;
+    setFlows(flow: object[], type?: 'full' | 'flows' | 'nodes', credentials?: object): Promise<void>;
     unload(): Promise<void>;
     getNode(id: string): (Node & EventEmitter) | null;
     startServer(done: () => void): void;
