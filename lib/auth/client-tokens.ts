@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../service/clock';
+import { ServiceError } from '../service/errors';
 import { defaultAdvisor, type Connection } from './connection';
 import type { Flights } from '../service/concurrency';
 import { isNearEnd, newGrant, renewed, usableToken, type Grant } from './grants';
@@ -20,6 +21,8 @@ export class ClientTokens {
   private readonly endpoints: TokenEndpoints;
   private readonly flights: Flights;
   private readonly grants = new Map<string, Grant>();
+  /** Whose last request was refused: the credentials or the scopes are wrong. */
+  private readonly refused = new Set<string>();
 
   constructor(clock: Pick<Clock, 'now'>, endpoints: TokenEndpoints, flights: Flights) {
     this.clock = clock;
@@ -30,6 +33,10 @@ export class ClientTokens {
   /** As far as it has been tried. */
   grant(connection: Connection): Grant | undefined {
     return this.grants.get(nameOf(connection));
+  }
+
+  isRefused(connection: Connection): boolean {
+    return this.refused.has(nameOf(connection));
   }
 
   token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
@@ -44,14 +51,20 @@ export class ClientTokens {
     return this.renew(name, connection);
   }
 
-  private renew(name: string, connection: Connection): Promise<string> {
-    return this.flights.join(name, connection, (signal) =>
-      this.endpoints.run(connection, () => this.ask(name, connection), { signal }),
-    );
+  private async renew(name: string, connection: Connection): Promise<string> {
+    try {
+      return await this.flights.join(name, connection, (signal) =>
+        this.endpoints.run(connection, () => this.ask(name, connection), { signal }),
+      );
+    } catch (fault) {
+      if (fault instanceof ServiceError && fault.code === 'authorization_required') this.refused.add(name);
+      throw fault;
+    }
   }
 
   private async ask(name: string, connection: Connection): Promise<string> {
     const answer = await this.endpoints.clientCredentials(connection);
+    this.refused.delete(name);
     const fresh = { ...newGrant(connection, defaultAdvisor), asked: clientScopes(connection) };
     this.grants.set(name, renewed(fresh, answer, this.clock.now()));
     return answer.accessToken;

@@ -113,7 +113,8 @@ const table: readonly AdminRoute[] = [
   {
     ...read,
     path: 'advisors',
-    work: (services, { id, form, request }) => listAdvisors(services, id, shownValues(form, request.query)),
+    work: (services, { id, form, request }) =>
+      listAdvisors(services, id, shownValues(form, request.query), form.running?.values),
   },
   {
     ...read,

@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import { defaultAdvisor, type Connection } from '../../lib/auth/connection';
 import { missingScopes, type Grant } from '../../lib/auth/grants';
+import { clientScopes } from '../../lib/auth/token-endpoint';
 import { fits } from '../../lib/auth/tokens';
 import { stateOf, type Entry } from '../../lib/auth/vault';
 import type { AdvisorItem } from '../../lib/runtime/environment';
@@ -22,23 +24,47 @@ const shown = (
   refreshedAt: grant?.refreshedAt ?? null,
 });
 
-/** The advisors of an environment with these values, and how each stands; `awaiting` is who would take over. */
+const connectionIn = (id: string, values: Values | undefined): Connection | undefined => {
+  try {
+    return values && connectionOf(id, values);
+  } catch {
+    return undefined;
+  }
+};
+
+/**
+ * The application signs in when it first needs a token. Until then it counts as authorized where it is deployed; of what
+ * is only in a form nothing can be said.
+ */
+const listClient = (
+  { client }: Services['tokens'],
+  connection: Connection,
+  isDeployed: boolean,
+): readonly AdvisorItem[] => {
+  const grant = client.grant(connection);
+  const isRefused = client.isRefused(connection);
+  if (!grant && !isRefused && !isDeployed) return [];
+  return [
+    shown(defaultAdvisor, isRefused ? 'authorize_again' : 'authorized', grant, clientScopes(connection)),
+  ];
+};
+
+/**
+ * The advisors of an environment with these values, and how each stands; `awaiting` is who would take over. `deployed`
+ * are the values it runs with.
+ */
 export const listAdvisors = async (
   { vault, tokens }: Pick<Services, 'vault' | 'tokens'>,
   id: string,
   values: Values | undefined,
-): Promise<(AdvisorItem & { readonly awaiting?: string | null })[]> => {
+  deployed = values,
+): Promise<readonly (AdvisorItem & { readonly awaiting?: string | null })[]> => {
   if (values && serviceOf(values) === 'simulator')
     return [shown(defaultAdvisor, 'authorized', undefined, [])];
-  let connection: Connection | undefined;
-  try {
-    connection = values && connectionOf(id, values);
-  } catch {
-    // What is stored can be listed, and disconnected, whatever the form lacks.
-  }
-  if (connection?.grant === 'client_credentials') {
-    return [shown(defaultAdvisor, 'authorized', tokens.client.grant(connection), connection.scopes)];
-  }
+  // What is stored can be listed, and disconnected, whatever the form lacks.
+  const connection = connectionIn(id, values);
+  if (connection?.grant === 'client_credentials')
+    return listClient(tokens, connection, isDeepStrictEqual(connection, connectionIn(id, deployed)));
   const stateNow = (entry: Entry): AdvisorItem['state'] =>
     connection && !fits(entry.grant, connection) ? 'authorize_again' : stateOf(entry, systemClock.now());
   return vault.useNow(() =>

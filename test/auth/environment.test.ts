@@ -8,6 +8,7 @@ import { logOf } from '../../lib/runtime/log';
 import type { Red } from '../../lib/runtime/red';
 import { ServiceError } from '../../lib/service/errors';
 import { forgetAbsentEnvironments } from '../../nodes/environment/absent';
+import { listAdvisors } from '../../nodes/environment/advisor-list';
 import { RunningEnvironment } from '../../nodes/environment/environment';
 import { servicesOf, type Services } from '../../nodes/environment/services';
 import { resolveValues } from '../../nodes/environment/variables';
@@ -242,6 +243,34 @@ describe('environment', () => {
     should(environment.advisors()).deepEqual(['default']);
     should(environment.advisorState('default')).equal('authorized');
     should(environment.advisorState('other')).equal('unknown');
+  });
+
+  it('with client credentials says what is known: refused, signed in, and nothing of a form that points elsewhere', async () => {
+    const simulator = await startSimulator();
+    try {
+      const { baseUrl, tokenUrl, credentials } = simulator;
+      const values = { ...filled, baseUrl, tokenUrl, ...credentials, grant: 'client_credentials' };
+      const list = (shown: object, deployed: object) =>
+        listAdvisors(services, 'env1', { ...shown }, { ...deployed });
+      should(await list(values, values)).containDeep([{ state: 'authorized', refreshedAt: null }]);
+      should(await list({ ...values, service: 'production' }, values)).deepEqual([]);
+
+      const wrong = { ...values, clientSecret: 'wrong' };
+      const search = async (environment: RunningEnvironment): Promise<unknown> =>
+        (await environment.client()).call('searchGroups', { query: {} }, { advisor: 'default' });
+      const refused = environmentWith(wrong);
+      await should(search(refused)).rejectedWith({ code: 'authorization_required' });
+      should(await refused.advisorList()).containDeep([{ advisor: 'default', state: 'authorize_again' }]);
+
+      const right = environmentWith(values, 'env2');
+      await search(right);
+      const [signedIn] = await right.advisorList();
+      should(signedIn).containEql({ advisor: 'default', state: 'authorized', missingScopes: [] });
+      should(signedIn?.refreshedAt).be.a.Number();
+      should(await list({ ...values, service: 'production' }, values)).deepEqual([]);
+    } finally {
+      await simulator.close();
+    }
   });
 
   it('reads numbers, flags and lists that came from variables as text', () => {

@@ -138,7 +138,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
     facts
       .empty()
       .append(
-        ...factsOf(record, say, name, new Date()).map(({ text, isWarning }) =>
+        ...factsOf(record, isByCode(), say, name, new Date()).map(({ text, isWarning }) =>
           $('<li>', { class: isWarning ? 'advisor-warning' : '', text }),
         ),
       );

@@ -36,8 +36,17 @@ export interface Look {
   readonly text: string;
 }
 
-export const lookOf = ({ state }: Advisor, isByCode: boolean, say: Say): Look => {
-  if (!isByCode) return { icon: 'cog', kind: 'open', text: say('state.byItself') };
+/** Of an application that signs in by itself. */
+const clientLook = ({ state, refreshedAt }: Advisor, say: Say): Look => {
+  if (state === 'authorize_again') return { icon: 'times-circle', kind: 'bad', text: say('state.refused') };
+  return refreshedAt === null
+    ? { icon: 'cog', kind: 'open', text: say('state.byItself') }
+    : { icon: 'check-circle', kind: 'good', text: say('state.signedIn') };
+};
+
+export const lookOf = (advisor: Advisor, isByCode: boolean, say: Say): Look => {
+  if (!isByCode) return clientLook(advisor, say);
+  const { state } = advisor;
   switch (state) {
     case 'authorized':
       return { icon: 'check-circle', kind: 'good', text: say('state.authorized') };
@@ -50,17 +59,23 @@ export const lookOf = ({ state }: Advisor, isByCode: boolean, say: Say): Look =>
   }
 };
 
-const accessFact = ({ expiresAt, scopes }: Advisor, say: Say, now: Date): Fact[] => {
+const accessFact = ({ expiresAt, scopes }: Advisor, isByCode: boolean, say: Say, now: Date): Fact[] => {
   if (expiresAt === null) return [];
   const time = momentOf(new Date(expiresAt), now, locale());
-  if (scopes.includes('offline_access')) return [{ text: say('fact.renewed', { time }) }];
+  if (!isByCode || scopes.includes('offline_access')) return [{ text: say('fact.renewed', { time }) }];
   return expiresAt > now.getTime()
     ? [{ text: say('fact.until', { time }) }]
     : [{ text: say('fact.ended', { time }), isWarning: true }];
 };
 
 /** What is worth knowing about an advisor, line by line. `name` puts a scope into words. */
-export const factsOf = (record: Advisor, say: Say, name: (scope: string) => string, now: Date): Fact[] => {
+export const factsOf = (
+  record: Advisor,
+  isByCode: boolean,
+  say: Say,
+  name: (scope: string) => string,
+  now: Date,
+): Fact[] => {
   const { state, identity, awaiting, scopes, missingScopes, refreshedAt } = record;
   const somebody = say('fact.somebody');
   const granted = scopes.filter((scope) => scope !== 'openid').map(name);
@@ -75,11 +90,20 @@ export const factsOf = (record: Advisor, say: Say, name: (scope: string) => stri
           },
         ]
       : []),
-    ...(state === 'authorize_again' ? [{ text: say('fact.authorizeAgain'), isWarning: true }] : []),
+    ...(state === 'authorize_again'
+      ? [{ text: isByCode ? say('fact.authorizeAgain') : say('fact.refused'), isWarning: true }]
+      : []),
     ...(identity !== null && state !== 'confirm' ? [{ text: say('fact.identity', { identity }) }] : []),
-    ...(missing === '' ? [] : [{ text: say('fact.missing', { missing }), isWarning: true }]),
+    ...(missing === ''
+      ? []
+      : [
+          {
+            text: isByCode ? say('fact.missing', { missing }) : say('fact.missingByItself', { missing }),
+            isWarning: true,
+          },
+        ]),
     ...(granted.length > 0 ? [{ text: say('fact.granted', { granted: granted.join('; ') }) }] : []),
-    ...(state === 'authorize_again' ? [] : accessFact(record, say, now)),
+    ...(state === 'authorize_again' ? [] : accessFact(record, isByCode, say, now)),
     ...(refreshed === '' ? [] : [{ text: say('fact.refreshed', { time: refreshed }) }]),
   ];
 };
