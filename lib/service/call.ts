@@ -1,5 +1,5 @@
 import { onAbort } from './concurrency';
-import type { Clock } from './clock';
+import { elapsedBy, type Clock } from './clock';
 import type { Result } from './exchange';
 import type { Limits, Place } from './limits';
 import { serviceError, ServiceError } from './errors';
@@ -160,7 +160,7 @@ export class Call {
       throw this.stopped();
     }
     if (happened.what === 'unauthorized') this.noteRejection();
-    if (happened.what === 'limited' && this.limited === 0) this.limitedSince = clock.now();
+    if (happened.what === 'limited' && this.limited === 0) this.limitedSince = elapsedBy(clock);
     const decision = decide(this.plan.kind, happened, rules, this.course(), budget.left, random());
     this.doubt = doubtAfter(this.doubt, happened);
     switch (decision.do) {
@@ -174,9 +174,8 @@ export class Call {
         return 0;
       case 'pause': {
         this.limited++;
-        const until = clock.now() + decision.ms;
-        limits.pause(until);
-        this.shared.paused(until);
+        limits.pause(decision.ms);
+        this.shared.paused(clock.now() + decision.ms);
         return 0;
       }
       case 'repeat':
@@ -257,7 +256,7 @@ export class Call {
       retried: this.retried,
       refreshed: this.refreshed,
       limited: this.limited,
-      limitedFor: this.limitedSince === 0 ? 0 : this.shared.clock.now() - this.limitedSince,
+      limitedFor: this.limitedSince === 0 ? 0 : elapsedBy(this.shared.clock) - this.limitedSince,
       doubt: this.doubt,
     };
   }

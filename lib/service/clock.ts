@@ -3,6 +3,8 @@ export interface Clock {
   now(): number;
   /** Runs `task` once, `ms` from now (any length, also beyond what a single timer can hold); returns its cancel. */
   after(ms: number, task: () => void): () => void;
+  /** Milliseconds that pass also while the clock is set: for how long something lasts. Without it, `now` serves. */
+  elapsed?(): number;
   /** A clock that can be moved stands still while work it set off (a request) is under way; returns the release. */
   hold?(): () => void;
 }
@@ -15,6 +17,7 @@ export const longestTimer = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  elapsed: () => performance.now(),
   after(ms, task) {
     let timer: NodeJS.Timeout;
     const arm = (left: number): void => {
@@ -30,6 +33,8 @@ export const systemClock: Clock = {
     };
   },
 };
+
+export const elapsedBy = (clock: Clock): number => clock.elapsed?.() ?? clock.now();
 
 /** `late` when the work takes longer; it goes on all the same. */
 export const within = async <T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | 'late'> => {

@@ -1,5 +1,5 @@
 import { onAbort } from './concurrency';
-import type { Clock } from './clock';
+import { elapsedBy, type Clock } from './clock';
 
 /** Milliseconds. Timers come a little late: a request no later than this keeps the others to their times. */
 const catchUp = 5;
@@ -88,6 +88,7 @@ export class Limits {
   private readonly normal = new Queue();
   private readonly polls = new Queue();
   private running = 0;
+  /** These two by the time elapsed: setting the clock neither ends nor prolongs them. */
   private nextAt = 0;
   private pauseEnd = 0;
   private closed = false;
@@ -99,8 +100,10 @@ export class Limits {
     this.interval = requestsPerSecond > 0 ? 1000 / requestsPerSecond : 0;
   }
 
+  /** In epoch ms; 0 when there is no pause. */
   get pausedUntil(): number {
-    return this.pauseEnd > this.clock.now() ? this.pauseEnd : 0;
+    const left = this.pauseEnd - elapsedBy(this.clock);
+    return left > 0 ? this.clock.now() + Math.ceil(left) : 0;
   }
 
   /** Whoever asks for a turn now need not wait for a pause, nor for a limit of our own. */
@@ -124,8 +127,8 @@ export class Limits {
     this.serve();
   }
 
-  pause(until: number): void {
-    this.pauseEnd = Math.max(this.pauseEnd, until);
+  pause(ms: number): void {
+    this.pauseEnd = Math.max(this.pauseEnd, elapsedBy(this.clock) + ms);
   }
 
   /** Sends everybody away who waits, and lets nobody in. */
@@ -163,14 +166,14 @@ export class Limits {
   private take(): void {
     this.running++;
     if (this.interval > 0) {
-      const now = this.clock.now();
+      const now = elapsedBy(this.clock);
       this.nextAt = (now - this.nextAt <= catchUp ? this.nextAt : now) + this.interval;
     }
   }
 
   private waitNeeded(): number {
     if (this.pauseEnd === 0 && this.interval === 0) return 0;
-    const now = this.clock.now();
+    const now = elapsedBy(this.clock);
     return Math.max(0, this.pauseEnd - now, this.nextAt - now);
   }
 

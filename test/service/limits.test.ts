@@ -1,4 +1,5 @@
 import should from 'should';
+import type { Clock } from '../../lib/service/clock';
 import { Limits } from '../../lib/service/limits';
 import type { Place } from '../../lib/service/limits';
 import { frozenClock } from './support';
@@ -90,8 +91,8 @@ describe('the limits of an environment', () => {
     const clock = frozenClock();
     const limits = new Limits(clock, 2, 0);
     const served: string[] = [];
-    limits.pause(clock.now() + 60_000);
-    limits.pause(clock.now() + 10_000);
+    limits.pause(60_000);
+    limits.pause(10_000);
     void queue(limits, served, 'one', place());
     void queue(limits, served, 'two', place('b', { priority: 'poll' }));
     await clock.move(59_999);
@@ -101,6 +102,34 @@ describe('the limits of an environment', () => {
     should(served).eql(['one', 'two']);
     should(limits.pausedUntil).equal(0);
   });
+
+  for (const set of [-86_400_000, 86_400_000]) {
+    it(`last as long as they should when the clock is set ${set < 0 ? 'back' : 'forward'} by a day`, async () => {
+      const moved = frozenClock();
+      const wall = { set: 0 };
+      const clock: Clock = {
+        now: () => moved.now() + wall.set,
+        elapsed: () => moved.now(),
+        after: (ms, task) => moved.after(ms, task),
+      };
+      const limits = new Limits(clock, 2, 1);
+      const served: string[] = [];
+      limits.pause(60_000);
+      void queue(limits, served, 'one', place());
+      void queue(limits, served, 'two', place());
+      wall.set = set;
+      should(limits.pausedUntil).equal(clock.now() + 60_000);
+      await moved.move(59_999);
+      should(served).eql([]);
+      await moved.move(1);
+      should(served).eql(['one']);
+      wall.set = 0;
+      await moved.move(999);
+      should(served).eql(['one']);
+      await moved.move(1);
+      should(served).eql(['one', 'two']);
+    });
+  }
 
   it('let a waiting one be cancelled without losing a turn', async () => {
     const limits = new Limits(frozenClock(), 1, 0);
