@@ -109,6 +109,8 @@ export async function* pagesOf<P extends Page<unknown>>(
   fetch: Fetch<P>,
   pageSize: number,
   stop?: AbortSignal,
+  /** They are not from the service, and need no check. */
+  areOwn = false,
 ): AsyncGenerator<P, void, undefined> {
   const abandon = new AbortController();
   const { signal } = abandon;
@@ -141,7 +143,7 @@ export async function* pagesOf<P extends Page<unknown>>(
       if (page > 0) lead.came(next.isThere);
       const answer = await next.answer;
       page += 1;
-      checkPage(answer, page, before);
+      if (!areOwn) checkPage(answer, page, before);
       before = answer;
       read += answer.data.length;
       const last = lastPage(answer, page, read, pageSize);

@@ -22,6 +22,8 @@ export interface Search<T> {
   readonly idOf: (item: T) => number | string | undefined;
   /** Message fields that go with an item: its id, for the nodes after this one. */
   set?(item: T): Readonly<Record<string, unknown>>;
+  /** What it finds is not from the service: no page can be another than the one asked for. */
+  readonly isOwn?: true;
   /** What is looked for, where the service cannot be told: all pages are read and judged here. */
   readonly matches?: ((item: T) => boolean) | undefined;
 }
@@ -186,7 +188,7 @@ const allMatches = async <T>(
   const fetch = (page: number, signal?: AbortSignal): Promise<Page<T>> =>
     search.fetch(page, judgedSize, signal);
   try {
-    for await (const page of pagesOf(fetch, judgedSize, stopped)) {
+    for await (const page of pagesOf(fetch, judgedSize, stopped, search.isOwn)) {
       if (stopped.aborted) break;
       const fresh = newIn(page, seen, search);
       records += fresh.length;
@@ -252,7 +254,7 @@ const allPages = async <T>(
   job.asList(undefined, 'payload');
   const fetch = (page: number, signal?: AbortSignal): Promise<Page<T>> =>
     search.fetch(page, pageSize, signal);
-  for await (const page of pagesOf(fetch, pageSize, stopped)) {
+  for await (const page of pagesOf(fetch, pageSize, stopped, search.isOwn)) {
     if (stopped.aborted) break;
     pages += 1;
     const fresh = newIn(page, seen, search);

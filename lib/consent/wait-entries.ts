@@ -12,6 +12,8 @@ export interface Wait {
   readonly subject: Subject;
   readonly start: number;
   readonly pace: Pace;
+  /** What the message calls whoever is waited for. */
+  readonly name?: string | undefined;
 }
 
 /** As it is on record, under the hash of advisor and subject, and the item. */
@@ -21,6 +23,7 @@ interface WaitRecord {
   readonly start: number;
   readonly pace: Pace;
   readonly at: Place;
+  readonly name?: string;
   readonly seen?: ConsentStatus;
 }
 
@@ -95,8 +98,15 @@ export class WaitEntries {
 
   /** What puts a new wait on the ring. */
   additions(wait: Wait, group: Buffer): Operation[] {
-    const { advisor, subject, start, pace } = wait;
-    const value: WaitRecord = { advisor, subject, start, pace, at: 'first' };
+    const { advisor, subject, start, pace, name } = wait;
+    const value: WaitRecord = {
+      advisor,
+      subject,
+      start,
+      pace,
+      at: 'first',
+      ...(name !== undefined && { name }),
+    };
     return [
       { table, put: this.recordKey(group, wait.item), value },
       { table, put: this.listKey('first', wait, group), value: nothing },
@@ -273,9 +283,9 @@ export class WaitEntries {
   }
 
   private found(entry: Entry<WaitRecord>, group: Buffer): Found {
-    const { advisor, subject, start, pace, at, seen } = entry.value;
+    const { advisor, subject, start, pace, name, at, seen } = entry.value;
     const item = entry.key.subarray(this.records.length + groupLength);
-    return { wait: { item, advisor, subject, start, pace }, group, at, seen, entry };
+    return { wait: { item, advisor, subject, start, pace, name }, group, at, seen, entry };
   }
 
   private recordKey(group: Buffer, item: Buffer): Buffer {

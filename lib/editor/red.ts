@@ -39,6 +39,7 @@ interface Editor {
   nodes: {
     node(id: string): EditedNode | null;
     getType(type: string): { _: Say } | null;
+    subflow(id: string): { name: string } | undefined;
     filterNodes(filter: { z: unknown }): EditedNode[];
     /** Ends when the callback returns false. */
     eachConfig(callback: (node: EditedNode) => boolean): void;

@@ -134,6 +134,15 @@ export const itemIn = (item: Buffer): { node: string; arrival: Buffer; index: nu
   return { ...job, index: item.readUIntBE(item.indexOf(0) + 1 + arrivalLength, 6) };
 };
 
+/** Whether these bytes can be the name of a job: they may come from outside. */
+export const isJobKey = (name: Buffer): boolean => {
+  const end = name.indexOf(0);
+  return end > 0 && name.length === end + 1 + arrivalLength;
+};
+
+/** The same of the name of an item. */
+export const isItemKey = (name: Buffer): boolean => isJobKey(name.subarray(0, -6));
+
 export const removalsOf = (table: Table, at: Layout, arrival: Buffer, count: number): Operation[] => {
   const keys = [at.job(arrival), at.steps(arrival, 0)];
   if (count > 1) {

@@ -10,6 +10,8 @@ export interface WaitItem {
   /** Null when the wait is for a member. */
   readonly phone: string | null;
   readonly memberId?: number | string;
+  /** As the recipient object or the contact in the message called them; not there when neither did. */
+  readonly name?: string;
   readonly advisor: string;
   readonly since: number;
   /** Null while its node does not run. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { consentOf } from '../consent/consent';
-import type { Wait } from '../consent/waits';
+import { consentOf, type Consent, type Waiter } from '../consent/consent';
+import type { Wait, Waits } from '../consent/waits';
 import type { QueueReader } from '../outbox/queue-reader';
-import { itemIn, jobIn } from '../outbox/records';
+import { isItemKey, isJobKey, itemIn, jobIn } from '../outbox/records';
 import { systemClock } from '../service/clock';
 import type { Problem } from '../service/errors';
 import { endOf, key, type Store } from '../state/store';
@@ -14,7 +14,7 @@ export type { WaitItem, QueueItem, ListItem, Failure, Listed } from './activity-
 export interface Asked {
   readonly page: number;
   readonly pageSize: number;
-  /** A number, or some of its digits; empty means all. */
+  /** A number, some of its digits, or for waits a part of a name; empty means all. */
   readonly phone?: string;
   readonly advisor?: string;
 }
@@ -22,6 +22,11 @@ export interface Asked {
 interface Outbox {
   readonly reader: QueueReader<{ readonly index: number; readonly phone?: string }>;
   cancel(job: Buffer, index?: number): Promise<boolean>;
+}
+
+/** A failure on record, with the sentence that says what to do. */
+export interface FailureRecord extends Failure {
+  readonly problem?: Pick<Problem, 'message' | 'wording'>;
 }
 
 /** What a failure is told with. */
@@ -44,20 +49,29 @@ const table = 'work';
 
 type Kind = 'w' | 'q' | 'l';
 const idOf = (kind: Kind, name: Buffer): string => kind + name.toString('base64url');
+/** What an id names that was given out as one of this kind; whatever else it may be is no id. */
 const nameIn = (kind: Kind, id: string): Buffer | undefined => {
-  const name = id.startsWith(kind) ? Buffer.from(id.slice(1), 'base64url') : undefined;
-  return name && name.length > 12 && idOf(kind, name) === id ? name : undefined;
+  if (!id.startsWith(kind)) return undefined;
+  const name = Buffer.from(id.slice(1), 'base64url');
+  const isName = kind === 'l' ? isJobKey(name) : isItemKey(name);
+  return isName && idOf(kind, name) === id ? name : undefined;
 };
 
-/** How a search names a number: whole, by some digits, or not at all. */
-const searched = (phone = ''): { readonly whole?: string; readonly digits?: string; isNone: boolean } => {
+const folded = (text: string): string => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase();
+
+interface Searched {
+  readonly whole?: string;
+  readonly digits?: string;
+  readonly name?: string;
+}
+
+/** How a search names somebody: by a number, by some digits, or by a part of a name; empty when it names nobody. */
+const searched = (phone = ''): Searched => {
   const text = phone.trim();
-  if (text === '') return { isNone: false };
+  if (/\p{L}/u.test(text)) return { name: folded(text) };
   const digits = text.replaceAll(/\D/g, '');
-  if (digits === '') return { isNone: true };
-  return text.startsWith('+') && digits.length >= 8
-    ? { whole: `+${digits}`, isNone: false }
-    : { digits, isNone: false };
+  if (digits === '') return text === '' ? {} : { name: text };
+  return text.startsWith('+') && digits.length >= 8 ? { whole: `+${digits}` } : { digits };
 };
 
 const listed = <T>(data: readonly T[], { page, pageSize }: Asked, totalRecord: number | null): Listed<T> => ({
@@ -88,11 +102,39 @@ const pageOf = async <T>(
   return listed(data, asked, matches);
 };
 
+interface Added {
+  readonly node: NodeName;
+  readonly outbox: Outbox;
+}
+
+async function* queuedOf({ node, outbox }: Added, skip: number): AsyncGenerator<QueueItem> {
+  for await (const { key: name, item, advisor, since, isBegun, notBefore, list } of outbox.reader.items(skip))
+    yield {
+      id: idOf('q', name),
+      node,
+      phone: item.phone ?? null,
+      advisor,
+      since,
+      state: isBegun ? 'sending' : notBefore === undefined ? 'queued' : 'held',
+      notBefore: notBefore ?? null,
+      list: list ? idOf('l', list) : null,
+    };
+}
+
+const failureIn = ({ problem: _, ...failure }: FailureRecord): Failure => failure;
+
+const isFor = (
+  { phone, advisor }: { readonly phone: string | null; readonly advisor: string | null },
+  digits: string | undefined,
+  of: string | undefined,
+): boolean =>
+  (digits === undefined || (phone?.includes(digits) ?? false)) && (of === undefined || advisor === of);
+
 /** What goes on in one environment, read from the store by pages: for the sidebar, the routes and the activity node. */
 export class Activity {
-  private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: Outbox }>();
+  private readonly outboxes = new Map<string, Added>();
   private readonly listeners = new Set<() => void>();
-  private failing: Failure[] = [];
+  private failing: FailureRecord[] = [];
   private forgetTimer: (() => void) | undefined;
   private writing: Promise<void> = Promise.resolve();
 
@@ -120,69 +162,85 @@ export class Activity {
   }
 
   async waits(asked: Asked): Promise<Listed<WaitItem>> {
-    const { whole, digits, isNone } = searched(asked.phone);
-    if (isNone) return listed([], asked, 0);
+    const { whole, digits, name } = searched(asked.phone);
     const { advisor } = asked;
-    if (digits !== undefined || advisor !== undefined)
-      return pageOf(this.allWaits(whole), asked, (item) => this.isFor(item, digits, advisor));
-    const { waits } = await consentOf(this.environment);
-    const count = await waits.count(whole);
-    if (count > mostSorted) {
-      const found = await waits.list(asked.pageSize, { phone: whole, skip: skippedBy(asked) });
-      return listed(await this.waitItems(found.map(({ wait }) => wait)), asked, count);
+    if (digits !== undefined || name !== undefined || advisor !== undefined)
+      return pageOf(
+        this.allWaits(whole),
+        asked,
+        (item) =>
+          isFor(item, digits, advisor) &&
+          (name === undefined || (item.name !== undefined && folded(item.name).includes(name))),
+      );
+    const places = await this.waitPlaces();
+    const counts = await Promise.all(places.map((waits) => waits.count(whole)));
+    const total = counts.reduce((sum, count) => sum + count, 0);
+    let skip = skippedBy(asked);
+    if (total <= mostSorted) {
+      const found = await Promise.all(places.map((waits) => waits.list(mostSorted, { phone: whole })));
+      const all = await this.waitItems(found.flat().map(({ wait }) => wait));
+      const sorted = all.toSorted((one, other) => one.since - other.since);
+      return listed(sorted.slice(skip, skip + asked.pageSize), asked, all.length);
     }
-    const found = await waits.list(mostSorted, { phone: whole });
-    const all = await this.waitItems(found.map(({ wait }) => wait));
-    const skip = skippedBy(asked);
-    const sorted = all.toSorted((one, other) => one.since - other.since);
-    return listed(sorted.slice(skip, skip + asked.pageSize), asked, all.length);
+    const page: Wait[] = [];
+    for (const [at, waits] of places.entries()) {
+      const limit = asked.pageSize - page.length;
+      const found = limit > 0 ? await waits.list(limit, { phone: whole, skip }) : [];
+      page.push(...found.map(({ wait }) => wait));
+      skip = Math.max(skip - (counts[at] ?? 0), 0);
+    }
+    return listed(await this.waitItems(page), asked, total);
   }
 
   async *allWaits(phone?: string): AsyncGenerator<WaitItem> {
-    const { waits } = await consentOf(this.environment);
-    for (let last: Buffer | undefined; ;) {
-      const found = await waits.list(readAtOnce, { phone, last });
-      yield* await this.waitItems(found.map(({ wait }) => wait));
-      last = found.at(-1)?.key;
-      if (!last || found.length < readAtOnce) return;
-    }
+    for (const waits of await this.waitPlaces())
+      for (let last: Buffer | undefined; ;) {
+        const found = await waits.list(readAtOnce, { phone, last });
+        yield* await this.waitItems(found.map(({ wait }) => wait));
+        last = found.at(-1)?.key;
+        if (!last || found.length < readAtOnce) break;
+      }
   }
 
   /** Polls a wait now; false when there is none. */
   async check(id: string): Promise<boolean> {
     const item = nameIn('w', id);
-    if (!item) return false;
-    return (await consentOf(this.environment)).waiterOf(item)?.check(item) ?? false;
+    return item ? ((await this.waiterOf(item))?.check(item) ?? false) : false;
   }
 
   /** Cancels a wait, something queued, or the rest of a list; false when it has ended or begun. */
   async cancel(id: string, kinds: readonly Kind[] = ['w', 'q', 'l']): Promise<boolean> {
     const name = kinds.includes(id[0] as Kind) ? nameIn(id[0] as Kind, id) : undefined;
     if (!name) return false;
-    if (id.startsWith('w')) return (await consentOf(this.environment)).waiterOf(name)?.cancel(name) ?? false;
+    if (id.startsWith('w')) return (await this.waiterOf(name))?.cancel(name) ?? false;
     const { node, arrival } = jobIn(name);
-    const outbox = this.outboxes.get(node)?.outbox;
-    if (!outbox) return false;
-    return id.startsWith('l') ? outbox.cancel(arrival) : outbox.cancel(arrival, itemIn(name).index);
+    for (const [each, { outbox }] of this.allOutboxes()) {
+      if (each !== node) continue;
+      const isCancelled = await (id.startsWith('l')
+        ? outbox.cancel(arrival)
+        : outbox.cancel(arrival, itemIn(name).index));
+      if (isCancelled) return true;
+    }
+    return false;
   }
 
   async queue(asked: Asked): Promise<Listed<QueueItem>> {
-    const { whole, digits, isNone } = searched(asked.phone);
-    if (isNone) return listed([], asked, 0);
+    const { whole, digits, name } = searched(asked.phone);
+    if (name !== undefined) return listed([], asked, 0);
     const { advisor } = asked;
     const part = whole?.slice(1) ?? digits;
     if (part !== undefined || advisor !== undefined)
-      return pageOf(this.allQueued(), asked, (item) => this.isFor(item, part, advisor));
+      return pageOf(this.allQueued(), asked, (item) => isFor(item, part, advisor));
     let skip = skippedBy(asked);
     let total = 0;
     const data: QueueItem[] = [];
-    for (const [node, { outbox }] of this.outboxes) {
-      const count = await outbox.reader.count();
+    for (const [, added] of this.allOutboxes()) {
+      const count = await added.outbox.reader.count();
       total += count;
       if (skip >= count) skip -= count;
       else {
         if (data.length < asked.pageSize)
-          for await (const item of this.queuedOf(node, skip)) {
+          for await (const item of queuedOf(added, skip)) {
             data.push(item);
             if (data.length === asked.pageSize) break;
           }
@@ -193,33 +251,43 @@ export class Activity {
   }
 
   async *allQueued(): AsyncGenerator<QueueItem> {
-    for (const node of [...this.outboxes.keys()]) yield* this.queuedOf(node, 0);
+    for (const [, added] of this.allOutboxes()) yield* queuedOf(added, 0);
   }
 
   /** Lists in progress. */
   async lists(): Promise<ListItem[]> {
     const lists: ListItem[] = [];
-    for (const { node, outbox } of this.outboxes.values())
+    for (const [, { node, outbox }] of this.allOutboxes())
       for await (const { key: name, ...list } of outbox.reader.lists())
         lists.push({ id: idOf('l', name), node, ...list });
     return lists;
   }
 
   async failures(asked: Asked): Promise<Listed<Failure>> {
-    const { whole, digits, isNone } = searched(asked.phone);
-    if (isNone) return listed([], asked, 0);
-    const part = whole?.slice(1) ?? digits;
-    const all = (await this.allFailures()).filter((item) => this.isFor(item, part, asked.advisor));
-    const skip = skippedBy(asked);
-    return listed(all.slice(skip, skip + asked.pageSize), asked, all.length);
+    const { data, pageInfo } = await this.failureRecords(asked);
+    return { data: data.map(failureIn), pageInfo };
   }
 
   /** The latest first. */
   async allFailures(): Promise<readonly Failure[]> {
-    await this.flush();
+    return (await this.failuresOnRecord()).map(failureIn);
+  }
+
+  async failureRecords(asked: Asked): Promise<Listed<FailureRecord>> {
+    const { whole, digits, name } = searched(asked.phone);
+    if (name !== undefined) return listed([], asked, 0);
+    const part = whole?.slice(1) ?? digits;
+    const all = (await this.failuresOnRecord()).filter((item) => isFor(item, part, asked.advisor));
+    const skip = skippedBy(asked);
+    return listed(all.slice(skip, skip + asked.pageSize), asked, all.length);
+  }
+
+  private async failuresOnRecord(): Promise<readonly FailureRecord[]> {
+    await Promise.all(this.all().map((activity) => activity.flush()));
     const store = await this.environment.store();
     const { from, to } = this.failureRange();
-    const found = await store.page<Failure>(table, { from, to, limit: mostFailures, reverse: true });
+    const range = { from, to, limit: mostFailures, reverse: true };
+    const found = await store.page<FailureRecord>(table, range);
     const oldest = this.environment.clock.now() - failuresKeptFor;
     return found.map(({ value }) => value).filter(({ at }) => at >= oldest);
   }
@@ -227,16 +295,18 @@ export class Activity {
   /** Keeps a failure that has left a node. The text it was about is no part of that. */
   failed({ node, problem, msg }: FailureReport): void {
     const { phone, advisor, text } = msg;
-    const { code, detail, traceId } = problem;
-    const isQuoted = typeof text === 'string' && text !== '' && (detail?.includes(text) ?? false);
+    const { code, detail, traceId, message, wording } = problem;
+    const isQuotedIn = (said: string | undefined): boolean =>
+      typeof text === 'string' && text !== '' && (said?.includes(text) ?? false);
     this.failing.push({
       at: this.environment.clock.now(),
       node,
       phone: typeof phone === 'string' ? phone : null,
       advisor: typeof advisor === 'string' ? advisor : null,
       code,
-      detail: isQuoted ? null : (detail ?? null),
+      detail: isQuotedIn(detail) ? null : (detail ?? null),
       traceId: traceId ?? null,
+      ...(!isQuotedIn(message) && { problem: { message, ...(wording && { wording }) } }),
     });
     if (this.failing.length > mostFailures) this.failing.shift();
     this.forgetTimer ??= systemClock.after(failuresGatheredFor, () => {
@@ -259,7 +329,7 @@ export class Activity {
     await this.writing;
   }
 
-  private async writeFailures(store: Store, failures: readonly Failure[]): Promise<void> {
+  private async writeFailures(store: Store, failures: readonly FailureRecord[]): Promise<void> {
     const { from, to, prefix } = this.failureRange();
     await store.write(
       failures.map((value) => ({ table, put: key(prefix, value.at, randomBytes(6)), value })),
@@ -280,60 +350,65 @@ export class Activity {
     return { prefix, from: prefix, to: endOf(prefix) };
   }
 
-  private isFor(
-    { phone, advisor }: { readonly phone: string | null; readonly advisor: string | null },
-    digits: string | undefined,
-    of: string | undefined,
-  ): boolean {
-    return (
-      (digits === undefined || (phone?.includes(digits) ?? false)) && (of === undefined || advisor === of)
-    );
+  /** This one, and the same environment in other uses of a subflow and over other stores. */
+  private all(): Activity[] {
+    const peers = this.environment.peers?.() ?? [];
+    return [this, ...peers.map(activityOf)];
+  }
+
+  private allOutboxes(): (readonly [id: string, added: Added])[] {
+    return this.all().flatMap(({ outboxes }) => [...outboxes]);
+  }
+
+  /** Of all that are configured; throws what the first lacks when none is. */
+  private async consents(): Promise<{ readonly environment: Environment; readonly consent: Consent }[]> {
+    const found: { environment: Environment; consent: Consent }[] = [];
+    const faults: unknown[] = [];
+    for (const { environment } of this.all())
+      try {
+        const consent = await consentOf(environment);
+        if (consent.store.isLost !== true) found.push({ environment, consent });
+      } catch (fault) {
+        faults.push(fault);
+      }
+    if (found.length === 0 && faults.length > 0) throw faults[0];
+    return found;
+  }
+
+  /** Uses of one subflow have their waits in one place, unless they point to different services. */
+  private async waitPlaces(): Promise<readonly Waits[]> {
+    const places = new Map<unknown, Waits>();
+    for (const { environment, consent } of await this.consents()) {
+      const place = environment.isView === true ? environment : environment.space;
+      if (!places.has(place)) places.set(place, consent.waits);
+    }
+    return [...places.values()];
+  }
+
+  private async waiterOf(item: Buffer): Promise<Waiter | undefined> {
+    const consents = await this.consents();
+    return consents.map(({ consent }) => consent.waiterOf(item)).find((waiter) => waiter !== undefined);
   }
 
   private async waitItems(found: readonly Wait[]): Promise<WaitItem[]> {
-    const consent = await consentOf(this.environment);
+    const consents = await this.consents();
+    const nodes = new Map(this.allOutboxes());
     return found.map((wait) => {
-      const { item, advisor, subject, start, pace } = wait;
+      const { item, advisor, subject, start, pace, name } = wait;
       const { node } = itemIn(item);
+      const consent = consents.find((each) => each.consent.waiterOf(item))?.consent;
       return {
         id: idOf('w', item),
-        node: this.nodeOf(node),
+        node: nodes.get(node)?.node ?? { id: node, name: '' },
         phone: 'phone' in subject ? subject.phone : null,
         ...('memberId' in subject && { memberId: subject.memberId }),
+        ...(name !== undefined && { name }),
         advisor,
         since: start,
-        next: consent.waiterOf(item) ? consent.waits.next(wait) : null,
+        next: consent ? consent.waits.next(wait) : null,
         until: start + pace.giveUpAfter,
       };
     });
-  }
-
-  private async *queuedOf(id: string, skip: number): AsyncGenerator<QueueItem> {
-    const found = this.outboxes.get(id);
-    if (!found) return;
-    for await (const {
-      key: name,
-      item,
-      advisor,
-      since,
-      isBegun,
-      notBefore,
-      list,
-    } of found.outbox.reader.items(skip))
-      yield {
-        id: idOf('q', name),
-        node: found.node,
-        phone: item.phone ?? null,
-        advisor,
-        since,
-        state: isBegun ? 'sending' : notBefore === undefined ? 'queued' : 'held',
-        notBefore: notBefore ?? null,
-        list: list ? idOf('l', list) : null,
-      };
-  }
-
-  private nodeOf(id: string): NodeName {
-    return this.outboxes.get(id)?.node ?? { id, name: '' };
   }
 }
 

@@ -68,6 +68,10 @@ export interface Environment {
    * goes on with beside its own; or, when its own was lost to another process, a new one in its place.
    */
   onStore?(listener: (view: Environment, kind: 'orphan' | 'own') => void): () => void;
+  /** It is this environment over another store; see `onStore`. */
+  readonly isView?: boolean;
+  /** The same environment once more: in other uses of a subflow, and over other stores. */
+  peers?(): readonly Environment[];
   /** A node says how much it has accepted and not ended; returns what takes that back. */
   addPending(count: () => number | Promise<number>): () => void;
   /** Called when an authorization, a pause or the configuration changes, so that statuses can follow. */

@@ -119,6 +119,8 @@ export interface Recipient extends Item {
   readonly given?: string | number | null;
   readonly memberId?: Id;
   readonly text?: string;
+  /** What the message calls them; see the waits. */
+  readonly name?: string;
 }
 
 /** The recipients of one message. */

@@ -1,7 +1,7 @@
 import type { Node, NodeAPI } from 'node-red';
 import { OperationHandler, type Operation, type Stream } from '../../lib/address-book/operation';
 import type { Page } from '../../lib/address-book/paging';
-import { runSearch, searchSettings, type SearchSettings } from '../../lib/address-book/search';
+import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { activityOf, type Activity } from '../../lib/runtime/activity';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { flowNode, type Tools } from '../../lib/runtime/flow-node';
@@ -72,27 +72,25 @@ const readingOf = (what: string, activity: Activity, tools: Tools): Reading => {
  * Pages of what is read from beginning to end: what goes on changes meanwhile, and page numbers would pass over some of
  * it. Pages are asked for in order, one behind the other.
  */
-const inOrder = (
-  reading: Reading,
-  { pageSize }: SearchSettings,
-  advisor: string | undefined,
-): ((page: number) => Promise<Page<Item>>) => {
+const inOrder = (reading: Reading): ((page: number, pageSize: number) => Promise<Page<Item>>) => {
   const items = (async function* () {
-    for await (const item of reading.all()) if (advisor === undefined || item.advisor === advisor) yield item;
+    yield* reading.all();
   })();
-  const total = advisor === undefined ? reading.count() : Promise.resolve(null);
   let before: Promise<unknown> = Promise.resolve();
-  const read = async (page: number): Promise<Page<Item>> => {
+  const read = async (page: number, pageSize: number): Promise<Page<Item>> => {
+    const count = page === 1 ? await reading.count() : null;
     const data: Item[] = [];
     while (data.length < pageSize) {
       const next = await items.next();
       if (next.done === true) break;
       data.push(next.value);
     }
-    return { data, pageInfo: { page, pageSize, totalRecord: page === 1 ? await total : null } };
+    // What has come to its end is counted for certain.
+    const totalRecord = page === 1 && data.length < pageSize ? data.length : count;
+    return { data, pageInfo: { page, pageSize, totalRecord } };
   };
-  return (page) => {
-    const answer = before.then(() => read(page));
+  return (page, pageSize) => {
+    const answer = before.then(() => read(page, pageSize));
     before = answer.catch(() => undefined);
     return answer;
   };
@@ -103,11 +101,18 @@ const listing = (tools: Tools, what: string): Operation => {
   const run = async (stream: Stream): Promise<void> => {
     const reading = readingOf(what, activityOf(stream.caller.environment), tools);
     const advisor = stream.caller.advisor === '' ? undefined : stream.caller.advisor;
-    const { pageSize } = settings;
-    const fetch = settings.all
-      ? inOrder(reading, settings, advisor)
-      : (page: number) => reading.page({ page, pageSize, ...(advisor !== undefined && { advisor }) });
-    await runSearch(stream, { fetch, idOf: ({ id }) => id }, settings);
+    const idOf = ({ id }: Item): string | undefined => id;
+    if (settings.all) {
+      const isMeant = (item: Item): boolean => advisor === undefined || item.advisor === advisor;
+      // The same text for the same number is queued once, and counted twice.
+      const isCounted = advisor === undefined && what !== 'queue';
+      const matches = isCounted ? undefined : isMeant;
+      await runSearch(stream, { fetch: inOrder(reading), isOwn: true, idOf, matches }, settings);
+      return;
+    }
+    const fetch = (page: number, pageSize: number): Promise<Page<Item>> =>
+      reading.page({ page, pageSize, ...(advisor !== undefined && { advisor }) });
+    await runSearch(stream, { fetch, isOwn: true, idOf }, settings);
   };
   return { kind: 'search', isLocal: true, run };
 };

@@ -13,9 +13,10 @@ import type { Job } from '../../lib/runtime/job';
 import { nodeError } from '../../lib/runtime/errors';
 import { queueFullError, emitOutcome, kindsIn, type Order } from '../../lib/runtime/node-outbox';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
-import type { Message } from '../../lib/runtime/red';
+import { isRecord, type Message } from '../../lib/runtime/red';
 import { failureLook } from '../../lib/runtime/outcome-status';
 import { look, type Look } from '../../lib/runtime/status';
+import { fieldOf } from '../../lib/runtime/kinds';
 import { withUsedFields, type Recipient, type Recipients } from '../../lib/texting/recipients';
 import { cancelledWait, outcomeOf } from './outcome';
 import { subjectOf } from './subject';
@@ -27,6 +28,41 @@ export interface WaitOrder extends Order {
 }
 
 type WaitJob = OpenJob<Recipient, WaitOrder, Outcome>;
+
+const longestName = 100;
+
+/** What a recipient object or a contact calls somebody, as far as it does. */
+const nameIn = (record: unknown): string | undefined => {
+  if (!isRecord(record)) return undefined;
+  const [whole = '', full = '', first = '', last = ''] = ['name', 'fullName', 'firstName', 'lastName'].map(
+    (field) => {
+      const value = fieldOf(record, field);
+      return typeof value === 'string' ? value.trim() : '';
+    },
+  );
+  return (whole || full || `${first} ${last}`.trim()).slice(0, longestName) || undefined;
+};
+
+/** Whether a record is about somebody with this number: it may be left on the message from an earlier one. */
+const isOf = (record: unknown, phone: string | undefined): boolean => {
+  const given = isRecord(record) ? fieldOf(record, 'phone') : undefined;
+  if (phone === undefined || (typeof given !== 'string' && typeof given !== 'number')) return false;
+  // As it is written in its own country, perhaps.
+  const digits = String(given).replaceAll(/\D/g, '').replace(/^0+/, '');
+  return digits.length >= 6 && phone.endsWith(digits);
+};
+
+/** The recipients with what the message calls them: for whoever looks at the waits. */
+const withNames = ({ items, entries, list }: Recipients, msg: Message): readonly Recipient[] => {
+  const records = [msg['recipient'], msg['contact']];
+  const recordOf = ({ index, phone }: Recipient): unknown =>
+    list ? entries?.[index] : records.find((record) => isOf(record, phone));
+  if (list && !entries) return items;
+  return items.map((item) => {
+    const name = nameIn(recordOf(item));
+    return name === undefined ? item : { ...item, name };
+  });
+};
 
 /** How long after a poll is due the status says when the next one is. */
 const redrawn = 2000;
@@ -72,7 +108,8 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
   async take(msg: Message, job: Job, order: Order, recipients: Recipients): Promise<void> {
     const { consent, outbox } = this;
     if (!consent || !outbox) throw nodeError('not_configured', 'no_environment');
-    const { items, count, entries } = recipients;
+    const { count, entries } = recipients;
+    const items = withNames(recipients, msg);
     const whole: WaitOrder = { ...order, pace: this.pace, start: consent.clock.now() };
     const onRecord = job.takeHandOver();
     try {
@@ -119,7 +156,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
   }
 
   waitOf(item: Buffer, recipient: Recipient, { advisor, start, pace }: WaitOrder): Wait {
-    return { item, advisor, subject: subjectOf(recipient), start, pace };
+    return { item, advisor, subject: subjectOf(recipient), start, pace, name: recipient.name };
   }
 
   ended(_reason: Reason): Outcome {

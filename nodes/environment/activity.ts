@@ -1,11 +1,20 @@
 import type { Request, Response } from 'express';
 import { consentOf } from '../../lib/consent/consent';
-import { activityOf, type Activity, type Asked as AskedPage, type Failure } from '../../lib/runtime/activity';
+import {
+  activityOf,
+  type Activity,
+  type Asked as AskedPage,
+  type FailureRecord,
+  type Listed,
+  type WaitItem,
+} from '../../lib/runtime/activity';
 import { pausedUntil } from '../../lib/runtime/flow-node';
 import type { Gauges } from '../../lib/runtime/metrics';
 import { hideNumbers, lastFour } from '../../lib/runtime/log';
+import { problemOf } from '../../lib/runtime/outcomes';
 import type { Red } from '../../lib/runtime/red';
-import { systemClock } from '../../lib/service/clock';
+import { systemClock, within } from '../../lib/service/clock';
+import { phoneNumber } from '../../lib/texting/recipients';
 import type { Asked } from './admin-routes';
 import type { RunningEnvironment } from './environment';
 import { Refused, wordsFor } from './reply';
@@ -73,37 +82,84 @@ const textIn = ({ query }: Request, name: string): string => {
   return typeof value === 'string' ? value : '';
 };
 
-const masked = <T extends { readonly phone: string | null; readonly detail?: string | null }>(
-  item: T,
-): T => ({
-  ...item,
-  phone: item.phone === null ? null : lastFour(item.phone),
-  ...(typeof item.detail === 'string' && { detail: hideNumbers(item.detail) }),
-});
+/** A name would tell who the last four digits are of. */
+const masked = <T extends { readonly phone: string | null }>(item: T): T => {
+  const {
+    detail,
+    name: _,
+    ...rest
+  } = item as T & { readonly detail?: string | null; readonly name?: string };
+  return {
+    ...rest,
+    phone: item.phone === null ? null : lastFour(item.phone),
+    ...(detail !== undefined && { detail: detail === null ? null : hideNumbers(detail) }),
+  } as unknown as T;
+};
+
+/** A number may be searched as it is written in its country: it is found at once then, and not by its digits. */
+const waitsFound = async (
+  activity: Activity,
+  wanted: AskedPage,
+  country: string,
+): Promise<Listed<WaitItem>> => {
+  const phone = phoneNumber(wanted.phone, country) ?? phoneNumber(`+${wanted.phone ?? ''}`, country);
+  const found = phone === undefined ? undefined : await activity.waits({ ...wanted, phone });
+  return found && found.data.length > 0 ? found : activity.waits(wanted);
+};
+
+const mostPatient = 8000;
+
+/** For somebody who is looking: the store may be away for long. */
+const soon = async <T>(work: Promise<T>): Promise<T> => {
+  const done = await within(systemClock, mostPatient, work);
+  if (done === 'late') throw new Refused(503, 'refused.storeAway');
+  return done;
+};
 
 /** A page of what goes on. Who may only read sees the last four digits, and cannot find out more by searching. */
 export const readActivity = async (what: 'waits' | 'queue' | 'failures', asked: Asked): Promise<object> => {
   const activity = activityIn(asked);
-  const { request, mayWrite } = asked;
+  const { request, mayWrite, form } = asked;
   const page = numberIn(request, 'page', 1, 1_000_000);
   const pageSize = numberIn(request, 'pageSize', 50, largestPage);
   const phone = textIn(request, 'phone');
   if (phone !== '' && !mayWrite) return { data: [], pageInfo: { page, pageSize, totalRecord: 0 } };
   const advisor = textIn(request, 'advisor');
   const wanted: AskedPage = { page, pageSize, phone, ...(advisor !== '' && { advisor }) };
-  const found = await activity[what](wanted);
-  const data = mayWrite ? found.data : found.data.map((item) => masked(item));
-  if (what === 'queue') return { ...found, data, lists: await activity.lists() };
-  if (what === 'failures')
-    return { ...found, data, codes: codesIn(found.data as readonly Failure[], request) };
-  return { ...found, data };
+  const shown = <T extends { readonly phone: string | null }>(data: readonly T[]): readonly T[] =>
+    mayWrite ? data : data.map(masked);
+  if (what === 'waits') {
+    const country = form.running?.settings.country ?? '';
+    const found = await soon(waitsFound(activity, wanted, country));
+    return { ...found, data: shown(found.data) };
+  }
+  if (what === 'queue') {
+    const [found, lists] = await soon(Promise.all([activity.queue(wanted), activity.lists()]));
+    return { ...found, data: shown(found.data), lists };
+  }
+  const { data, pageInfo } = await soon(activity.failureRecords(wanted));
+  const inWords = failuresInWords(data, request);
+  const advice = mayWrite
+    ? inWords.advice
+    : inWords.advice.map((said) => (said === null ? null : hideNumbers(said)));
+  const items = data.map(({ problem: _, ...failure }) => failure);
+  return { data: shown(items), pageInfo, codes: inWords.codes, advice };
 };
 
-/** How a status says the codes of these failures. */
-const codesIn = (failures: readonly Failure[], request: Request): Record<string, string> => {
+/** How a status says the codes of these failures, and, for each in turn, the sentence that says what to do. */
+const failuresInWords = (
+  failures: readonly FailureRecord[],
+  request: Request,
+): { readonly codes: Record<string, string>; readonly advice: readonly (string | null)[] } => {
   const words = wordsFor(request);
   const codes = new Set(failures.map(({ code }) => code));
-  return Object.fromEntries([...codes].map((code) => [code, words.find(`failed.${code}`) ?? code]));
+  const wordOf = (code: string): string => words.find(`failed.${code}`) ?? code;
+  return {
+    codes: Object.fromEntries([...codes].map((code) => [code, wordOf(code)])),
+    advice: failures.map(({ code, problem }) =>
+      problem ? words.problem({ code, retryable: false, attempts: 0, ...problem }) : null,
+    ),
+  };
 };
 
 /** What is measured of an environment from time to time. */
@@ -119,18 +175,46 @@ export const gaugesOf = (environment: RunningEnvironment): Gauges => {
 };
 
 /** How the service and the store are. */
-export const serviceState = async ({ form }: Asked): Promise<object> => {
+export const serviceState = async ({ form, request }: Asked): Promise<object> => {
   const { running } = form;
   if (!running) throw new Refused(404, 'refused.notDeployed');
   const { service, clock, trouble = null } = running;
-  const until = pausedUntil(running);
+  const until = Math.max(...running.uses().map(pausedUntil));
+  const open = trouble === null ? await within(systemClock, mostPatient, stateIn(running)) : 'late';
   return {
     service,
     pausedUntil: until > clock.now() ? until : null,
-    lateBy: trouble === null ? (await consentOf(running)).waits.lateBy : 0,
+    lateBy: open === 'late' ? 0 : open.lateBy,
+    store: open === 'late' ? null : open.store,
     trouble,
+    fault: faultIn(running, request),
     clock: service === 'simulator' ? clock.now() : null,
   };
+};
+
+/** What an environment lacks, in words. */
+const faultIn = (environment: RunningEnvironment, request: Request): string | null => {
+  try {
+    environment.advisors();
+    return null;
+  } catch (fault) {
+    const problem = problemOf(fault);
+    return problem.code === 'not_configured' ? wordsFor(request).problem(problem) : null;
+  }
+};
+
+/** Where state is kept, and how late polls are; an environment that is not filled in has neither. */
+const stateIn = async (
+  environment: RunningEnvironment,
+): Promise<{ readonly store: 'embedded' | 'postgres' | 'memory' | null; readonly lateBy: number }> => {
+  try {
+    const consents = await Promise.all(environment.uses().map(consentOf));
+    const lateBy = Math.max(...consents.map(({ waits }) => waits.lateBy));
+    const { durable, isShared } = await environment.store();
+    return { lateBy, store: isShared ? 'postgres' : durable ? 'embedded' : 'memory' };
+  } catch {
+    return { store: null, lateBy: 0 };
+  }
 };
 
 const idIn = ({ request }: Asked): string => request.params['id'] ?? '';
@@ -141,7 +225,13 @@ const done = (asked: Asked, isDone: boolean): object => {
 };
 
 export const checkWait = async (asked: Asked): Promise<object> =>
-  done(asked, await activityIn(asked).check(idIn(asked)));
+  done(asked, await soon(activityIn(asked).check(idIn(asked))));
 
 export const cancelItem = async (kind: 'w' | 'q' | 'l', asked: Asked): Promise<object> =>
-  done(asked, await activityIn(asked).cancel(idIn(asked), [kind]));
+  done(asked, await soon(activityIn(asked).cancel(idIn(asked), [kind])));
+
+/** What is cancelled when the environment is pointed to another service. */
+export const pendingIn = async ({ form }: Asked): Promise<object> => {
+  const counts = await Promise.all((form.running?.uses() ?? []).map((each) => each.pending()));
+  return { count: counts.reduce((sum, count) => sum + count, 0) };
+};

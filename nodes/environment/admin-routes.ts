@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Connection } from '../../lib/auth/connection';
 import type { Red } from '../../lib/runtime/red';
-import { cancelItem, checkWait, readActivity, serviceState } from './activity';
+import { cancelItem, checkWait, pendingIn, readActivity, serviceState } from './activity';
 import { listAdvisors } from './advisor-list';
 import { runChecks } from './checks';
 import { connectionOf, serviceOf, type Values } from './config';
@@ -119,8 +119,7 @@ const table: readonly AdminRoute[] = [
   {
     ...read,
     path: 'pending',
-    // What is cancelled when the environment is pointed to another service.
-    work: async (_, { form }) => ({ count: (await form.running?.pending()) ?? 0 }),
+    work: (_, asked) => pendingIn(asked),
   },
   {
     ...write,

@@ -46,6 +46,7 @@ const over = (environment: RunningEnvironment, store: Store): Environment =>
   new Proxy<Environment>(environment, {
     get(target, property) {
       if (property === 'store') return () => Promise.resolve(store);
+      if (property === 'isView') return true;
       const value: unknown = Reflect.get(target, property, target);
       return typeof value === 'function' ? (value as () => unknown).bind(target) : value;
     },
@@ -61,6 +62,8 @@ export class RunningEnvironment implements Environment {
   private readonly shared: SharedServices | undefined;
   private readonly storeListeners = new Set<(view: Environment, kind: 'orphan' | 'own') => void>();
   private readonly orphans: Environment[] = [];
+  /** In place of a store that was lost. */
+  private renewed: Environment | undefined;
   private readonly listeners = new Set<() => void>();
   private readonly pendingCounts = new Set<() => number | Promise<number>>();
   private readonly held = new Set<Promise<void>>();
@@ -80,6 +83,8 @@ export class RunningEnvironment implements Environment {
     readonly id: string,
     readonly values: Values,
     readonly lookup: Lookup,
+    /** All environments that run. */
+    private readonly running: ReadonlySet<RunningEnvironment> = new Set(),
   ) {
     this.name = nameOf(values);
     // A service that is none of the three can do nothing until it is corrected, least of all pretend to send.
@@ -130,6 +135,17 @@ export class RunningEnvironment implements Environment {
     return () => {
       this.storeListeners.delete(listener);
     };
+  }
+
+  /** This one, and the same in other uses of the subflow that it is in. */
+  uses(): readonly RunningEnvironment[] {
+    return [this, ...[...this.running].filter((each) => each !== this && each.id === this.id)];
+  }
+
+  peers(): readonly Environment[] {
+    const [, ...others] = this.uses();
+    const views = this.uses().flatMap(({ orphans, renewed }) => (renewed ? [...orphans, renewed] : orphans));
+    return [...others, ...views];
   }
 
   get opening(): Promise<void> | undefined {
@@ -297,6 +313,7 @@ export class RunningEnvironment implements Environment {
           const kept = storeOver(store);
           this.openedStore = Promise.resolve(kept);
           const view = over(this, kept);
+          this.renewed = view;
           for (const listener of this.storeListeners) listener(view, 'own');
         },
         () => {

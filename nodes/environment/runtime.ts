@@ -31,8 +31,8 @@ export const create: NodeRuntime['create'] = (RED: Red, node: Node, config: Conf
     ...resolveValues({ ...config, ...self.credentials }, lookup),
     proxyAsWritten: proxyAsWritten(RED, id),
   };
-  const environment = new RunningEnvironment(servicesOf(RED), id, values, lookup);
   const running = runningOf(RED);
+  const environment = new RunningEnvironment(servicesOf(RED), id, values, lookup, running);
   self.environment = environment;
   running.add(environment);
   const announce = announcerOf(RED);

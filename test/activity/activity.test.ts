@@ -1,4 +1,5 @@
 import should from 'should';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { activityOf } from '../../lib/runtime/activity';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
@@ -119,10 +120,53 @@ describe('what goes on: waits', () => {
   it('takes no id that it has not given', async () => {
     const flow = await waitNode();
     await waitFor(flow, ['+12025550111']);
-    for (const id of ['', 'w', 'x', 'w!!!!', '../..', `w${Buffer.alloc(30).toString('base64url')}`]) {
+    const crafted = [0, 1, 12, 13, 18, 19, 20, 30, 2000].flatMap((length) =>
+      [0, 1, 65, 255].map((byte) => Buffer.alloc(length, byte)),
+    );
+    // The names of nodes that there are, with times and places that there are not.
+    for (const [length, byte] of [
+      [0, 0],
+      [5, 0],
+      [12, 0],
+      [18, 0],
+      [12, 255],
+      [18, 255],
+      [19, 255],
+    ] as const)
+      crafted.push(Buffer.concat([Buffer.from('node\0'), Buffer.alloc(length, byte)]));
+    const ids = crafted.flatMap((name) => ['w', 'q', 'l'].map((kind) => kind + name.toString('base64url')));
+    const { data } = await activity().waits(some);
+    const own = only(data).id;
+    const beyond = Buffer.from(own.slice(1), 'base64url');
+    beyond.writeUIntBE(2 ** 48 - 1, beyond.length - 6, 6);
+    ids.push(`w${beyond.toString('base64url')}`, `q${own.slice(1)}`, `l${own.slice(1, -8)}`, `${own}A`);
+    for (const id of ['', 'w', 'x', 'w!!!!', '../..', 'w\0', '__proto__', ...ids]) {
       should(await activity().cancel(id)).be.false();
       should(await activity().check(id)).be.false();
     }
+    should((await activity().waits(some)).data).have.length(1);
+  });
+
+  it('calls by name whom the message names, finds them by it, and names nobody else', async () => {
+    const flow = await waitNode();
+    const people = [
+      { phone: '+12025550101', firstName: 'Åsa', lastName: 'Öberg' },
+      { Phone: '+12025550102', NAME: ' Bo ' },
+      { phone: '+12025550103', firstName: 7 },
+    ];
+    flow.send({ phone: people });
+    flow.send({ phone: '+12025550104', recipient: { phone: '(202) 555-0104', fullName: 'Cy' } });
+    flow.send({ phone: '+12025550105', contact: { phone: '+12025550105', name: 'Di' } });
+    // Left on the message from somebody else.
+    flow.send({ phone: '+12025550106', recipient: { phone: '+12025550107', name: 'Wrong' } });
+    while ((await activity().waits(some)).pageInfo.totalRecord !== 6) await nextTurn();
+    const { data } = await activity().waits(some);
+    const names = data.map(({ phone, name }) => `${phone?.slice(-2) ?? ''} ${name ?? 'nobody'}`);
+    should(names.toSorted()).deepEqual(['01 Åsa Öberg', '02 Bo', '03 nobody', '04 Cy', '05 Di', '06 nobody']);
+    const found = async (phone: string) =>
+      (await activity().waits({ ...some, phone })).data.map((item) => item.name);
+    should(await found('asa ob')).deepEqual(['Åsa Öberg']);
+    should(await found('WRONG')).be.empty();
   });
 });
 
@@ -244,6 +288,12 @@ describe('what goes on: queue and failures', () => {
       detail: 'about a secret text',
       traceId: 'trace-1',
     });
+    const records = (await activityOf(environment).failureRecords(some)).data;
+    should(records.map(({ problem }) => problem?.message.includes('secret text'))).deepEqual([
+      false,
+      undefined,
+      true,
+    ]);
     await Flow.unload();
     const again = await failing(store);
     should((await activityOf(again.environment).failures(some)).pageInfo.totalRecord).equal(3);

@@ -94,6 +94,21 @@ describe('texting activity node', () => {
     while ((await activity.waits({ page: 1, pageSize: 1 })).pageInfo.totalRecord !== 4) await nextTurn();
     const { msg } = only(await flow.ask({}));
     should(msg.payload).containEql({ phone: numbered(3000), advisor: 'anna' });
+    should(msg.parts).containEql({ index: 0, count: 1 });
+    flow.send({ phone: numbered(3001), advisor: 'anna' }, 'waiting');
+    while ((await activity.waits({ page: 1, pageSize: 1 })).pageInfo.totalRecord !== 5) await nextTurn();
+    const both = inOrder(await flow.ask({}, 2));
+    should(both.map((each) => (each.msg.parts as { count?: number }).count)).deepEqual([undefined, 2]);
+  });
+
+  it('gives failures that are alike, each once', async () => {
+    const flow = await load({ operation: 'failures', all: true, emit: 'item', pageSize: 10 }, 0);
+    flow.send({ phone: Array.from({ length: 45 }, () => 'nobody') }, 'waiting');
+    await flow.arrivals.next(45);
+    const arrived = inOrder(await flow.ask({}, 45));
+    should(
+      arrived.every(({ port, msg }) => port === 0 && (msg.parts as { count: number }).count === 45),
+    ).be.true();
   });
 
   it('lists the advisors', async () => {

@@ -12,6 +12,7 @@ const never = '+12025550112';
 
 interface Item {
   readonly id: string;
+  readonly name?: string;
   readonly phone: string | null;
   readonly detail?: string | null;
 }
@@ -48,7 +49,7 @@ describe('the routes of what goes on, on a real Node-RED', function () {
     }
     await red.deploy([
       { id: 'tab', type: 'tab', label: 'Test' },
-      { id: 'env', type: 'advisor-environment', name: 'Play', service: 'simulator' },
+      { id: 'env', type: 'advisor-environment', name: 'Play', service: 'simulator', country: 'US' },
       { id: 'in', type: 'test-port', z: 'tab', name: 'in', wires: [['wait']] },
       {
         id: 'wait',
@@ -87,12 +88,17 @@ describe('the routes of what goes on, on a real Node-RED', function () {
   };
 
   it('show numbers to who may write, and the last four digits to who may only read', async () => {
-    await red.send('in', { phone: [silent, never] });
+    await red.send('in', { phone: [{ phone: silent, name: 'Ada' }, { phone: never }] });
     const { data } = await waiting(2);
     should(data.map(({ phone }) => phone).toSorted()).deepEqual([silent, never]);
+    should(data.map(({ name }) => name).toSorted()).deepEqual(['Ada', undefined]);
+    should((await page('clerk', 'waits?phone=ada')).data.map(({ phone }) => phone)).deepEqual([silent]);
+    // As it is written where the environment is.
+    should((await page('clerk', 'waits?phone=(202)%20555-0111')).data).have.length(1);
     const shown = await page('viewer', 'waits');
     should(shown.data.map(({ phone }) => phone).toSorted()).deepEqual(['…0111', '…0112']);
-    should(JSON.stringify(shown)).not.containEql('555');
+    should(JSON.stringify(shown)).not.containEql('555').and.not.containEql('Ada');
+    should((await page('viewer', 'waits?phone=ada')).data).be.empty();
     const search = `waits?phone=${encodeURIComponent(silent)}`;
     should((await page('clerk', search)).data.map(({ phone }) => phone)).deepEqual([silent]);
     should(await page('viewer', search)).containDeep({ data: [], pageInfo: { totalRecord: 0 } });
@@ -105,6 +111,12 @@ describe('the routes of what goes on, on a real Node-RED', function () {
       should(failures.pageInfo.totalRecord).equal(2);
       should(failures.data.map(({ phone }) => phone)).containEql(user === 'clerk' ? '+12025550114' : '…0114');
       should(JSON.stringify(failures)).not.containEql('secret');
+      const { advice } = failures as Page & { advice: string[] };
+      should(advice).have.length(2);
+      should(advice.join(' '))
+        .match(/give one such as/)
+        .and.match(/opted out/);
+      should(advice.join(' ').includes('+12025550114')).equal(user === 'clerk');
     }
     should((await page('viewer', 'queue')).data).be.empty();
   });

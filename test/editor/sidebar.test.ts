@@ -1,19 +1,65 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
-import type { Locator } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { root } from '../support/installation';
 import type { FlowNode } from '../support/node-red';
 import { setTheme, themesOf, violations } from './looks';
-import { startEditor, type StartedEditor } from './support';
+import { closeEnvironment, dialogReady, startEditor, type StartedEditor } from './support';
 
 const silent = '+12025550111';
 const never = '+12025550112';
 const landline = '+12025550115';
+const forbidden = '+12025550172';
+const numbered = (n: number): string => `+1206555${String(n).padStart(4, '0')}`;
+
+/** Two uses of a subflow that has an environment, and nodes with it and with one outside. */
+const subflow: FlowNode[] = [
+  {
+    id: 'sub',
+    type: 'subflow',
+    name: 'Branch',
+    in: [{ x: 40, y: 40, wires: [{ id: 'inside' }, { id: 'outside' }] }],
+    out: [],
+  },
+  { id: 'branch', type: 'advisor-environment', z: 'sub', name: 'Own', service: 'simulator' },
+  ...['inside', 'outside'].map((id, at) => ({
+    id,
+    type: 'advisor-check-consent',
+    z: 'sub',
+    name: `wait ${id}`,
+    environment: id === 'inside' ? 'branch' : 'env',
+    mode: 'wait',
+    x: 200,
+    y: 40 + 60 * at,
+    wires: [[], [], []],
+  })),
+  ...['North', 'South'].flatMap((name, at) => [
+    { id: name, type: 'subflow:sub', z: 'other', name, x: 300, y: 40 + 60 * at, wires: [] },
+    { id: `to${name}`, type: 'test-port', z: 'other', name, x: 100, y: 40 + 60 * at, wires: [[name]] },
+  ]),
+];
 
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'Mine' },
+  { id: 'other', type: 'tab', label: 'Other' },
   { id: 'env', type: 'advisor-environment', name: 'Play <b>', service: 'simulator' },
+  // As good as stopped: what is sent through it stays queued.
+  { id: 'slow', type: 'advisor-environment', name: 'Slow', service: 'simulator', requestsPerSecond: 0.001 },
+  {
+    id: 'office',
+    type: 'advisor-environment',
+    name: 'Office',
+    service: 'sandbox',
+    baseUrl: 'http://127.0.0.1:9/v1',
+    authUrl: 'http://127.0.0.1:9/authorize',
+    tokenUrl: 'http://127.0.0.1:9/token',
+    redirectUri: 'http://127.0.0.1:9/advisor-texting/callback',
+    grant: 'authorization_code',
+    scopes: ['text.messaging.write'],
+    credentials: { clientId: 'id', clientSecret: 'secret', apiKey: 'key', refreshToken: 'seed' },
+  },
+  { id: 'empty', type: 'advisor-environment', name: 'Empty', service: 'production' },
   { id: 'in', type: 'test-port', z: 'tab', name: 'in', x: 100, y: 40, wires: [['waiting']] },
   {
     id: 'waiting',
@@ -27,96 +73,284 @@ const flows: FlowNode[] = [
     wires: [['out'], ['out'], ['out']],
   },
   { id: 'out', type: 'test-port', z: 'tab', name: 'out', x: 500, y: 40, wires: [[]] },
-  { id: 'text', type: 'test-port', z: 'tab', name: 'text', x: 100, y: 140, wires: [['send']] },
-  {
-    id: 'send',
+  ...['env', 'slow'].flatMap((environment, at) => [
+    {
+      id: `to ${environment}`,
+      type: 'test-port',
+      z: 'tab',
+      name: `text ${environment}`,
+      x: 100,
+      y: 140 + 60 * at,
+      wires: [[`send ${environment}`]],
+    },
+    {
+      id: `send ${environment}`,
+      type: 'advisor-send-text',
+      z: 'tab',
+      name: `my send ${environment}`,
+      environment,
+      x: 300,
+      y: 140 + 60 * at,
+      wires: [[], ['failed'], []],
+    },
+  ]),
+  { id: 'failed', type: 'test-port', z: 'tab', name: 'failed', x: 500, y: 140, wires: [[]] },
+  ...['office', 'empty'].map((environment, at) => ({
+    id: `send ${environment}`,
     type: 'advisor-send-text',
     z: 'tab',
-    name: 'my send',
-    environment: 'env',
+    environment,
     x: 300,
-    y: 140,
-    wires: [[], ['failed'], []],
-  },
-  { id: 'failed', type: 'test-port', z: 'tab', name: 'failed', x: 500, y: 140, wires: [[]] },
+    y: 260 + 60 * at,
+    wires: [[], [], []],
+  })),
+  ...subflow,
 ];
+
+/** What reaches beyond the right edge. */
+const wide = (page: Page): Promise<string[]> =>
+  page.evaluate(`(() => {
+    const bar = document.querySelector('.advisor-sidebar');
+    const edge = bar.getBoundingClientRect().left + bar.clientWidth;
+    return [...bar.querySelectorAll('*')].filter((one) => one.offsetParent !== null)
+      .filter((one) => one.getBoundingClientRect().right > edge + 0.5)
+      .map((one) => one.outerHTML.slice(0, 120));
+  })()`);
 
 for (const version of [4, 5] as const) {
   describe(`the sidebar in Node-RED ${String(version)}`, function () {
-    this.timeout(120_000);
+    this.timeout(180_000);
     let editor: StartedEditor;
     let sidebar: Locator;
 
     before(async () => {
-      editor = await startEditor(version, flows);
+      // Credentials come with a deploy alone.
+      editor = await startEditor(version, flows, (red) => red.deploy(flows));
       sidebar = editor.page.locator('.advisor-sidebar');
       await editor.page.evaluate(`RED.sidebar.show('advisor-texting')`);
-      await sidebar.locator('.advisor-side-name').waitFor();
+      await sidebar.locator('.advisor-side-name').first().waitFor();
     });
     after(async () => {
       await editor.close();
     });
 
-    const rowOf = (phone: string): Locator => sidebar.locator('.advisor-side-waits li', { hasText: phone });
+    const section = (name: string): Locator => sidebar.getByRole('region', { name, exact: true });
+    const rowOf = (phone: string, name = 'Play <b>'): Locator =>
+      section(name).locator('.advisor-side-waits li', { hasText: phone });
+    const press = async (target: Locator, how: 'mouse' | 'Enter' | 'Space'): Promise<void> => {
+      if (how === 'mouse') await target.click();
+      else {
+        await target.focus();
+        await editor.page.keyboard.press(how);
+      }
+    };
+    const named = (within: Locator, name: string): Locator =>
+      within.getByRole('button', { name, exact: true });
+    const picture = async (name: string): Promise<void> => {
+      const folder = join(root, 'test', 'output');
+      mkdirSync(folder, { recursive: true });
+      const path = join(folder, `sidebar-${String(version)}-${name}.png`);
+      await sidebar.screenshot({ path, animations: 'disabled' });
+    };
 
-    it('shows by itself who waits and what failed, as text', async () => {
+    it('shows by itself who waits, what failed and what to do about it, as text', async () => {
       const { red } = editor;
-      should(await sidebar.locator('.advisor-side-name').textContent()).equal('Play <b>');
-      await red.send('in', { phone: [silent, never] });
-      await rowOf(silent).waitFor();
+      await red.send('in', { phone: [{ phone: silent, name: 'Ada <i>' }, { phone: never }] });
+      await rowOf('Ada <i>').waitFor();
       await rowOf(never).waitFor();
-      should(await rowOf(silent).textContent()).match(/default · since .* · next check .* · until /);
-      await red.send('text', { phone: landline, text: 'secret' });
-      const failure = sidebar.locator('.advisor-side-failures li', { hasText: landline });
-      await failure.waitFor();
-      should(await failure.textContent()).match(/refused.*my send/);
-      should(await sidebar.textContent()).not.containEql('secret');
-      should(await sidebar.locator('.advisor-side-advisors li').textContent()).match(/default.*authorized/);
+      should(await rowOf('Ada <i>').textContent()).match(
+        /^Ada <i>\+12025550111 · default · since .* · next check .* · until /,
+      );
+      await red.send('text env', { phone: [landline, forbidden], text: 'confidential' });
+      const failures = section('Play <b>').locator('.advisor-side-failures');
+      const refused = failures.locator('li', { hasText: landline });
+      await refused.waitFor();
+      should(await refused.textContent()).match(/^refused.*my send env · \+12025550115.*landline/);
+      const unpermitted = failures.locator('li', { hasText: forbidden });
+      await unpermitted.waitFor();
+      should(await unpermitted.textContent()).match(/^no permission.*uthorize again.*Trace id: \w+/);
+      should(await sidebar.textContent()).not.containEql('confidential');
+      const advisors = section('Play <b>').locator('.advisor-side-advisors li');
+      should(await advisors.textContent()).match(/default.*authorized/);
+      const service = section('Play <b>').locator('.advisor-side-service');
+      should(await service.textContent()).match(
+        /takes requests.*checks are on time.*0 queued.*on this machine.*simulator's clock/,
+      );
     });
 
-    it('finds a number, shows the node and lets nobody lose the focus', async () => {
-      const search = sidebar.getByLabel('Search by number');
+    it('shows an environment that is not filled in, with what there is to do, beside the others', async () => {
+      const empty = section('Empty');
+      should(await empty.getByRole('alert').textContent()).match(/address/i);
+      should(await empty.locator('.advisor-side-waits li').count()).equal(0);
+      await section('Branch › Own').waitFor();
+    });
+
+    it('shows the waits of each use of a subflow, and checks and cancels the one that is meant', async () => {
+      const { red, page } = editor;
+      const own = 'Branch › Own';
+      await red.send('North', { phone: numbered(1) });
+      await red.send('South', { phone: numbered(2) });
+      for (const n of [1, 2]) {
+        for (const environment of [own, 'Play <b>']) {
+          const row = rowOf(numbered(n), environment);
+          await row.waitFor();
+          should(await row.textContent()).match(/next check/);
+          const checked = page.waitForResponse(/\/check$/);
+          await named(row, 'Check now').click();
+          should((await checked).status()).equal(200);
+        }
+        await named(rowOf(numbered(n), own), 'Show the node').click();
+        should(await page.evaluate('RED.workspaces.active()')).equal('sub');
+      }
+      await named(rowOf(numbered(2), own), 'Cancel').click();
+      await named(rowOf(numbered(2), own), 'Press again to do it').click();
+      await rowOf(numbered(2), own).waitFor({ state: 'detached' });
+      should(await rowOf(numbered(1), own).count()).equal(1);
+      should(await rowOf(numbered(2)).count()).equal(1);
+      await page.evaluate(`RED.workspaces.show('tab')`);
+    });
+
+    it('finds a number and a name, and lets nobody lose the focus', async () => {
+      const { page } = editor;
+      const search = section('Play <b>').getByLabel('Search by number or name');
       await search.fill('0112');
       await rowOf(silent).waitFor({ state: 'detached' });
       should(await rowOf(never).count()).equal(1);
-      await search.fill('');
+      await search.fill('ADA');
       await rowOf(silent).waitFor();
-      const button = rowOf(silent).getByRole('button', { name: 'Show the node' });
+      await rowOf(never).waitFor({ state: 'detached' });
+      await search.fill('Zoe');
+      await section('Play <b>').getByText('Nobody is found.').waitFor();
+      await page.keyboard.press('Escape');
+      await rowOf(silent).waitFor();
+      should(await search.inputValue()).equal('');
+      const button = named(rowOf(silent), 'Show the node');
       await button.focus();
       await editor.red.send('in', { phone: '+12025550116' });
       await rowOf('+12025550116').waitFor();
       should(await button.evaluate((element) => element === document.activeElement)).be.true();
-      await editor.page.keyboard.press('Enter');
     });
 
-    it('checks one now and cancels one by keyboard, and cancels by mouse only what is meant', async () => {
+    it('does all by mouse and by keyboard, and nothing that is not meant', async () => {
       const { red, page } = editor;
-      await rowOf(silent).getByRole('button', { name: 'Check now' }).focus();
-      await page.keyboard.press('Enter');
-      const cancel = rowOf(never).getByRole('button', { name: 'Cancel' });
-      await cancel.focus();
-      await page.keyboard.press('Enter');
-      await rowOf(never).getByRole('button', { name: 'Press again to do it' }).waitFor();
-      await page.keyboard.press('Enter');
-      await rowOf(never).waitFor({ state: 'detached' });
-      const [told] = await red.messages('out', 1);
-      should(told).containEql({ phone: never, outcome: 'notAccepted' });
-      await rowOf(silent).getByRole('button', { name: 'Cancel' }).click();
-      await rowOf(silent).getByRole('button', { name: 'Press again to do it' }).click();
-      await rowOf(silent).waitFor({ state: 'detached' });
+      const hows = ['mouse', 'Enter'] as const;
+      await red.send('in', { phone: hows.map((_, at) => numbered(10 + at)) });
+      for (const [at, how] of hows.entries()) {
+        const row = rowOf(numbered(10 + at));
+        await row.waitFor();
+        const checked = page.waitForResponse(/\/check$/);
+        await press(named(row, 'Check now'), how);
+        should((await checked).status()).equal(200);
+        await page.evaluate(`RED.workspaces.show('other')`);
+        await press(named(row, 'Show the node'), how);
+        should(await page.evaluate('RED.workspaces.active()')).equal('tab');
+        await press(named(row, 'Cancel'), how);
+        await named(row, 'Press again to do it').waitFor();
+        await page.keyboard.press('Escape');
+        await press(named(row, 'Cancel'), how);
+        await press(named(row, 'Press again to do it'), how);
+        await row.waitFor({ state: 'detached' });
+        const inside = await page.evaluate<boolean>(
+          `document.querySelector('.advisor-side-waits').contains(document.activeElement)`,
+        );
+        if (how !== 'mouse') should(inside).be.true();
+        const failure = section('Play <b>').locator('.advisor-side-failures li', { hasText: forbidden });
+        await press(named(failure, 'Copy the trace id'), how);
+        await page.locator('.red-ui-notification', { hasText: 'Copied.' }).first().waitFor();
+        const summary = section('Slow').locator('.advisor-side-service summary');
+        const facts = section('Slow').locator('.advisor-side-service ul');
+        await press(summary, how);
+        await facts.waitFor({ state: 'hidden' });
+        await press(summary, how === 'mouse' ? how : 'Space');
+        await facts.waitFor();
+        await press(named(section('Office'), 'Open the environment'), how);
+        await dialogReady(page, 'environment');
+        await closeEnvironment(page, 'cancel');
+      }
+      const told = await red.messages('out', hows.length);
+      should(told.map(({ phone }) => phone)).deepEqual(hows.map((_, at) => numbered(10 + at)));
+    });
+
+    it('stops a list in progress, by mouse and by keyboard', async () => {
+      const { red } = editor;
+      for (const how of ['mouse', 'Enter'] as const) {
+        await red.send('text slow', { phone: [numbered(20), numbered(21), numbered(22)], text: 'x' });
+        const list = section('Slow').locator('.advisor-side-lists li');
+        await list.waitFor();
+        should(await list.textContent()).match(/my send slow\d \/ 3/);
+        should(await list.getByRole('progressbar').getAttribute('max')).equal('3');
+        await press(named(list, 'Stop'), how);
+        await press(named(list, 'Press again to do it'), how);
+        await list.waitFor({ state: 'detached' });
+      }
+    });
+
+    it('opens the phones and the authorization page, and copies a link, by mouse and by keyboard', async () => {
+      const { page } = editor;
+      const opened = async (target: Locator, how: 'mouse' | 'Enter'): Promise<string> => {
+        const [window] = await Promise.all([page.context().waitForEvent('page'), press(target, how)]);
+        await window
+          .waitForURL(/advisor-texting|127\.0\.0\.1:9\//, { waitUntil: 'commit' })
+          .catch(() => undefined);
+        const url = window.url();
+        await window.close();
+        return url;
+      };
+      const advisor = section('Office').locator('.advisor-side-advisors li');
+      for (const how of ['mouse', 'Enter'] as const) {
+        const phones = named(section('Play <b>'), 'Open the phones');
+        should(await opened(phones, how)).match(/advisor-texting\/simulator\//);
+        const asked = page.waitForResponse(/office\/authorize$/);
+        await opened(named(advisor, 'Authorize'), how);
+        should(((await (await asked).json()) as { url: string }).url).match(/response_type=code/);
+        const linked = page.waitForResponse(/office\/link$/);
+        await press(named(advisor, 'Copy link'), how);
+        should(((await (await linked).json()) as { url: string }).url).match(/advisor-texting\/link\//);
+      }
+    });
+
+    it('turns pages, by mouse and by keyboard', async () => {
+      const { red } = editor;
+      await red.send('in', { phone: Array.from({ length: 30 }, (_, n) => numbered(100 + n)) });
+      const waits = section('Play <b>').locator('.advisor-side-waits');
+      const shown = (first: string): Promise<void> => waits.getByText(`${first} – `).waitFor();
+      await shown('1');
+      should(await waits.locator('li').count()).equal(20);
+      await press(named(waits, 'Further ones'), 'mouse');
+      await shown('21');
+      await press(named(waits, 'Earlier ones'), 'Enter');
+      await shown('1');
+    });
+
+    it('goes on over a deploy that renames its node and takes an environment away', async () => {
+      const { red, page } = editor;
+      const changed = flows
+        .filter(({ id }) => id !== 'empty' && id !== 'send empty')
+        .map((node) => (node.id === 'send env' ? { ...node, name: 'renamed' } : node));
+      await red.deploy(changed, 'nodes');
+      // The editor asks whether to take over what somebody else has deployed.
+      await page.evaluate(`$.getJSON('flows').then((flows) => {
+        RED.nodes.clear();
+        RED.nodes.import(flows.flows ?? flows);
+        RED.nodes.version(flows.rev);
+        RED.events.emit('deploy');
+      })`);
+      await section('Empty').waitFor({ state: 'detached' });
+      await section('Play <b>')
+        .locator('.advisor-side-failures li', { hasText: 'renamed' })
+        .first()
+        .waitFor();
+      should(await rowOf(silent).count()).equal(1);
     });
 
     for (const theme of themesOf(version)) {
       it(`is accessible in the ${theme} theme, and says nothing in red`, async () => {
         await setTheme(editor.page, theme);
         should(await violations(editor.page, '.advisor-sidebar')).deepEqual([]);
-        const folder = join(root, 'test', 'output');
-        mkdirSync(folder, { recursive: true });
-        await sidebar.screenshot({
-          path: join(folder, `sidebar-${String(version)}-${theme}.png`),
-          animations: 'disabled',
-        });
-        should(editor.errors).deepEqual([]);
+        should(await wide(editor.page)).deepEqual([]);
+        await picture(theme);
+        // The deploy may have taken it away while it was read.
+        should(editor.errors.filter((error) => !error.includes('/advisor-texting/empty/'))).deepEqual([]);
       });
     }
   });

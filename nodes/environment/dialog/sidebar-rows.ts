@@ -1,0 +1,116 @@
+import type { NodeName } from '../../../lib/runtime/activity-items';
+import { button, iconButton } from '../../../lib/editor/dom';
+import { environmentSays } from '../../../lib/editor/locale';
+import type { EditedNode, Say } from '../../../lib/editor/red';
+
+export const say: Say = (key, parts) => environmentSays(key, parts) ?? key;
+
+/** How long a button asks whether it is meant. */
+const doubt = 5000;
+
+/**
+ * Where a running node is in the editor: the node alone, or the uses of subflows that it is in, and it. Inside a subflow
+ * Node-RED joins the id of the use and that of the node.
+ */
+const pathOf = (id: string): readonly EditedNode[] => {
+  const node = RED.nodes.node(id);
+  if (node) return [node];
+  for (let at = id.lastIndexOf('-'); at > 0; at = id.lastIndexOf('-', at - 1)) {
+    const inner = RED.nodes.node(id.slice(at + 1));
+    const outer = inner ? pathOf(id.slice(0, at)) : [];
+    if (inner && outer.length > 0) return [...outer, inner];
+  }
+  return [];
+};
+
+/** What a node is called on the canvas. */
+export const labelOf = ({ id, name }: NodeName): string =>
+  pathOf(id)
+    .map((node) => RED.utils.getNodeLabel(node, node.id))
+    .join(' › ') ||
+  name ||
+  id;
+
+export const revealButton = ({ id }: NodeName): JQuery =>
+  iconButton('search', say('sidebar.show'), () => {
+    const node = pathOf(id).at(-1);
+    if (node) RED.view.reveal(node.id);
+  }).toggle(pathOf(id).length > 0);
+
+/** Asks once more before it does what cannot be undone; Escape, or to go elsewhere, is a no. */
+export const carefulButton = (name: string, words: string, act: () => void): JQuery => {
+  let isArmed = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const arm = (isMeant: boolean): void => {
+    clearTimeout(timer);
+    isArmed = isMeant;
+    if (isArmed)
+      timer = setTimeout(() => {
+        arm(false);
+      }, doubt);
+    made.toggleClass('advisor-side-armed', isArmed);
+    made.children('span').text(isArmed ? say('sidebar.really') : words);
+  };
+  const made = button(name, words, () => {
+    if (isArmed) act();
+    arm(!isArmed);
+  });
+  made.on('keydown', (event) => {
+    if (event.key !== 'Escape' || !isArmed) return;
+    event.stopPropagation();
+    arm(false);
+  });
+  return made.on('blur', () => {
+    if (isArmed) arm(false);
+  });
+};
+
+export interface Row<T> {
+  readonly row: JQuery;
+  update(item: T): void;
+}
+
+/** Rows by key: what is there stays there, so that nobody loses the focus while it changes. */
+export class Rows<T> {
+  readonly element = $('<ul>', { class: 'advisor-side-rows' });
+  private readonly rows = new Map<string, Row<T>>();
+
+  constructor(
+    private readonly keyOf: (item: T) => string,
+    private readonly create: (item: T) => Row<T>,
+  ) {}
+
+  show(items: readonly T[]): void {
+    const keys = new Set(items.map(this.keyOf));
+    let focused: number | undefined;
+    for (const [key, { row }] of this.rows)
+      if (!keys.has(key)) {
+        if (row[0]?.contains(document.activeElement)) focused = row.index();
+        row.remove();
+        this.rows.delete(key);
+      }
+    let before: Element | undefined;
+    for (const item of items) {
+      const key = this.keyOf(item);
+      const known = this.rows.get(key) ?? this.create(item);
+      this.rows.set(key, known);
+      known.update(item);
+      const [row] = known.row;
+      if (!row) continue;
+      const place = before ? before.nextSibling : this.element[0]?.firstChild;
+      if (place !== row) this.element[0]?.insertBefore(row, place ?? null);
+      before = row;
+    }
+    if (focused !== undefined) this.focusFrom(focused);
+  }
+
+  /** What had the focus is gone: it goes to the row that took its place, or to the heading. */
+  private focusFrom(index: number): void {
+    const rows = this.element.children();
+    const next = rows
+      .eq(Math.min(index, rows.length - 1))
+      .find('button:visible')
+      .first();
+    (next.length > 0 ? next : this.element.closest('details').children('summary')).trigger('focus');
+  }
+}
