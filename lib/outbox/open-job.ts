@@ -94,6 +94,9 @@ export class OpenJob<I extends Item, O, E> {
   readonly beside: Operation[] = [];
   private readonly pages = new Map<number, Page<I, E>>();
   private nextPage = 0;
+  /** Pages whose items are in `toDo`, or have been. */
+  private readonly queuedPages = new Set<number>();
+  private areAllQueued = false;
   /** Outcomes that have left, in memory; `record.told` has those that are told. */
   private readonly gone: Counts;
   /** Recipients that are yet to leave, and that are yet to be told. */
@@ -178,6 +181,11 @@ export class OpenJob<I extends Item, O, E> {
     return { message, entries, dropped };
   }
 
+  /** All of it is told, and its records are gone or about to go. */
+  get isOver(): boolean {
+    return this.isRemoved;
+  }
+
   /** Nothing of it is in flight. */
   get isAtRest(): boolean {
     if (this.isNew || this.holders > 0 || this.dirty.size > 0) return false;
@@ -188,12 +196,20 @@ export class OpenJob<I extends Item, O, E> {
   /** All items of a new job are to be done. */
   takeAll(): void {
     for (const page of this.pages.values()) for (const item of page.items) this.toDo.push({ page, item });
-    this.nextPage = this.pageCount;
+    this.markRead();
   }
 
   /** Nothing of it is to be done but what is taken up by itself. */
   markRead(): void {
     this.nextPage = this.pageCount;
+    this.areAllQueued = true;
+  }
+
+  /** False when it is queued, or has been. */
+  markQueued({ number }: Page<I, E>): boolean {
+    if (this.areAllQueued || this.queuedPages.has(number)) return false;
+    this.queuedPages.add(number);
+    return true;
   }
 
   /** Some of its items are held. */
@@ -341,5 +357,41 @@ export class OpenJob<I extends Item, O, E> {
     const from = number * pageSize;
     const length = Math.min(pageSize, count - from);
     return Array.from({ length }, (_, place) => ({ index: from + place }) as I);
+  }
+}
+
+/** The jobs in memory: one object for each, for two would write over each other's steps. */
+export class OpenJobs<J extends { readonly name: string }> {
+  private readonly jobs = new Map<string, J>();
+  /** For each read under way, the names of the jobs that have left memory since it began. */
+  private readonly reads = new Set<Set<string>>();
+
+  get size(): number {
+    return this.jobs.size;
+  }
+
+  get(name: string): J | undefined {
+    return this.jobs.get(name);
+  }
+
+  values(): Iterable<J> {
+    return this.jobs.values();
+  }
+
+  add(job: J): void {
+    this.jobs.set(job.name, job);
+  }
+
+  remove(job: J): void {
+    if (this.jobs.get(job.name) !== job) return;
+    this.jobs.delete(job.name);
+    for (const left of this.reads) left.add(job.name);
+  }
+
+  /** Around a read of the store: what it finds of a job that was in memory since it began may be old. */
+  read(): { isOld(name: string): boolean; end(): void } {
+    const left = new Set<string>();
+    this.reads.add(left);
+    return { isOld: (name) => left.has(name), end: () => this.reads.delete(left) };
   }
 }

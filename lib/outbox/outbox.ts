@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { closeLimit, systemClock } from '../service/clock';
 import type { Operation, Store, Table } from '../state/store';
 import { handOver } from './hand-over';
-import { OpenJob, type Item, type NewJob, type Page } from './open-job';
+import { OpenJob, OpenJobs, type Item, type NewJob, type Page } from './open-job';
 import { recorderOf, type Recorder } from './recorder';
-import { after, arrivalIn, layout, type Ended, type Layout } from './records';
+import { after, arrivalIn, layout, type Ended, type JobRecord, type Layout } from './records';
 
 /** Why an item ends without its work. */
 export type Reason = 'unknown' | 'stale' | 'reset' | 'moved';
@@ -77,6 +77,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
   protected readonly store: Store;
   protected readonly host: H;
   protected readonly recorder: Recorder;
+  protected readonly open = new OpenJobs<OpenJob<I, O, E>>();
   /** Accepted, and not on record yet; in the order of arrival. */
   protected readonly committing = new Map<OpenJob<I, O, E>, Promise<void>>();
   protected isClosing = false;
@@ -119,8 +120,10 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
   }
 
   protected commit(job: OpenJob<I, O, E>): Promise<void> {
+    job.holders += 1;
     const committed = this.write(job).finally(() => {
       this.committing.delete(job);
+      this.dismiss(job);
     });
     this.committing.set(job, committed);
     return committed;
@@ -138,9 +141,45 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
       });
   }
 
+  /** Resolves when the steps of the job are on record; until then it stays in memory, for what the store has is old. */
   protected changed(job: OpenJob<I, O, E>, page: Page<I, E>): Promise<void> {
     job.dirty.add(page);
-    return this.recorder.changed(job);
+    job.holders += 1;
+    return this.recorder.changed(job).finally(() => {
+      this.dismiss(job);
+    });
+  }
+
+  protected retain(job: OpenJob<I, O, E>): OpenJob<I, O, E> {
+    const held = this.open.get(job.name) ?? job;
+    this.open.add(held);
+    held.holders += 1;
+    return held;
+  }
+
+  protected dismiss(job: OpenJob<I, O, E>): void {
+    job.holders -= 1;
+    if (job.holders === 0 && (job.isOver || this.isAtRest(job))) this.open.remove(job);
+  }
+
+  /** In memory, and kept there until the caller dismisses it. Undefined when there is none. */
+  protected async jobAt(arrival: Buffer): Promise<OpenJob<I, O, E> | undefined> {
+    for (const [job, committed] of this.committing)
+      if (job.arrival.equals(arrival)) await committed.catch(() => undefined);
+    const key = this.at.job(arrival);
+    for (;;) {
+      const known = this.open.get(key.toString('latin1'));
+      if (known) return this.retain(known);
+      const reading = this.open.read();
+      const found = await this.store.get<JobRecord<I, O>>(this.table, key).finally(() => {
+        reading.end();
+      });
+      const job = found && OpenJob.found<I, O, E>(this.table, this.at, arrival, found.value);
+      if (reading.isOld(key.toString('latin1'))) continue;
+      if (!job) return undefined;
+      if (!this.open.get(job.name)) this.taken(job);
+      return this.retain(job);
+    }
   }
 
   /** Puts the outcome on record; then lets it leave. */
@@ -223,12 +262,14 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     this.track(this.store.write(operations).then(() => undefined));
   }
 
-  /** Everything of the job is told, and its records are about to go. */
-  protected abstract over(job: OpenJob<I, O, E>): void;
-
-  /** Its steps are on record. */
-  protected rest(_job: OpenJob<I, O, E>): void {
+  /** A job that lay in the store comes into memory by itself. */
+  protected taken(_job: OpenJob<I, O, E>): void {
     return undefined;
+  }
+
+  /** It may leave memory: everything of it is on record, and nothing is to be done. */
+  protected isAtRest(job: OpenJob<I, O, E>): boolean {
+    return job.isAtRest;
   }
 
   /** Besides the records of the job, what goes with an outcome that is told. */
@@ -238,16 +279,10 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
 
   private told(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, kinds: readonly string[]): void {
     job.beside.push(...this.besideTold(job, item));
-    const isOver = job.tell(page, item, kinds);
-    if (isOver) this.over(job);
-    this.changed(job, page).then(
-      () => {
-        this.rest(job);
-      },
-      (fault: unknown) => {
-        this.host.fault(fault);
-      },
-    );
+    job.tell(page, item, kinds);
+    this.changed(job, page).catch((fault: unknown) => {
+      this.host.fault(fault);
+    });
   }
 
   private keepUntold(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, outcome: E): Promise<void> {

@@ -53,8 +53,6 @@ const byReset = 'reset';
 export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, RequestHost<I, O, E>> {
   /** Jobs with items to be done, served in turn. */
   private queue: OpenJob<I, O, E>[] = [];
-  /** By name: one object for each job, for two would write over each other's steps. */
-  private readonly open = new Map<string, OpenJob<I, O, E>>();
   private active = 0;
   /** The last job that was taken into memory. */
   private cursor: Buffer | undefined;
@@ -63,6 +61,10 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   private isReading = false;
   private loading = 0;
   private isStarted = false;
+  /** By the clock: what is held until an earlier time has been taken up. */
+  private takenUpUntil = 0;
+  /** For the first held item; the last to look for it sets the alarm. */
+  private looks = 0;
   private forgetAlarm: (() => void) | undefined;
   /** What breaks off an item at work whose request has not begun. */
   private readonly atWork = new Map<AbortController, { readonly arrival: Buffer; readonly item: I }>();
@@ -173,17 +175,20 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     await super.close();
   }
 
-  protected override over(job: OpenJob<I, O, E>): void {
-    this.open.delete(job.name);
+  /** A job of which only held items are left lies in the store alone. */
+  protected override isAtRest(job: OpenJob<I, O, E>): boolean {
+    return job.isAtRest && job.isRead && job.toDo.length === 0 && job.isHeld;
   }
 
-  /** A job of which only held items are left lies in the store alone. */
-  protected override rest(job: OpenJob<I, O, E>): void {
-    if (job.isAtRest && job.isRead && job.toDo.length === 0 && job.isHeld) this.open.delete(job.name);
+  protected override taken(job: OpenJob<I, O, E>): void {
+    const isPassed = this.cursor !== undefined && Buffer.compare(this.at.job(job.arrival), this.cursor) <= 0;
+    // Of a job that was read before nothing else is to be done: its other items are held, or told.
+    if (isPassed) job.markRead();
+    else this.queue.push(job);
   }
 
   private take(job: OpenJob<I, O, E>): void {
-    this.open.set(job.name, job);
+    this.open.add(job);
     this.queue.push(job);
   }
 
@@ -193,7 +198,6 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
       const job = this.queue.shift();
       if (!job) break;
       const next = job.next();
-      if (!next) this.rest(job);
       if (next === 'load') this.track(this.load(job));
       else if (next) {
         this.queue.push(job);
@@ -211,6 +215,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     this.hasBacklog = false;
     const { from, to } = after(this.at.jobs, this.cursor);
     const [first] = this.committing.keys();
+    const reading = this.open.read();
     let found: readonly Entry<JobRecord<I, O>>[] | undefined;
     try {
       found = await this.store.page<JobRecord<I, O>>(this.table, {
@@ -220,12 +225,15 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
       });
     } finally {
       this.isReading = false;
+      reading.end();
       if (found?.length !== 0 || first) this.hasBacklog = true;
     }
     if (this.isClosing) return;
     for (const entry of found) {
+      const job = this.opened(entry);
       this.cursor = entry.key;
-      this.take(this.opened(entry));
+      // It may have been taken up before its turn, for something in it that was held.
+      if (!this.open.get(job.name) && !reading.isOld(job.name)) this.take(job);
     }
     this.forgetResets();
     // Else its commit, when it is done, goes on from here.
@@ -251,17 +259,23 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   /** Reads the next page of a job: settles what needs no work, and queues the rest. */
   private async load(job: OpenJob<I, O, E>): Promise<void> {
     this.loading += 1;
+    this.retain(job);
     try {
       const page = await job.load(this.store);
       if (this.isClosing) return;
-      for (const item of page.items) this.queueItem(job, page, item);
+      this.queuePage(job, page);
     } finally {
       // Not before its items have met the resets.
       this.loading -= 1;
+      this.dismiss(job);
     }
     this.forgetResets();
     this.queue.push(job);
     this.pump();
+  }
+
+  private queuePage(job: OpenJob<I, O, E>, page: Page<I, E>): void {
+    if (job.markQueued(page)) for (const item of page.items) this.queueItem(job, page, item);
   }
 
   private queueItem(job: OpenJob<I, O, E>, page: Page<I, E>, item: I): void {
@@ -335,8 +349,15 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   private endWithout(reason: Reason, job: OpenJob<I, O, E>, page: Page<I, E>, item: I): void {
     this.letGo(job, page, item);
+    this.retain(job);
     const dropped = this.host.dropped?.(job, item, reason) ?? Promise.resolve();
-    this.track(dropped.then(() => this.settle(job, page, item, this.host.ended(reason, item))));
+    this.track(
+      dropped
+        .then(() => this.settle(job, page, item, this.host.ended(reason, item)))
+        .finally(() => {
+          this.dismiss(job);
+        }),
+    );
   }
 
   private async holdBack(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, notBefore: number): Promise<void> {
@@ -345,8 +366,15 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     page.held.set(item.index, notBefore);
     const put = this.at.held(notBefore, job.arrival, item.index);
     job.beside.push({ table: this.table, put, value: 0 });
-    await this.changed(job, page);
-    this.rest(job);
+    this.loading += 1;
+    try {
+      await this.changed(job, page);
+      this.takenUpUntil = Math.min(this.takenUpUntil, notBefore);
+      // A reset that came meanwhile has not found it among what is held.
+      if (this.isReset(job.arrival, item)) this.endWithout('reset', job, page, item);
+    } finally {
+      this.loading -= 1;
+    }
     await this.expectHeld();
   }
 
@@ -355,15 +383,17 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     const notBefore = page.held.get(index);
     if (notBefore === undefined) return;
     page.held.delete(index);
+    job.dirty.add(page);
     job.beside.push({ table: this.table, remove: this.at.held(notBefore, job.arrival, index) });
   }
 
   /** Wakes when the first that is held may begin. */
   private async expectHeld(): Promise<void> {
-    const { from, to } = after(this.at.allHeld, undefined);
-    const [first] = await this.store.page<0>(this.table, { from, to, limit: 1 });
-    if (!first || this.isClosing) return;
-    const { notBefore } = heldIn(first.key);
+    const [from, to] = [key(this.at.allHeld, this.takenUpUntil), endOf(this.at.allHeld)];
+    const look = ++this.looks;
+    const [first] = await this.store.keys(this.table, { from, to, limit: 1 });
+    if (!first || this.isClosing || look !== this.looks) return;
+    const { notBefore } = heldIn(first);
     const { clock } = this.request;
     this.forgetAlarm?.();
     this.forgetAlarm = clock.after(Math.max(0, notBefore - clock.now()), () => {
@@ -375,8 +405,10 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   private async wake(): Promise<void> {
     const release = this.request.clock.hold?.();
     try {
-      const now = this.request.clock.now();
-      await this.sweepHeld(() => true, key(this.at.allHeld, now + 1));
+      const until = this.request.clock.now() + 1;
+      // Not later: what is held back meanwhile sets it back.
+      this.takenUpUntil = until;
+      await this.sweepHeld(() => true, key(this.at.allHeld, until));
     } finally {
       release?.();
     }
@@ -406,32 +438,26 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   private async takeUp(held: Buffer, isMeant: (arrival: Buffer, item: I) => boolean): Promise<void> {
     const { arrival, index } = heldIn(held);
-    const name = this.at.job(arrival).toString('latin1');
-    const found = this.open.has(name)
-      ? undefined
-      : await this.store.get<JobRecord<I, O>>(this.table, this.at.job(arrival));
-    const job = this.open.get(name) ?? (found && this.opened(found));
-    const page = await job?.page(this.store, pageOf(index));
-    const item = page?.items.find((each) => each.index === index);
-    if (!job || !page || !item || !page.held.has(index)) {
-      if (!job) this.writeAside([{ table: this.table, remove: held }]);
+    const job = await this.jobAt(arrival);
+    if (!job) {
+      this.writeAside([{ table: this.table, remove: held }]);
       return;
     }
-    if (!isMeant(arrival, item) || this.isClosing) return;
-    const known = this.open.get(name);
-    if (known && known !== job) return this.takeUp(held, isMeant);
-    // Of a job that lies in the store nothing else is to be read: its other items are held, or told.
-    if (!known) {
-      job.markRead();
-      this.open.set(name, job);
+    try {
+      const page = await job.page(this.store, pageOf(index));
+      if (this.isClosing) return;
+      this.queuePage(job, page);
+      const item = page.items.find((each) => each.index === index);
+      if (!item || !page.held.has(index) || !isMeant(arrival, item)) return;
+      const reason = this.reasonNotTo(job, page, item);
+      if (reason) this.endWithout(reason, job, page, item);
+      else {
+        this.letGo(job, page, item);
+        job.toDo.push({ page, item });
+        if (!this.queue.includes(job)) this.queue.push(job);
+      }
+    } finally {
+      this.dismiss(job);
     }
-    const reason = this.reasonNotTo(job, page, item);
-    if (reason) {
-      this.endWithout(reason, job, page, item);
-      return;
-    }
-    this.letGo(job, page, item);
-    job.toDo.push({ page, item });
-    if (!this.queue.includes(job)) this.queue.push(job);
   }
 }

@@ -61,8 +61,6 @@ type Meant<I extends Item, O> = (record: JobRecord<I, O>, arrival: Buffer, item:
 
 /** Items that wait to be ended from outside. None of them is in memory. */
 export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHost<I, O, E, W>> {
-  /** Jobs with outcomes in flight. */
-  private readonly open = new Map<string, OpenJob<I, O, E>>();
   private resets: (readonly [arrival: Buffer, reset: ResetRecord])[] = [];
   private waiting = 0;
   private readonly counter = {
@@ -114,7 +112,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   accept(input: NewJob<I, O>, attachment: unknown): Promise<void> {
     const job = this.newJob(input);
     job.attachment = attachment;
-    this.open.set(job.name, job);
+    this.retain(job);
     const waits: W[] = [];
     const others: I[] = [];
     for (const item of input.items) {
@@ -125,14 +123,17 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     this.addToCount(waits.length);
     const accepted = this.commitWaits(job, waits);
     this.track(
-      accepted.then(async () => {
-        for (const item of others) {
-          const page = await job.page(this.store, pageOf(item.index));
-          const outcome = this.host.atOnce(item);
-          if (outcome !== undefined) this.track(this.settle(job, page, item, outcome));
-        }
-        this.rest(job);
-      }),
+      accepted
+        .then(async () => {
+          for (const item of others) {
+            const page = await job.page(this.store, pageOf(item.index));
+            const outcome = this.host.atOnce(item);
+            if (outcome !== undefined) this.track(this.settle(job, page, item, outcome));
+          }
+        })
+        .finally(() => {
+          this.dismiss(job);
+        }),
     );
     return accepted;
   }
@@ -203,29 +204,8 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     };
   }
 
-  protected override over(job: OpenJob<I, O, E>): void {
-    this.open.delete(job.name);
-  }
-
   protected override besideTold(job: OpenJob<I, O, E>, item: I): Operation[] {
     return [{ table: this.table, remove: this.at.ended(job.arrival, item.index) }];
-  }
-
-  protected override rest(job: OpenJob<I, O, E>): void {
-    if (job.isAtRest) this.open.delete(job.name);
-  }
-
-  /** One object for each job while anybody works with it: two would write over each other's steps. */
-  private hold(job: OpenJob<I, O, E>): OpenJob<I, O, E> {
-    const held = this.open.get(job.name) ?? job;
-    this.open.set(held.name, held);
-    held.holders += 1;
-    return held;
-  }
-
-  private release(job: OpenJob<I, O, E>): void {
-    job.holders -= 1;
-    this.rest(job);
   }
 
   private async commitWaits(job: OpenJob<I, O, E>, waits: readonly W[]): Promise<void> {
@@ -342,13 +322,13 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     page: Page<I, E>,
     item: I,
   ): Promise<void> {
-    this.hold(job);
+    this.retain(job);
     try {
       const entries = this.wait.entries(job.record.space);
       const { operations, seen } = await entries.removals(this.waitOf(job, item));
       await this.endItem(job, page, item, this.host.cancelled(reason, item, seen), operations);
     } finally {
-      this.release(job);
+      this.dismiss(job);
     }
   }
 
@@ -360,22 +340,33 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   /** All items that wait, in the order of arrival; a hundred jobs in memory at a time. */
   private async *waitingItems(): AsyncGenerator<{ job: OpenJob<I, O, E>; page: Page<I, E>; item: I }> {
     for (let last: Buffer | undefined; !this.isClosing;) {
-      const jobs = await this.page(last, readAtOnce);
-      const final = jobs.at(-1);
-      if (!final) return;
-      last = this.at.job(final.arrival);
-      for (const each of jobs) {
-        const job = this.hold(each);
-        try {
-          for (let number = 0; number < job.pageCount; number++) {
-            const page = await job.page(this.store, number);
-            for (const item of page.items)
-              if (!page.ended.has(item.index) && !page.told.has(item.index)) yield { job, page, item };
-          }
-        } finally {
-          this.release(job);
+      const reading = this.open.read();
+      try {
+        const jobs = await this.page(last, readAtOnce);
+        const final = jobs.at(-1);
+        if (!final) return;
+        last = this.at.job(final.arrival);
+        for (const each of jobs) {
+          const job = reading.isOld(each.name) ? await this.jobAt(each.arrival) : this.retain(each);
+          if (job) yield* this.waitingIn(job);
         }
+      } finally {
+        reading.end();
       }
+    }
+  }
+
+  private async *waitingIn(
+    job: OpenJob<I, O, E>,
+  ): AsyncGenerator<{ job: OpenJob<I, O, E>; page: Page<I, E>; item: I }> {
+    try {
+      for (let number = 0; number < job.pageCount; number++) {
+        const page = await job.page(this.store, number);
+        for (const item of page.items)
+          if (!page.ended.has(item.index) && !page.told.has(item.index)) yield { job, page, item };
+      }
+    } finally {
+      this.dismiss(job);
     }
   }
 
@@ -394,7 +385,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
       if (!this.isClosing) await work(job, page, item);
       return true;
     } finally {
-      this.release(job);
+      this.dismiss(job);
     }
   }
 
@@ -415,17 +406,6 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   private async page(last: Buffer | undefined, limit: number): Promise<OpenJob<I, O, E>[]> {
     const found = await this.store.page<JobRecord<I, O>>(this.table, { ...after(this.at.jobs, last), limit });
     return found.map(({ key, value }) => OpenJob.found(this.table, this.at, arrivalIn(key), value));
-  }
-
-  /** Held; the caller releases it. */
-  private async jobAt(arrival: Buffer): Promise<OpenJob<I, O, E> | undefined> {
-    for (const [job, committed] of this.committing)
-      if (job.arrival.equals(arrival)) await committed.catch(() => undefined);
-    const key = this.at.job(arrival);
-    const known = this.open.get(key.toString('latin1'));
-    if (known) return this.hold(known);
-    const found = await this.store.get<JobRecord<I, O>>(this.table, key);
-    return found && this.hold(OpenJob.found<I, O, E>(this.table, this.at, arrival, found.value));
   }
 
   private waitOf(job: OpenJob<I, O, E>, item: I): W {

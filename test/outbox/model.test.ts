@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Item } from '../../lib/outbox/open-job';
 import type { Leaving } from '../../lib/outbox/outbox';
-import { RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
-import { systemClock } from '../../lib/service/clock';
+import { Held, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
+import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Operation, Store } from '../../lib/state/store';
 
@@ -17,14 +17,20 @@ const everything = [Buffer.of(0), Buffer.of(0xff)] as const;
 interface Text extends Item {
   readonly name: number;
   readonly phone: string;
+  /** Of a list that is held, every second is. */
+  readonly notBefore: number;
 }
 
 const step = fc.oneof(
   {
     weight: 6,
-    arbitrary: fc.record({ do: fc.constant('accept' as const), count: fc.integer({ min: 1, max: 3 }) }),
+    arbitrary: fc.record({
+      do: fc.constant('accept' as const),
+      count: fc.constantFrom(1, 1, 1, 2, 2, 3, 130),
+      heldFor: fc.constantFrom(0, 0, 0, 1000, 60_000),
+    }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('accept' as const), count: fc.constant(130) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('move' as const), ms: fc.nat({ max: 70_000 }) }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant('pass' as const), turns: fc.nat({ max: 12 }) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('kill' as const), commits: fc.nat({ max: 4 }) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('deploy' as const) }) },
@@ -57,6 +63,7 @@ class Machine {
   readonly cancelled = new Set<number>();
   private isPaused = false;
   private time = 1_750_000_000_000;
+  private readonly clock = new MovableClock(() => 1_750_000_000_000);
   private readonly memory = createMemoryStore({ clock: { now: () => this.time } });
   private readonly texts: Text[] = [];
   private readonly begun = new Set<number>();
@@ -94,7 +101,7 @@ class Machine {
       space: 'space',
       width: 4,
       resumeWithin,
-      clock: systemClock,
+      clock: this.clock,
       host: this.hostIn(life),
     });
     void life.outbox.start();
@@ -127,7 +134,9 @@ class Machine {
 
   private hostIn(life: Life): RequestHost<Text, object, string> {
     return {
-      work: async (_job, { name }, { signal, begin, undo }) => {
+      work: async (_job, { name, notBefore }, { signal, begin, undo }) => {
+        const held = this.heldUntil(life, notBefore);
+        if (held) return held;
         for (;;) {
           if (signal.aborted) throw new Error('cancelled');
           this.begun.add(name);
@@ -165,6 +174,12 @@ class Machine {
     };
   }
 
+  /** Of a dead process nothing comes any more. */
+  private heldUntil(life: Life, notBefore: number): Promise<never> | undefined {
+    if (life.isDead) return never;
+    return this.clock.now() < notBefore ? Promise.reject(new Held(notBefore)) : undefined;
+  }
+
   private mustWait(signal?: AbortSignal): boolean {
     return this.isPaused && signal?.aborted !== true;
   }
@@ -173,10 +188,11 @@ class Machine {
     this.isPaused = isOn;
   }
 
-  accept(count: number): void {
+  accept(count: number, heldFor: number): void {
+    const until = this.clock.now() + heldFor;
     const items = Array.from({ length: count }, (_, index): Text => {
       const name = this.texts.length + index;
-      return { index, name, phone: phones[name % 2] ?? phones[0] };
+      return { index, name, phone: phones[name % 2] ?? phones[0], notBefore: index % 2 ? 0 : until };
     });
     this.texts.push(...items);
     this.life.outbox.accept({ message: {}, order: {}, items, count }, undefined);
@@ -187,6 +203,10 @@ class Machine {
     const meant = this.texts.filter((text) => isMeant(text) && !this.begun.has(text.name));
     this.resets.push(meant.map(({ name }) => name));
     this.life.outbox.reset(phone === undefined ? undefined : [phone]);
+  }
+
+  move(ms: number): Promise<void> {
+    return this.clock.move(ms);
   }
 
   jump(ms: number): void {
@@ -213,6 +233,7 @@ class Machine {
     let left = 0;
     for (let turns = 0; turns < 3000; turns++) {
       await turn();
+      if (turns % 100 === 99) await this.move(60_000);
       left = await this.memory.count('work', ...everything);
       if (left === 0 && turns > 20) break;
     }
@@ -221,15 +242,16 @@ class Machine {
 }
 
 describe('an outbox against a naive one', () => {
-  it('sends nothing twice and loses nothing, over kills at any commit, deploys, pauses, resets and clocks that jump', async function () {
+  it('sends nothing twice and loses nothing, over kills at any commit, deploys, pauses, holds, resets and clocks that jump', async function () {
     this.timeout(120_000);
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), delays, async (steps, slow) => {
         const machine = new Machine(slow);
         for (const each of steps) {
-          if (each.do === 'accept') machine.accept(each.count);
+          if (each.do === 'accept') machine.accept(each.count, each.heldFor);
           else if (each.do === 'pause') machine.pause(each.on);
           else if (each.do === 'reset') machine.reset(each.phone);
+          else if (each.do === 'move') await machine.move(each.ms);
           else if (each.do === 'jump') machine.jump(each.ms);
           else if (each.do === 'deploy') await machine.deploy();
           else if (each.do === 'kill') await machine.kill(each.commits);
