@@ -2,7 +2,8 @@ import { countText, signsOutsideGsm } from '../guards/segments';
 import { placeholder } from '../runtime/kinds';
 import type { TypedField } from '../runtime/spec';
 import { numberOf } from './locale';
-import { wallClock, withZone } from './moments';
+import { isTimeZone, ownTimeZone, wallTimeIn } from '../runtime/dates';
+import { momentIn, writtenOf } from './moments';
 import type { Say } from './red';
 
 /** Stands in for the line of a typed input while a literal is chosen; the typed input still holds the value. */
@@ -60,17 +61,56 @@ const textArea = (say: Say): Box => {
   };
 };
 
+/** That of the environment which is chosen in the open form; empty where it has none. */
+const zoneOfEnvironment = (): string => {
+  const id = valueOf($('#node-input-environment'));
+  const zone = id === '' ? undefined : RED.nodes.node(id)?.['timeZone'];
+  return typeof zone === 'string' && zone !== '' && isTimeZone(zone) ? zone : '';
+};
+
 const momentBox = (say: Say): Box => {
-  const element = $('<input>', { type: 'datetime-local', min: wallClock(new Date().toISOString()) });
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const own = ownTimeZone();
+  const ofEnvironment = zoneOfEnvironment();
+  const first = [...new Set([ofEnvironment, own].filter((zone) => zone !== ''))];
+  // Older browsers know no list.
+  const all = 'supportedValuesOf' in Intl ? Intl.supportedValuesOf('timeZone') : [];
+  const choice = $('<select>', { 'aria-label': say('moment.zone') });
+  const said = $('<span>');
+  const note = $('<span>', { class: 'advisor-hint advisor-zone' }).append(
+    $('<span>', { text: say('moment.zone') }),
+    choice,
+    said,
+  );
+  const nameOf = (zone: string): string => {
+    if (zone === own) return say('moment.ofBrowser', { zone });
+    if (zone === ofEnvironment && zone !== '') return say('moment.ofEnvironment', { zone });
+    if (zone !== '') return zone;
+    return ofEnvironment === '' ? say('moment.ofMachine') : say('moment.asEnvironment');
+  };
+  const choose = (zone: string): void => {
+    const options = [...new Set([...first, '', 'UTC', ...all, zone])];
+    if (choice.children().length !== options.length)
+      choice.empty().append(options.map((value) => $('<option>', { value, text: nameOf(value) })));
+    choice.val(zone);
+    said.text(zone === '' ? say('moment.later') : say('moment.exact'));
+  };
+  const [usual = ''] = first;
+  choose(usual);
+  const element = $('<input>', { type: 'datetime-local', min: wallTimeIn(Date.now(), own) });
+  // A change of the zone is one of the moment: the same handler hears of it.
+  choice.on('change', () => element.trigger('change'));
   return {
     element,
-    note: $('<span>', { class: 'advisor-hint', text: say('moment.zone', { zone }) }),
-    takes: (written) => written.trim() === '' || wallClock(written) !== '',
+    note,
+    takes: (written) => written.trim() === '' || momentIn(written, first) !== undefined,
     show(written) {
-      if (valueOf(element) !== wallClock(written)) element.val(wallClock(written));
+      const chosen = valueOf(choice);
+      const moment = momentIn(written, [chosen, ...first]);
+      const { wall, zone } = moment ?? { wall: '', zone: chosen };
+      if (valueOf(element) !== wall) element.val(wall);
+      choose(zone);
     },
-    read: () => withZone(valueOf(element)),
+    read: () => writtenOf({ wall: valueOf(element), zone: valueOf(choice) }),
   };
 };
 

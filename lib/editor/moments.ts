@@ -1,18 +1,50 @@
+import { epochInZone, wallTimeIn } from '../runtime/dates';
+
+/** A date and time as `datetime-local` has it, and the zone whose clocks show it: a name, or an offset such as `+05:30`. */
+export interface Moment {
+  readonly wall: string;
+  /** Empty for one that is written without a zone. */
+  readonly zone: string;
+}
+
+const minute = 60_000;
 const two = (part: number): string => String(part).padStart(2, '0');
 
-/** As `datetime-local` wants it: the clock on the wall of whoever looks, to the minute. */
-export const wallClock = (written: string): string => {
-  const time = new Date(written);
-  if (Number.isNaN(time.getTime())) return '';
-  const date = `${String(time.getFullYear()).padStart(4, '0')}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
-  return `${date}T${two(time.getHours())}:${two(time.getMinutes())}`;
+const isOffset = (zone: string): boolean => /^[+-]/.test(zone);
+
+/** `+05:30` */
+const offsetText = (milliseconds: number): string => {
+  const minutes = Math.round(Math.abs(milliseconds) / minute);
+  return `${milliseconds < 0 ? '-' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
 };
 
-/** With the zone of whoever chose it, so that it is the same moment wherever the flow runs. */
-export const withZone = (wall: string): string => {
-  const time = new Date(wall);
-  if (Number.isNaN(time.getTime())) return '';
-  const ahead = -time.getTimezoneOffset();
-  const zone = `${ahead < 0 ? '-' : '+'}${two(Math.floor(Math.abs(ahead) / 60))}:${two(Math.abs(ahead) % 60)}`;
-  return `${wallClock(wall)}:00${zone}`;
+/** With the offset of its zone at that time, so that it is the same moment wherever the flow runs. */
+export const writtenOf = ({ wall, zone }: Moment): string => {
+  const shown = Date.parse(`${wall}Z`);
+  if (Number.isNaN(shown)) return '';
+  if (zone === '') return wall;
+  if (isOffset(zone)) return `${wall}:00${zone}`;
+  const epoch = epochInZone(shown, zone);
+  const clocks = wallTimeIn(epoch, zone);
+  return `${clocks}:00${offsetText(Date.parse(`${clocks}Z`) - epoch)}`;
+};
+
+const form =
+  /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(?::\d{2}(?:[.,]\d+)?)?\s?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/i;
+
+/** What was written, in the first of these zones whose clocks have its offset then; undefined if it is no such date. */
+export const momentIn = (written: string, zones: readonly string[]): Moment | undefined => {
+  const found = form.exec(written.trim());
+  if (!found) return undefined;
+  const [, date = '', time = '00:00', given = ''] = found;
+  const wall = `${date}T${time}`;
+  if (Number.isNaN(Date.parse(`${wall}Z`))) return undefined;
+  if (given === '') return { wall, zone: '' };
+  const offset =
+    given.toUpperCase() === 'Z'
+      ? '+00:00'
+      : `${given.slice(0, 3)}:${given.slice(3).replace(':', '') || '00'}`;
+  const plain = `${wall}:00${offset}`;
+  const zone = zones.find((each) => writtenOf({ wall, zone: each }) === plain);
+  return { wall, zone: zone ?? (offset === '+00:00' ? 'UTC' : offset) };
 };

@@ -58,6 +58,10 @@ const offsetAt = (timeZone: string, epoch: number): number => {
   return Date.UTC(year, month - 1, date, hours, minutes, seconds) - Math.floor(epoch / second) * second;
 };
 
+/** What the clocks of a zone show at a moment, to the minute: `2030-01-31T09:00`. */
+export const wallTimeIn = (epoch: number, timeZone: string): string =>
+  new Date(epoch + offsetAt(timeZone, epoch)).toISOString().slice(0, 16);
+
 /**
  * The moment at which the clocks of a zone show a time, which is given as if it were UTC. A time that daylight saving
  * skips is the later of the two that it may mean, a doubled one the earlier: `compatible`, as `Temporal` calls it.

@@ -74,7 +74,7 @@ export interface Words {
   readonly problem: (why: Problem) => string;
   /** `12,400` */
   readonly number: (value: number) => string;
-  /** `14:05`, a clock time rather than a countdown; of another day than that of `now`, with its date. */
+  /** `14:05` or `02:05 PM`, as the language has it: a clock time rather than a countdown; of another day than that of `now`, with its date. */
   readonly time: (at: number, now: number) => string;
   /** `Nov 17, 09:00`, in the zone that is named or in that of the process. */
   readonly moment: (at: number, timeZone?: string) => string;
@@ -87,15 +87,25 @@ export const wordsIn = (...wanted: string[]): Words => {
   const language = spokenOf(wanted);
   const locale = localeOf(language, wanted);
   const numbers = new Intl.NumberFormat(locale);
-  const clock = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
+  // Where nobody has named the language, the clock is that of the POSIX locale.
+  const isNamed = wanted.some((tag) => tag.toLowerCase().startsWith(language.slice(0, 2)));
+  const clock: Intl.DateTimeFormatOptions = {
+    hour: '2-digit',
+    minute: '2-digit',
+    ...(!isNamed && { hourCycle: 'h23' }),
+  };
+  /** Some versions of ICU put a narrow space before AM and PM, which not every font has. */
+  const plain = (text: string): string => text.replaceAll('\u202f', ' ');
   const times = new Intl.DateTimeFormat(locale, clock);
   const moment = (at: number, timeZone = ''): string =>
-    new Intl.DateTimeFormat(locale, {
-      month: 'short',
-      day: 'numeric',
-      ...clock,
-      ...(timeZone !== '' && { timeZone }),
-    }).format(at);
+    plain(
+      new Intl.DateTimeFormat(locale, {
+        month: 'short',
+        day: 'numeric',
+        ...clock,
+        ...(timeZone !== '' && { timeZone }),
+      }).format(at),
+    );
   const find = (key: string): string | undefined => sentence(language, key) ?? sentence('en-US', key);
   const word = wordFor(language);
   const filled = (text: string, values: MessageValues): string => fill(text, inWords(values, word));
@@ -109,7 +119,7 @@ export const wordsIn = (...wanted: string[]): Words => {
       return said === undefined ? why.message : filled(said, wording?.values ?? {});
     },
     number: (value) => numbers.format(value),
-    time: (at, now) => (dayOf(at) === dayOf(now) ? times.format(at) : moment(at)),
+    time: (at, now) => (dayOf(at) === dayOf(now) ? plain(times.format(at)) : moment(at)),
     moment,
   };
 };
@@ -117,9 +127,11 @@ export const wordsIn = (...wanted: string[]): Words => {
 /** As Node-RED itself chooses it: what the settings say, else the system. */
 const languageOf = (RED: Red): string => {
   const { lang } = RED.settings as { lang?: unknown };
+  if (typeof lang === 'string' && lang !== '') return lang;
   const { LC_ALL, LC_MESSAGES, LANG } = process.env;
-  const system = LC_ALL ?? LC_MESSAGES ?? LANG ?? '';
-  return typeof lang === 'string' && lang !== '' ? lang : system.slice(0, 2);
+  const named = [LC_ALL, LC_MESSAGES, LANG].find((each) => each !== undefined && each !== '');
+  const [system = ''] = (named ?? '').split(/[.@]/);
+  return system === 'C' || system === 'POSIX' ? '' : system.replace('_', '-');
 };
 
 export const wordsOf = (RED: Red): Words => wordsIn(languageOf(RED));

@@ -184,6 +184,21 @@ for (const version of [4, 5] as const) {
       (await labelOf(page, 'send-text')).should.match(/^text “Dear Ann, see you…” on .*31, 2040.*0?9/);
     });
 
+    it('let choose the zone of a date, and have it again when they are opened again', async () => {
+      const zone = page.locator('.advisor-zone select');
+      await openNode(page, 'send-text');
+      await zone.selectOption('Asia/Tokyo');
+      await closeNode(page);
+      (await saved(page, 'send-text')).should.containEql({ deliveryDate: '2040-01-31T09:00:00+09:00' });
+      await openNode(page, 'send-text');
+      (await boxOf(page, 'deliveryDate').inputValue()).should.equal('2040-01-31T09:00');
+      (await zone.inputValue()).should.equal('+09:00');
+      await zone.selectOption('');
+      await page.locator('.advisor-zone', { hasText: 'Read without a zone when a message comes' }).waitFor();
+      await closeNode(page);
+      (await saved(page, 'send-text')).should.containEql({ deliveryDate: '2040-01-31T09:00' });
+    });
+
     it('keep a date that only the machine of the flow knows', async () => {
       await page.evaluate(`RED.nodes.node('send-text').deliveryDate = '\${WHEN}'`);
       await openNode(page, 'send-text');

@@ -17,11 +17,24 @@ describe('the words of the runtime', () => {
 
   it('name the day of a time that is not of today, and of what is planned', () => {
     const tomorrow = at + 86_400_000;
-    wordsIn('en-US').time(at, tomorrow).should.equal('Jan 31, 14:05');
+    wordsIn('en-US').time(at, tomorrow).should.equal('Jan 31, 02:05 PM');
     wordsIn('de').time(at, tomorrow).should.equal('31. Jan., 14:05');
     wordsIn('en-US')
       .moment(Date.UTC(2030, 0, 31, 15, 0), 'America/Chicago')
-      .should.equal('Jan 31, 09:00');
+      .should.equal('Jan 31, 09:00 AM');
+  });
+
+  it('tell the time by the 12 or 24 hours of the language, and of a system without one by 24', () => {
+    const times = {
+      'en-US': '02:05 PM',
+      'en-GB': '14:05',
+      de: '14:05',
+      'es-ES': '14:05',
+      ja: '14:05',
+      '': '14:05',
+    };
+    for (const [wanted, time] of Object.entries(times)) should(wordsIn(wanted).time(at, at)).equal(time);
+    should(wordsIn('fr').time(at, at)).equal('14:05');
   });
 
   it('are in the language for any of its regions, with the numbers of that region', () => {
