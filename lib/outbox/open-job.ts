@@ -199,6 +199,11 @@ export class OpenJob<I extends Item, O, E> {
     this.markRead();
   }
 
+  /** All items of a job that is not on record yet. */
+  *newItems(): Generator<I> {
+    for (const { items } of this.pages.values()) yield* items;
+  }
+
   /** Nothing of it is to be done but what is taken up by itself. */
   markRead(): void {
     this.nextPage = this.pageCount;
@@ -253,10 +258,11 @@ export class OpenJob<I extends Item, O, E> {
     this.message ??= message?.value ?? { message: {} };
     const page = new Page<I, E>(number, this.itemsOf(number, items?.value), steps?.value);
     // Where the steps were lost, nobody knows what had begun.
-    const isUnsure = !steps && (await this.hasLostSteps(store, number));
+    const isInDoubt = store.isInDoubt?.(record.at) ?? false;
+    const isUnsure = isInDoubt || (!steps && (await this.hasLostSteps(store, number)));
     for (const { index } of page.items) {
       const isOpen = !page.ended.has(index) && !page.told.has(index);
-      const isHeld = page.held.has(index);
+      const isHeld = (page.held.get(index) ?? -Infinity) > (isInDoubt ? store.now() : -Infinity);
       if (isOpen && !isHeld && (isUnsure || record.single?.begun)) page.begun.add(index);
     }
     const meanwhile = this.pages.get(number);

@@ -3,7 +3,7 @@ import { closeLimit, systemClock } from '../service/clock';
 import type { Operation, Store, Table } from '../state/store';
 import { handOver } from './hand-over';
 import { OpenJob, OpenJobs, type Item, type NewJob, type Page } from './open-job';
-import { recorderOf, type Recorder } from './recorder';
+import { recorderOf, together, type Recorder } from './recorder';
 import { after, arrivalIn, layout, type Ended, type JobRecord, type Layout } from './records';
 
 /** Why an item ends without its work. */
@@ -297,7 +297,9 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
         // Others have their turn between the parts of a long list.
         await new Promise((resolve) => setImmediate(resolve));
       }
-    job.onRecord?.();
-    await this.recorder.changed(job);
+    await together(() => {
+      job.onRecord?.();
+      return this.recorder.changed(job);
+    });
   }
 }

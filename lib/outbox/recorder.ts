@@ -1,4 +1,4 @@
-import type { Operation, Store } from '../state/store';
+import type { JointWriter, Operation, Store } from '../state/store';
 
 /** Something with steps to be put on record. */
 interface Recordable {
@@ -13,6 +13,9 @@ interface Turn {
 /** So many jobs are written before the turn ends: their messages are held until then. */
 const mostGathered = 256;
 
+/** What changes while something is done that is one commit, whatever stores it is in. */
+let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | undefined;
+
 /**
  * What happens to all jobs of a store in one turn of the event loop is one commit. So an outcome that one node tells and
  * another takes on is told and accepted together.
@@ -22,11 +25,14 @@ export class Recorder {
   private turn: Turn | undefined;
   /** Settles when everything written so far is on record, or has failed: whoever relies on it hears of that. */
   private settled: Promise<unknown> = Promise.resolve();
+  /** Steps of this turn that are on their way to the record already. */
+  private ahead: Promise<void>[] = [];
 
-  constructor(private readonly store: Store) {}
+  constructor(readonly store: Store) {}
 
   /** Resolves when the steps of the job up to now are on record. */
   changed(job: Recordable): Promise<void> {
+    gathering?.push({ recorder: this, job });
     this.dirty.add(job);
     const { written } = (this.turn ??= this.newTurn());
     // Not at once: what belongs into one commit with it may follow.
@@ -38,6 +44,18 @@ export class Recorder {
   async flush(): Promise<void> {
     this.write();
     await this.settled;
+  }
+
+  /** What is to be written of a job, which somebody else writes. */
+  takeOut(job: Recordable): { readonly store: Store; readonly operations: readonly Operation[] } {
+    this.dirty.delete(job);
+    return { store: this.store, operations: job.operations() };
+  }
+
+  writeAhead(writing: Promise<void>): void {
+    this.ahead.push(writing);
+    this.settled = Promise.allSettled([this.settled, writing]);
+    this.turn ??= this.newTurn();
   }
 
   private newTurn(): Turn {
@@ -54,19 +72,48 @@ export class Recorder {
   }
 
   private write(): void {
-    const { turn } = this;
+    const { turn, ahead } = this;
     this.turn = undefined;
+    this.ahead = [];
     const operations: Operation[] = [];
     for (const job of this.dirty) operations.push(...job.operations());
     this.dirty.clear();
-    if (operations.length === 0) turn?.resolve(Promise.resolve());
-    else {
-      const written = this.store.write(operations).then(() => undefined);
-      this.settled = Promise.allSettled([this.settled, written]);
-      turn?.resolve(written);
-    }
+    const written = operations.length === 0 ? undefined : this.store.write(operations);
+    const all = Promise.all([written, ...ahead]).then(() => undefined);
+    this.settled = Promise.allSettled([this.settled, all]);
+    turn?.resolve(all);
   }
 }
+
+/** The one writer of all these stores; undefined when they have none in common. */
+const jointOf = (recorders: ReadonlySet<Recorder>): JointWriter | undefined => {
+  const writers = new Set(Array.from(recorders, ({ store }) => store.joint));
+  return writers.size === 1 ? [...writers][0] : undefined;
+};
+
+/**
+ * What `work` changes is one commit, also where it is of several stores: a node may tell what a process that ended has
+ * left, and the next node takes it on in a store of its own.
+ */
+export const together = (work: () => Promise<void>): Promise<void> => {
+  const outer = gathering;
+  const gathered: NonNullable<typeof gathering> = [];
+  gathering = gathered;
+  let written: Promise<void>;
+  try {
+    written = work();
+  } finally {
+    gathering = outer;
+  }
+  const recorders = new Set(gathered.map(({ recorder }) => recorder));
+  const joint = recorders.size > 1 ? jointOf(recorders) : undefined;
+  if (!joint) return written;
+  const jobs = new Map(gathered.map(({ recorder, job }) => [job, recorder]));
+  const parts = Array.from(jobs, ([job, recorder]) => recorder.takeOut(job));
+  const writing = joint.write(parts).then(() => undefined);
+  for (const recorder of recorders) recorder.writeAhead(writing);
+  return writing;
+};
 
 const recorders = new WeakMap<Store, Recorder>();
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../service/clock';
-import { endOf, key, type Entry } from '../state/store';
+import { endOf, key, TakenOver, type Entry } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
 import { newArrival, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
 import { QueueReader } from './queue-reader';
@@ -31,6 +31,8 @@ export interface RequestHost<I extends Item, O, E> extends Host<I, O, E> {
   dropped?(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<void>;
   /** So many items are held, the first until then. */
   held(count: number, notBefore: number): void;
+  /** The outcome of an item that could not be put on record; in doubt, another process may carry it out. */
+  refused(isInDoubt: boolean): E;
   /** The number an item is for, as `reset` names it. */
   phoneOf(item: I): string | undefined;
 }
@@ -119,11 +121,29 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
       this.take(job);
     } else this.hasBacklog = true;
     this.track(
-      this.commit(job).then(() => {
-        if (this.hasBacklog) this.pump();
-      }),
+      this.commit(job).then(
+        () => {
+          if (this.hasBacklog) this.pump();
+        },
+        (fault: unknown) => {
+          if (fault instanceof TakenOver) this.refuse(job, fault.isInDoubt);
+          else throw fault;
+        },
+      ),
     );
     if (isAtHand) this.pump();
+  }
+
+  /** The store was taken over before a job was on record. */
+  private refuse(job: OpenJob<I, O, E>, isInDoubt: boolean): void {
+    // Another process tells the outcome that it came with once more.
+    if (job.onRecord) return;
+    for (const item of job.newItems()) {
+      const outcome = this.host.refused(isInDoubt);
+      const counts = job.leave(item, this.host.kindsOf(outcome));
+      const leaving = { outcome, repeated: false, counts, isLast: job.left === 0, mark: () => undefined };
+      this.track(this.host.emit(job, item, leaving).then(() => undefined));
+    }
   }
 
   /** Cancels what has not begun: all, or what is for these numbers. */

@@ -19,6 +19,8 @@ export interface EnvironmentSettings {
   readonly maxConcurrent: number;
 }
 
+export type StoreListener = (view: Environment, kind: 'orphan' | 'gone' | 'own') => void;
+
 export interface AdvisorItem {
   readonly advisor: string;
   readonly state: 'authorized' | 'authorize_again' | 'confirm';
@@ -65,9 +67,10 @@ export interface Environment {
   authorizationLink(advisor: string): Promise<string | undefined>;
   /**
    * Called with this environment as it is over another store: what a process that ended has left (`orphan`), which a node
-   * goes on with beside its own; or, when its own was lost to another process, a new one in its place.
+   * goes on with beside its own, until that is done or another process has it (`gone`); or, when its own was lost to
+   * another process, a new one in its place.
    */
-  onStore?(listener: (view: Environment, kind: 'orphan' | 'own') => void): () => void;
+  onStore?(listener: StoreListener): () => void;
   /** It is this environment over another store; see `onStore`. */
   readonly isView?: boolean;
   /** The same environment once more: in other uses of a subflow, and over other stores. */

@@ -193,12 +193,18 @@ export const flowNode = (
   /** Messages that wait until the store is open. */
   let inLine = 0;
   /** They go on with what processes that ended have left. */
-  const heirs = new Set<Handler>();
+  const heirs = new Map<Environment, Handler>();
   const unlistenToStores = environment?.onStore?.((view, kind) => {
     if (closing.signal.aborted) return;
+    if (kind === 'gone') {
+      const heir = heirs.get(view);
+      heirs.delete(view);
+      void heir?.close?.().catch(() => undefined);
+      return;
+    }
     const next = start({ ...tools, environment: () => view });
     if (kind === 'orphan') {
-      heirs.add(next);
+      heirs.set(view, next);
       return;
     }
     // Its store is another process's now: whatever it would still do, that one does.
@@ -214,7 +220,8 @@ export const flowNode = (
       return;
     }
     const until = pausedUntil(environment);
-    if (until <= environment.clock.now() || ![handler, ...heirs].some((each) => each.isBusy?.())) return;
+    if (until <= environment.clock.now() || ![handler, ...heirs.values()].some((each) => each.isBusy?.()))
+      return;
     status.show(() =>
       look(
         'yellow',
@@ -240,7 +247,7 @@ export const flowNode = (
     const take = (): void => {
       try {
         if (handler.control?.(msg)) {
-          for (const heir of heirs) heir.control?.(msg);
+          for (const heir of heirs.values()) heir.control?.(msg);
           done();
           job.takeHandOver()?.();
           return;
@@ -281,7 +288,7 @@ export const flowNode = (
     // What waits for it is taken on first.
     const opened = environment?.opening ?? Promise.resolve();
     opened
-      .then(() => Promise.all([handler, ...heirs].map(async (each) => each.close?.())))
+      .then(() => Promise.all([handler, ...heirs.values()].map(async (each) => each.close?.())))
       .then(end, (fault: unknown) => {
         node.warn(words.problem(problemOf(fault)));
         end();

@@ -1,5 +1,5 @@
 import { layout } from '../outbox/records';
-import { endOf } from '../state/store';
+import { endOf, TakenOver } from '../state/store';
 import { systemClock } from '../service/clock';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Mutable } from '../mutable';
@@ -82,7 +82,10 @@ export interface Taken<T> {
 
 /** What a full outbox says to the flow. */
 export const queueFullError = (thrown: unknown): unknown =>
-  thrown instanceof QueueFull ? nodeError('queue_full', 'queue_full') : thrown;
+  thrown instanceof QueueFull || thrown instanceof TakenOver ? nodeError('queue_full', 'queue_full') : thrown;
+
+const unknownAfterRestart = (): Outcome =>
+  failedOutcome(nodeError('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem);
 
 const indexesOf = ({ index, duplicates = [] }: Item): readonly number[] => [
   index,
@@ -295,10 +298,12 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
       case 'stale':
         return failedOutcome(nodeError('stale', 'stale').problem);
       case 'unknown':
-        return failedOutcome(
-          nodeError('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem,
-        );
+        return unknownAfterRestart();
     }
+  }
+
+  refused(isInDoubt: boolean): Outcome {
+    return isInDoubt ? unknownAfterRestart() : failedOutcome(nodeError('queue_full', 'queue_full').problem);
   }
 
   /** Whether an item of this name is still on record. */
@@ -338,6 +343,8 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   }
 
   fault(fault: unknown): void {
+    // Whoever has taken the store over goes on with what is on record: the store has said so.
+    if (fault instanceof TakenOver) return;
     this.tools.node.error(this.tools.words.problem(problemOf(fault)));
   }
 

@@ -38,8 +38,26 @@ export interface Store {
    * before, when another process takes it over, or when a record is too large.
    */
   write(operations: readonly Operation[], conditions?: readonly Condition[]): Promise<boolean>;
+  /** Commits that were confirmed are gone: what was accepted at `at` may have come further than the record says. */
+  isInDoubt?(at: number): boolean;
+  /** Stores that have the same one can be written to in one commit. */
+  readonly joint?: JointWriter;
   /** Waits for what was handed to `write`, as far as that can be written, and gives the store up. */
   close(): Promise<void>;
+}
+
+/** Writes to several stores at once: all or nothing. */
+export interface JointWriter {
+  write(
+    parts: readonly { readonly store: Store; readonly operations: readonly Operation[] }[],
+  ): Promise<boolean>;
+}
+
+/** Another process has taken the store over. In doubt: what was to be written may have been, just before. */
+export class TakenOver extends Error {
+  constructor(readonly isInDoubt: boolean) {
+    super('another process has taken over the store');
+  }
 }
 
 /** In one table, texts that come and go would bloat the waits that lie still for a day. */

@@ -18,6 +18,7 @@ import { failureLook } from '../../lib/runtime/outcome-status';
 import { look, type Look } from '../../lib/runtime/status';
 import { fieldOf } from '../../lib/runtime/kinds';
 import { withUsedFields, type Recipient, type Recipients } from '../../lib/texting/recipients';
+import { TakenOver } from '../../lib/state/store';
 import { cancelledWait, outcomeOf } from './outcome';
 import { subjectOf } from './subject';
 
@@ -199,6 +200,8 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
   }
 
   fault(fault: unknown): void {
+    // Whoever has taken the store over goes on with what is on record: the store has said so.
+    if (fault instanceof TakenOver) return;
     this.tools.node.error(this.tools.words.problem(problemOf(fault)));
   }
 

@@ -6,14 +6,19 @@ import { fits } from '../../lib/auth/tokens';
 import { forgetRequests } from '../../lib/consent/request-history';
 import { forgetOnce } from '../../lib/guards/once';
 import { activityOf } from '../../lib/runtime/activity';
-import type { AdvisorItem, Environment, EnvironmentSettings } from '../../lib/runtime/environment';
+import type {
+  AdvisorItem,
+  Environment,
+  EnvironmentSettings,
+  StoreListener,
+} from '../../lib/runtime/environment';
 import { nodeError } from '../../lib/runtime/errors';
 import { metrics } from '../../lib/runtime/metrics';
 import { lazy } from '../../lib/runtime/lazy';
 import { systemClock, within, type Clock } from '../../lib/service/clock';
 import type { ServiceError } from '../../lib/service/errors';
 import type { Client, ClientOptions } from '../../lib/service/types';
-import type { PostgresStore } from '../../lib/state/postgres';
+import type { Slot } from '../../lib/state/postgres';
 import type { Store } from '../../lib/state/store';
 import { listAdvisors } from './advisor-list';
 import {
@@ -60,8 +65,9 @@ export class RunningEnvironment implements Environment {
   readonly settings: EnvironmentSettings;
   private readonly ownServices: Services;
   private readonly shared: SharedServices | undefined;
-  private readonly storeListeners = new Set<(view: Environment, kind: 'orphan' | 'own') => void>();
-  private readonly orphans: Environment[] = [];
+  private readonly storeListeners = new Set<StoreListener>();
+  /** What processes that ended have left, which this one has. */
+  private readonly orphans = new Map<Slot, Environment>();
   /** In place of a store that was lost. */
   private renewed: Environment | undefined;
   private readonly listeners = new Set<() => void>();
@@ -129,9 +135,9 @@ export class RunningEnvironment implements Environment {
     return this.ownServices;
   }
 
-  onStore(listener: (view: Environment, kind: 'orphan' | 'own') => void): () => void {
+  onStore(listener: StoreListener): () => void {
     this.storeListeners.add(listener);
-    for (const view of this.orphans) listener(view, 'orphan');
+    for (const view of this.orphans.values()) listener(view, 'orphan');
     return () => {
       this.storeListeners.delete(listener);
     };
@@ -144,7 +150,9 @@ export class RunningEnvironment implements Environment {
 
   peers(): readonly Environment[] {
     const [, ...others] = this.uses();
-    const views = this.uses().flatMap(({ orphans, renewed }) => (renewed ? [...orphans, renewed] : orphans));
+    const views = this.uses().flatMap(({ orphans, renewed }) =>
+      renewed ? [...orphans.values(), renewed] : [...orphans.values()],
+    );
     return [...others, ...views];
   }
 
@@ -299,11 +307,16 @@ export class RunningEnvironment implements Environment {
   /** Several processes work with the database: this one has a part of it, and goes on with that of one that ends. */
   private async openDatabase({ openDatabase }: SharedServices): Promise<Store> {
     const handle = openDatabase();
-    let current: PostgresStore | undefined;
+    let current: Slot | undefined;
     let isRenewing = false;
     const look = (): void => {
       this.trouble = handle.trouble;
       this.troubleSince = this.trouble === undefined ? undefined : (this.troubleSince ?? systemClock.now());
+      for (const [slot, view] of this.orphans) {
+        if (!slot.isLost) continue;
+        this.orphans.delete(slot);
+        for (const listener of this.storeListeners) listener(view, 'gone');
+      }
       if (!current?.isLost || isRenewing) return;
       isRenewing = true;
       void handle.opened.then(
@@ -322,7 +335,7 @@ export class RunningEnvironment implements Environment {
       );
     };
     const { storeOf } = lazy.postgres();
-    const storeOver = (store: PostgresStore): Store => storeOf(store, () => Promise.resolve());
+    const storeOver = (store: Slot): Store => storeOf(store, () => Promise.resolve());
     const endings = [
       handle.onChange(() => {
         look();
@@ -330,7 +343,7 @@ export class RunningEnvironment implements Environment {
       }),
       handle.onOrphan((store) => {
         const view = over(this, storeOver(store));
-        this.orphans.push(view);
+        this.orphans.set(store, view);
         for (const listener of this.storeListeners) listener(view, 'orphan');
       }),
     ];

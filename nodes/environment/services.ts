@@ -129,9 +129,20 @@ const start = (RED: Red): Services => {
         };
         return openPostgres({ url, group: environment, sealer, warn });
       };
+      let opened: PostgresHandle | undefined;
       const openShared = async (): Promise<Store> => {
-        const handle = openDatabase();
-        return lazy.postgres().storeOf(await handle.opened, () => handle.close());
+        // One that was lost is opened anew, by the same handle.
+        const handle = (opened ??= openDatabase());
+        const close = async (): Promise<void> => {
+          if (opened === handle) opened = undefined;
+          await handle.close();
+        };
+        try {
+          return lazy.postgres().storeOf(await handle.opened, close);
+        } catch (fault) {
+          await close();
+          throw fault;
+        }
       };
       const found = shared.get(name) ?? {
         ...services,

@@ -153,6 +153,7 @@ class Machine {
         await turn();
         return 'sent';
       },
+      refused: () => 'refused',
       failed: (_thrown, isBrokenOff) => (isBrokenOff ? undefined : 'reset'),
       ended: (reason) => reason,
       kindsOf: (outcome) => [outcome],

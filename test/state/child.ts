@@ -7,6 +7,7 @@ export interface Child {
   readonly lines: readonly string[];
   /** Resolves when the child has printed this many lines, or has ended. */
   printed(count: number): Promise<void>;
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void;
   kill(): Promise<void>;
   ended(): Promise<number | null>;
 }
@@ -40,6 +41,9 @@ export const runChild = (script: string, ...args: string[]): Child => {
         check();
       });
       return Promise.race([reached, ended.then(() => undefined)]);
+    },
+    signal(name) {
+      child.kill(name);
     },
     async kill() {
       child.kill('SIGKILL');

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { openPostgres } from '../../lib/state/postgres';
 import { key } from '../../lib/state/store';
 import { sealerOf } from './sealer';
@@ -12,8 +13,19 @@ const run = async (url: string, group: string): Promise<void> => {
     leaseFor: 2000,
     pulseEvery: 100,
   });
-  await (await handle.opened).write([{ table: 'work', put: key('job', 'n'), value: 'of the killed' }]);
+  const store = await handle.opened;
+  await store.write([{ table: 'work', put: key('job', 'n'), value: 'of the killed' }]);
   console.log('written');
+  for (;;) {
+    await pause(50);
+    const isWritten = await store
+      .write([{ table: 'work', put: key('beside'), value: 0 }])
+      .catch((fault: unknown) => String(fault));
+    if (isWritten === true) continue;
+    await (await handle.opened).write([{ table: 'work', put: key('job', 'n'), value: 'in another slot' }]);
+    console.log(`${isWritten}: refused, and opened again`);
+    break;
+  }
   setInterval(() => undefined, 1000);
 };
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
-import { openPostgres, type PostgresHandle, type PostgresStore } from '../../lib/state/postgres';
-import { key } from '../../lib/state/store';
+import { Client } from 'pg';
+import { openPostgres, storeOf, type PostgresHandle, type Slot } from '../../lib/state/postgres';
+import { key, type Store } from '../../lib/state/store';
 import { Postgres } from '../support/postgres';
 import { runChild } from './child';
 import { testEngine } from './engine-suite';
@@ -19,7 +20,7 @@ let databases = 0;
 testEngine('PostgreSQL', async () => {
   const group = `group ${++databases}`;
   let handle: PostgresHandle;
-  const open = async (): Promise<PostgresStore> => {
+  const open = async (): Promise<Slot> => {
     handle = openPostgres({
       url: server.url(),
       group,
@@ -42,7 +43,7 @@ describe('several processes on one PostgreSQL', () => {
   let group: string;
   let warnings: string[];
   const handles: PostgresHandle[] = [];
-  const orphans = new Map<PostgresHandle, PostgresStore[]>();
+  const orphans = new Map<PostgresHandle, Slot[]>();
 
   beforeEach(() => {
     group = `group ${++databases}`;
@@ -53,9 +54,9 @@ describe('several processes on one PostgreSQL', () => {
   });
 
   /** As a process of its own would have it: what differs in its address is another one here. */
-  const start = (name: string, leaseFor = 60_000): PostgresHandle => {
+  const start = (name: string, leaseFor = 60_000, url = server.url()): PostgresHandle => {
     const handle = openPostgres({
-      url: `${server.url()}&application_name=${name}`,
+      url: `${url}&application_name=${name}`,
       group,
       sealer: async () => sealerOf('test'),
       warn: (text) => warnings.push(text),
@@ -63,25 +64,22 @@ describe('several processes on one PostgreSQL', () => {
       pulseEvery: 20,
     });
     handles.push(handle);
-    const left: PostgresStore[] = [];
+    const left: Slot[] = [];
     orphans.set(handle, left);
     handle.onOrphan((store) => left.push(store));
     return handle;
   };
-  const orphanOf = async (handle: PostgresHandle): Promise<PostgresStore> => {
+  const orphanOf = async (handle: PostgresHandle): Promise<Slot> => {
     for (;;) {
       const [first] = orphans.get(handle) ?? [];
       if (first) return first;
       await pause(10);
     }
   };
-  const until = async (isSo: () => boolean): Promise<void> => {
-    while (!isSo()) await pause(10);
+  const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
+    while (!(await isSo())) await pause(10);
   };
   const put = (name: string, value: unknown) => ({ table: 'work' as const, put: key(name, 'n'), value });
-  /** As when a process was stopped, or cut off, for longer than its lease. */
-  const endLeases = (): string =>
-    server.query(`update advisor_texting.lease set until = now() - interval '1 s' where slot > 0`);
 
   it('keep what each has apart', async () => {
     const [one, two] = await Promise.all([start('one').opened, start('two').opened]);
@@ -102,7 +100,7 @@ describe('several processes on one PostgreSQL', () => {
 
   it('succeed one that is killed, once its lease has run out', async function () {
     this.timeout(60_000);
-    const two = start('two');
+    const two = start('two', 3000);
     await two.opened;
     const killed = runChild('postgres-child.ts', server.url(), group);
     await killed.printed(1);
@@ -132,9 +130,217 @@ describe('several processes on one PostgreSQL', () => {
     const one = start('one');
     await (await one.opened).write([put('job', 1)]);
     await one.close();
-    endLeases();
-    const again = await start('two').opened;
+    const two = start('two');
+    const own = await two.opened;
+    await until(async () => {
+      const found = [own, ...(orphans.get(two) ?? [])].map((store) => store.get('work', key('job', 'n')));
+      return (await Promise.all(found)).some((entry) => entry?.value === 1);
+    });
+  });
+
+  it('have back what they gave up a moment before, as when flows are deployed', async () => {
+    const [one, two] = [start('one'), start('two')];
+    await two.opened;
+    await (await one.opened).write([put('job', 1)]);
+    await one.close();
+    const again = await start('one').opened;
     assert.equal((await again.get('work', key('job', 'n')))?.value, 1);
+    assert.deepEqual(orphans.get(two), []);
+  });
+
+  it('succeed one that is stopped for longer than its lease, which then writes nothing more', async function () {
+    this.timeout(60_000);
+    const two = start('two', 3000);
+    await two.opened;
+    const stopped = runChild('postgres-child.ts', server.url(), group);
+    await stopped.printed(1);
+    stopped.signal('SIGSTOP');
+    const left = await orphanOf(two);
+    await left.write([put('job', 'of the survivor')]);
+    stopped.signal('SIGCONT');
+    await stopped.printed(2);
+    assert.match(stopped.lines[1] ?? '', /taken over.*refused, and opened again/);
+    assert.equal((await left.get('work', key('job', 'n')))?.value, 'of the survivor');
+    await stopped.kill();
+  });
+
+  it('all come back after the database was away for longer than a lease: none takes over what another has', async function () {
+    this.timeout(60_000);
+    const started = [start('one', 3000), start('two', 3000), start('three', 3000)];
+    const stores = await Promise.all(started.map((each) => each.opened));
+    await server.stop();
+    await until(() => started.every(({ trouble }) => trouble !== undefined));
+    await pause(3500);
+    const written = Promise.all(stores.map((store, n) => store.write([put('job', n)])));
+    await server.run();
+    assert.deepEqual(await written, [true, true, true]);
+    for (const [n, store] of stores.entries())
+      assert.equal((await store.get('work', key('job', 'n')))?.value, n);
+  });
+
+  it('make each write once while connections are cut in the middle of commits', async function () {
+    this.timeout(60_000);
+    const stores = await Promise.all(['one', 'two'].map((name) => start(name).opened));
+    const place = { table: 'work', key: key('once', 'counter') } as const;
+    const each = 40;
+    let made = 0;
+    const client = new Client({ connectionString: server.url() });
+    await client.connect();
+    const cutting = (async () => {
+      for (let cut = 0; cut < 2 * each; cut += 5) {
+        await until(() => made >= cut);
+        await client.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity where application_name in ('one', 'two')`,
+        );
+      }
+      await client.end();
+    })();
+    const add = async (store: Slot): Promise<void> => {
+      for (let n = 0; n < each;) {
+        const found = await store.get<number>(place.table, place.key);
+        const condition = found ? { ...place, version: found.version } : place;
+        const operation = { table: place.table, put: place.key, value: (found?.value ?? 0) + 1 };
+        if (!(await store.write([operation], [condition]))) continue;
+        made += 1;
+        n += 1;
+      }
+    };
+    await Promise.all([...stores.map(add), cutting]);
+    assert.equal((await stores[0]?.get<number>(place.table, place.key))?.value, made);
+  });
+
+  it('wait for whoever is about to change what belongs to all, also without a condition', async () => {
+    const store = await start('one').opened;
+    const client = new Client({ connectionString: server.url() });
+    await client.connect();
+    try {
+      await client.query('begin');
+      await client.query(`select 1 from advisor_texting.lease where slot = 0 for update`);
+      let isWritten = false;
+      const writing = store
+        .write([{ table: 'work', put: key('grant', 'x'), value: 1 }])
+        .then(() => (isWritten = true));
+      const waiting = `select 1 from pg_stat_activity where application_name = 'one' and wait_event_type = 'Lock'`;
+      await until(() => server.query(waiting).trim() !== '');
+      assert.equal(isWritten, false);
+      await client.query('commit');
+      await writing;
+    } finally {
+      await client.end();
+    }
+  });
+
+  it('write to what they have and to what another left in one commit, or to neither', async () => {
+    const [one, two] = [start('one'), start('two')];
+    await (await one.opened).write([put('job', 'left')]);
+    const own = await two.opened;
+    await one.close();
+    const left = await orphanOf(two);
+    const close = (): Promise<void> => Promise.resolve();
+    const stores: Store[] = [storeOf(own, close), storeOf(left, close)];
+    const both = (value: string) =>
+      stores.map((store) => ({
+        store,
+        operations: [{ table: 'work', put: key('job', 'n'), value } as const],
+      }));
+    const values = async () =>
+      Promise.all([own, left].map(async (slot) => (await slot.get('work', key('job', 'n')))?.value));
+    assert.equal(await own.joint.write(both('told and accepted')), true);
+    assert.deepEqual(await values(), ['told and accepted', 'told and accepted']);
+    server.query(
+      `update advisor_texting.lease set token = token + 1, holder = 'another' where slot = ${left.lease.slot}`,
+    );
+    await assert.rejects(own.joint.write(both('too late')), /taken over/);
+    assert.equal((await own.get('work', key('job', 'n')))?.value, 'told and accepted');
+    assert.equal(own.isLost, false);
+    await own.write([put('job', 'goes on')]);
+  });
+
+  it('leave nothing lying that was taken by a process that does not know of it', async function () {
+    this.timeout(60_000);
+    const [one, two] = [start('one'), start('two', 3000)];
+    await (await one.opened).write([put('job', 'left')]);
+    const own = await two.opened;
+    const { slot } = (await one.opened).lease;
+    // As when the answer to the statement that took it did not come.
+    server.query(
+      `update advisor_texting.lease set token = token + 1, until = now() + interval '1 s',
+       holder = (select holder from advisor_texting.lease where slot = ${own.lease.slot} and grp = l.grp)
+       from (select grp from advisor_texting.lease where slot = ${slot} and holder <> '' order by until desc limit 1) l
+       where lease.grp = l.grp and slot = ${slot}`,
+    );
+    const left = await orphanOf(two);
+    assert.equal((await left.get('work', key('job', 'n')))?.value, 'left');
+  });
+
+  it('know when the database has lost commits, and leave in doubt what was accepted before', async function () {
+    this.timeout(60_000);
+    const one = start('one');
+    const store = await one.opened;
+    await store.write([put('job', 'accepted')]);
+    const accepted = store.now();
+    await store.write([put('job', 'begun')]);
+    assert.equal(store.isInDoubt(accepted), false);
+    // As after a failover to a standby that did not have the last commit.
+    const { slot, token } = store.lease;
+    server.query(`update advisor_texting.lease set seq = seq - 1 where slot = ${slot} and token = ${token}`);
+    const left = await orphanOf(one);
+    assert.equal(left.lease.slot, slot);
+    assert.equal(left.isInDoubt(accepted), true);
+    await assert.rejects(store.write([put('job', 'ended')]), /taken over/);
+    assert.match(warnings.join(), /lost commits that it had confirmed/);
+    const again = await one.opened;
+    assert.equal(again.isInDoubt(again.now()), false);
+    await again.write([put('job', 'new')]);
+  });
+
+  it('wait while the database has no connection to give, and go on when it has', async function () {
+    this.timeout(60_000);
+    await start('first').opened;
+    server.query(`create role few login connection limit 10`);
+    server.query(`grant usage on schema advisor_texting to few`);
+    server.query(`grant select, insert, update, delete on all tables in schema advisor_texting to few`);
+    const one = start('one', 60_000, server.url().replace('test@', 'few@'));
+    const store = await one.opened;
+    server.query(`alter role few connection limit 0`);
+    server.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = 'few'`);
+    const written = store.write([put('job', 1)]);
+    const read = store.get('work', key('job', 'n'));
+    await until(() => one.trouble?.includes('too many connections') === true);
+    server.query(`alter role few connection limit 10`);
+    assert.equal(await written, true);
+    await read;
+    // More at once than it has connections.
+    await Promise.all(Array.from({ length: 200 }, () => store.get('work', key('job', 'n'))));
+  });
+
+  it('say that the disk of the database is full for as long as it is, and go on when there is room', async () => {
+    const one = start('one');
+    const store = await one.opened;
+    server.query(
+      `create function advisor_texting.no_room() returns trigger language plpgsql as
+       $$ begin raise exception using errcode = '53100', message = 'No space left on device'; end $$`,
+    );
+    server.query(
+      `create trigger no_room before insert on advisor_texting.work for each row execute function advisor_texting.no_room()`,
+    );
+    const troubles = new Set<string | undefined>();
+    try {
+      const written = store.write([put('job', 1)]);
+      await until(() => one.trouble?.includes('full') === true);
+      one.onChange(() => troubles.add(one.trouble));
+      const renewed = (): string =>
+        server.query(`select until from advisor_texting.lease where token = ${store.lease.token}`);
+      for (let pulses = 0; pulses < 3; pulses++) {
+        const before = renewed();
+        await until(() => renewed() !== before);
+      }
+      assert.deepEqual([...troubles], []);
+      server.query('drop trigger no_room on advisor_texting.work');
+      assert.equal(await written, true);
+    } finally {
+      server.query('drop function advisor_texting.no_room() cascade');
+    }
   });
 
   it('share what belongs to all, and of many that want a record one has it', async () => {

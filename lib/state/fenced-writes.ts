@@ -1,0 +1,311 @@
+import type { Pool, PoolClient } from 'pg';
+import { schema, common, type Lease, type LeaseRow } from './leases';
+import { versionOf } from './sealing';
+import { TakenOver, tables, type Table, type Version } from './store';
+
+/** What a lease covers; every commit that touches it is made on the condition that the lease still holds. */
+export interface Fence {
+  readonly lease: Lease;
+  readonly isLost: boolean;
+}
+
+/** A record, by its whole key in the database; without bytes it is removed. */
+export interface Change {
+  readonly table: Table;
+  readonly key: Buffer;
+  readonly bytes?: Buffer;
+}
+
+export interface FencedCondition {
+  readonly table: Table;
+  readonly key: Buffer;
+  readonly version?: Version;
+}
+
+export interface FencedWrite {
+  readonly fences: readonly Fence[];
+  readonly changes: readonly Change[];
+  readonly conditions: readonly FencedCondition[];
+  /** Of what belongs to all processes. */
+  readonly isShared: boolean;
+}
+
+interface Pending extends FencedWrite {
+  readonly bytes: number;
+  readonly settle: (holds: boolean) => void;
+  readonly reject: (fault: Error) => void;
+}
+
+/** A commit whose answer did not come: its number says later whether it was made. */
+interface Attempt {
+  readonly numbers: ReadonlyMap<Fence, bigint>;
+  readonly holds: ReadonlyMap<Pending, boolean>;
+}
+
+export interface FencedWritesOptions {
+  readonly pool: () => Pool;
+  readonly group: Buffer;
+  readonly leaseFor: number;
+  readonly rowOf: (slot: number) => Promise<LeaseRow | undefined>;
+  /** Another has the lease, or the database has lost commits. */
+  readonly lost: (fence: Fence, row: LeaseRow | undefined) => Promise<void>;
+  readonly failed: (fault: unknown) => Promise<void>;
+  readonly succeeded: () => void;
+}
+
+const largestCommit = 4 * 1024 * 1024;
+
+/** With the number of the commit in its condition, an attempt that was given up cannot come late and undo a later one. */
+const writeStatement = `
+with f as (update ${schema}.lease set seq = $11, until = greatest(until, now() + $12::int * interval '1 ms')
+           where grp = $1 and slot = $2 and token = $3 and seq = $10 returning seq),
+dw as (delete from ${schema}.wait using unnest($4::bytea[]) x(k) where key = k and exists (select 1 from f)),
+dk as (delete from ${schema}.work using unnest($5::bytea[]) x(k) where key = k and exists (select 1 from f)),
+pw as (insert into ${schema}.wait select k, v from unnest($6::bytea[], $7::bytea[]) x(k, v)
+       where exists (select 1 from f) on conflict (key) do update set value = excluded.value),
+pk as (insert into ${schema}.work select k, v from unnest($8::bytea[], $9::bytea[]) x(k, v)
+       where exists (select 1 from f) on conflict (key) do update set value = excluded.value)
+select seq from f`;
+
+const nameOf = (table: Table, key: Buffer): string => `${table}/${key.toString('latin1')}`;
+
+/** Removals and puts of both tables, as the statement takes them. */
+const arraysOf = (changes: Iterable<Change>): Buffer[][] => {
+  const arrays: Buffer[][] = [[], [], [], [], [], []];
+  for (const { table, key, bytes } of changes) {
+    const at = table === 'wait' ? 0 : 1;
+    if (!bytes) arrays[at]?.push(key);
+    else {
+      arrays[2 + 2 * at]?.push(key);
+      arrays[3 + 2 * at]?.push(bytes);
+    }
+  }
+  return arrays;
+};
+const nothing = arraysOf([]);
+
+/**
+ * The commits of one process, one after the other. What is handed over in one turn of the event loop is one commit, which
+ * is made on the condition that every lease it touches still holds. One whose answer did not come is looked up before it
+ * is repeated.
+ */
+export class FencedWrites {
+  private queue: Pending[] = [];
+  private isScheduled = false;
+  private committing: Promise<void> | undefined;
+  private ended: Error | undefined;
+  unwritten = 0;
+
+  constructor(private readonly options: FencedWritesOptions) {}
+
+  add(write: FencedWrite): Promise<boolean> {
+    if (this.ended) throw this.ended;
+    const bytes = write.changes.reduce(
+      (sum, { key, bytes: value }) => sum + key.length + (value?.length ?? 0),
+      0,
+    );
+    this.unwritten += bytes;
+    return new Promise((settle, reject) => {
+      this.queue.push({ ...write, bytes, settle, reject });
+      this.schedule();
+    });
+  }
+
+  /** Makes the commits that can be made; `isTroubled` tells when to wait no longer. */
+  async close(fault: Error, isTroubled: () => boolean): Promise<void> {
+    while (!isTroubled() && (this.committing || this.queue.length > 0)) {
+      this.commitNext();
+      // The database may go away meanwhile.
+      await Promise.race([this.committing, new Promise((resolve) => setTimeout(resolve, 50).unref())]);
+    }
+    this.ended = fault;
+    this.reject(this.queue.splice(0), fault);
+  }
+
+  /** What waits for a lease that was lost does so in vain. */
+  rejectLost(): void {
+    const isLost = ({ fences }: Pending): boolean => fences.some((fence) => fence.isLost);
+    const lost = this.queue.filter(isLost);
+    if (lost.length === 0) return;
+    this.queue = this.queue.filter((each) => !isLost(each));
+    this.reject(lost, new TakenOver(false));
+  }
+
+  private reject(pending: readonly Pending[], fault: Error): void {
+    for (const { bytes, reject } of pending) {
+      this.unwritten -= bytes;
+      reject(fault);
+    }
+  }
+
+  private schedule(): void {
+    if (this.isScheduled || this.committing || this.queue.length === 0) return;
+    this.isScheduled = true;
+    setImmediate(() => {
+      this.isScheduled = false;
+      this.commitNext();
+    });
+  }
+
+  private commitNext(): void {
+    if (this.committing || this.queue.length === 0) return;
+    let [count, bytes] = [0, 0];
+    for (const { bytes: more } of this.queue) {
+      if (count > 0 && bytes + more > largestCommit) break;
+      bytes += more;
+      count += 1;
+    }
+    const batch = this.queue.splice(0, count);
+    this.committing = this.commit(batch).finally(() => {
+      this.committing = undefined;
+      this.schedule();
+    });
+  }
+
+  private async commit(batch: readonly Pending[]): Promise<void> {
+    const attempts: Attempt[] = [];
+    let left = batch;
+    for (;;) {
+      try {
+        const made = attempts.length > 0 ? await this.lookUp(left, attempts) : undefined;
+        const holds = made ?? (await this.attempt((left = this.withoutLost(left, attempts)), attempts));
+        if (holds) {
+          for (const each of left) {
+            this.unwritten -= each.bytes;
+            each.settle(holds.get(each) ?? false);
+          }
+          this.options.succeeded();
+          return;
+        }
+      } catch (fault) {
+        if (this.ended) break;
+        await this.options.failed(fault);
+      }
+      if (this.ended) break;
+    }
+    this.reject(left, this.ended);
+  }
+
+  /** Nobody can know any more whether an attempt was made whose lease another has now. */
+  private withoutLost(pending: readonly Pending[], attempts: readonly Attempt[]): readonly Pending[] {
+    const isLost = ({ fences }: Pending): boolean => fences.some((fence) => fence.isLost);
+    if (!pending.some(isLost)) return pending;
+    this.reject(pending.filter(isLost), new TakenOver(attempts.length > 0));
+    return pending.filter((each) => !isLost(each));
+  }
+
+  /** What one of the attempts came to, if it was made after all. */
+  private async lookUp(
+    pending: readonly Pending[],
+    attempts: readonly Attempt[],
+  ): Promise<Attempt['holds'] | undefined> {
+    for (const fence of fencesOf(pending)) {
+      if (fence.isLost) continue;
+      const { lease } = fence;
+      const row = await this.options.rowOf(lease.slot);
+      if (row?.token === lease.token) {
+        const seq = BigInt(row.seq);
+        if (seq === lease.seq) continue;
+        const made = attempts.find(({ numbers }) => numbers.get(fence) === seq);
+        if (made) {
+          for (const [each, number] of made.numbers) each.lease.seq = number;
+          return made.holds;
+        }
+      }
+      await this.options.lost(fence, row);
+    }
+    return undefined;
+  }
+
+  /** Undefined when a lease did not hold. */
+  private async attempt(
+    pending: readonly Pending[],
+    attempts: Attempt[],
+  ): Promise<Attempt['holds'] | undefined> {
+    if (pending.length === 0) return new Map();
+    const attempt = await this.attemptAlone(pending, attempts);
+    for (const [{ lease }, number] of attempt?.numbers ?? []) lease.seq = number;
+    return attempt?.holds;
+  }
+
+  /** In a transaction where one statement is not enough. */
+  private async attemptAlone(pending: readonly Pending[], attempts: Attempt[]): Promise<Attempt | undefined> {
+    const isShared = pending.some((each) => each.isShared);
+    if (!isShared && fencesOf(pending).length === 1)
+      return this.attemptOn(this.options.pool(), pending, attempts);
+    const client = await this.options.pool().connect();
+    try {
+      await client.query('begin');
+      // What belongs to all is changed by one at a time, so that what a condition saw still holds when it commits.
+      const lock = `select 1 from ${schema}.lease where grp = $1 and slot = ${common} for update`;
+      if (isShared) await client.query(lock, [this.options.group]);
+      const attempt = await this.attemptOn(client, pending, attempts);
+      await client.query(attempt ? 'commit' : 'rollback');
+      client.release();
+      return attempt;
+    } catch (fault) {
+      client.release(true);
+      throw fault;
+    }
+  }
+
+  private async attemptOn(
+    on: Pool | PoolClient,
+    pending: readonly Pending[],
+    attempts: Attempt[],
+  ): Promise<Attempt | undefined> {
+    const versions = await this.versions(on, pending);
+    const changes = new Map<string, Change>();
+    const holds = new Map<Pending, boolean>();
+    for (const each of pending) {
+      const doesHold = each.conditions.every(
+        ({ table, key, version }) => versions.get(nameOf(table, key)) === version,
+      );
+      holds.set(each, doesHold);
+      if (!doesHold) continue;
+      for (const change of each.changes) {
+        const name = nameOf(change.table, change.key);
+        changes.set(name, change);
+        versions.set(name, change.bytes && versionOf(change.bytes));
+      }
+    }
+    if (changes.size === 0) return { numbers: new Map(), holds };
+    const numbers = new Map(
+      fencesOf(pending).map((fence) => [fence, fence.lease.seq + BigInt(attempts.length + 1)]),
+    );
+    const attempt = { numbers, holds };
+    attempts.push(attempt);
+    let arrays = arraysOf(changes.values());
+    for (const [{ lease }, number] of numbers) {
+      const { slot, token, seq } = lease;
+      const { group, leaseFor } = this.options;
+      const values = [group, slot, token, ...arrays, String(seq), String(number), leaseFor];
+      const { rows } = await on.query({ name: 'advisor_texting_write', text: writeStatement, values });
+      if (rows.length === 0) return undefined;
+      arrays = nothing;
+    }
+    return attempt;
+  }
+
+  private async versions(
+    on: Pool | PoolClient,
+    pending: readonly Pending[],
+  ): Promise<Map<string, Version | undefined>> {
+    const versions = new Map<string, Version | undefined>();
+    const conditions = pending.flatMap((each) => each.conditions);
+    for (const table of tables) {
+      const asked = conditions.filter((each) => each.table === table);
+      if (asked.length === 0) continue;
+      const { rows } = await on.query<{ key: Buffer; head: Buffer }>(
+        `select key, substr(value, 1, 21) as head from ${schema}.${table} where key = any($1::bytea[])`,
+        [asked.map(({ key }) => key)],
+      );
+      for (const { key, head } of rows) versions.set(nameOf(table, key), versionOf(head));
+    }
+    return versions;
+  }
+}
+
+/** In one order, so that no two commits wait for each other. */
+const fencesOf = (pending: readonly Pending[]): Fence[] =>
+  [...new Set(pending.flatMap(({ fences }) => fences))].sort((a, b) => a.lease.slot - b.lease.slot);

@@ -1,0 +1,180 @@
+import type { Pool } from 'pg';
+
+/**
+ * The leases of the processes that work together: a row for each slot, with who has it, a token that changes with its
+ * holder, the number of the last commit, and until when it is had. A holder renews it with its pulse and with every commit.
+ */
+
+export const schema = 'advisor_texting';
+/** The slot of what belongs to all, which nobody holds. */
+export const common = 0;
+
+export interface Lease {
+  readonly slot: number;
+  readonly token: string;
+  /** Of the last commit that was confirmed. */
+  seq: bigint;
+}
+
+/** As it was read. */
+export interface LeaseRow {
+  readonly slot: number;
+  /** Empty when its holder has given it up. */
+  readonly holder: string;
+  readonly token: string;
+  readonly seq: string;
+  readonly until: string;
+  readonly isOver: boolean;
+}
+
+export interface Beat {
+  /** Of the server, in epoch milliseconds. */
+  readonly time: number;
+  readonly rows: readonly LeaseRow[];
+}
+
+/** A holder that gave its slots up may want them back at once, as when flows are deployed: so long others leave them. */
+const backWithin = 500;
+
+const rowOf = 'slot, holder, token, seq, until::text as until, until < now() as "isOver"';
+
+export class Leases {
+  constructor(
+    private readonly pool: () => Pool,
+    private readonly group: Buffer,
+    private readonly holder: string,
+    private readonly leaseFor: number,
+  ) {}
+
+  /** Renews what this process has, and gives all that there are. */
+  async beat(slots: readonly number[]): Promise<Beat> {
+    await this.pool().query(
+      `update ${schema}.lease set until = now() + $3::int * interval '1 ms' where grp = $1 and slot in
+         (select slot from ${schema}.lease where grp = $1 and holder = $2 and slot = any($4::int[])
+          order by slot for update)`,
+      [this.group, this.holder, this.leaseFor, slots],
+    );
+    const { rows } = await this.pool().query<LeaseRow & { readonly time: string }>(
+      `select ${rowOf}, extract(epoch from clock_timestamp()) * 1000 as time
+       from ${schema}.lease where grp = $1 order by slot`,
+      [this.group],
+    );
+    return { time: Number(rows[0]?.time), rows: rows.filter(({ slot }) => slot !== common) };
+  }
+
+  async row(slot: number): Promise<LeaseRow | undefined> {
+    const select = `select ${rowOf} from ${schema}.lease where grp = $1 and slot = $2`;
+    return (await this.pool().query<LeaseRow>(select, [this.group, slot])).rows[0];
+  }
+
+  /** What others gave up, or what this process itself gave up just before. */
+  async free(before: readonly Lease[]): Promise<LeaseRow[]> {
+    const { rows } = await this.pool().query<LeaseRow>(
+      `select ${rowOf} from ${schema}.lease where grp = $1 and slot <> ${common} and holder = '' order by slot`,
+      [this.group],
+    );
+    const isMine = (row: LeaseRow): boolean =>
+      before.some(({ slot, token }) => slot === row.slot && token === row.token);
+    return [...rows.filter(isMine), ...rows.filter((row) => row.isOver && !isMine(row))];
+  }
+
+  /** Undefined when it has changed since it was read. */
+  async take({ slot, token, until }: LeaseRow): Promise<Lease | undefined> {
+    const { rows } = await this.pool().query<{ token: string; seq: string }>(
+      `update ${schema}.lease set holder = $3, token = token + 1, until = now() + $4::int * interval '1 ms'
+       where grp = $1 and slot = $2 and token = $5 and until::text = $6 returning token, seq`,
+      [this.group, slot, this.holder, this.leaseFor, token, until],
+    );
+    return rows[0] && { slot, token: rows[0].token, seq: BigInt(rows[0].seq) };
+  }
+
+  /** A new slot. Its first token is the time, so that no later lease of the same number has an earlier one's. */
+  async add(): Promise<Lease> {
+    await this.pool().query(
+      `insert into ${schema}.lease values ($1, ${common}, '', 0, 0, 'infinity') on conflict do nothing`,
+      [this.group],
+    );
+    for (;;) {
+      const { rows } = await this.pool().query<{ slot: number; token: string; seq: string }>(
+        `insert into ${schema}.lease
+         select $1, max(slot) + 1, $2, (extract(epoch from now()) * 1000)::bigint, 0, now() + $3::int * interval '1 ms'
+         from ${schema}.lease where grp = $1
+         on conflict do nothing returning slot, token, seq`,
+        [this.group, this.holder, this.leaseFor],
+      );
+      const [row] = rows;
+      if (row) return { ...row, seq: BigInt(row.seq) };
+    }
+  }
+
+  /** The others need not wait until they have run out. */
+  async giveUp(slots: readonly number[]): Promise<void> {
+    await this.pool().query(
+      `update ${schema}.lease set holder = '', until = now() + ${backWithin} * interval '1 ms'
+       where grp = $1 and holder = $2 and slot = any($3::int[])`,
+      [this.group, this.holder, slots],
+    );
+  }
+}
+
+/**
+ * Which leases have run out, as far as this process can tell. Whoever lives has renewed its own while this process looked
+ * on: after the database was away, or its clock was changed, all are given the time to do so.
+ */
+export class LeaseWatch {
+  private readonly seen = new Map<number, { readonly mark: string; readonly since: number }>();
+  private lastLook = -Infinity;
+
+  constructor(private readonly leaseFor: number) {}
+
+  /** `now` is monotonic. */
+  ended(rows: readonly LeaseRow[], now: number): LeaseRow[] {
+    if (now - this.lastLook > this.leaseFor / 3) this.seen.clear();
+    this.lastLook = now;
+    const patience = (2 * this.leaseFor) / 3;
+    return rows.filter(({ slot, holder, token, until, isOver }) => {
+      const mark = `${token} ${until}`;
+      const known = this.seen.get(slot);
+      const since = known?.mark === mark ? known.since : now;
+      this.seen.set(slot, { mark, since });
+      if (holder === '') return isOver;
+      return now - since >= (isOver ? patience : this.leaseFor + patience);
+    });
+  }
+}
+
+/** A clock of the server that differs by more milliseconds was changed: ages go on as they were. */
+const clockChange = 60_000;
+/** Milliseconds by which a clock that is a little ahead is set back with a pulse. */
+const slew = 10;
+
+/** The server's time, as it is known here. It never runs back nor stands still, and follows no change of the clock. */
+export class ServerTime {
+  private offset = 0;
+  private latest = 0;
+  private hasChanged = false;
+
+  constructor(
+    private readonly monotonic: () => number,
+    private readonly changed: (bySeconds: number) => void,
+  ) {}
+
+  now(): number {
+    return (this.latest = Math.max(this.latest, Math.floor(this.monotonic() + this.offset)));
+  }
+
+  /** At a start, or after this process was out of touch. */
+  set(time: number): void {
+    this.offset = Math.max(time, this.latest) - this.monotonic();
+  }
+
+  /** With each pulse. */
+  hear(time: number): void {
+    const ahead = time - (this.monotonic() + this.offset);
+    if (Math.abs(ahead) < clockChange) this.offset += Math.max(ahead, -slew);
+    else if (!this.hasChanged) {
+      this.hasChanged = true;
+      this.changed(Math.round(ahead / 1000));
+    }
+  }
+}

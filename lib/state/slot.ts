@@ -1,0 +1,265 @@
+import type { Pool } from 'pg';
+import type { Change, Fence, FencedCondition } from './fenced-writes';
+import { common, schema, type Lease } from './leases';
+import { versionOf, type Sealing } from './sealing';
+import {
+  checkSize,
+  checkWrite,
+  endOf,
+  isShared,
+  key as keyOf,
+  TakenOver,
+  type Condition,
+  type Entry,
+  type JointWriter,
+  type Operation,
+  type Range,
+  type Store,
+  type Table,
+} from './store';
+
+/** What a slot needs of its database. */
+export interface Surroundings {
+  readonly group: Buffer;
+  readonly sealing: Sealing;
+  readonly reading: Pool;
+  readonly trouble: string | undefined;
+  readonly unwritten: number;
+  onChange(listener: () => void): () => void;
+  now(): number;
+  warn(text: string): void;
+  /** Resolves when it may be tried again. */
+  failed(fault: unknown): Promise<void>;
+  fenced(
+    fences: readonly Slot[],
+    changes: readonly Change[],
+    conditions: readonly FencedCondition[],
+  ): Promise<boolean>;
+}
+
+export const closed = (): Error => new Error('the store is closed');
+
+/** Milliseconds for which a range that could be read is not looked through again. */
+const soundFor = 10_000;
+/** In a slot whose last commits the database has lost: when that was noticed. */
+export const doubtKey = keyOf('doubt');
+const prefixLength = 12;
+
+/** What the keys of a slot begin with. */
+export const prefixOf = (group: Buffer, slot: number): Buffer => {
+  const bytes = Buffer.alloc(prefixLength);
+  group.copy(bytes);
+  bytes.writeUInt32BE(slot, 8);
+  return bytes;
+};
+
+/** Whether a whole key is of what belongs to all. */
+export const isOfAll = (key: Buffer): boolean => key.readUInt32BE(8) === common;
+
+const bare = (key: Buffer): Buffer => key.subarray(prefixLength);
+const nameOf = (table: Table, key: Buffer): string => `${table}/${key.toString('latin1')}`;
+
+/** What one lease covers, as a store. */
+export class Slot implements Store, Fence {
+  readonly durable = true;
+  readonly isShared = true;
+  /** Another process has it; nothing that follows from what was read here may be done any more. */
+  isLost = false;
+  private isClosed = false;
+  private newlyDamaged = 0;
+  private doubt = -Infinity;
+  /** Ranges in which every record could be read, and when. */
+  private readonly sound = new Map<string, number>();
+
+  constructor(
+    private readonly database: Surroundings & JointWriter,
+    readonly lease: Lease,
+    readonly isOrphan: boolean,
+  ) {}
+
+  get trouble(): string | undefined {
+    if (!this.isLost) return this.database.trouble;
+    return 'This instance was out of touch with the database for longer than its lease: another has taken over what it had.';
+  }
+
+  get unwritten(): number {
+    return this.database.unwritten;
+  }
+
+  get joint(): JointWriter {
+    return this.database;
+  }
+
+  onChange(listener: () => void): () => void {
+    return this.database.onChange(listener);
+  }
+
+  now(): number {
+    return this.database.now();
+  }
+
+  hash(text: string): Buffer {
+    return this.database.sealing.hash(text);
+  }
+
+  isInDoubt(at: number): boolean {
+    return at <= this.doubt;
+  }
+
+  async get<T>(table: Table, key: Buffer): Promise<Entry<T> | undefined> {
+    const select = `select value from ${schema}.${table} where key = $1`;
+    const [row] = (await this.read(select, [this.full(table, key)])) as { value: Buffer }[];
+    return row && this.opened<T>(table, key, row.value);
+  }
+
+  async page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]> {
+    const rows = await this.range(true, table, range);
+    return rows.flatMap(({ key, value }) => this.opened<T>(table, bare(key), value) ?? []);
+  }
+
+  async keys(table: Table, range: Range): Promise<readonly Buffer[]> {
+    const rows = await this.range(false, table, range);
+    return rows.map(({ key }) => bare(key));
+  }
+
+  async count(table: Table, from: Buffer, to: Buffer): Promise<number> {
+    if (Buffer.compare(from, to) >= 0) return 0;
+    const select = `select count(*) from ${schema}.${table} where key >= $1 and key < $2`;
+    const [row] = (await this.read(select, this.limits(table, from, to))) as { count: string }[];
+    return Number(row?.count ?? 0);
+  }
+
+  async hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
+    // The do-not-text list is asked about before every text.
+    if (!isShared(table, from)) return this.findLost(table, from, to);
+    const name = nameOf(table, from);
+    const known = this.sound.get(name);
+    if (known !== undefined && performance.now() - known < soundFor) return false;
+    const isDamaged = await this.findLost(table, from, to);
+    if (isDamaged) this.sound.delete(name);
+    else this.sound.set(name, performance.now());
+    return isDamaged;
+  }
+
+  async write(operations: readonly Operation[], conditions: readonly Condition[] = []): Promise<boolean> {
+    if (this.isClosed) throw closed();
+    if (this.isLost) throw new TakenOver(false);
+    checkWrite(operations, conditions);
+    const whole = conditions.map((each) => ({ ...each, key: this.full(each.table, each.key) }));
+    return this.database.fenced([this], this.changesOf(operations), whole);
+  }
+
+  /** The same, as the database takes it. */
+  changesOf(operations: readonly Operation[]): Change[] {
+    const { sealing } = this.database;
+    const changes = operations.map((each): Change => {
+      const key = 'put' in each ? each.put : each.remove;
+      const whole = { table: each.table, key: this.full(each.table, key) };
+      return 'put' in each ? { ...whole, bytes: sealing.seal(each.table, key, each.value) } : whole;
+    });
+    checkSize(changes.reduce((sum, { key, bytes }) => sum + key.length + (bytes?.length ?? 0), 0));
+    return changes;
+  }
+
+  /** What waits for an answer waits no longer. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+  }
+
+  /** Whether the last commits made in it were lost, before this process had it. */
+  async readDoubt(pool: Pool): Promise<void> {
+    const select = `select value from ${schema}.work where key = $1`;
+    const { rows } = await pool.query<{ value: Buffer }>(select, [this.full('work', doubtKey)]);
+    const [row] = rows;
+    if (!row) return;
+    const found = this.opened<number>('work', doubtKey, row.value);
+    // A mark that cannot be read leaves everything in doubt.
+    this.doubt = found?.value ?? Infinity;
+  }
+
+  async hasJobs(pool: Pool): Promise<boolean> {
+    const jobs = keyOf('job');
+    const { rows } = await pool.query<{ found: boolean }>(
+      `select exists (select 1 from ${schema}.wait where key >= $1 and key < $2)
+           or exists (select 1 from ${schema}.work where key >= $1 and key < $2) as found`,
+      this.limits('work', jobs, endOf(jobs)),
+    );
+    return rows[0]?.found !== false;
+  }
+
+  /** Removes what is left, and the lease. */
+  async drop(pool: Pool): Promise<void> {
+    this.isLost = true;
+    const { group } = this.database;
+    const { slot, token } = this.lease;
+    await pool.query(
+      `with f as (delete from ${schema}.lease where grp = $1 and slot = $2 and token = $3 returning slot),
+       w as (delete from ${schema}.wait where key >= $4 and key < $5 and exists (select 1 from f))
+       delete from ${schema}.work where key >= $4 and key < $5 and exists (select 1 from f)`,
+      [group, slot, token, prefixOf(group, slot), prefixOf(group, slot + 1)],
+    );
+  }
+
+  private full(table: Table, key: Buffer): Buffer {
+    const slot = isShared(table, key) ? common : this.lease.slot;
+    return Buffer.concat([prefixOf(this.database.group, slot), key]);
+  }
+
+  private limits(table: Table, from: Buffer, to: Buffer): [Buffer, Buffer] {
+    const slot = isShared(table, from) ? common : this.lease.slot;
+    const prefix = prefixOf(this.database.group, slot);
+    return [Buffer.concat([prefix, from]), Buffer.concat([prefix, to])];
+  }
+
+  /** Without `isWhole`, keys alone. */
+  private async range(
+    isWhole: boolean,
+    table: Table,
+    { from, to, limit, skip = 0, reverse = false }: Range,
+  ): Promise<readonly { readonly key: Buffer; readonly value: Buffer }[]> {
+    if (limit <= 0 || Buffer.compare(from, to) >= 0) return [];
+    const select =
+      `select key${isWhole ? ', value' : ''} from ${schema}.${table} where key >= $1 and key < $2 ` +
+      `order by key ${reverse ? 'desc' : 'asc'} limit $3 offset $4`;
+    const rows = await this.read(select, [...this.limits(table, from, to), limit, skip]);
+    return rows as { key: Buffer; value: Buffer }[];
+  }
+
+  /** While the database is away, it waits. */
+  private async read(statement: string, values: unknown[]): Promise<unknown[]> {
+    for (;;) {
+      if (this.isClosed) throw closed();
+      if (this.isLost) throw new TakenOver(false);
+      try {
+        return (await this.database.reading.query<object>(statement, values)).rows;
+      } catch (fault) {
+        await this.database.failed(fault);
+      }
+    }
+  }
+
+  private async findLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
+    for (let start = from; ;) {
+      const range = { from: start, to, limit: 1000 };
+      const rows = await this.range(true, table, range);
+      const { sealing } = this.database;
+      if (rows.some(({ key, value }) => !sealing.open(table, bare(key), value))) return true;
+      const last = rows.at(-1);
+      if (!last || rows.length < range.limit) return false;
+      start = Buffer.concat([bare(last.key), Buffer.alloc(1)]);
+    }
+  }
+
+  private opened<T>(table: Table, key: Buffer, sealed: Buffer): Entry<T> | undefined {
+    const opened = this.database.sealing.open(table, key, sealed);
+    if (opened) return { key, value: opened.value as T, version: versionOf(sealed) };
+    this.newlyDamaged += 1;
+    if (this.newlyDamaged === 1)
+      setImmediate(() => {
+        this.database.warn(
+          `${this.newlyDamaged} record(s) in the database cannot be read. They stay where they are; everything else goes on.`,
+        );
+      });
+    return undefined;
+  }
+}

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { handOver } from '../../lib/outbox/hand-over';
+import { RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
+import { systemClock } from '../../lib/service/clock';
+import { createMemoryStore } from '../../lib/state/memory';
+import { TakenOver, type JointWriter, type Store } from '../../lib/state/store';
+
+interface Text {
+  readonly index: number;
+}
+
+const until = async (isSo: () => boolean): Promise<void> => {
+  while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
+};
+
+/** A node that sends what it is given; `told` has its outcomes. */
+const nodeOn = (
+  store: Store,
+  work: RequestHost<Text, object, string>['work'] = async (_job, _item, { begin }) => {
+    await begin();
+    return 'sent';
+  },
+) => {
+  const told: { outcome: string; repeated: boolean; isLast: boolean }[] = [];
+  const faults: unknown[] = [];
+  const emitted: ((mark: (msg: object) => void) => void)[] = [];
+  const outbox = new RequestOutbox<Text, object, string>({
+    store,
+    node: 'node',
+    space: 'space',
+    width: 4,
+    resumeWithin: 3_600_000,
+    clock: systemClock,
+    host: {
+      work,
+      refused: (isInDoubt) => (isInDoubt ? 'unknown' : 'refused'),
+      failed: () => 'failed',
+      ended: (reason) => reason,
+      kindsOf: (outcome) => [outcome],
+      phoneOf: () => undefined,
+      emit: async (_job, _item, { outcome, repeated, isLast, mark }) => {
+        told.push({ outcome, repeated, isLast });
+        for (const each of emitted) each(mark);
+        return true;
+      },
+      held: () => undefined,
+      fault: (fault) => {
+        if (!(fault instanceof TakenOver)) faults.push(fault);
+      },
+    },
+  });
+  const accept = (count: number, onRecord?: () => void): void => {
+    const items = Array.from({ length: count }, (_, index) => ({ index }));
+    outbox.accept({ message: {}, order: {}, items, count, onRecord }, undefined);
+  };
+  return { outbox, told, faults, accept, emitted };
+};
+
+/** A store whose writes are refused from the first on. */
+const lost = (isInDoubt: boolean): Store => ({
+  ...createMemoryStore(),
+  write: () => Promise.reject(new TakenOver(isInDoubt)),
+});
+
+describe('what a node takes on while another process takes its store over', () => {
+  for (const count of [1, 3, 250])
+    it(`leaves as not carried out when it was not on record: ${count}`, async () => {
+      let sent = 0;
+      const node = nodeOn(lost(false), async (_job, _item, { begin }) => {
+        await begin();
+        sent += 1;
+        return 'sent';
+      });
+      await node.outbox.start();
+      node.accept(count);
+      await until(() => node.told.length === count);
+      assert.deepEqual(new Set(node.told.map(({ outcome }) => outcome)), new Set(['refused']));
+      assert.equal(node.told.filter(({ isLast }) => isLast).length, 1);
+      await node.outbox.close();
+      assert.equal(node.told.length, count);
+      assert.equal(sent, 0);
+      assert.deepEqual(node.faults, []);
+    });
+
+  it('leaves as unknown when it may be on record', async () => {
+    const node = nodeOn(lost(true));
+    await node.outbox.start();
+    node.accept(1);
+    await until(() => node.told.length === 1);
+    assert.equal(node.told[0]?.outcome, 'unknown');
+  });
+
+  it('does not leave when it came from a node whose outcome the other process tells again', async () => {
+    const node = nodeOn(lost(false));
+    await node.outbox.start();
+    node.accept(1, () => undefined);
+    await node.outbox.close();
+    assert.deepEqual(node.told, []);
+  });
+});
+
+describe('what a process that ended has left', () => {
+  it('comes out as unknown when commits were lost, whatever the record says', async () => {
+    const memory = createMemoryStore();
+    const never = new Promise<string>(() => undefined);
+    const before = nodeOn(memory, () => never);
+    await before.outbox.start();
+    before.accept(1);
+    before.accept(3);
+    while ((await before.outbox.count()) < 2) await new Promise((resolve) => setImmediate(resolve));
+    const store: Store = { ...memory, isInDoubt: () => true };
+    const after = nodeOn(store);
+    await after.outbox.start();
+    await until(() => after.told.length === 4);
+    assert.deepEqual(new Set(after.told.map(({ outcome }) => outcome)), new Set(['unknown']));
+  });
+
+  it('is told there in one commit with its acceptance by the next node here', async () => {
+    const commits: string[][] = [];
+    const joint: JointWriter = {
+      write: async (parts) => {
+        commits.push(parts.map(({ store }) => (store === left ? 'left' : 'own')));
+        for (const { store, operations } of parts) await store.write(operations);
+        return true;
+      },
+    };
+    const [left, own]: Store[] = [
+      { ...createMemoryStore(), joint },
+      { ...createMemoryStore(), joint },
+    ] as const;
+    assert.ok(left && own);
+    const first = nodeOn(left);
+    const second = nodeOn(own);
+    await Promise.all([first.outbox.start(), second.outbox.start()]);
+    first.emitted.push((mark) => {
+      const msg = {};
+      mark(msg);
+      second.accept(1, handOver.claim(msg));
+    });
+    first.accept(1);
+    await until(() => second.told.length === 1);
+    assert.equal(commits.length, 1);
+    assert.deepEqual(new Set(commits[0]), new Set(['left', 'own']));
+    const jobs: [Buffer, Buffer] = [Buffer.from('job\0'), Buffer.from('job\x01')];
+    assert.equal(await left.count('work', ...jobs), 0);
+    await Promise.all([first.outbox.close(), second.outbox.close()]);
+  });
+});
