@@ -9,6 +9,8 @@ interface Text {
   readonly index: number;
 }
 
+const jobs = [Buffer.from('job\0'), Buffer.from('job\x01')] as const;
+
 const until = async (isSo: () => boolean): Promise<void> => {
   while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
 };
@@ -107,7 +109,7 @@ describe('what a process that ended has left', () => {
     await before.outbox.start();
     before.accept(1);
     before.accept(3);
-    while ((await before.outbox.count()) < 2) await new Promise((resolve) => setImmediate(resolve));
+    while ((await memory.count('work', ...jobs)) < 2) await new Promise((resolve) => setImmediate(resolve));
     const store: Store = { ...memory, isInDoubt: () => true };
     const after = nodeOn(store);
     await after.outbox.start();
@@ -124,11 +126,8 @@ describe('what a process that ended has left', () => {
         return true;
       },
     };
-    const [left, own]: Store[] = [
-      { ...createMemoryStore(), joint },
-      { ...createMemoryStore(), joint },
-    ] as const;
-    assert.ok(left && own);
+    const left: Store = { ...createMemoryStore(), joint };
+    const own: Store = { ...createMemoryStore(), joint };
     const first = nodeOn(left);
     const second = nodeOn(own);
     await Promise.all([first.outbox.start(), second.outbox.start()]);
@@ -141,7 +140,6 @@ describe('what a process that ended has left', () => {
     await until(() => second.told.length === 1);
     assert.equal(commits.length, 1);
     assert.deepEqual(new Set(commits[0]), new Set(['left', 'own']));
-    const jobs: [Buffer, Buffer] = [Buffer.from('job\0'), Buffer.from('job\x01')];
     assert.equal(await left.count('work', ...jobs), 0);
     await Promise.all([first.outbox.close(), second.outbox.close()]);
   });
