@@ -1,28 +1,33 @@
 import should from 'should';
 import { profiles } from '../../simulator';
-import type { RealRed } from '../support/node-red';
+import type { Message, RealRed } from '../support/node-red';
 import {
   Clicked,
   errorOf,
   exampleOf,
   examples,
   overheard,
+  payloadOf,
   type Phones,
   runs,
   startExamples,
+  tabOf,
   titleOf,
+  withDashboard,
 } from './support';
+
+const payloadText = (msg: Message): string => String(msg['payload']);
 
 const form = { firstName: "Pat O'Neil", lastName: '', emailAddress: 'pat@example.com', phone: '' };
 
 for (const run of runs) {
-  describe(`the address-book examples ${titleOf(run)}`, function () {
+  describe(`the examples from the eighth on, ${titleOf(run)}`, function () {
     this.timeout(60_000);
     let red: RealRed;
     let phones: Phones;
 
     before(async () => {
-      ({ red, phones } = await startExamples(run, examples.slice(7).flatMap(overheard)));
+      ({ red, phones } = await startExamples(run, [...examples.slice(7), withDashboard].flatMap(overheard)));
     });
     after(() => red.close());
     beforeEach(() => phones.reset());
@@ -133,6 +138,97 @@ for (const run of runs) {
     it('12: the page says so when the address book cannot be read', async () => {
       await phones.control('POST', 'faults', { endpoint: 'searchContacts', code: 'forbidden' });
       should(await (await fetch(`${red.url}/address-book`)).text()).containEql('could not be read');
+    });
+
+    it('13: the report counts who waits, and tells who failed since yesterday', async () => {
+      const flow = example(13);
+      await flow.press('Report now');
+      should(payloadText(await flow.one('the report'))).equal(
+        'Waiting for consent: 0\nFailed since yesterday: 0',
+      );
+      await flow.press('Text a landline');
+      should(errorOf(await flow.one('it failed'))).containEql({ code: 'rejected' });
+      await flow.press('Report now');
+      const report = await flow.one('the report');
+      should(report).containEql({ topic: 'Texting, this morning' });
+      should(payloadText(report)).match(
+        /^Waiting for consent: 0\nFailed since yesterday: 1\n\d{4}-\d\d-\d\d \d\d:\d\d {2}\+12025550115 {2}rejected$/,
+      );
+    });
+
+    it('14: the mail names the advisor and has the link', async () => {
+      const flow = example(14);
+      await flow.press("As if Ada's authorization was lost");
+      const mail = payloadText(await flow.one('the mail'));
+      should(mail).match(/^Dear ada,\n\nyour permission to send texts through Our texting has ended\./);
+      should(mail).containEql('\nhttps://nodered.example.com/advisor-texting/link/example\n');
+    });
+
+    it('15: who is on the list is not texted, who writes stop comes on it, and it comes out as a CSV', async () => {
+      const flow = example(15);
+      await flow.press('Import the list');
+      should((await flow.shown('on the list', 2)).map((msg) => payloadOf(msg)['reason']).sort()).deepEqual([
+        'asked by phone',
+        'moved away',
+      ]);
+      await flow.press('Text three people');
+      const became = await flow.shown('what became of each', 3);
+      should(
+        became.map((msg) => (msg['outcome'] === 'sent' ? 'sent' : errorOf(msg)['code'])).sort(),
+      ).deepEqual(['blocked', 'blocked', 'sent']);
+      should((await phones.ledger('sendMessage')).map(({ phone }) => phone)).deepEqual(['+12165550106']);
+      await flow.press('An answer by mail');
+      should(payloadOf(await flow.one('on the list'))).containEql({
+        phone: '+12135550103',
+        reason: 'wrote stop',
+      });
+      for (let round = 0; round < 2; round++) {
+        await flow.press('Export the list');
+        const [names, ...rows] = payloadText(await flow.one('the CSV'))
+          .trim()
+          .split('\n');
+        should(names).equal('phone,since,reason');
+        should(rows.map((row) => row.replace(/,\d+,/, ',')).sort()).deepEqual([
+          '+12065550101,asked by phone',
+          '+12125550102,moved away',
+          '+12135550103,wrote stop',
+        ]);
+      }
+    });
+
+    it('16: tried first, nobody is texted, and the numbers are those of the campaign', async () => {
+      const flow = example(16);
+      await flow.press('How would it go?');
+      const tried = payloadOf(await flow.one('report'));
+      should(tried).containEql({
+        total: 6,
+        sent: 4,
+        needsConsent: 1,
+        failed: 1,
+        byCode: { invalid_input: 1 },
+      });
+      should(await phones.ledger('sendMessage')).deepEqual([]);
+      await flow.press('Go');
+      const went = payloadOf(await flow.one('report'));
+      for (const count of ['total', 'sent', 'needsConsent', 'failed', 'byCode'])
+        should(went[count]).deepEqual(tried[count]);
+      should(await phones.texts('+12065550101')).deepEqual(['Hi Ann, our new market letter is out.']);
+      should(await phones.ledger('sendMessage')).have.length(4);
+    });
+
+    it('with Dashboard 2: who waits is on the page, and leaves as cancelled when its button is pressed', async () => {
+      const flow = new Clicked(red, withDashboard);
+      await flow.press('Wait for Elif');
+      let waits: { id: string; phone: string }[];
+      do waits = payloadOf(await flow.one('who waits'))['data'] as typeof waits;
+      while (waits.length === 0);
+      should(waits.map(({ phone }) => phone)).deepEqual(['+12155550105']);
+      await red.send(`${tabOf(withDashboard.nodes)} who waits`, { payload: { id: waits[0]?.id } });
+      const ended = await flow.one('the wait has ended');
+      should(ended).containEql({ outcome: 'notAccepted', phone: '+12155550105' });
+      should(payloadOf(ended)).containEql({ reason: 'cancelled' });
+      do waits = payloadOf(await flow.one('who waits'))['data'] as typeof waits;
+      while (waits.length > 0);
     });
   });
 }

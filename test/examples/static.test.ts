@@ -1,10 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
 import { nodeTypes } from './node-types';
 import { root } from '../support/installation';
 import type { FlowNode } from '../support/node-red';
-import { examples, nameOf } from './support';
+import { examples, examplesWithDashboard, nameOf } from './support';
 
 interface Port {
   readonly wires: readonly { readonly id: string; readonly port?: number }[];
@@ -30,12 +30,8 @@ describe('the example flows, as files', () => {
   });
 
   it('that need more than this package are in a folder of their own, and say first what they need', () => {
-    const folder = join(root, 'examples', 'with Dashboard 2');
-    const files = readdirSync(folder);
-    should(files.length).be.above(0);
-    for (const file of files) {
-      const text = readFileSync(join(folder, file), 'utf8');
-      const nodes = JSON.parse(text) as FlowNode[];
+    should(examplesWithDashboard.length).be.above(0);
+    for (const { text, nodes } of examplesWithDashboard) {
       const notes = nodes.filter(({ type }) => type === 'comment');
       should(String(notes[0]?.['info'])).startWith('This needs **@flowfuse/node-red-dashboard**');
       const environments = nodes.filter(({ type }) => type === 'advisor-environment');

@@ -18,15 +18,28 @@ export interface Example {
   readonly nodes: readonly FlowNode[];
 }
 
-const folder = join(root, 'examples');
+const examplesIn = (folder: string): Example[] =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.json'))
+    .sort()
+    .map((name) => {
+      const text = readFileSync(join(folder, name), 'utf8');
+      return { title: name.replace(/\.json$/, ''), text, nodes: JSON.parse(text) as FlowNode[] };
+    });
 
-export const examples: readonly Example[] = readdirSync(folder)
-  .filter((name) => name.endsWith('.json'))
-  .sort()
-  .map((name) => {
-    const text = readFileSync(join(folder, name), 'utf8');
-    return { title: name.replace(/\.json$/, ''), text, nodes: JSON.parse(text) as FlowNode[] };
-  });
+export const examples: readonly Example[] = examplesIn(join(root, 'examples'));
+
+export const examplesWithDashboard = examplesIn(join(root, 'examples', 'with Dashboard 2'));
+
+/** The dashboard itself is not installed: in place of its page there is a node that hears what it would show. */
+export const withDashboard: Example = {
+  title: 'with Dashboard 2',
+  text: '',
+  nodes: examplesWithDashboard
+    .flatMap(({ nodes }) => nodes)
+    .filter(({ type }) => !['ui-group', 'ui-page', 'ui-base', 'ui-theme'].includes(type))
+    .map((node) => (node.type === 'ui-template' ? { ...node, type: 'debug' } : node)),
+};
 
 export const exampleOf = (number: number): Example => {
   const found = examples[number - 1];
@@ -36,7 +49,8 @@ export const exampleOf = (number: number): Example => {
 
 export const nameOf = ({ name }: FlowNode): string => (typeof name === 'string' ? name : '');
 
-const tabOf = (nodes: readonly FlowNode[]): string => nodes.find(({ type }) => type === 'tab')?.id ?? '';
+export const tabOf = (nodes: readonly FlowNode[]): string =>
+  nodes.find(({ type }) => type === 'tab')?.id ?? '';
 
 /** Both versions of Node-RED, and both services; which version it is makes no difference to a service. */
 export const runs = [
