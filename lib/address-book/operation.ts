@@ -74,7 +74,7 @@ interface OperationOrder extends Order {
 
 /** Whatever reads and then writes a contact does so under this key, in all nodes. */
 export const contactKey = ({ environment, advisor }: Caller, contactId: Id): string =>
-  JSON.stringify([environment.id, advisor, contactId]);
+  JSON.stringify([environment.id, advisor, String(contactId)]);
 
 /** One input message of a search, on its way. */
 export class Stream<C = Caller> {

@@ -1,5 +1,6 @@
 import { epochOf } from '../runtime/dates';
 import {
+  anyId,
   digitsTogether,
   e164,
   fieldOf,
@@ -76,7 +77,9 @@ const groupProblem =
     if (wholeId(value) !== undefined) return undefined;
     const isNamed = typeof value === 'string' && value.trim() !== '';
     if (!isNamed) return say('invalid.group');
-    return field.idOnly && holds(field.idOnly, values) ? say('invalid.deleteById') : undefined;
+    // Only the service knows whether a word without a digit is one.
+    const isLikeId = anyId(value) !== undefined && /\d/.test(value);
+    return !isLikeId && field.idOnly && holds(field.idOnly, values) ? say('invalid.deleteById') : undefined;
   };
 
 const recordProblem =
@@ -121,7 +124,7 @@ export const literalProblem = (
     case 'whole':
       return Number.isSafeInteger(value) ? undefined : say('invalid.whole');
     case 'id':
-      return each(value, say, (id) => (wholeId(id) === undefined ? say('invalid.id') : undefined));
+      return each(value, say, (id) => (anyId(id) === undefined ? say('invalid.id') : undefined));
     case 'group': {
       const isNone = field.several === true && Array.isArray(value) && value.length === 0;
       const mayBeNothing = field.optional !== undefined && mayHold(field.optional, values);

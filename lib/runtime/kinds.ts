@@ -38,20 +38,27 @@ export const placeholder = /\{\{\s*([^{}]+?)\s*\}\}/g;
 export const hasBrokenPlaceholder = (text: string): boolean => text.replace(placeholder, '').includes('{{');
 
 /**
- * A whole number of 0 or more, or a string of digits, which stays a string where a number would round it; undefined for
- * anything else.
+ * A whole number of 0 or more, or a string of digits, which stays a string where the number would be written otherwise;
+ * undefined for anything else.
  */
 export const wholeId = (value: unknown): number | string | undefined => {
-  if (typeof value === 'string' && /^\d+$/.test(value.trim())) {
-    return Number.isSafeInteger(Number(value)) ? Number(value) : value.trim();
+  if (typeof value === 'string') {
+    const digits = value.trim();
+    if (!/^\d+$/.test(digits)) return undefined;
+    return String(Number(digits)) === digits && Number.isSafeInteger(Number(digits))
+      ? Number(digits)
+      : digits;
   }
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 };
 
-/** The same, or what a service may use for ids in place of numbers: `c-17`, a UUID. A mere word is none. */
+/** What a service may use for ids in place of numbers: one word, which is neither a path nor a number that no id can be. */
+const idText = /^(?![+-]?\d*\.?\d+$)[\p{L}\p{N}_{][^\s/\\\p{C}]{0,199}$/u;
+
+/** The same, or a text as a service gives it for an id. */
 export const anyId = (value: unknown): number | string | undefined => {
-  const isName = typeof value === 'string' && /^(?=.*\d)[a-z\d][\w:~-]{0,199}$/i.test(value.trim());
-  return wholeId(value) ?? (isName ? value.trim() : undefined);
+  const text = typeof value === 'string' && idText.test(value.trim()) ? value.trim() : undefined;
+  return wholeId(value) ?? text;
 };
 
 /** The fields of a resource that the service takes, each with the kind of value it has. */

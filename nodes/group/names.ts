@@ -56,22 +56,35 @@ export const forgetNames = ({ environment, advisor }: Caller): void => {
   lookups.get(environment)?.delete(advisor);
 };
 
-const idNamed = async (caller: Caller, name: string): Promise<Id> => {
+/** What `find` finds among the groups; they are read again when it finds nothing among those that are remembered. */
+const found = async <T>(caller: Caller, find: (names: Names) => T | undefined): Promise<T | undefined> => {
   const remembered = lookups.get(caller.environment)?.get(caller.advisor);
-  let lookup = lookUp(caller, rememberFor);
-  let ids = (await lookup.names).get(name);
-  if (!ids && lookup === remembered) {
-    // It may have been created since, by somebody else.
-    lookup = lookUp(caller, 0);
-    ids = (await lookup.names).get(name);
-  }
+  const lookup = lookUp(caller, rememberFor);
+  const known = find(await lookup.names);
+  // It may have been created since, by somebody else.
+  return known === undefined && lookup === remembered ? find(await lookUp(caller, 0).names) : known;
+};
+
+const withId = (names: Names, text: string): Id | undefined =>
+  [...names.values()].flat().find((id) => id === text);
+
+/** A word that the service uses as an id. */
+export const knownId = (caller: Caller, text: string): Promise<Id | undefined> =>
+  found(caller, (names) => withId(names, text));
+
+/** Names come first; services may have words for ids, too. */
+const idNamed = async (caller: Caller, name: string): Promise<Id> => {
+  const ids = await found(caller, (names) => {
+    const id = withId(names, name);
+    return names.get(name) ?? (id === undefined ? undefined : [id]);
+  });
   const [id, ...others] = ids ?? [];
   if (id === undefined) throw invalidInput('group_unknown', { name });
   if (others.length > 0) throw invalidInput('group_ambiguous', { name, ids: [id, ...others].join(', ') });
   return id;
 };
 
-/** An integer or a string of digits is an id, any other string a name. */
+/** An integer or a string of digits is an id, any other string a name, or else an id of a service whose ids are words. */
 export const groupFrom = async (caller: Caller, value: unknown, where: MessageValue): Promise<Id> => {
   const id = wholeId(value);
   if (id !== undefined) return id;

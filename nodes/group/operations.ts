@@ -16,7 +16,7 @@ import { oneAtATime } from '../../lib/service/concurrency';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { listingMembers } from './members';
-import { forgetNames, groupFrom, isSame } from './names';
+import { forgetNames, groupFrom, isSame, knownId } from './names';
 import { groupFields } from './spec';
 
 /** A name alone is enough of a group. */
@@ -55,10 +55,12 @@ const creating = (tools: Tools): ItemOperation => {
 
 const deleting = (tools: Tools): ItemOperation => {
   const groupId = tools.source('groupId');
-  const idToDelete = (value: unknown): Id => {
-    const isName = typeof value === 'string' && value.trim() !== '' && wholeId(value) === undefined;
-    if (isName) throw invalidInput('group_delete_id', { where: groupId.where });
-    return idFrom(value, groupId.where);
+  const idToDelete = async (caller: Caller, value: unknown): Promise<Id> => {
+    const isWord = typeof value === 'string' && value.trim() !== '' && wholeId(value) === undefined;
+    if (!isWord) return idFrom(value, groupId.where);
+    const id = await knownId(caller, value.trim());
+    if (id === undefined) throw invalidInput('group_delete_id', { where: groupId.where });
+    return id;
   };
   return {
     kind: 'items',
@@ -66,7 +68,7 @@ const deleting = (tools: Tools): ItemOperation => {
     read: async (msg) => ({ ...oneOrList(await groupId.read(msg), groupId.where), data: null }),
     carries: (item, list) => (list ? { groupId: item } : {}),
     async work({ caller, item, known }) {
-      const id = idToDelete(item);
+      const id = await idToDelete(caller, item);
       known.groupId = id;
       try {
         await caller.call('deleteGroup', { params: { groupId: id } });

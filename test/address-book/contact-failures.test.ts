@@ -87,7 +87,7 @@ describe('contact node, failures', () => {
 
   it('raises an error for Catch when nobody is wired to the failures', async () => {
     const flow = await contactNode(on().environment, { operation: 'get' }, { unwired: [1] });
-    flow.send({ contactId: 'x' });
+    flow.send({ contactId: 'Ann Ito' });
     const { error } = first(await flow.errors.next());
     should(error).containEql({ code: 'invalid_input' });
     should((error as { cause: unknown }).cause).have.property('source');

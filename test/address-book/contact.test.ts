@@ -307,7 +307,7 @@ describe('contact node', () => {
 
     it('refuses what is no id, and says where it looked', async () => {
       const flow = await contactNode(on().environment, { operation: 'get' });
-      for (const contactId of [undefined, '', 'Ann', 1.5, -1, {}, true]) {
+      for (const contactId of [undefined, '', 'Ann Ito', 1.5, -1, {}, true]) {
         const failed = first(await flow.ask({ contactId }));
         should(failed.port).equal(1);
         should(errorOf(failed).code).equal('invalid_input');

@@ -1,4 +1,5 @@
 import should from 'should';
+import { Flow } from '../support/flow';
 import { contactNode, first, groupNode, scripted, simulatedForEach } from './setup';
 
 describe('ids that are no small integers', () => {
@@ -6,7 +7,16 @@ describe('ids that are no small integers', () => {
 
   const long = '9007199254740993';
 
-  for (const id of ['c-17', '0b5f9a2e-3f53-4c6c-9d52-1f0a8f3d7c11', long]) {
+  for (const id of [
+    'c-17',
+    '0b5f9a2e-3f53-4c6c-9d52-1f0a8f3d7c11',
+    long,
+    'x',
+    'qwerty',
+    '007',
+    'a.b@c',
+    'Zoë=',
+  ]) {
     it(`${id} goes into the path as it is, and comes back so`, async () => {
       const written = id === long ? id : JSON.stringify(id);
       const { environment, requests } = await scripted(() => ({ body: `{"contactId":${written}}` }));
@@ -15,11 +25,11 @@ describe('ids that are no small integers', () => {
       should(port).equal(0);
       should(msg.payload).eql({ contactId: id });
       should(msg.contactId).equal(id);
-      should(requests()[0]?.path).equal(`/v1/core/contact/contacts/${id}`);
+      should(requests()[0]?.path).equal(`/v1/core/contact/contacts/${encodeURIComponent(id)}`);
     });
   }
 
-  for (const id of ['x', '../groups', '1/2', '..', 'a b', '-1', '1.5', '\ud800']) {
+  for (const id of ['../groups', '1/2', '..', 'a b', '-1', '1.5', '.5', '\ud800', 'a\u0000']) {
     it(`${JSON.stringify(id)} is no id, and costs no request`, async () => {
       const { environment, requests } = await scripted(() => ({ body: {} }));
       const flow = await contactNode(environment, { operation: 'get' });
@@ -56,6 +66,30 @@ describe('ids that are no small integers', () => {
     const flow = await groupNode(environment, { operation: 'removeContact' });
     should(first(await flow.ask({ contactId: 1, groupId: 12 })).port).equal(0);
     should(requests().at(-1)).containEql({ method: 'PUT', body: { groupIds: ['13'] } });
+  });
+
+  it('of groups may be words: a name comes first, and a delete takes no name', async () => {
+    const data = [
+      { groupId: 'vip', name: 'Clients' },
+      { groupId: 'Friends', name: 'vip ' },
+    ];
+    const { environment, requests } = await scripted(({ method, path }) => ({
+      body: method === 'GET' ? (path.endsWith('/groups') ? { data } : { contactId: 1, groupIds: [] }) : '',
+    }));
+    const add = await groupNode(environment, { operation: 'addContact' });
+    for (const [groupId, written] of [
+      ['Clients', 'vip'],
+      ['vip', 'Friends'],
+      ['Friends', 'Friends'],
+    ]) {
+      should(first(await add.ask({ contactId: 1, groupId })).port).equal(0);
+      should(requests().at(-1)?.body).eql({ groupIds: [written] });
+    }
+    await Flow.unload();
+    const remove = await groupNode(environment, { operation: 'delete' });
+    should(first(await remove.ask({ groupId: 'Clients' })).msg.error).containEql({ code: 'invalid_input' });
+    should(first(await remove.ask({ groupId: 'Friends' })).msg.payload).eql({ id: 'Friends' });
+    should(requests().at(-1)).containEql({ method: 'DELETE', path: '/v1/core/contact/groups/Friends' });
   });
 
   it('a create that names none is done all the same', async () => {

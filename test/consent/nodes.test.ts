@@ -142,7 +142,7 @@ describe('consent nodes', () => {
       const found = only(await flow.ask({ memberId: String(memberId) }));
       should(found.port).equal(0);
       should(found.msg).containEql({ memberId });
-      const wrong = only(await flow.ask({ memberId: 'Ann' }));
+      const wrong = only(await flow.ask({ memberId: 'Ann Ito' }));
       should(errorOf(wrong.msg).code).equal('invalid_input');
     });
 

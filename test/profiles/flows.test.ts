@@ -1,9 +1,12 @@
+import type { Request } from 'express';
 import should from 'should';
 import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import * as checkRuntime from '../../nodes/check-consent/runtime';
 import { spec as checkSpec } from '../../nodes/check-consent/spec';
+import type { RunningEnvironment } from '../../nodes/environment/environment';
+import { lookUp } from '../../nodes/environment/lookup';
 import * as requestRuntime from '../../nodes/request-consent/runtime';
 import { spec as requestSpec } from '../../nodes/request-consent/spec';
 import { environmentFor, profiles, type Habits, type ProfileName } from '../../simulator';
@@ -160,6 +163,130 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
       const found = await flow.ask({ payload: '' }, 10);
       should(found.filter(({ port }) => port !== 0).map(({ msg }) => msg.error)).eql([]);
       should(new Set(found.map(({ msg }) => (msg.payload as { title: string }).title)).size).equal(10);
+    });
+
+    const groupsOf = (contactId: number): readonly string[] | undefined =>
+      on.simulator.state().contacts.sample.find((one) => one.contactId === contactId)?.groupNames;
+    /** One operation in a flow of its own. */
+    const inGroupNode = async (config: object, msg: Message, count = 1): Promise<Arrived[]> => {
+      const flow = await groupNode(on.environment, { ...config });
+      const arrived = await flow.ask(msg, count);
+      await Flow.unload();
+      should(arrived.filter(({ port }) => port !== 0).map(({ msg: failed }) => failed.error)).eql([]);
+      return arrived;
+    };
+
+    it('a group is created, found by name, given members, listed with their numbers, and deleted', async () => {
+      const created = first(
+        await inGroupNode({ operation: 'create' }, { payload: { name: 'Autumn event' } }),
+      );
+      const { groupId } = created.msg;
+      should(created.msg.payload).eql({ id: groupId });
+      const added = { operation: 'setGroups' };
+      await inGroupNode(added, { contactId: [1001, 1002], groupIds: ['Autumn event', 'Clients'] }, 2);
+      const flow = await groupNode(on.environment, {
+        operation: 'members',
+        groupId: 'Autumn event',
+        groupIdType: 'str',
+      });
+      flow.send({});
+      const done = first(await flow.completed.next());
+      should(flow.arrivals.all.map(({ msg }) => [msg.contactId, msg.phone, msg.groupId])).eql([
+        [id(1001), '+12065550101', groupId],
+        [id(1002), '+12125550102', groupId],
+      ]);
+      should(done.summary).containEql({ total: 2, done: 2, failed: 0, skipped: 0 });
+      await Flow.unload();
+      await inGroupNode({ operation: 'delete' }, { groupId });
+      should(groupsOf(1001)).eql(['Clients']);
+    });
+
+    it('a contact is taken out of one group only where its other groups are known: else nothing is written', async () => {
+      const flow = await groupNode(on.environment, { operation: 'removeContact' });
+      const removed = first(await flow.ask({ contactId: 1001, groupId: 'Retirement planning' }));
+      if (habits.groupIds === 'given') should(removed.port).equal(0, JSON.stringify(removed.msg.error));
+      else should(errorOf(removed).code).equal('invalid_response');
+      should(groupsOf(1001)).eql(
+        habits.groupIds === 'given' ? ['Clients'] : ['Clients', 'Retirement planning'],
+      );
+    });
+
+    it('all groups are chosen at once where that is asked for', async () => {
+      await inGroupNode(
+        { operation: 'setGroups', isSelectAllGroup: 'true', groupIds: '[]', groupIdsType: 'json' },
+        { contactId: 1004 },
+      );
+      should(on.received('setContactGroups')).equal(1);
+    });
+
+    it('contacts and groups are filtered here, over all pages', async () => {
+      let flow = await contactNode(on.environment, { operation: 'search', filter: 'ann ito' });
+      const people = first(await flow.ask({})).msg.payload as { data: { fullName: string }[] };
+      should(people.data.map(({ fullName }) => fullName)).eql(['Ann Ito']);
+      await Flow.unload();
+      flow = await groupNode(on.environment, { operation: 'search', filter: 'NEWS' });
+      const groups = first(await flow.ask({})).msg.payload as { data: { name: string }[] };
+      should(groups.data.map(({ name }) => name)).eql(['Newsletter']);
+    });
+
+    it('several contacts are created, read and deleted, each with an outcome of its own', async () => {
+      const people = [{ firstName: 'Uma' }, { firstName: 'Vera' }, { firstName: 'Will', phone: 'none' }];
+      let flow = await contactNode(on.environment, { operation: 'create' });
+      const created = await flow.ask({ payload: people }, 3);
+      should(created.map(({ port }) => port).sort()).eql([0, 0, 1]);
+      const contactId = created.flatMap(({ port, msg }) => (port === 0 ? [msg.contactId] : []));
+      for (const operation of ['get', 'delete']) {
+        await Flow.unload();
+        flow = await contactNode(on.environment, { operation });
+        const done = await flow.ask({ contactId }, 2);
+        should(done.map(({ port }) => port)).eql([0, 0]);
+        should(done.map(({ msg }) => String(msg.contactId)).sort()).eql(contactId.map(String).sort());
+      }
+      should(first(await flow.ask({ contactId: contactId[0] })).msg.error).containEql({ code: 'not_found' });
+    });
+
+    it('an update without merge replaces, and one with the id of a search changes that contact', async () => {
+      let flow = await contactNode(on.environment, { operation: 'search', filter: 'Elif' });
+      const found = first(await flow.ask({})).msg.payload as { data: { contactId: unknown }[] };
+      await Flow.unload();
+      flow = await contactNode(on.environment, { operation: 'update', merge: false });
+      const payload = { firstName: 'Elif', lastName: 'Demir', phone: '+12155550105' };
+      const updated = first(await flow.ask({ contactId: found.data[0]?.contactId, payload }));
+      should(updated.msg.payload).eql({ id: id(1005) });
+      should(
+        on.simulator.state().contacts.sample.find(({ contactId }) => contactId === 1005)?.fullName,
+      ).equal('Elif Demir');
+    });
+
+    it('the pickers of the editor find contacts, groups and content', async () => {
+      const look = async (what: string, filter: string): Promise<unknown[]> => {
+        const request = { params: { what }, query: { filter } } as unknown as Request;
+        const found = await lookUp(on.environment as unknown as RunningEnvironment, request);
+        return (found as { data: unknown[] }).data;
+      };
+      should(await look('contacts', 'okafor')).match([{ contactId: id(1002), fullName: 'Ben Okafor' }]);
+      should(await look('groups', 'client')).match([{ groupId: id(101), name: 'Clients' }]);
+      should(await look('content', 'retire')).not.be.empty();
+      should(await look('content', '')).have.length(20);
+    });
+
+    it('consent is looked up by the member id that the service gave', async () => {
+      const flow = await Flow.load({
+        folders,
+        environment: on.environment,
+        nodes: [
+          { id: 'send', type: 'advisor-send-text' },
+          { id: 'check', type: 'advisor-check-consent', by: 'memberId', mode: 'once' },
+        ],
+      });
+      const sent = first(await flow.ask({ phone: consented, text: 'Hello' }));
+      const { memberId } = sent.msg.payload as { memberId: unknown };
+      should(typeof memberId).equal(habits.ids === 'numbers' ? 'number' : 'string');
+      const coming = flow.arrivals.next();
+      flow.send({ memberId }, 'check');
+      const looked = first(await coming);
+      should(looked.port).equal(0, JSON.stringify(looked.msg.error));
+      should(looked.msg.payload).containEql({ memberId, state: 'accepted' });
     });
   });
 }
