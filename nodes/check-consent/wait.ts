@@ -119,7 +119,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
       onRecord?.();
       throw queueFullError(thrown);
     }
-    this.draw();
+    this.changed();
     await this.endBlocked(recipients);
   }
 

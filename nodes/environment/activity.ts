@@ -39,18 +39,25 @@ export const announcerOf = (RED: Red): (() => void) => {
   if (found) return found;
   let lastTime = -Infinity;
   let isDue = false;
+  let isNews = false;
+  const schedule = (): void => {
+    if (isDue) return;
+    isDue = true;
+    const rest = lastTime + leastInterval - systemClock.now();
+    systemClock.after(Math.min(Math.max(rest, 0), leastInterval), publish);
+  };
   const publish = (): void => {
     isDue = false;
     lastTime = systemClock.now();
-    (RED as Announcing).comms?.publish(topic, {}, false);
+    // Retained: an editor that connects, or connects again, hears it then, for something may have changed before.
+    (RED as Announcing).comms?.publish(topic, {}, true);
+    // What has changed may be on record only a moment later: it is said once more.
+    if (isNews) schedule();
+    isNews = false;
   };
   const announce = (): void => {
-    if (isDue) return;
-    isDue = true;
-    systemClock.after(
-      Math.min(Math.max(lastTime + leastInterval - systemClock.now(), 0), leastInterval),
-      publish,
-    );
+    isNews = true;
+    schedule();
   };
   announcers.set(RED, announce);
   return announce;

@@ -119,13 +119,14 @@ const wide = (page: Page): Promise<string[]> =>
 
 for (const version of [4, 5] as const) {
   describe(`the sidebar in Node-RED ${String(version)}`, function () {
-    this.timeout(180_000);
+    this.timeout(240_000);
     let editor: StartedEditor;
     let sidebar: Locator;
 
     before(async () => {
       // Credentials come with a deploy alone.
       editor = await startEditor(version, flows, (red) => red.deploy(flows));
+      editor.page.setDefaultTimeout(60_000);
       sidebar = editor.page.locator('.advisor-sidebar');
       await editor.page.evaluate(`RED.sidebar.show('advisor-texting')`);
       await sidebar.locator('.advisor-side-name').first().waitFor();

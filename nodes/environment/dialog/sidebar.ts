@@ -12,8 +12,9 @@ const environmentType = 'advisor-environment';
 const topic = 'advisor-texting/changed';
 const tab = 'advisor-texting';
 const pageSize = 20;
-/** Between two readings that nobody has asked for; longer where one takes long. */
+/** From one reading to the next that nobody has asked for; longer where one takes long. */
 const leastInterval = 1500;
+const longestRest = 5000;
 /** Times that are shown pass without anything having changed. */
 const longestInterval = 60_000;
 /** A check that is due takes a moment. */
@@ -77,7 +78,7 @@ class Section {
   private isReading = false;
   private isStale = false;
   private lastTime = -Infinity;
-  private took = 0;
+  private rest = leastInterval;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -154,7 +155,7 @@ class Section {
   /** Something may have changed: it is read, but no more often than that costs little. */
   changed(): void {
     if (this.isReading) this.isStale = true;
-    else this.readAfter(this.lastTime + Math.max(leastInterval, 10 * this.took) - Date.now());
+    else this.readAfter(this.lastTime + this.rest - Date.now());
   }
 
   /** Reads what is shown; what changes meanwhile is read after that. */
@@ -169,10 +170,11 @@ class Section {
     const began = Date.now();
     this.lastTime = began;
     void this.readAll().then((due) => {
-      this.took = Date.now() - began;
+      const took = Date.now() - began;
+      this.rest = Math.min(Math.max(2 * took, leastInterval), longestRest);
       this.isReading = false;
       if (this.isStale) this.changed();
-      else this.readAfter(Math.min(Math.max(due, 10 * this.took, leastInterval), longestInterval));
+      else this.readAfter(Math.min(Math.max(due, this.rest), longestInterval));
     });
   }
 
