@@ -169,6 +169,8 @@ const sharedKinds: ReadonlySet<string> = new Set([
   'granted',
   'asked',
   'blocked',
+  'event-told',
+  'event-first',
 ]);
 
 export const isShared = (_table: Table, of: Buffer): boolean => {

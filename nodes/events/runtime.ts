@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Node, NodeAPI } from 'node-red';
 import { atNextStart } from '../../lib/runtime/delivery';
 import type { AdvisorItem, Environment } from '../../lib/runtime/environment';
@@ -13,10 +14,13 @@ import { endOf, key, type Store } from '../../lib/state/store';
 type State = AdvisorItem['state'];
 type Topic = State | 'paused' | 'resumed' | 'store';
 
-/** The state of an advisor that was told last. */
+/** What was told last of an advisor, or of pauses. */
 interface Told {
   readonly advisor: string;
-  readonly state: State;
+  /** Null before anything was told. */
+  readonly state: State | 'paused' | null;
+  /** Somebody is about to tell this. */
+  readonly claim?: { readonly by: string; readonly state: Told['state']; readonly until: number };
 }
 
 /** Authorizations are looked at no more often than this. */
@@ -25,6 +29,10 @@ const leastInterval = 1000;
 const longestInterval = 60_000;
 const readAtOnce = 500;
 const table = 'work';
+/** To tell takes a moment; whoever has not done so after this has died. */
+const claimFor = 30_000;
+/** Under this name lies what was told of pauses: no advisor has an empty one. */
+const ofPauses = '';
 
 const fills: Readonly<Record<Topic, Fill>> = {
   authorize_again: 'red',
@@ -36,18 +44,23 @@ const fills: Readonly<Record<Topic, Fill>> = {
 };
 
 /**
- * Tells a flow what somebody should know of. What was told of an advisor is on record after it was told: over a crash it
- * is told again, never not at all.
+ * Tells a flow what somebody should know of. What was told is on record after it was told: over a crash it is told again,
+ * never not at all. Of several instances that work together, the one tells it that has put on record that it will.
  */
 class Events {
-  private readonly told = new Map<string, State>();
+  /** What is on record as told, as far as this instance knows. */
+  private readonly told = new Map<string, Told['state']>();
+  private readonly life = randomUUID();
   private looking: Promise<void> = Promise.resolve();
+  private hasBegun = false;
   private isLookDue = false;
   private isLooking = false;
   private lastLook = -Infinity;
   private cancelLook = (): void => undefined;
   private cancelResume = (): void => undefined;
-  private isPaused = false;
+  /** The end of the latest pause; 0 when that was told. */
+  private pauseUntil = 0;
+  private pausesToldUntil: number;
   private trouble: string | undefined;
   private isClosed = false;
 
@@ -58,11 +71,12 @@ class Events {
     private readonly status: Status,
   ) {
     this.trouble = environment.trouble;
+    this.pausesToldUntil = environment.clock.now();
   }
 
   async start(): Promise<void> {
     const store = await this.environment.store();
-    const isNew = (await store.get(table, this.marker)) === undefined;
+    this.hasBegun = (await store.get(table, this.marker)) !== undefined;
     for (let from = this.prefix; ;) {
       const page = await store.page<Told>(table, { from, to: endOf(this.prefix), limit: readAtOnce });
       for (const { value } of page) this.told.set(value.advisor, value.state);
@@ -70,15 +84,16 @@ class Events {
       if (!last) break;
       from = Buffer.concat([last.key, Buffer.alloc(1)]);
     }
-    if (isNew) await this.begin(store);
     this.changed();
   }
 
   /** Something in the environment has changed. */
   changed(): void {
     if (this.isClosed) return;
-    this.lookAtPause();
     this.lookAtStore();
+    // It may be over before anybody looks.
+    const until = pausedUntil(this.environment);
+    if (until > this.pausesToldUntil) this.pauseUntil = Math.max(this.pauseUntil, until);
     if (this.isLookDue) return;
     this.isLookDue = true;
     if (!this.isLooking) this.schedule();
@@ -92,38 +107,15 @@ class Events {
   }
 
   private get prefix(): Buffer {
-    return key('event', this.node.id);
+    return key('event-told', this.node.id);
   }
 
   private get marker(): Buffer {
-    return key('events', this.node.id);
-  }
-
-  /** Who is authorized when a node is new is no news; who has to authorize is. */
-  private async begin(store: Store): Promise<void> {
-    const known = (await this.advisors()).filter(({ state }) => state === 'authorized');
-    for (let from = 0; from < known.length; from += readAtOnce)
-      await store.write(known.slice(from, from + readAtOnce).map((each) => this.putting(store, each)));
-    await store.write([{ table, put: this.marker, value: 0 }]);
-    for (const { advisor, state } of known) this.told.set(advisor, state);
-  }
-
-  private putting(store: Store, { advisor, state }: Told) {
-    const value: Told = { advisor, state };
-    return { table, put: this.keyOf(store, advisor), value } as const;
+    return key('event-first', this.node.id);
   }
 
   private keyOf(store: Store, advisor: string): Buffer {
     return key(this.prefix, store.hash(advisor));
-  }
-
-  private async advisors(): Promise<readonly AdvisorItem[]> {
-    try {
-      return await this.environment.advisorList();
-    } catch {
-      // An environment that is not filled in yet has nobody to tell of.
-      return [];
-    }
   }
 
   private schedule(): void {
@@ -140,7 +132,9 @@ class Events {
     this.isLookDue = false;
     this.lastLook = systemClock.now();
     try {
-      await this.look();
+      const store = await this.environment.store();
+      await this.lookAtPause(store);
+      await this.lookAtAdvisors(store);
     } catch (fault) {
       if (!this.isClosed) this.node.warn(this.words.problem(problemOf(fault)));
     }
@@ -148,27 +142,76 @@ class Events {
     if (!this.isClosed) this.schedule();
   }
 
-  private async look(): Promise<void> {
+  /** Undefined while nobody can say who they are: what was told of them stays as it is. */
+  private async advisors(): Promise<readonly AdvisorItem[] | undefined> {
+    try {
+      return await this.environment.advisorList();
+    } catch {
+      // The environment is not filled in yet, or the store is away, which is told as such.
+      return undefined;
+    }
+  }
+
+  private async lookAtAdvisors(store: Store): Promise<void> {
     const advisors = await this.advisors();
-    const store = await this.environment.store();
+    if (!advisors) return;
+    if (!this.hasBegun) await this.begin(store, advisors);
     for (const item of advisors) {
       if (this.isClosed) return;
       const { advisor, state } = item;
-      if (this.told.get(advisor) === state) continue;
-      // Another instance of these flows may have told it.
-      const onRecord = await store.get<Told>(table, this.keyOf(store, advisor));
-      if (onRecord?.value.state !== state) {
-        await this.tellOf(item);
-        await store.write([this.putting(store, item)]);
-      }
-      this.told.set(advisor, state);
+      if (this.told.get(advisor) !== state)
+        await this.tellOnce(store, { advisor, state }, () => this.tellOf(item));
     }
     await this.forget(store, new Set(advisors.map(({ advisor }) => advisor)));
   }
 
+  /** Who is authorized when a node is new is no news; who has to authorize is. */
+  private async begin(store: Store, advisors: readonly AdvisorItem[]): Promise<void> {
+    const known = advisors.filter(({ state }) => state === 'authorized');
+    for (let from = 0; from < known.length; from += readAtOnce)
+      await store.write(
+        known.slice(from, from + readAtOnce).map(({ advisor, state }) => ({
+          table,
+          put: this.keyOf(store, advisor),
+          value: { advisor, state } satisfies Told,
+        })),
+      );
+    await store.write([{ table, put: this.marker, value: 0 }]);
+    for (const { advisor, state } of known) this.told.set(advisor, state);
+    this.hasBegun = true;
+  }
+
+  /** Tells it, unless it is on record as told, or another instance is about to tell it. */
+  private async tellOnce(store: Store, news: Told, tell: () => Promise<void> | void): Promise<void> {
+    const { advisor, state } = news;
+    const place = this.keyOf(store, advisor);
+    const found = await store.get<Told>(table, place);
+    if (found?.value.state === state) {
+      this.told.set(advisor, state);
+      return;
+    }
+    const before = found?.value.claim;
+    const isClaimed = store.isShared === true && before?.state === state && before.by !== this.life;
+    if (isClaimed && before.until > store.now()) {
+      // It is looked at again, whether that has told it or died.
+      this.isLookDue = true;
+      return;
+    }
+    const claim = { by: this.life, state, until: store.now() + claimFor };
+    const value: Told = { advisor, state: found?.value.state ?? null, claim };
+    const condition = { table, key: place, ...(found && { version: found.version }) } as const;
+    if (!(await store.write([{ table, put: place, value }], [condition]))) {
+      this.isLookDue = true;
+      return;
+    }
+    await tell();
+    await store.write([{ table, put: place, value: news }]);
+    this.told.set(advisor, state);
+  }
+
   /** Who was disconnected and authorizes again is news. */
   private async forget(store: Store, known: ReadonlySet<string>): Promise<void> {
-    const gone = [...this.told.keys()].filter((advisor) => !known.has(advisor));
+    const gone = [...this.told.keys()].filter((advisor) => advisor !== ofPauses && !known.has(advisor));
     if (gone.length === 0) return;
     await store.write(gone.map((advisor) => ({ table, remove: this.keyOf(store, advisor) })));
     for (const advisor of gone) this.told.delete(advisor);
@@ -183,21 +226,27 @@ class Events {
     });
   }
 
-  private lookAtPause(): void {
+  private async lookAtPause(store: Store): Promise<void> {
     const { clock, name } = this.environment;
-    const until = pausedUntil(this.environment);
-    const isPaused = until > clock.now();
-    if (isPaused) {
-      this.cancelResume();
+    const until = this.pauseUntil;
+    const isOver = until <= clock.now();
+    this.cancelResume();
+    if (!isOver)
       this.cancelResume = clock.after(until - clock.now(), () => {
         this.changed();
       });
-    }
-    if (isPaused === this.isPaused) return;
-    this.isPaused = isPaused;
-    const time = this.words.time(until, clock.now());
-    if (isPaused) this.tell('paused', this.words.say('event.paused', { environment: name, time }), { until });
-    else this.tell('resumed', this.words.say('event.resumed', { environment: name }), {});
+    if (until > 0 && this.told.get(ofPauses) !== 'paused')
+      await this.tellOnce(store, { advisor: ofPauses, state: 'paused' }, () => {
+        const time = this.words.time(until, clock.now());
+        this.tell('paused', this.words.say('event.paused', { environment: name, time }), { until });
+      });
+    if (!isOver || this.told.get(ofPauses) !== 'paused') return;
+    await this.tellOnce(store, { advisor: ofPauses, state: null }, () => {
+      this.tell('resumed', this.words.say('event.resumed', { environment: name }), {});
+    });
+    if (this.told.get(ofPauses) !== null) return;
+    this.pausesToldUntil = until;
+    if (this.pauseUntil === until) this.pauseUntil = 0;
   }
 
   private lookAtStore(): void {

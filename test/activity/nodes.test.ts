@@ -4,7 +4,7 @@ import { activityOf } from '../../lib/runtime/activity';
 import type { AdvisorItem, Environment } from '../../lib/runtime/environment';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
-import type { Store } from '../../lib/state/store';
+import { isShared, key, type Store } from '../../lib/state/store';
 import * as activityRuntime from '../../nodes/activity/runtime';
 import { spec as activitySpec } from '../../nodes/activity/spec';
 import * as checkRuntime from '../../nodes/check-consent/runtime';
@@ -258,6 +258,109 @@ describe('texting events node', () => {
     second.changed();
     should((only(await again.arrivals.next()).msg.payload as { advisor: string }).advisor).equal('bob');
     should(again.arrivals.all).have.length(2);
+  });
+
+  it('forgets nothing and tells nothing again when nobody can say for a while who the advisors are', async () => {
+    const { environment, states, changed } = await office(createMemoryStore());
+    states.set('ada', 'authorized');
+    states.set('bob', 'authorize_again');
+    const list = environment.advisorList.bind(environment);
+    let asked = 0;
+    const failing = async (): Promise<readonly AdvisorItem[]> => {
+      asked += 1;
+      throw new Error('the database is away');
+    };
+    Object.assign(environment, { advisorList: failing });
+    const flow = await load(environment);
+    while (asked < 1) await nextTurn();
+    // It was away when the node was new: who is authorized is no news all the same.
+    Object.assign(environment, { advisorList: list });
+    changed();
+    should((only(await flow.arrivals.next()).msg.payload as { advisor: string }).advisor).equal('bob');
+    Object.assign(environment, { advisorList: failing });
+    changed();
+    while (asked < 2) await nextTurn();
+    Object.assign(environment, { advisorList: list });
+    states.set('ada', 'confirm');
+    changed();
+    should((only(await flow.arrivals.next()).msg.payload as { advisor: string }).advisor).equal('ada');
+    should(flow.arrivals.all).have.length(2);
+  });
+
+  it('leaves to another instance what that has said it will tell, unless that has died', async () => {
+    const store: Store = Object.assign(createMemoryStore(), { isShared: true });
+    const { environment, states, changed } = await office(store);
+    for (const advisor of ['ada', 'bob', 'eve']) states.set(advisor, 'authorize_again');
+    const put = (advisor: string, state: string | null, until?: number): Promise<boolean> =>
+      store.write([
+        {
+          table: 'work',
+          put: key('event-told', 'events', store.hash(advisor)),
+          value: {
+            advisor,
+            state,
+            ...(until !== undefined && { claim: { by: 'other', state: 'authorize_again', until } }),
+          },
+        },
+      ]);
+    await put('ada', null, store.now() + 60_000);
+    await put('bob', null, store.now() - 1);
+    await put('eve', 'authorize_again');
+    const flow = await load(environment);
+    should((only(await flow.arrivals.next()).msg.payload as { advisor: string }).advisor).equal('bob');
+    // It has told it.
+    await put('ada', 'authorize_again');
+    states.set('eve', 'authorized');
+    changed();
+    should((only(await flow.arrivals.next()).msg.payload as { advisor: string }).advisor).equal('eve');
+    states.set('ada', 'authorized');
+    changed();
+    should(only(await flow.arrivals.next()).msg.topic).equal('authorized');
+    should(flow.arrivals.all).have.length(3);
+    should(isShared('work', key('event-told', 'n'))).be.true();
+  });
+
+  it('tells of a pause that was over before anybody looked, and after a restart that one has ended', async () => {
+    const clock = new MovableClock(() => begin);
+    const store = createMemoryStore();
+    const { environment } = await scripted(
+      (_request, index) =>
+        index === 0 ? { status: 429, headers: { 'retry-after': '1' } } : { body: { state: 'pending' } },
+      { store, clock },
+    );
+    await store.write([
+      {
+        table: 'work',
+        put: key('event-told', 'events', store.hash('')),
+        value: { advisor: '', state: 'paused' },
+      },
+    ]);
+    const flow = await load(environment);
+    should(only(await flow.arrivals.next()).msg.topic).equal('resumed');
+    const client = await environment.client();
+    const call = client.call(
+      'getConsent',
+      { query: { phone: numbered(1) } },
+      { advisor: 'default', lane: 'x' },
+    );
+    call.catch(() => undefined);
+    while (client.pausedUntil === 0) await nextTurn();
+    await clock.move(2000);
+    const told = await flow.arrivals.next(2);
+    should(told.map(({ msg }) => msg.topic)).deepEqual(['paused', 'resumed']);
+    let looks = 0;
+    Object.assign(environment, {
+      advisorList: async () => {
+        looks += 1;
+        return [];
+      },
+    });
+    const { changed } = environment as Environment & { changed?: () => void };
+    while (looks < 1) {
+      changed?.call(environment);
+      await nextTurn();
+    }
+    should(flow.arrivals.all).have.length(3);
   });
 
   it('tells when the store is in trouble, and when it is well again', async () => {
