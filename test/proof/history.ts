@@ -1,0 +1,107 @@
+/** A step of an operation, as whoever asked for it saw it. */
+export interface Step {
+  readonly name: string;
+  readonly kind: 'send' | 'ask' | 'wait';
+  readonly phone: string;
+  /** `invoked`, then `accepted` once it is on record, then what was told, perhaps more than once. */
+  readonly type: 'invoked' | 'accepted' | 'ok' | 'failed' | 'unknown';
+  /** The code of a failure, or how a wait ended. */
+  readonly code?: string;
+  readonly repeated?: boolean;
+  readonly at: number;
+}
+
+/** A request that the service carried out. */
+export interface Deed {
+  readonly kind: 'send' | 'ask';
+  /** The text of a send. */
+  readonly name: string;
+  readonly phone: string;
+  readonly at: number;
+  /** By the clock that ages are told by. */
+  readonly age: number;
+}
+
+/** A consent status that was asked for, however many requests it took. */
+export interface Poll {
+  readonly phone: string;
+  readonly at: number;
+}
+
+export interface Evidence {
+  readonly steps: readonly Step[];
+  readonly deeds: readonly Deed[];
+  readonly polls: readonly Poll[];
+  /** Times of the first acceptance, by number. */
+  readonly acceptances: ReadonlyMap<string, number>;
+  readonly askEvery: number;
+  readonly pollEvery: number;
+  /** Starts of processes: each may poll once more than the schedule has it. Without them, polls are not judged. */
+  readonly starts: readonly number[] | undefined;
+}
+
+const grouped = <T>(things: readonly T[], nameOf: (thing: T) => string): Map<string, T[]> => {
+  const groups = new Map<string, T[]>();
+  for (const thing of things) groups.set(nameOf(thing), [...(groups.get(nameOf(thing)) ?? []), thing]);
+  return groups;
+};
+
+/** What is wrong with a history, judged by nothing but what was seen from outside; empty when all is well. */
+export const judge = (evidence: Evidence): string[] => {
+  const { steps, deeds, polls, acceptances, askEvery, pollEvery, starts } = evidence;
+  const wrong: string[] = [];
+  const sent = grouped(
+    deeds.filter(({ kind }) => kind === 'send'),
+    ({ name }) => name,
+  );
+  for (const [name, all] of sent)
+    if (all.length > 1) wrong.push(`${name} was sent ${String(all.length)} times`);
+
+  for (const [name, all] of grouped(steps, (step) => step.name)) {
+    const isAccepted = all.some(({ type }) => type === 'accepted');
+    const told = all.filter(({ type }) => type !== 'invoked' && type !== 'accepted');
+    const [first] = told;
+    if (isAccepted && !first) wrong.push(`${name} was accepted and never told`);
+    for (const again of told.slice(1)) {
+      if (!again.repeated) wrong.push(`${name} was told again as if for the first time`);
+      if (again.type !== first?.type) wrong.push(`${name} was ${String(first?.type)}, then ${again.type}`);
+    }
+    if (first?.kind === 'send') {
+      if (first.type === 'ok' && !sent.has(name)) wrong.push(`${name} is told as sent, and was not`);
+      if (first.type === 'failed' && sent.has(name))
+        wrong.push(`${name} is told as ${String(first.code)}, and was sent`);
+    }
+    if (first?.kind === 'wait' && first.type === 'ok') {
+      const accepted = acceptances.get(first.phone);
+      if (accepted === undefined || accepted > first.at) wrong.push(`${name} ended before its consent`);
+    }
+  }
+
+  for (const [phone, asked] of grouped(
+    deeds.filter(({ kind }) => kind === 'ask'),
+    (deed) => deed.phone,
+  )) {
+    for (const [index, { age }] of asked.entries()) {
+      const before = asked[index - 1];
+      if (before && age - before.age < askEvery)
+        wrong.push(
+          `${phone} was asked again after ${String(Math.round((age - before.age) / 60_000))} minutes`,
+        );
+    }
+  }
+
+  for (const [phone, made] of grouped(starts ? polls : [], (poll) => poll.phone)) {
+    // In any ten intervals: eleven turns, one more for each start and for each wait that began or ended there, and some
+    // more where waits of different ages take turns. The exact times are for test/consent/waits-model.test.ts.
+    for (const [from, { at }] of made.entries()) {
+      const until = at + 10 * pollEvery;
+      const within = made.slice(from).filter((poll) => poll.at <= until).length;
+      const isThere = (time: number): boolean => time >= at - pollEvery && time <= until;
+      const others =
+        (starts ?? []).filter(isThere).length +
+        steps.filter((step) => step.kind === 'wait' && step.phone === phone && isThere(step.at)).length;
+      if (within > 15 + others) wrong.push(`${phone} was polled ${String(within)} times in ten intervals`);
+    }
+  }
+  return wrong;
+};

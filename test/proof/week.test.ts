@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { judge, type Evidence, type Step } from './history';
+import { day, hour, World } from './week';
+
+/** `npm run weeks` asks for so many whole weeks, of seeds from one that it draws; a run that failed is repeated by its seed. */
+const wanted = Number(process.env.WEEKS ?? 0);
+const seed = Number(process.env.WEEK_SEED ?? 1);
+/** Milliseconds for each part of a run without a number. */
+const share = 3000;
+
+const liveThrough = async (instances: number, duration: number, giveUpAfter: number): Promise<void> => {
+  const until = performance.now() + share;
+  for (let n = 0; wanted > 0 ? n < wanted : n === 0 || performance.now() < until; n++) {
+    const wrong = await new World(seed + n, instances, giveUpAfter).live(duration);
+    assert.deepEqual(wrong, [], `WEEK_SEED=${String(seed + n)}, ${String(instances)} instances`);
+  }
+};
+
+describe('processes, a store and a service with faults, on a time that is moved', function () {
+  this.timeout(wanted > 0 ? 0 : 120_000);
+  const rejections: unknown[] = [];
+  const note = (reason: unknown): void => void rejections.push(reason);
+  before(() => process.on('unhandledRejection', note));
+  after(() => {
+    process.off('unhandledRejection', note);
+    assert.deepEqual(rejections, []);
+  });
+
+  it('one process, killed, deployed, stopped and with a clock that is set: nothing twice, nothing lost, nobody asked or polled too often', () =>
+    wanted > 0 ? liveThrough(1, 7 * day, day) : liveThrough(1, 2 * hour, hour));
+
+  it('three processes that take over what another left: nothing twice, nothing lost, nobody asked too often', () =>
+    wanted > 0 ? liveThrough(3, 3 * hour, hour) : liveThrough(3, hour / 4, hour / 4));
+});
+
+describe('the judge of a history', () => {
+  const step = (type: Step['type'], more: Partial<Step> = {}): Step => ({
+    name: 'one',
+    kind: 'send',
+    phone: '+12025550101',
+    type,
+    at: 1,
+    ...more,
+  });
+  const of = (evidence: Partial<Evidence>): string[] =>
+    judge({
+      steps: [],
+      deeds: [],
+      polls: [],
+      acceptances: new Map(),
+      askEvery: day,
+      pollEvery: 30_000,
+      starts: [],
+      ...evidence,
+    });
+  const deed = { kind: 'send', name: 'one', phone: '+12025550101', at: 1, age: 1 } as const;
+  const begun = [step('invoked'), step('accepted')];
+
+  it('has nothing against an operation that was done and told', () => {
+    assert.deepEqual(
+      of({ steps: [...begun, step('ok'), step('ok', { repeated: true })], deeds: [deed] }),
+      [],
+    );
+    assert.deepEqual(of({ steps: [...begun, step('unknown')], deeds: [deed] }), []);
+    assert.deepEqual(of({ steps: [step('invoked')] }), []);
+  });
+
+  const faulty: Record<string, Partial<Evidence>> = {
+    'a text that was sent twice': { deeds: [deed, deed] },
+    'a message that was lost': { steps: begun },
+    'an outcome told again as if for the first time': {
+      steps: [...begun, step('ok'), step('ok')],
+      deeds: [deed],
+    },
+    'an outcome that changed': {
+      steps: [...begun, step('ok'), step('unknown', { repeated: true })],
+      deeds: [deed],
+    },
+    'a success that was none': { steps: [...begun, step('ok')] },
+    'a failure that was none': { steps: [...begun, step('failed')], deeds: [deed] },
+    'somebody who was asked again too soon': {
+      deeds: [
+        { ...deed, kind: 'ask' },
+        { ...deed, kind: 'ask', age: day - 1 },
+      ],
+    },
+    'a wait that ended before its consent': { steps: [...begun, step('ok', { kind: 'wait' })] },
+    'polls in a row': { polls: Array.from({ length: 16 }, (_, at) => ({ phone: '+12025550101', at })) },
+  };
+  for (const [what, evidence] of Object.entries(faulty))
+    it(`finds ${what}`, () => {
+      assert.equal(of(evidence).length, 1);
+    });
+});

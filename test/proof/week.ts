@@ -1,0 +1,770 @@
+import type { Connection } from '../../lib/auth/connection';
+import { newGrant } from '../../lib/auth/grants';
+import { TokenEndpoints } from '../../lib/auth/token-endpoint';
+import { Tokens } from '../../lib/auth/tokens';
+import { Vault } from '../../lib/auth/vault';
+import { Consent } from '../../lib/consent/consent';
+import { recommended } from '../../lib/consent/rings';
+import type { Wait } from '../../lib/consent/waits';
+import type { Item, OpenJob } from '../../lib/outbox/open-job';
+import type { Leaving } from '../../lib/outbox/outbox';
+import { RequestOutbox, type Turn } from '../../lib/outbox/request-outbox';
+import { WaitOutbox } from '../../lib/outbox/wait-outbox';
+import { Call, type Shared } from '../../lib/service/call';
+import { MovableClock, type Clock } from '../../lib/service/clock';
+import { endpoints, type EndpointName } from '../../lib/service/endpoints';
+import { ServiceError } from '../../lib/service/errors';
+import type { Outgoing, Result } from '../../lib/service/exchange';
+import { Limits } from '../../lib/service/limits';
+import { usualPrefixes } from '../../lib/service/prefixes';
+import { planEndpoint } from '../../lib/service/requests';
+import { RetryBudget } from '../../lib/service/retry';
+import type { Client } from '../../lib/service/types';
+import { createMemoryStore } from '../../lib/state/memory';
+import { isShared, type Operation, type Store, type Table } from '../../lib/state/store';
+import { judge, type Deed, type Poll, type Step } from './history';
+
+const minute = 60_000;
+export const hour = 60 * minute;
+export const day = 24 * hour;
+const start = Date.UTC(2026, 0, 5, 9);
+const advisor = 'default';
+const askEvery = day;
+const phones = Array.from({ length: 12 }, (_, n) => `+1202555${String(1000 + n)}`);
+/** What a killed process waits for. */
+const never = new Promise<never>(() => undefined);
+
+export type Random = () => number;
+/** The same numbers for the same seed, on every machine. */
+export const randomOf = (seed: number): Random => {
+  let state = (seed * 2654435761 + 1) >>> 0;
+  return () => {
+    state = (state + 0x9e3779b9) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
+    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
+    return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 32;
+  };
+};
+
+type Weather = 'fine' | 'flaky' | 'outage' | 'limited';
+const json = (status: number, body: unknown, retryAfter?: string): Result => ({
+  state: 'answered',
+  status,
+  text: JSON.stringify(body),
+  retryAfter,
+});
+const problem = (status: number, code: string, retryable: boolean): Result =>
+  json(status, {
+    type: 'x',
+    title: code,
+    status,
+    detail: code,
+    instance: '/',
+    code,
+    traceId: 't',
+    retryable,
+  });
+
+/** The service and its token endpoint, which rotates refresh tokens and ends an authorization whose old one comes again. */
+class Service {
+  readonly deeds: Deed[] = [];
+  readonly accepted = new Map<string, number>();
+  weather: Weather = 'fine';
+  /** While nothing can be reached: what was to be done, and the requests for it. */
+  calls = 0;
+  requests = 0;
+  /** Refresh tokens that came again, and answers with new ones that were lost on the way. */
+  reused = 0;
+  lost = 0;
+  private readonly access = new Map<string, number>();
+  private readonly refresh = new Set<string>();
+  private count = 0;
+
+  constructor(
+    private readonly world: World,
+    private readonly random: Random,
+  ) {}
+
+  issue(): { readonly access: string; readonly refresh: string } {
+    const tokens = { access: `access-${String(++this.count)}`, refresh: `refresh-${String(this.count)}` };
+    this.access.set(tokens.access, this.world.clock.now() + hour);
+    this.refresh.add(tokens.refresh);
+    return tokens;
+  }
+
+  /** One request, with all that may happen to it. */
+  async take(outgoing: Outgoing): Promise<Result> {
+    if (this.weather === 'outage') this.requests += 1;
+    const { clock } = this.world;
+    const passes = (ms: number): Promise<void> => new Promise((resolve) => clock.after(ms, resolve));
+    const { weather } = this;
+    const luck = weather === 'fine' ? 1 : this.random();
+    if (weather === 'outage' && luck < 0.5) return { state: 'unreached', reason: 'ECONNREFUSED' };
+    await passes(20 + this.random() * 400);
+    if (weather === 'outage') return { state: 'broken', reason: 'ECONNRESET' };
+    if (weather === 'limited' && luck < 0.4)
+      return json(429, {}, ['', '1', '30', '600'][Math.floor(luck * 10)]);
+    if (luck < 0.05) return { state: 'unreached', reason: 'ECONNREFUSED' };
+    if (luck < 0.1) return { state: 'broken', reason: 'ECONNRESET' };
+    if (luck < 0.14) return { state: 'answered', status: 502, text: '', retryAfter: undefined };
+    if (luck < 0.18) return problem(503, 'downstream_unavailable', true);
+    if (luck < 0.22) {
+      // It arrives when the client has long given it up.
+      void passes(45_000).then(() => this.carryOut(outgoing));
+      await passes(30_000);
+      return { state: 'broken', reason: 'timeout' };
+    }
+    const answer = this.carryOut(outgoing);
+    await passes(20 + this.random() * 100);
+    if (luck < 0.28) return { state: 'broken', reason: 'ECONNRESET' };
+    return answer;
+  }
+
+  async post(fields: Readonly<Record<string, string>>): Promise<{ status: number; text: string }> {
+    await new Promise<void>((resolve) => this.world.clock.after(50, resolve));
+    const luck = this.weather === 'fine' ? 1 : this.random();
+    if (this.weather === 'outage' || luck < 0.1) return { status: 503, text: '' };
+    const { refresh_token: given = '' } = fields;
+    if (!this.refresh.delete(given)) {
+      this.reused += 1;
+      this.refresh.clear();
+      return { status: 400, text: '{"error":"invalid_grant"}' };
+    }
+    const { access, refresh } = this.issue();
+    if (luck < 0.15) {
+      this.lost += 1;
+      throw new Error('cut');
+    }
+    return {
+      status: 200,
+      text: JSON.stringify({
+        access_token: access,
+        refresh_token: refresh,
+        expires_in: 3600,
+        token_type: 'Bearer',
+      }),
+    };
+  }
+
+  private carryOut({ path, body, headers }: Outgoing): Result {
+    const token = (headers[1] ?? '').replace('Bearer ', '');
+    if ((this.access.get(token) ?? 0) < this.world.clock.now()) return problem(401, 'unauthorized', false);
+    const note = (kind: Deed['kind'], name: string, phone: string): void => {
+      const { clock, age } = this.world;
+      this.deeds.push({ kind, name, phone, at: clock.now(), age });
+    };
+    const asked = JSON.parse(body ?? '{}') as { phone?: string; text?: string; phoneNumbers?: string[] };
+    if (path.includes('/messages')) {
+      note('send', asked.text ?? '', asked.phone ?? '');
+      return json(200, { successes: [{ messageId: 1, memberId: 2 }], failures: [] });
+    }
+    if (path.includes('/consent-requests')) {
+      note('ask', '', asked.phoneNumbers?.[0] ?? '');
+      return json(200, { successes: [{ memberId: 2, consentState: 'pending' }], failures: [] });
+    }
+    const phone = new URL(path, 'http://service').searchParams.get('phone') ?? '';
+    return json(200, {
+      memberId: 2,
+      state: this.accepted.has(phone) ? 'accepted' : 'pending',
+      lastChanged: 1,
+    });
+  }
+}
+
+interface Text extends Item {
+  readonly name: string;
+  readonly kind: Step['kind'];
+  readonly phone: string;
+}
+interface Ending {
+  readonly type: 'ok' | 'failed' | 'unknown';
+  readonly code?: string;
+}
+type Job = OpenJob<Text, object, Ending>;
+
+/** What one process has of the store: shared kinds for all, the rest in a slot that one process holds at a time. */
+class Slot {
+  holder: Process | undefined;
+  constructor(readonly name: string) {}
+}
+
+const connection: Connection = {
+  environment: 'env',
+  name: 'Week',
+  grant: 'authorization_code',
+  baseUrl: 'http://service/v1',
+  authUrl: 'http://service/a',
+  tokenUrl: 'http://service/t',
+  redirectUri: 'http://127.0.0.1/c',
+  clientId: 'c',
+  clientSecret: 's',
+  scopes: [],
+  seed: '',
+  retries: 4,
+};
+
+/** One Node-RED: the real client, limits, tokens, outboxes, waits and request history, on a time that is moved. */
+class Process {
+  isDead = false;
+  commitsLeft = Infinity;
+  /** Timers and listeners that a close must leave none of. */
+  readonly timers = new Set<object>();
+  private asleep: Promise<void> | undefined;
+  private wake: () => void = () => undefined;
+  private readonly client: Client;
+  private readonly vault: Vault;
+  private readonly closing = new AbortController();
+  private readonly limits: Limits;
+  private readonly boxes: Boxes[] = [];
+  readonly ready: Promise<unknown>;
+
+  constructor(
+    readonly world: World,
+    readonly slot: Slot,
+    readonly life: string,
+  ) {
+    slot.holder = this;
+    const { service, random } = world;
+    const clock = this.clockOf(() => world.clock.now() + world.shift);
+    const store = this.storeOf(slot);
+    this.vault = new Vault({
+      openStore: () => Promise.resolve(store),
+      clock: this.ageClock,
+      warn: () => undefined,
+      life,
+    });
+    void this.vault.hold();
+    const tokens = new Tokens({
+      vault: this.vault,
+      clock: this.ageClock,
+      endpoints: new TokenEndpoints({
+        clock: this.ageClock,
+        random,
+        post: async (_address, fields) => {
+          await this.alive();
+          const answer = await service.post(fields);
+          await this.alive();
+          return answer;
+        },
+      }),
+      warn: () => undefined,
+    });
+    this.limits = new Limits(clock, 4, world.instances === 1 ? 0 : 20);
+    const shared: Shared = {
+      transport: {
+        send: async (outgoing) => {
+          await this.alive();
+          const result = await service.take(outgoing);
+          await this.alive();
+          return result;
+        },
+        destroy: () => Promise.resolve(),
+      },
+      limits: this.limits,
+      budget: new RetryBudget(),
+      clock,
+      random,
+      rules: { retries: 4, repeatSends: 'contract' },
+      apiKey: 'key',
+      token: (of, rejected) => tokens.token(connection, of, rejected),
+      futile: new Map(),
+      closing: this.closing.signal,
+      paused: () => undefined,
+      requested: undefined,
+    };
+    const plans = new Map(
+      (Object.keys(endpoints) as EndpointName[]).map((name) => [
+        name,
+        planEndpoint(name, '/v1', { names: new Map(), prefixes: usualPrefixes }),
+      ]),
+    );
+    this.client = {
+      call: async (name, request, options) => {
+        const plan = plans.get(name);
+        if (!plan) throw new Error(name);
+        if (service.weather === 'outage') service.calls += 1;
+        const { query } = request as { query?: { phone?: string } };
+        if (query?.phone !== undefined) world.polls.push({ phone: query.phone, at: world.clock.now() });
+        return (await new Call(shared, plan, plan.wire(request as never), options).run()) as never;
+      },
+      pausedUntil: 0,
+      close: () => Promise.resolve(),
+    };
+    this.ready = this.takeUp(slot);
+  }
+
+  /** Goes on with what lies in a slot: its own, or that of a process that ended. */
+  async takeUp(slot: Slot): Promise<void> {
+    slot.holder = this;
+    const boxes = new Boxes(this, this.storeOf(slot), this.client);
+    this.boxes.push(boxes);
+    await boxes.open();
+  }
+
+  accept(kind: Step['kind'], items: readonly Text[]): void {
+    this.boxes[0]?.accept(kind, items);
+  }
+
+  async authorize(): Promise<void> {
+    const grant = newGrant(connection, advisor);
+    const { access, refresh } = this.world.service.issue();
+    const known = this.vault.isOpen ? this.vault.get(connection, advisor) : undefined;
+    if (known && !known.grant.refused) return;
+    const now = this.ageClock.now();
+    await this.vault.authorized(connection, {
+      ...grant,
+      accessToken: access,
+      refreshToken: refresh,
+      expiresAt: now + hour,
+      lifetime: hour,
+      refreshedAt: now,
+    });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.boxes.map((boxes) => boxes.close()));
+    this.closing.abort();
+    this.limits.close();
+  }
+
+  sleep(): void {
+    this.asleep ??= new Promise((resolve) => (this.wake = resolve));
+  }
+
+  resume(): void {
+    this.asleep = undefined;
+    this.wake();
+  }
+
+  /** Resolves at once, when it is woken, or never. */
+  async alive(): Promise<void> {
+    while (this.asleep) await this.asleep;
+    if (this.isDead) await never;
+  }
+
+  get ageClock(): Clock {
+    return this.clockOf(() => this.world.age);
+  }
+
+  private clockOf(now: () => number): Clock {
+    return {
+      now,
+      elapsed: () => this.world.clock.now(),
+      after: (ms, task) => {
+        const timer = {};
+        this.timers.add(timer);
+        const cancel = this.world.clock.after(ms, () => {
+          this.timers.delete(timer);
+          void this.alive().then(task);
+        });
+        return () => {
+          this.timers.delete(timer);
+          cancel();
+        };
+      },
+    };
+  }
+
+  private storeOf(slot: Slot): Store {
+    const { memory, instances } = this.world;
+    const own = Buffer.from(`${slot.name}/`);
+    const placed = (table: Table, key: Buffer): Buffer =>
+      isShared(table, key) ? key : Buffer.concat([own, key]);
+    const back = (key: Buffer): Buffer =>
+      key.subarray(0, own.length).equals(own) ? key.subarray(own.length) : key;
+    const ranged = <T extends { from: Buffer; to: Buffer }>(table: Table, range: T): T => ({
+      ...range,
+      from: placed(table, range.from),
+      to: isShared(table, range.from) ? range.to : Buffer.concat([own, range.to]),
+    });
+    return {
+      ...memory,
+      ...(instances > 1 && { isShared: true }),
+      now: () => this.world.age,
+      get: async (table, key) => {
+        await this.alive();
+        const found = await memory.get(table, placed(table, key));
+        return found && ({ ...found, key } as never);
+      },
+      page: async (table, range) => {
+        await this.alive();
+        return (await memory.page(table, ranged(table, range))).map((each) => ({
+          ...each,
+          key: back(each.key),
+        })) as never;
+      },
+      keys: async (table, range) => (await memory.keys(table, ranged(table, range))).map(back),
+      count: (table, from, to) => {
+        const range = ranged(table, { from, to });
+        return memory.count(table, range.from, range.to);
+      },
+      write: async (operations, conditions = []) => {
+        await new Promise((resolve) => setImmediate(resolve));
+        if (this.commitsLeft === 0) this.isDead = true;
+        await this.alive();
+        // Whoever was away so long that another has taken over is fenced off.
+        if (slot.holder !== this) throw new Error('the store is held by another process');
+        this.commitsLeft -= 1;
+        this.world.note(operations);
+        const moved = operations.map((operation): Operation =>
+          'put' in operation
+            ? { ...operation, put: placed(operation.table, operation.put) }
+            : { ...operation, remove: placed(operation.table, operation.remove) },
+        );
+        return memory.write(
+          moved,
+          conditions.map((each) => ({ ...each, key: placed(each.table, each.key) })),
+        );
+      },
+    };
+  }
+}
+
+/** The nodes of a flow: one sends, one asks for consent, one waits for it. */
+class Boxes {
+  private readonly requests = new Map<Step['kind'], RequestOutbox<Text, object, Ending>>();
+  private waiting: WaitOutbox<Text, object, Ending, Wait> | undefined;
+  private detach: () => void = () => undefined;
+
+  constructor(
+    private readonly process: Process,
+    private readonly store: Store,
+    private readonly client: Client,
+  ) {}
+
+  async open(): Promise<void> {
+    const { process, store, client } = this;
+    const clock = process.ageClock;
+    const consent = await Consent.open({
+      service: 'simulator',
+      space: 'space',
+      clock,
+      settings: { maxConcurrent: 4 },
+      client: () => client,
+      store: () => store,
+    });
+    const common = {
+      ended: (reason: string): Ending =>
+        reason === 'unknown' ? { type: 'unknown' } : { type: 'failed', code: reason },
+      kindsOf: ({ type }: Ending) => [type],
+      phoneOf: ({ phone }: Text) => phone,
+      emit: async (_job: Job, { name, kind, phone }: Text, { outcome, repeated }: Leaving<Ending>) => {
+        await process.alive();
+        process.world.tell({ name, kind, phone, repeated, ...outcome });
+        return true;
+      },
+      // Fenced off, as a process is that slept too long.
+      fault: () => undefined,
+    };
+    const work = {
+      send: async ({ name, phone }: Text, turn: Turn): Promise<Ending> => {
+        await client.call('sendMessage', { body: { phone, text: name } }, { advisor, ...turn });
+        return { type: 'ok' };
+      },
+      ask: async ({ phone }: Text, { signal, begin, undo }: Turn): Promise<Ending> => {
+        await consent.history.ask(advisor, phone, { every: askEvery, limit: 0 }, async (asked, unasked) => {
+          const { data } = await client.call(
+            'requestConsent',
+            { body: { phoneNumbers: [phone] } },
+            {
+              advisor,
+              signal,
+              begin: async () => {
+                await asked();
+                await begin();
+              },
+              undo: async () => {
+                await undo();
+                await unasked();
+              },
+            },
+          );
+          return { requested: true, memberId: null, consentState: data.successes?.[0]?.consentState ?? null };
+        });
+        return { type: 'ok' };
+      },
+    };
+    for (const kind of ['send', 'ask'] as const) {
+      const outbox = new RequestOutbox<Text, object, Ending>({
+        store,
+        node: kind,
+        space: 'space',
+        width: 4,
+        resumeWithin: hour,
+        clock,
+        host: {
+          ...common,
+          work: (_job, item, turn) => work[kind](item, turn),
+          failed: (thrown, isBrokenOff) => {
+            if (!(thrown instanceof ServiceError)) return { type: 'failed', code: String(thrown) };
+            const { code } = thrown;
+            if (code === 'cancelled' && isBrokenOff) return undefined;
+            return { type: code === 'outcome_unknown' ? 'unknown' : 'failed', code };
+          },
+          held: () => undefined,
+          refused: (isInDoubt) =>
+            isInDoubt ? { type: 'unknown' } : { type: 'failed', code: 'not on record' },
+        },
+      });
+      this.requests.set(kind, outbox);
+      await outbox.start();
+    }
+    const waiting = new WaitOutbox<Text, { readonly start?: number }, Ending, Wait>({
+      store,
+      node: 'wait',
+      space: 'space',
+      entries: (space) => consent.entriesIn(space),
+      host: {
+        ...common,
+        atOnce: () => undefined,
+        personOf: ({ phone }) => phone,
+        waitOf: (item, { phone }, order) => ({
+          item,
+          advisor,
+          subject: { phone },
+          start: order.start ?? 0,
+          pace: { ...recommended, giveUpAfter: process.world.giveUpAfter },
+        }),
+        cancelled: () => ({ type: 'failed', code: 'cancelled' }),
+        moved: () => undefined,
+        changed: () => undefined,
+      },
+    });
+    this.waiting = waiting;
+    await waiting.prepare();
+    this.detach = consent.attach('wait', {
+      end: (item, _wait, outcome, removals) =>
+        waiting.end(
+          item,
+          outcome.kind === 'accepted'
+            ? { type: 'ok' }
+            : { type: 'failed', code: outcome.kind === 'failed' ? outcome.problem.code : outcome.reason },
+          removals,
+        ),
+      restore: (item) => waiting.restore(item),
+      changed: () => undefined,
+      cancel: (item) => waiting.cancelOne(item),
+      check: (item) => waiting.checkOne(item),
+    });
+    await waiting.start();
+  }
+
+  accept(kind: Step['kind'], items: readonly Text[]): void {
+    const job = { message: {}, items, count: items.length };
+    if (kind === 'wait')
+      this.waiting
+        ?.accept({ ...job, order: { start: this.process.world.age } }, undefined)
+        .catch(() => undefined);
+    else this.requests.get(kind)?.accept({ ...job, order: {} }, undefined);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.requests.values()].map((box) => box.close()));
+    await this.waiting?.close();
+    this.detach();
+  }
+}
+
+/** Several processes on one store, and a service, for as long as is wanted. */
+export class World {
+  readonly clock = new MovableClock(() => start);
+  readonly random: Random;
+  readonly service: Service;
+  readonly memory = createMemoryStore({ clock: { now: () => this.age } });
+  readonly steps: Step[] = [];
+  /** Timers that a process left when it closed. */
+  readonly leftTimers: number[] = [];
+  readonly polls: Poll[] = [];
+  /** How far the clock of the machine is off, and how far the store's time is ahead because of a start at such a time. */
+  shift = 0;
+  private ahead = 0;
+  private readonly starts: number[] = [];
+  private readonly processes: Process[] = [];
+  private readonly orphans: Slot[] = [];
+  private readonly accepted = new Set<string>();
+  private readonly told = new Set<string>();
+  private readonly pages: [key: string, items: readonly Text[]][] = [];
+  private count = 0;
+
+  constructor(
+    readonly seed: number,
+    readonly instances: number,
+    /** How long a wait for consent lasts. */
+    readonly giveUpAfter: number,
+  ) {
+    this.random = randomOf(seed);
+    this.service = new Service(this, this.random);
+  }
+
+  /** The store's time: it never runs back, and passes evenly while a process runs. */
+  get age(): number {
+    return this.clock.now() + this.ahead;
+  }
+
+  /** Lives through it, and gives what is wrong. */
+  async live(duration: number): Promise<string[]> {
+    for (let n = 0; n < this.instances; n++) await this.startProcess();
+    const end = this.clock.now() + duration;
+    while (this.clock.now() < end) {
+      await this.happen();
+      await this.clock.move(this.random() * (duration / 60));
+      await this.processes[0]?.authorize();
+    }
+    return this.conclude();
+  }
+
+  private async happen(): Promise<void> {
+    const { random, processes } = this;
+    const one = processes[Math.floor(random() * processes.length)];
+    const luck = random();
+    if (!one) return;
+    if (luck < 0.45) this.submit(one);
+    else if (luck < 0.55) this.acceptSomebody();
+    else if (luck < 0.7) {
+      const skies: readonly Weather[] = ['fine', 'fine', 'flaky', 'flaky', 'limited', 'outage'];
+      this.service.weather = skies[Math.floor(random() * skies.length)] ?? 'fine';
+    } else if (luck < 0.8) await this.kill(one);
+    else if (luck < 0.88) await this.deploy(one);
+    else if (luck < 0.94) await this.pause(one);
+    else this.shift = Math.round((random() - 0.5) * 6 * day);
+  }
+
+  private submit(process: Process): void {
+    const { random } = this;
+    for (const kind of ['send', 'ask', 'wait'] as const) {
+      if (random() < 0.3) continue;
+      const many = kind === 'send' && random() < 0.05 ? 130 : 1 + Math.floor(random() * 3);
+      const items = Array.from({ length: many }, (_, index): Text => {
+        const phone = phones[Math.floor(random() * phones.length)] ?? '';
+        return { index, name: `${kind} ${String(++this.count)}`, kind, phone };
+      });
+      for (const { name, phone } of items) this.tell({ name, kind, phone, type: 'invoked' });
+      process.accept(kind, items);
+    }
+  }
+
+  private acceptSomebody(): void {
+    const phone = phones[Math.floor(this.random() * phones.length)] ?? '';
+    if (!this.service.accepted.has(phone)) this.service.accepted.set(phone, this.clock.now());
+  }
+
+  private async startProcess(slot = new Slot(`slot ${String(this.starts.length)}`)): Promise<void> {
+    this.starts.push(this.clock.now());
+    // A start at a time that lies ahead of all that is on record takes it for the right one.
+    if (this.instances === 1) this.ahead = Math.max(this.ahead, this.shift);
+    const process = new Process(this, slot, `life ${String(this.starts.length)}`);
+    this.processes.push(process);
+    await this.until(process.ready);
+    await process.authorize();
+  }
+
+  private async kill(process: Process): Promise<void> {
+    // In the middle of something.
+    this.submit(process);
+    process.commitsLeft = Math.floor(this.random() * 6);
+    await this.clock.move(this.random() * minute);
+    process.isDead = true;
+    await this.replace(process);
+  }
+
+  private async deploy(process: Process): Promise<void> {
+    await this.until(process.close());
+    this.leftTimers.push(process.timers.size);
+    process.isDead = true;
+    await this.replace(process);
+  }
+
+  /** Stopped for a while, as by a debugger or a host that is overloaded; others may have taken over by then. */
+  private async pause(process: Process): Promise<void> {
+    process.sleep();
+    await this.clock.move(this.random() * minute);
+    const isTaken = this.instances > 1 && this.random() < 0.5;
+    if (isTaken) await this.replace(process);
+    process.resume();
+    if (isTaken) await this.clock.move(1000);
+    if (isTaken) process.isDead = true;
+  }
+
+  /** With others there, one of them takes over what it left, and it comes back as another; else it goes on itself. */
+  private async replace(process: Process): Promise<void> {
+    this.processes.splice(this.processes.indexOf(process), 1);
+    const [survivor] = this.processes;
+    if (!survivor) {
+      await this.startProcess(process.slot);
+      return;
+    }
+    const left = [process.slot, ...this.orphans.filter(({ holder }) => holder === process)];
+    this.orphans.push(process.slot);
+    for (const slot of left) await this.until(survivor.takeUp(slot));
+    await this.startProcess();
+  }
+
+  private async until(work: Promise<unknown>): Promise<void> {
+    const state = { isOver: false };
+    void work.finally(() => (state.isOver = true)).catch(() => undefined);
+    for (let moves = 0; !state.isOver; moves++) {
+      if (moves > 5000) throw new Error('a process does not start or close');
+      await this.clock.move(100);
+    }
+    await work;
+  }
+
+  private async conclude(): Promise<string[]> {
+    this.service.weather = 'fine';
+    const isOpen = (): boolean => [...this.accepted].some((name) => !this.told.has(name));
+    // Its last look is repeated for an hour when nobody answers.
+    const end = this.clock.now() + 2 * this.giveUpAfter + 2 * hour;
+    while (this.clock.now() < end && isOpen()) {
+      await this.processes[0]?.authorize();
+      await this.clock.move(this.giveUpAfter / 20);
+    }
+    for (const process of this.processes.splice(0)) {
+      await this.until(process.close());
+      this.leftTimers.push(process.timers.size);
+    }
+    const { steps, starts, service } = this;
+    const wrong = judge({
+      steps,
+      deeds: service.deeds,
+      polls: this.polls,
+      acceptances: service.accepted,
+      askEvery,
+      pollEvery: recommended.pollEvery,
+      // Each process polls for the waits that it has accepted.
+      starts: this.instances === 1 ? starts : undefined,
+    });
+    // A full budget is good for a hundred repeats.
+    if (service.requests > 1.1 * service.calls + 100 * starts.length)
+      wrong.push(`${String(service.requests)} requests for ${String(service.calls)} calls in an outage`);
+    if (this.leftTimers.some((count) => count > 0)) wrong.push(`timers left: ${this.leftTimers.join()}`);
+    return wrong;
+  }
+
+  tell(step: Omit<Step, 'at'>): void {
+    this.steps.push({ ...step, at: this.clock.now() });
+    if (step.type !== 'invoked' && step.type !== 'accepted') this.told.add(step.name);
+  }
+
+  /** What a commit puts on record. */
+  note(operations: readonly Operation[]): void {
+    for (const operation of operations) {
+      if (!('put' in operation)) continue;
+      const key = operation.put.toString('latin1');
+      if (key.startsWith('items\0')) this.pages.push([key, operation.value as readonly Text[]]);
+      if (!key.startsWith('job\0')) continue;
+      const { single } = operation.value as { readonly single?: { readonly item: Text } };
+      if (single) this.onRecord([single.item]);
+      // A list counts from its job record, which is written last.
+      const prefix = key.replace('job', 'items');
+      for (const [page, items] of this.pages) if (page.startsWith(prefix)) this.onRecord(items);
+    }
+  }
+
+  private onRecord(items: readonly Text[]): void {
+    for (const { name, kind, phone } of items) {
+      if (this.accepted.has(name)) continue;
+      this.accepted.add(name);
+      this.tell({ name, kind, phone, type: 'accepted' });
+    }
+  }
+}
