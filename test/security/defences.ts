@@ -236,6 +236,36 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         'auth/tokens.test.ts': ['has the rotated refresh token on disk before the new access token is used'],
       },
     },
+    {
+      what: 'a rotated token that could not be stored is stored as soon as there is room',
+      file: 'lib/auth/tokens.ts',
+      changes: [
+        [
+          '        await new Promise<void>((resolve) => clock.after(backoff(round, 1), resolve));\n',
+          '        return false;\n',
+        ],
+      ],
+      shownBy: {
+        'auth/tokens.test.ts': [
+          'goes on with it, says so, and stores it once there is room (the store ${manner})',
+        ],
+      },
+    },
+    {
+      what: 'a rotated token that could not be stored is in use all the same',
+      file: 'lib/auth/tokens.ts',
+      changes: [
+        [
+          '    if (this.unstored.size === 0) return stored;\n',
+          '    if (this.unstored.size >= 0) return stored;\n',
+        ],
+      ],
+      shownBy: {
+        'auth/tokens.test.ts': [
+          'goes on with it, says so, and stores it once there is room (the store ${manner})',
+        ],
+      },
+    },
   ],
   7: [
     {
@@ -313,6 +343,14 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       shownBy: { 'real/kills.test.ts': ['five times in a list of 2,000'] },
       needsBuild: true,
     },
+    {
+      what: 'a text with a key is sent once for the time that the key counts',
+      file: 'lib/texting/recipient-node.ts',
+      changes: [
+        ['    if (!wanted) return send();\n', '    if (order.advisor !== undefined) return send();\n'],
+      ],
+      shownBy: { 'guards/once.test.ts': ['is sent once, and a repeat leaves with what the first one did'] },
+    },
   ],
   10: [
     {
@@ -368,6 +406,39 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       ],
       shownBy: { 'examples/texting.test.ts': ['2: pressed every six hours for a week'] },
+    },
+    {
+      what: 'nobody is texted or asked who is on the do-not-text list',
+      file: 'lib/texting/recipient-node.ts',
+      changes: [['      throw refusalBy(ended);\n', '      return () => undefined;\n']],
+      shownBy: {
+        'guards/do-not-text.test.ts': [
+          'stops texts and consent requests, one by one, in a list, as a resend and in a dry run',
+        ],
+      },
+    },
+    {
+      what: 'a list that cannot be read stops everybody',
+      file: 'lib/texting/recipient-node.ts',
+      changes: [['      throw refusalBy(ended);\n', '      return () => undefined;\n']],
+      shownBy: { 'guards/do-not-text.test.ts': ['stops everybody when a part of it cannot be read'] },
+    },
+    {
+      what: 'nobody is texted outside the hours',
+      file: 'lib/texting/recipient-node.ts',
+      changes: [
+        ['    if (deliveryDate === undefined) hours?.check();\n    const permit', '    const permit'],
+        [
+          '      // A scheduled text may be asked for at any hour.\n      if (deliveryDate === undefined) hours?.check();\n',
+          '',
+        ],
+      ],
+      shownBy: {
+        'guards/text-hours.test.ts': [
+          'fail a text outside them, and say when it may be sent',
+          'hold a text until they begin, spread over a quarter of an hour, also over a restart',
+        ],
+      },
     },
   ],
   13: [
@@ -427,7 +498,38 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'what was accepted for one service is not carried out at another',
       file: 'lib/outbox/request-outbox.ts',
       changes: [["    if (record.space !== this.options.space) return 'moved';\n", '']],
-      shownBy: { 'texting/record.test.ts': ['sends nothing in another environment that the node is given'] },
+      shownBy: {
+        'texting/record.test.ts': ['sends nothing in another environment that the node is given'],
+        'security/switched.test.ts': ['says so while that is not filled in, and cancels when it is'],
+      },
+    },
+    {
+      what: 'what is waited for at one service is not looked up at another',
+      file: 'lib/outbox/wait-outbox.ts',
+      changes: [['(record) => record.space !== space', '() => false']],
+      shownBy: {
+        'security/switched.test.ts': ['says so while that is not filled in, and cancels when it is'],
+      },
+    },
+    {
+      what: 'sandbox and production are two, also at one address',
+      file: 'nodes/environment/environment.ts',
+      changes: [['`${this.id}/${this.service}/${new URL', '`${this.id}/${new URL']],
+      shownBy: {
+        'security/switched.test.ts': [
+          'from ${from} to ${to} takes nothing along: all of it leaves as cancelled, and a warning counts it',
+        ],
+      },
+    },
+    {
+      what: 'a status says nothing of another service',
+      file: 'lib/runtime/flow-node.ts',
+      changes: [['  if ((shownFor.get(node.id) ?? space) !== space) node.status({});\n', '']],
+      shownBy: {
+        'security/switched.test.ts': [
+          'from ${from} to ${to} takes nothing along: all of it leaves as cancelled, and a warning counts it',
+        ],
+      },
     },
     {
       what: 'an authorization belongs to its service',
@@ -478,6 +580,24 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         'auth/token-endpoint.test.ts': [
           'is asked a handful of times for 1,000 messages that a wrong key has refused (${grant})',
         ],
+      },
+    },
+  ],
+  17: [
+    {
+      what: 'memory holds a page of what is queued',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [[' && !job.isLong && this.queue.length < mostAtHand;', ' && !job.isLong;']],
+      shownBy: {
+        'outbox/bounds.test.ts': ['lies in the store: memory holds a page of it, however much that is'],
+      },
+    },
+    {
+      what: 'what cannot be put on record is refused beyond 32 MB',
+      file: 'lib/outbox/outbox.ts',
+      changes: [['    if (this.store.unwritten > mostUnwritten) throw new QueueFull();\n', '']],
+      shownBy: {
+        'texting/record-faults.test.ts': ['refuses what comes when too much waits for space, and says so'],
       },
     },
   ],

@@ -126,6 +126,7 @@ export const threats: Readonly<Record<number, Threat>> = {
         'a text behind a wait is sent once, also when the process is killed as the service takes it',
       ],
       'state/power-cut.test.ts': ['leaves all that was on record, and nothing by halves'],
+      'guards/once.test.ts': ['is received once, however often and whenever the node is stopped'],
     },
     open: 'Two instances on one database are killed and succeeded; three, paused and failed over at random, are not tried yet.',
   },
@@ -153,7 +154,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     },
   },
   12: {
-    threat: 'a consent loop that harasses',
+    threat: 'a consent loop that harasses, a text to who left or in the night',
     shownBy: {
       'examples/texting.test.ts': [
         '2: pressed every six hours for a week, it asks a silent person three times and no more',
@@ -161,6 +162,12 @@ export const threats: Readonly<Record<number, Threat>> = {
       'consent/request-history.test.ts': [
         'stops at the limit of unanswered requests, until an acceptance is seen',
       ],
+      'guards/do-not-text.test.ts': [
+        'stops texts and consent requests, one by one, in a list, as a resend and in a dry run',
+        'stops everybody when a part of it cannot be read',
+        'is kept to, whenever somebody is put on it while lists are under way',
+      ],
+      'guards/text-hours.test.ts': ['are kept: whenever texts come, nobody receives one outside them'],
     },
   },
   13: {
@@ -201,8 +208,11 @@ export const threats: Readonly<Record<number, Threat>> = {
         'what was accepted for one service reaches no other that the environment is pointed to',
       ],
       'texting/record.test.ts': ['sends nothing in another environment that the node is given'],
+      'security/switched.test.ts': [
+        'from ${from} to ${to} takes nothing along: all of it leaves as cancelled, and a warning counts it',
+        'says so while that is not filled in, and cancels when it is',
+      ],
     },
-    open: 'No test points an environment elsewhere while a text is held.',
   },
   16: {
     threat: 'a storm on the login service',
@@ -218,8 +228,11 @@ export const threats: Readonly<Record<number, Threat>> = {
   },
   17: {
     threat: 'memory exhausted by a long outage',
-    shownBy: {},
-    open: 'The store holds the queue, and memory a page of it; a million of both in a small heap has not been measured.',
+    shownBy: {
+      'outbox/bounds.test.ts': ['lies in the store: memory holds a page of it, however much that is'],
+      'texting/record-faults.test.ts': ['refuses what comes when too much waits for space, and says so'],
+    },
+    open: 'Three thousand queued texts are held in memory by none; a million of both in a small heap is a matter of the bench (growth).',
   },
   18: {
     threat: 'an error of ours that our simulator shares',
