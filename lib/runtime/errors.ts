@@ -159,6 +159,11 @@ export const sentences = {
   variables_withheld:
     'The form refers to __variables__, which is not deployed there, and only who may deploy can try a variable before: deploy first, or ask somebody who may.',
   names_json: 'The query names of the environment are not valid JSON: correct them.',
+  names_record:
+    'The query names of the environment must be an object such as {"page": "pageNumber"}: correct them.',
+  names_unknown:
+    'The query names of the environment have "__key__", which is none of ours: use __known__, and write on the right what your service calls it.',
+  names_text: 'The query name "__key__" of the environment must be a text: correct it.',
   variables_unset: '"__name__" is not ready: set __variables__ in the environment of Node-RED.',
   pg_missing:
     '"__name__" keeps its state in PostgreSQL, which needs the package pg: run "npm install pg" in the user directory of Node-RED and restart it.',

@@ -6,11 +6,11 @@ import { minutesOf } from '../../lib/guards/text-hours';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { faultInSettings, plain, shortened } from '../../lib/runtime/inputs';
 import { invalidInput, type MessageKey, nodeError } from '../../lib/runtime/errors';
-import { isCountry } from '../../lib/runtime/kinds';
+import { isCountry, isNothing, isRecord } from '../../lib/runtime/kinds';
 import { lazy } from '../../lib/runtime/lazy';
 import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
 import type { RepeatSends } from '../../lib/service/types';
-import type { ServiceError } from '../../lib/service/errors';
+import { ServiceError } from '../../lib/service/errors';
 import { scopes, spec } from './spec';
 
 export type Service = 'simulator' | 'sandbox' | 'production';
@@ -56,17 +56,34 @@ const proxyOf = (values: Values): string => {
   return proxy;
 };
 
+/** The query parameters that may have other names, of all searches and of one alone; a test holds it to the endpoints. */
+const paging = ['page', 'pageSize'];
+const renamed = new Set([
+  ...[...paging, 'sortBy', 'sortDirection', 'contentType', 'searchText', 'memberId', 'phone'],
+  ...[...paging, 'sortBy', 'sortDirection'].map((name) => `contacts.${name}`),
+  ...[...paging, 'sortDirection'].map((name) => `groups.${name}`),
+  ...[...paging, 'contentType', 'searchText'].map((name) => `content.${name}`),
+]);
+
+/** Throws `not_configured` or `invalid_input`. A name that is empty is ours. */
 const namesOf = (value: unknown): Record<string, string> => {
+  if (isNothing(value)) return {};
   let given = value;
-  if (typeof given === 'string' && given.trim() !== '') {
+  if (typeof given === 'string') {
     try {
       given = JSON.parse(given);
     } catch {
       throw nodeError('not_configured', 'names_json');
     }
   }
-  const entries = typeof given === 'object' && given !== null ? Object.entries(given) : [];
-  return Object.fromEntries(entries.filter((entry): entry is [string, string] => text(entry[1]) !== ''));
+  if (!isRecord(given)) throw invalidInput('names_record');
+  for (const [key, name] of Object.entries(given)) {
+    if (!renamed.has(key)) throw invalidInput('names_unknown', { key, known: [...renamed].join(', ') });
+    if (typeof name !== 'string') throw invalidInput('names_text', { key });
+  }
+  return Object.fromEntries(
+    Object.entries(given as Record<string, string>).filter(([, name]) => name.trim()),
+  );
 };
 
 /** Before anything is sent: afterwards nobody could tell a refusal from a want of consent. */
@@ -145,7 +162,19 @@ export const faultInValues = (values: Values): ServiceError | undefined => {
   if (country !== '' && !isCountry(country)) return invalidInput('setting_country', { country });
   const timeZone = text(values['timeZone']);
   if (timeZone !== '' && !isTimeZone(timeZone)) return invalidInput('setting_time_zone', { timeZone });
-  return faultInHours(values) ?? faultInSettings(spec, values) ?? faultInStore(values);
+  return (
+    faultInHours(values) ?? faultInSettings(spec, values) ?? faultInNames(values) ?? faultInStore(values)
+  );
+};
+
+const faultInNames = (values: Values): ServiceError | undefined => {
+  try {
+    namesOf(values['names']);
+    return undefined;
+  } catch (fault) {
+    if (fault instanceof ServiceError) return fault;
+    throw fault;
+  }
 };
 
 const checkSettings = (values: Values): void => {

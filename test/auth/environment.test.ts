@@ -6,6 +6,7 @@ import { consentOf } from '../../lib/consent/consent';
 import { onceIn } from '../../lib/guards/once';
 import { logOf } from '../../lib/runtime/log';
 import type { Red } from '../../lib/runtime/red';
+import { endpoints } from '../../lib/service/endpoints';
 import { ServiceError } from '../../lib/service/errors';
 import { forgetAbsentEnvironments } from '../../nodes/environment/absent';
 import { listAdvisors } from '../../nodes/environment/advisor-list';
@@ -232,6 +233,30 @@ describe('environment', () => {
       should(messageOf(() => environment.advisorState('default'))).match(expected);
     });
   }
+
+  const wrongNames: [what: string, names: unknown, expected: RegExp][] = [
+    ['that are no object', ['page'], /must be an object/],
+    ['with one that is none of ours', { pagesize: 'limit' }, /"pagesize", which is none of ours: use page, /],
+    ['of a search that has no such parameter', { 'groups.sortBy': 'by' }, /"groups.sortBy"/],
+    ['with one that is no text', { page: 3 }, /"page" of the environment must be a text/],
+  ];
+  for (const [what, names, expected] of wrongNames)
+    it(`refuses query names ${what}`, () => {
+      for (const written of [names, JSON.stringify(names)])
+        should(() => environmentWith({ ...filled, names: written }).advisors()).throw(expected);
+    });
+
+  it('takes a name for each query parameter of the contract, an empty one for its own', async () => {
+    const searches = { searchContacts: 'contacts', searchGroups: 'groups', searchContent: 'content' };
+    const names: Record<string, string> = {};
+    for (const [endpoint, search] of Object.entries(searches)) {
+      const { query } = endpoints[endpoint as keyof typeof searches];
+      for (const name of Object.keys(query?.shape ?? {}))
+        Object.assign(names, { [name]: 'a', [`${search}.${name}`]: '' });
+    }
+    for (const name of Object.keys(endpoints.getConsent.query?.shape ?? {})) names[name] = 'b';
+    await environmentWith({ names }).client();
+  });
 
   it('needs no authorization or redirect address for client credentials', () => {
     const environment = environmentWith({
