@@ -162,10 +162,10 @@ export class OperationHandler implements Handler {
     return this.record.opening;
   }
 
-  control(msg: Message): boolean {
+  control(msg: Message, at?: number): boolean {
     if (!isOrder(msg, 'reset')) return false;
     for (const stream of this.streams.keys()) stream.stop(false);
-    this.record.reset();
+    this.record.reset(undefined, at);
     return true;
   }
 

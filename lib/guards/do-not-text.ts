@@ -1,4 +1,4 @@
-import { endOf, key, type Condition, type Store } from '../state/store';
+import { endOf, key, type Condition, type Store, type StoreOrder } from '../state/store';
 
 /** Somebody who is not to be texted. */
 export interface Blocked {
@@ -10,6 +10,14 @@ export interface Blocked {
 
 /** Why a request to a number may not be made. */
 export type BlockedBy = Blocked | 'unreadable';
+
+/** All processes are told of whom one has put on the list. */
+export interface BlockOrder extends StoreOrder {
+  readonly kind: 'block';
+  readonly phone: string;
+}
+
+export const isBlockOrder = (order: StoreOrder): order is BlockOrder => order.kind === 'block';
 
 const table = 'work';
 
@@ -90,9 +98,15 @@ export class DoNotText {
       const condition: Condition = entry ? { table, key: at, version: entry.version } : { table, key: at };
       if (await this.store.write([{ table, put: at, value: blocked }], [condition])) break;
     }
+    const order: BlockOrder = { kind: 'block', at: this.store.now(), phone };
+    await Promise.all([this.heard(order), this.store.tellOthers?.(order)]);
+    return blocked;
+  }
+
+  /** Somebody has been put on the list; resolves when the requests to them that are under way here have ended. */
+  async heard({ phone }: BlockOrder): Promise<void> {
     for (const listener of this.listeners) listener(phone);
     await this.attempts.none(phone);
-    return blocked;
   }
 
   async unblock(phone: string): Promise<void> {

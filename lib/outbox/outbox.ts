@@ -65,6 +65,13 @@ export const newArrival = (now: number): Buffer => {
   return bytes;
 };
 
+/** Before whatever arrives after `at`. */
+export const arrivalAt = (at: number): Buffer => {
+  const bytes = randomBytes(12);
+  bytes.writeUIntBE(at, 0, 6);
+  return bytes;
+};
+
 /**
  * The items of one node, from accepted to told. Each step is on record before the next: accepted, begun (before a request
  * leaves), ended (before the outcome leaves), told. Memory holds what is in flight; everything else lies in the store,

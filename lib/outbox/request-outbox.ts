@@ -1,7 +1,7 @@
 import type { Clock } from '../service/clock';
 import { endOf, key, TakenOver, type Entry } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
-import { newArrival, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
+import { arrivalAt, newArrival, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
 import { QueueReader } from './queue-reader';
 import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './records';
 
@@ -146,9 +146,9 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     }
   }
 
-  /** Cancels what has not begun: all, or what is for these numbers. */
-  reset(phones?: readonly string[]): void {
-    this.addReset(phones ? { phones } : {});
+  /** Cancels what has not begun: all, or what is for these numbers; by another process it was ordered at `at`. */
+  reset(phones?: readonly string[], at?: number): void {
+    this.addReset(phones ? { phones } : {}, at === undefined ? undefined : arrivalAt(at));
   }
 
   async hasJob(arrival: Buffer): Promise<boolean> {
@@ -169,8 +169,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     return true;
   }
 
-  private addReset(value: ResetRecord): void {
-    const arrival = newArrival(this.store.now());
+  private addReset(value: ResetRecord, arrival = newArrival(this.store.now())): void {
     this.resets.push([arrival, value]);
     this.writeAside([{ table: this.table, put: this.at.reset(arrival), value }]);
     for (const job of this.queue)

@@ -1,6 +1,6 @@
 import type { Operation } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
-import { newArrival, Outbox, readAtOnce, type Host, type OutboxOptions } from './outbox';
+import { arrivalAt, newArrival, Outbox, readAtOnce, type Host, type OutboxOptions } from './outbox';
 import {
   after,
   arrivalIn,
@@ -149,9 +149,9 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     if (!isFound && !this.isClosing) await this.store.write(removals);
   }
 
-  /** Cancels all, or those for these numbers. */
-  reset(phones?: readonly string[]): void {
-    const arrival = newArrival(this.store.now());
+  /** Cancels all, or those for these numbers; by another process it was ordered at `at`. */
+  reset(phones?: readonly string[], at?: number): void {
+    const arrival = at === undefined ? newArrival(this.store.now()) : arrivalAt(at);
     const value: ResetRecord = phones ? { phones } : {};
     this.resets.push([arrival, value]);
     this.writeAside([{ table: this.table, put: this.at.reset(arrival), value }]);

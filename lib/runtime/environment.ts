@@ -21,6 +21,13 @@ export interface EnvironmentSettings {
 
 export type StoreListener = (view: Environment, kind: 'orphan' | 'gone' | 'own') => void;
 
+/** `view` is that of a process that ended, whose work is meant; without one, it is what this process has itself. */
+export type OrderListener = (
+  order: Readonly<Record<string, unknown>>,
+  at: number,
+  view: Environment | undefined,
+) => boolean;
+
 export interface AdvisorItem {
   readonly advisor: string;
   readonly state: 'authorized' | 'authorize_again' | 'confirm';
@@ -71,6 +78,10 @@ export interface Environment {
    * another process, a new one in its place.
    */
   onStore?(listener: StoreListener): () => void;
+  /** Has the same node of other processes, and of what those that ended have left, obey an order as well. */
+  tellOthers?(node: string, order: Readonly<Record<string, unknown>>): void;
+  /** Called with an order to a node that another process was given; false when it cannot be carried out yet. */
+  onOrder?(node: string, listener: OrderListener): () => void;
   /** It is this environment over another store; see `onStore`. */
   readonly isView?: boolean;
   /** The same environment once more: in other uses of a subflow, and over other stores. */

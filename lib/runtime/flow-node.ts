@@ -52,8 +52,8 @@ export interface Handler {
   /** While there is one, messages and orders wait in line for it: what came before them is read first. */
   readonly opening?: Promise<void> | undefined;
   input(msg: Message, job: Job): void | Promise<void>;
-  /** True when the message was an order (`reset`, `flush`) rather than work. */
-  control?(msg: Message): boolean;
+  /** True when the message was an order (`reset`, `flush`) rather than work; `at` is when another process was given it. */
+  control?(msg: Message, at?: number): boolean;
   /** Whether there is work that a pause of the service holds up. */
   isBusy?(): boolean;
   close?(): Promise<void>;
@@ -61,6 +61,13 @@ export interface Handler {
 
 export const isOrder = (msg: Message, name: 'reset' | 'flush'): boolean =>
   Object.hasOwn(msg, name) && msg[name] !== false && msg[name] !== undefined && msg[name] !== null;
+
+/** What other processes need of it. */
+const orderIn = ({ reset, flush, phone }: Message): Record<string, unknown> => ({
+  ...(reset !== undefined && { reset }),
+  ...(flush !== undefined && { flush }),
+  ...(phone !== undefined && { phone }),
+});
 
 export const environmentOf = (RED: Red, id: unknown): Environment | undefined => {
   const found = typeof id === 'string' && id !== '' ? (RED.nodes.getNode(id) as unknown) : undefined;
@@ -213,6 +220,17 @@ export const flowNode = (
     void before.close?.().catch(() => undefined);
   });
 
+  const unlistenToOrders = environment?.onOrder?.(node.id, (order, at, view) => {
+    const meant = view ? heirs.get(view) : handler;
+    if (!meant || meant.opening || closing.signal.aborted) return false;
+    try {
+      return meant.control?.(order, at) ?? true;
+    } catch {
+      // It was no order for anybody: whoever was given it has said so.
+      return true;
+    }
+  });
+
   const unlisten = environment?.onChange(() => {
     status.clearIfAuthorized((advisor) => isAuthorized(environment, advisor));
     if (environment.trouble !== undefined) {
@@ -247,7 +265,7 @@ export const flowNode = (
     const take = (): void => {
       try {
         if (handler.control?.(msg)) {
-          for (const heir of heirs.values()) heir.control?.(msg);
+          environment?.tellOthers?.(node.id, orderIn(msg));
           done();
           job.takeHandOver()?.();
           return;
@@ -281,6 +299,7 @@ export const flowNode = (
     forgetStart();
     unlisten?.();
     unlistenToStores?.();
+    unlistenToOrders?.();
     const end = (): void => {
       release?.();
       closed();

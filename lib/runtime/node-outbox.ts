@@ -234,8 +234,8 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   }
 
   /** Cancels what has not begun: all, or what is for these numbers. */
-  reset(phones?: readonly string[]): void {
-    this.outbox?.reset(phones);
+  reset(phones?: readonly string[], at?: number): void {
+    this.outbox?.reset(phones, at);
   }
 
   async close(): Promise<void> {

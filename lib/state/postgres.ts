@@ -1,10 +1,18 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool } from 'pg';
 import { FencedWrites, type Change, type FencedCondition } from './fenced-writes';
-import { Leases, LeaseWatch, schema, ServerTime, type Lease, type LeaseRow } from './leases';
+import { common, Leases, LeaseWatch, schema, ServerTime, type Lease, type LeaseRow } from './leases';
 import { Sealing, type Sealer } from './sealing';
 import { closed, doubtKey, isOfAll, prefixOf, Slot, type Surroundings } from './slot';
-import { TakenOver, type JointWriter, type Operation, type Store } from './store';
+import {
+  endOf,
+  key as keyOf,
+  TakenOver,
+  type JointWriter,
+  type Operation,
+  type Store,
+  type StoreOrder,
+} from './store';
 
 /**
  * PostgreSQL, for several processes that work together. Each process writes to a slot of its own, which it has by a lease:
@@ -50,6 +58,14 @@ export interface KeyRow {
 const formatVersion = 1;
 const shortestPause = 250;
 const longestPause = 2000;
+/** Where each slot has what its holder is to do. */
+const orders = keyOf('order');
+/** An order that nobody could carry out for so many milliseconds is forgotten: its node has left the flow. */
+const orderLasts = 7 * 24 * 3600 * 1000;
+/** Milliseconds after which nobody waits for an answer any more: a request under way has ended by then. */
+const answeredWithin = 120_000;
+/** Milliseconds between two looks whether the others have done what they were told. */
+const lookForAnswers = 200;
 /** Of slots that were taken over, those without work are looked for every so many pulses. */
 const dropEvery = 10;
 
@@ -72,6 +88,9 @@ class NewerFormat extends Error {}
 /** The data key in the database cannot be opened with this process's credential secret. */
 export class OtherSecret extends Error {}
 
+/** What a slot's holder is to do; resolves with whether it was done. */
+export type OrderListener = (slot: Slot, order: StoreOrder) => Promise<boolean>;
+
 /** A database, for one group in this process: its connections, its pulse, and the slots this process has. */
 class Database implements Surroundings, JointWriter {
   private readonly holder = randomUUID();
@@ -81,6 +100,9 @@ class Database implements Surroundings, JointWriter {
   private readonly leases: Leases;
   private readonly watch: LeaseWatch;
   private readonly orphanListeners = new Set<(store: Slot) => void>();
+  private readonly orderListeners = new Set<OrderListener>();
+  /** Orders that are being carried out. */
+  private readonly obeying = new Set<string>();
   private readonly listeners = new Set<() => void>();
   /** Beside those that read, so that neither a pulse nor a commit stands in line behind them. */
   private pools: { readonly reading: Pool; readonly writing: Pool } | undefined;
@@ -160,6 +182,42 @@ class Database implements Surroundings, JointWriter {
     return () => this.orphanListeners.delete(listener);
   }
 
+  onOrder(listener: OrderListener): () => void {
+    this.orderListeners.add(listener);
+    return () => this.orderListeners.delete(listener);
+  }
+
+  async tell(from: Slot, order: StoreOrder): Promise<void> {
+    const key = Buffer.concat([orders, keyOf(order.at), randomBytes(6)]);
+    const bytes = this.sealing.seal('work', key, order);
+    await this.patiently(() =>
+      this.writing.query(
+        `insert into ${schema}.work select $1::bytea || int4send(slot) || $2::bytea, $3
+         from ${schema}.lease where grp = $1 and slot <> all($4::int[]) on conflict do nothing`,
+        [this.group, key, bytes, [common, from.lease.slot]],
+      ),
+    );
+    const unanswered = `select 1 from ${schema}.lease l join ${schema}.work w
+       on w.key = $1::bytea || int4send(l.slot) || $2::bytea where l.grp = $1 and l.until > now() limit 1`;
+    for (const end = performance.now() + answeredWithin; performance.now() < end;) {
+      const { rows } = await this.patiently(() => this.writing.query(unanswered, [this.group, key]));
+      if (rows.length === 0) return;
+      await pause(lookForAnswers);
+    }
+  }
+
+  /** Waits while the database is away. */
+  private async patiently<T>(task: () => Promise<T>): Promise<T> {
+    for (;;) {
+      if (this.isClosed) throw closed();
+      try {
+        return await task();
+      } catch (fault) {
+        await this.failed(fault);
+      }
+    }
+  }
+
   /** Resolves with a slot of this process, however long that takes: one that it had before, if that is still free. */
   async open(before: readonly Lease[]): Promise<Slot> {
     for (;;) {
@@ -209,7 +267,7 @@ class Database implements Surroundings, JointWriter {
     if (trouble === this.trouble) return;
     if (trouble !== undefined) this.options.warn(trouble);
     this.trouble = trouble;
-    this.tell();
+    this.changed();
   }
 
   warn(text: string): void {
@@ -220,7 +278,7 @@ class Database implements Surroundings, JointWriter {
     return this.writes.unwritten;
   }
 
-  tell(): void {
+  private changed(): void {
     for (const listener of [...this.listeners]) listener();
   }
 
@@ -405,9 +463,39 @@ class Database implements Surroundings, JointWriter {
     }
     await this.recordDoubts();
     if (!this.areWritesFailing) this.setTrouble(undefined);
+    await this.readOrders();
     const others = rows.filter(({ slot }) => !this.slots.has(slot));
     for (const row of this.watch.ended(others, performance.now())) await this.adopt(row);
     if (++this.pulses % dropEvery === 0) await this.dropEmpty();
+  }
+
+  private async readOrders(): Promise<void> {
+    const prefixes = Array.from(this.slots.keys(), (slot) =>
+      Buffer.concat([prefixOf(this.group, slot), orders]),
+    );
+    const { rows } = await this.writing.query<{ key: Buffer; value: Buffer }>(
+      `select key, value from unnest($1::bytea[], $2::bytea[]) x(a, b)
+       join ${schema}.work on key >= a and key < b order by key limit 100`,
+      [prefixes, prefixes.map(endOf)],
+    );
+    for (const { key, value } of rows) {
+      const slot = this.slots.get(key.readUInt32BE(8));
+      const name = key.toString('latin1');
+      if (!slot || this.obeying.has(name)) continue;
+      this.obeying.add(name);
+      void this.obey(slot, key.subarray(12), value)
+        // It comes again with the next pulse.
+        .catch(() => undefined)
+        .finally(() => this.obeying.delete(name));
+    }
+  }
+
+  private async obey(slot: Slot, key: Buffer, value: Buffer): Promise<void> {
+    const order = this.sealing.open('work', key, value)?.value as StoreOrder | undefined;
+    const isOver = !order || this.now() - order.at > orderLasts;
+    const done = isOver ? [] : Array.from(this.orderListeners, (listener) => listener(slot, order));
+    const isDone = isOver || (await Promise.all(done)).some(Boolean);
+    if (isDone) await slot.write([{ table: 'work', remove: key }]);
   }
 
   private async adopt(row: LeaseRow): Promise<void> {
@@ -432,7 +520,7 @@ class Database implements Surroundings, JointWriter {
       );
       this.setBack.add(row);
     } else if (!slot.isOrphan) this.options.warn(slot.trouble ?? '');
-    this.tell();
+    this.changed();
     await this.recordDoubts();
   }
 
@@ -463,7 +551,7 @@ class Database implements Surroundings, JointWriter {
       if (!slot.isOrphan || (await slot.hasJobs(this.writing))) continue;
       this.slots.delete(number);
       await slot.drop(this.writing);
-      this.tell();
+      this.changed();
     }
   }
 }
@@ -478,6 +566,8 @@ export interface PostgresHandle {
   onChange(listener: () => void): () => void;
   /** Called with what a process that ended has left: this one is to go on with it. */
   onOrphan(listener: (store: Slot) => void): () => void;
+  /** Called with what other processes have this one do. */
+  onOrder(listener: OrderListener): () => void;
   /** Whoever waits for a database that has not been reached yet waits no longer. */
   abandon(): void;
   close(): Promise<void>;
@@ -510,6 +600,7 @@ export const storeOf = (slot: Slot, close: () => Promise<void>): Store => {
     hasLost: (table, from, to) => slot.hasLost(table, from, to),
     isInDoubt: (at) => slot.isInDoubt(at),
     write: (operations, conditions) => slot.write(operations, conditions),
+    tellOthers: (order) => slot.tellOthers(order),
     close,
   };
   slotsOfStores.set(store, slot);
@@ -556,6 +647,7 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
     },
     onChange: (listener) => database.onChange(listener),
     onOrphan: (listener) => database.onOrphan(listener),
+    onOrder: (listener) => database.onOrder(listener),
     abandon: () => {
       if (database.slots.size > 0 || shared.get(name) !== mine) return;
       shared.delete(name);

@@ -15,6 +15,7 @@ import {
   type Operation,
   type Range,
   type Store,
+  type StoreOrder,
   type Table,
 } from './store';
 
@@ -30,6 +31,7 @@ export interface Surroundings {
   warn(text: string): void;
   /** Resolves when it may be tried again. */
   failed(fault: unknown): Promise<void>;
+  tell(from: Slot, order: StoreOrder): Promise<void>;
   fenced(
     fences: readonly Slot[],
     changes: readonly Change[],
@@ -147,6 +149,10 @@ export class Slot implements Store, Fence {
     checkWrite(operations, conditions);
     const whole = conditions.map((each) => ({ ...each, key: this.full(each.table, each.key) }));
     return this.database.fenced([this], this.changesOf(operations), whole);
+  }
+
+  tellOthers(order: StoreOrder): Promise<void> {
+    return this.database.tell(this, order);
   }
 
   /** The same, as the database takes it. */

@@ -40,10 +40,22 @@ export interface Store {
   write(operations: readonly Operation[], conditions?: readonly Condition[]): Promise<boolean>;
   /** Commits that were confirmed are gone: what was accepted at `at` may have come further than the record says. */
   isInDoubt?(at: number): boolean;
+  /**
+   * Has whoever works with the other parts of it do something, also with what processes that ended have left. Resolves when
+   * all that live have done so.
+   */
+  tellOthers?(order: StoreOrder): Promise<void>;
   /** Stores that have the same one can be written to in one commit. */
   readonly joint?: JointWriter;
   /** Waits for what was handed to `write`, as far as that can be written, and gives the store up. */
   close(): Promise<void>;
+}
+
+/** What one process has the others do. To do it twice is to do it once. */
+export interface StoreOrder {
+  readonly kind: string;
+  /** When it was given, by the store's time. */
+  readonly at: number;
 }
 
 /** Writes to several stores at once: all or nothing. */

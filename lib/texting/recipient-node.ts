@@ -202,9 +202,9 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return this.outbox.opening;
   }
 
-  control(msg: Message): boolean {
+  control(msg: Message, at?: number): boolean {
     if (!isOrder(msg, 'reset')) return false;
-    this.reset(this.phonesOf(msg));
+    this.reset(this.phonesOf(msg), at);
     return true;
   }
 
@@ -240,8 +240,8 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return phonesOrdered(msg, this.country);
   }
 
-  reset(phones: readonly string[] | undefined): void {
-    this.outbox.reset(phones);
+  reset(phones: readonly string[] | undefined, at?: number): void {
+    this.outbox.reset(phones, at);
   }
 
   close(): Promise<void> {

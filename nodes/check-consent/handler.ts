@@ -34,13 +34,13 @@ export const checkHandler = (tools: Tools): Handler => {
         job,
         isWaiting ? (order, recipients) => waiting.take(msg, job, order, recipients) : undefined,
       ),
-    control(msg) {
+    control(msg, at) {
       const isReset = isOrder(msg, 'reset');
       if (!isReset && !isOrder(msg, 'flush')) return false;
       const phones = looks.phonesOf(msg);
       if (isReset) {
-        looks.reset(phones);
-        waiting.reset(phones);
+        looks.reset(phones, at);
+        waiting.reset(phones, at);
       } else waiting.flush(phones);
       return true;
     },

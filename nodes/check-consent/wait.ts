@@ -133,8 +133,8 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     if (blocked.length > 0) this.reset(blocked);
   }
 
-  reset(phones?: readonly string[]): void {
-    this.outbox?.reset(phones);
+  reset(phones?: readonly string[], at?: number): void {
+    this.outbox?.reset(phones, at);
   }
 
   flush(phones?: readonly string[]): void {

@@ -131,9 +131,9 @@ const handler = (tools: Tools): Handler => {
       return numbers.opening;
     },
     input: (msg, job) => (operation === 'list' ? list.input(msg, job) : numbers.input(msg, job)),
-    control: (msg) => {
+    control: (msg, at) => {
       if (isOrder(msg, 'reset')) list.stop(false);
-      return numbers.control(msg);
+      return numbers.control(msg, at);
     },
     isBusy: () => false,
     close: () => {

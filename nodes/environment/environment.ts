@@ -10,6 +10,7 @@ import type {
   AdvisorItem,
   Environment,
   EnvironmentSettings,
+  OrderListener,
   StoreListener,
 } from '../../lib/runtime/environment';
 import { nodeError } from '../../lib/runtime/errors';
@@ -19,7 +20,8 @@ import { systemClock, within, type Clock } from '../../lib/service/clock';
 import type { ServiceError } from '../../lib/service/errors';
 import type { Client, ClientOptions } from '../../lib/service/types';
 import type { Slot } from '../../lib/state/postgres';
-import type { Store } from '../../lib/state/store';
+import type { Store, StoreOrder } from '../../lib/state/store';
+import { doNotTextOf, isBlockOrder } from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
 import {
   connectionOf,
@@ -37,6 +39,12 @@ import {
 import { placeBeside } from './open-routes';
 import type { Services, SharedServices } from './services';
 import type { Lookup } from './variables';
+
+/** An order to a node, which all instances have. */
+interface NodeOrder extends StoreOrder {
+  readonly node: string;
+  readonly order: Readonly<Record<string, unknown>>;
+}
 
 interface Complete {
   readonly address: ReturnType<typeof serviceAddressOf>;
@@ -66,6 +74,8 @@ export class RunningEnvironment implements Environment {
   private readonly ownServices: Services;
   private readonly shared: SharedServices | undefined;
   private readonly storeListeners = new Set<StoreListener>();
+  /** By node. */
+  private readonly orderListeners = new Map<string, OrderListener>();
   /** What processes that ended have left, which this one has. */
   private readonly orphans = new Map<Slot, Environment>();
   /** In place of a store that was lost. */
@@ -154,6 +164,32 @@ export class RunningEnvironment implements Environment {
       renewed ? [...orphans.values(), renewed] : [...orphans.values()],
     );
     return [...others, ...views];
+  }
+
+  tellOthers(node: string, order: Readonly<Record<string, unknown>>): void {
+    if (!this.shared) return;
+    this.store()
+      .then((store) => store.tellOthers?.({ kind: 'control', at: store.now(), node, order } as NodeOrder))
+      // It closes; the node that was given the order has carried it out.
+      .catch(() => undefined);
+  }
+
+  onOrder(node: string, listener: OrderListener): () => void {
+    this.orderListeners.set(node, listener);
+    return () => {
+      if (this.orderListeners.get(node) === listener) this.orderListeners.delete(node);
+    };
+  }
+
+  /** `view` is that of what a process that ended has left. */
+  private async obey(order: StoreOrder, view: Environment | undefined): Promise<boolean> {
+    if (isBlockOrder(order)) {
+      await (await doNotTextOf(view ?? this)).heard(order);
+      return true;
+    }
+    if (order.kind !== 'control') return true;
+    const { node, order: message, at } = order as NodeOrder;
+    return this.orderListeners.get(node)?.(message, at, view) ?? false;
   }
 
   get opening(): Promise<void> | undefined {
@@ -345,6 +381,10 @@ export class RunningEnvironment implements Environment {
         const view = over(this, storeOver(store));
         this.orphans.set(store, view);
         for (const listener of this.storeListeners) listener(view, 'orphan');
+      }),
+      handle.onOrder(async (slot, order) => {
+        const view = this.orphans.get(slot);
+        return (slot === current || view !== undefined) && this.obey(order, view);
       }),
     ];
     look();

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import type { Red } from '../../lib/runtime/red';
+import { doNotTextOf } from '../../lib/guards/do-not-text';
 import { RunningEnvironment } from '../../nodes/environment/environment';
 import { servicesOf } from '../../nodes/environment/services';
 import { startSimulator, type Simulator } from '../../simulator';
@@ -81,6 +82,22 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     );
     should(new Set(tokens).size).equal(1);
     should(asked() - already).equal(1);
+  });
+
+  it('has nobody texted by any once one has blocked a number, and waits for the request that another is making', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    await Promise.all([one.opening, two.opening]);
+    const [here, there] = await Promise.all([doNotTextOf(one), doNotTextOf(two)]);
+    const end = await there.begin('+13005550100');
+    should(end).be.a.Function();
+    const heard = new Promise<string>((resolve) => there.onBlock(resolve));
+    let isBlocked = false;
+    const blocking = here.block('+13005550100', null, 0).then(() => (isBlocked = true));
+    should(await heard).equal('+13005550100');
+    should(isBlocked).be.false();
+    should(await there.begin('+13005550100')).have.property('phone', '+13005550100');
+    (end as () => void)();
+    await blocking;
   });
 
   it('says that the credential secrets differ, and sends nothing from there', async () => {

@@ -1,10 +1,11 @@
 import { rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { freshUserDir } from '../support/installation';
 import { Postgres } from '../support/postgres';
 import { type RealRed, startRed } from '../support/node-red';
-import { numbers, Sandbox, toldOf } from './sandbox';
+import { numbers, Sandbox, toldOf, waiterId } from './sandbox';
 
 const sends = ['sent', 'failed', 'needs consent'];
 const waits = ['accepted', 'wait failed', 'not accepted'];
@@ -33,7 +34,17 @@ describe('two Node-RED on one PostgreSQL', function () {
       environment: { store: 'postgres' },
       env: { DATABASE: server.url() },
     });
-    const [environment, ...rest] = on.flows;
+    const [environment, ...nodes] = on.flows;
+    const waiter = nodes.find(({ id }) => id === waiterId);
+    const slow = { ...waiter, id: 'c0c0c0c0c0c0c0c0', pollEvery: 3600, pollFor: 3600, thenEvery: 3600 };
+    const inlet = {
+      id: 'slow wait',
+      type: 'test-port',
+      z: waiter?.['z'],
+      name: 'slow wait',
+      wires: [[slow.id]],
+    };
+    const rest = [...nodes, slow, inlet];
     const credentials = { ...(environment?.['credentials'] as object), storeUrl: '${DATABASE}' };
     const flows = [{ ...environment, credentials }, ...rest] as typeof on.flows;
     await on.red.deploy(flows);
@@ -74,6 +85,26 @@ describe('two Node-RED on one PostgreSQL', function () {
     should([...on.red.arrived, ...other.arrived].filter(({ port }) => port === 'failed')).be.empty();
     const renewals = on.simulator.ledger.entries().filter(({ endpoint }) => endpoint === 'token');
     should(renewals.length).be.belowOrEqual(2);
+  });
+
+  it('of which one is told to cancel and to check: the other does so with what it has', async () => {
+    const [cancelled = '', checked = ''] = numbers(2, 5100);
+    await on.red.send('slow wait', { phone: cancelled });
+    await on.red.send('slow wait', { phone: checked });
+    const onRecord = `select count(*) from advisor_texting.wait where position('job' in encode(key, 'escape')) > 0
+      and position('c0c0c0c0c0c0c0c0' in encode(key, 'escape')) > 0`;
+    while (server.query(onRecord).trim() !== '2') await pause(50);
+    const ended = (port: string, phone: string): Promise<unknown> =>
+      on.red.until(
+        () => on.red.arrived.find((each) => each.port === port && each.msg['phone'] === phone),
+        `The wait for ${phone} on ${port}`,
+        90_000,
+      );
+    await other.send('slow wait', { phone: cancelled, reset: true });
+    await ended('not accepted', cancelled);
+    on.simulator.accept(checked, 'default');
+    await other.send('slow wait', { phone: checked, flush: true });
+    await ended('accepted', checked);
   });
 
   it('of which one is killed: the other goes on with its list and its waits, and sends no text twice', async () => {

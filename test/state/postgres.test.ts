@@ -294,6 +294,34 @@ describe('several processes on one PostgreSQL', () => {
     await again.write([put('job', 'new')]);
   });
 
+  it('have all others do what one is told, also with what a process that ended has left', async () => {
+    const [one, two, three] = [start('one'), start('two'), start('three')];
+    const stores = await Promise.all([one, two, three].map((each) => each.opened));
+    await stores[2]?.write([put('job', 'left')]);
+    await three.close();
+    const left = await Promise.race([orphanOf(one), orphanOf(two)]);
+    const obeyed: number[] = [];
+    let isReady = false;
+    for (const handle of [one, two])
+      handle.onOrder(async (slot, order) => {
+        if (!isReady) return false;
+        assert.equal(order.kind, 'test');
+        obeyed.push(slot.lease.slot);
+        return true;
+      });
+    const [own, others] = stores;
+    assert.ok(own && others);
+    let isAnswered = false;
+    const told = own.tellOthers({ kind: 'test', at: own.now() }).then(() => (isAnswered = true));
+    const pending = `select count(*) from advisor_texting.work where substr(key, 13, 6) = 'order\\000'::bytea`;
+    await until(() => server.query(pending).trim() === '2');
+    assert.equal(isAnswered, false);
+    isReady = true;
+    await told;
+    assert.deepEqual(obeyed.sort(), [others.lease.slot, left.lease.slot].sort());
+    assert.equal(server.query(pending).trim(), '0');
+  });
+
   it('wait while the database has no connection to give, and go on when it has', async function () {
     this.timeout(60_000);
     await start('first').opened;
