@@ -6,6 +6,7 @@ import type { Source } from '../runtime/inputs';
 import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import { nodeError } from '../runtime/errors';
+import type { Problem } from '../service/errors';
 import { NodeOutbox, type Item, type Order, type Turn } from '../runtime/node-outbox';
 import { failureLook, outcomeStatus } from '../runtime/outcome-status';
 import { failedOutcome, problemOf, type Outcome } from '../runtime/outcomes';
@@ -134,13 +135,64 @@ export class Stream<C = Caller> {
   }
 }
 
+/** The searches of a node that are on their way. */
+export class Streams<C = Caller> {
+  private readonly running = new Map<Stream<C>, Promise<void>>();
+  private isClosed = false;
+
+  /** `breakOff` puts on record that a deploy or a stop has ended a search: it is told when the flows have started. */
+  constructor(
+    private readonly tools: Tools,
+    private readonly breakOff: (stream: Stream<C>, why: Problem) => void,
+  ) {}
+
+  get isBusy(): boolean {
+    return this.running.size > 0;
+  }
+
+  async run(stream: Stream<C>, search: (stream: Stream<C>) => Promise<void>): Promise<void> {
+    if (this.isClosed) stream.stop(true);
+    const settled = this.settle(stream, search);
+    this.running.set(stream, settled);
+    await settled;
+  }
+
+  stop(): void {
+    for (const stream of this.running.keys()) stream.stop(false);
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    for (const stream of this.running.keys()) stream.stop(true);
+    const giveUp = systemClock.after(closeLimit, () => {
+      for (const stream of this.running.keys()) stream.giveUp();
+    });
+    await Promise.all(this.running.values());
+    giveUp();
+  }
+
+  private async settle(stream: Stream<C>, search: (stream: Stream<C>) => Promise<void>): Promise<void> {
+    try {
+      await search(stream);
+    } catch (thrown) {
+      const why = problemOf(thrown);
+      const at = this.tools.now();
+      this.tools.status.show(() => failureLook(this.tools.words, why, at, this.tools.now()));
+      stream.job.fail(thrown);
+    } finally {
+      this.running.delete(stream);
+    }
+    if (stream.closing && !stream.job.isSettled)
+      this.breakOff(stream, nodeError('cancelled', 'cancelled_by_close').problem);
+  }
+}
+
 /** The handler of a node that keeps contacts, groups or content. */
 export class OperationHandler implements Handler {
   private readonly record: NodeOutbox<Item, OperationOrder>;
-  private readonly streams = new Map<Stream, Promise<void>>();
+  private readonly streams: Streams;
   private readonly found = new WeakMap<object, Promise<unknown>>();
   private readonly operation: string;
-  private isClosed = false;
 
   /** All operations of the node: an item is carried out as it was meant when it came, whatever the node is set to since. */
   constructor(
@@ -149,6 +201,7 @@ export class OperationHandler implements Handler {
     operation = tools.plain.text('operation'),
   ) {
     this.operation = operation;
+    this.streams = new Streams(tools, (stream, why) => this.breakOff(stream, why));
     this.record = new NodeOutbox<Item, OperationOrder>(tools, {
       work: (turn) => this.work(turn),
       addUsedFields: (outcome, order, item, _index, entry) => this.dress(outcome, order, item, entry),
@@ -164,7 +217,7 @@ export class OperationHandler implements Handler {
 
   control(msg: Message, at?: number): boolean {
     if (!isOrder(msg, 'reset')) return false;
-    for (const stream of this.streams.keys()) stream.stop(false);
+    this.streams.stop();
     this.record.reset(undefined, at);
     return true;
   }
@@ -180,17 +233,11 @@ export class OperationHandler implements Handler {
   }
 
   isBusy(): boolean {
-    return this.streams.size > 0 || this.record.isBusy;
+    return this.streams.isBusy || this.record.isBusy;
   }
 
   async close(): Promise<void> {
-    this.isClosed = true;
-    for (const stream of this.streams.keys()) stream.stop(true);
-    const giveUp = systemClock.after(closeLimit, () => {
-      for (const stream of this.streams.keys()) stream.giveUp();
-    });
-    await Promise.all(this.streams.values());
-    giveUp();
+    await this.streams.close();
     await this.record.close();
   }
 
@@ -288,35 +335,15 @@ export class OperationHandler implements Handler {
         return answer.data;
       },
     };
-    const stream = new Stream(tools, msg, job, caller);
-    if (this.isClosed) stream.stop(true);
-    const settled = this.settle(stream, operation);
-    this.streams.set(stream, settled);
-    await settled;
+    await this.streams.run(new Stream(tools, msg, job, caller), operation.run);
   }
 
-  private async settle(stream: Stream, operation: SearchOperation): Promise<void> {
-    try {
-      await operation.run(stream);
-    } catch (thrown) {
-      const why = problemOf(thrown);
-      const at = this.tools.now();
-      this.tools.status.show(() => failureLook(this.tools.words, why, at, this.tools.now()));
-      stream.job.fail(thrown);
-    } finally {
-      this.streams.delete(stream);
-    }
-    if (stream.closing && !stream.job.isSettled) this.breakOff(stream);
-  }
-
-  /** A deploy or a stop ends a search: on record as cancelled, and told when the flows have started. */
-  private breakOff({ msg, job }: Stream): void {
-    const { problem } = nodeError('cancelled', 'cancelled_by_close');
+  private breakOff({ msg, job }: Stream, why: Problem): void {
     const source = this.tools.advisorSource;
     void this.record.take(
       msg,
       job,
-      { items: [{ index: 0, wrong: problem }], count: 1, list: false, source },
+      { items: [{ index: 0, wrong: why }], count: 1, list: false, source },
       (order) => {
         order.operation = this.operation;
         order.data = null;

@@ -22,6 +22,8 @@ export interface Waiter {
   end(item: Buffer, wait: Wait, outcome: WaitOutcome, removals: readonly Operation[]): Promise<void>;
   /** Polls no longer find the entries of a wait. */
   restore(item: Buffer): Promise<unknown>;
+  /** Whether somebody is not to be texted. */
+  isBlocked?(phone: string): Promise<boolean>;
   changed(): void;
   /** Ends one wait as cancelled; false when there is none. */
   cancel(item: Buffer): Promise<boolean>;
@@ -86,6 +88,11 @@ export class Consent {
       clock: this.clock,
       client: () => this.environment.client(),
       concurrency: this.environment.settings.maxConcurrent,
+      isBlocked: async (phone) => {
+        // The list is the environment's: whichever node knows it.
+        const [waiter] = this.waiters.values();
+        return (await waiter?.isBlocked?.(phone)) ?? false;
+      },
       isWanted: (item) => this.waiters.has(itemIn(item).node),
       ended: async (wait, outcome, removals) => {
         await this.waiters.get(itemIn(wait.item).node)?.end(wait.item, wait, outcome, removals);

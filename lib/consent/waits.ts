@@ -3,6 +3,7 @@ import type { Problem } from '../service/errors';
 import type { Client } from '../service/types';
 import { keptAfterRemoval, type Operation, type Store } from '../state/store';
 import {
+  cancelled,
   lookAfterFault,
   lookOf,
   nothingKnown,
@@ -46,6 +47,8 @@ export interface WaitsOptions {
   readonly ended: (wait: Wait, outcome: WaitOutcome, removals: readonly Operation[]) => Promise<void>;
   /** A wait is in a list and has no record, as after damage. It may have ended just now. */
   readonly missing?: (item: Buffer) => Promise<void>;
+  /** Whether somebody is not to be texted: nobody waits for their consent. */
+  readonly isBlocked?: (phone: string) => Promise<boolean>;
   /** Whether a wait is polled and ends: what belongs to a node that left the flow is kept for a while, as it is. */
   readonly isWanted?: (item: Buffer) => boolean;
   /** `outage` has changed, or polls have begun or ceased to be late. */
@@ -169,7 +172,8 @@ export class Waits {
   /** An acceptance that any check of this environment has seen: all waits for that number or member end. */
   async accepted(advisor: string, subject: Subject, status: ConsentStatus): Promise<void> {
     const { entries } = this;
-    const accept = (): WaitOutcome => ({ kind: 'accepted', status });
+    const isBlocked = await this.isBlocked(subject);
+    const accept = (): WaitOutcome => (isBlocked ? cancelled(status) : { kind: 'accepted', status });
     const own = entries.groupOf(advisor, subject);
     if ('phone' in subject) {
       const { memberId } = status;
@@ -271,8 +275,17 @@ export class Waits {
     return { recorded: this.steady(this.change(found, to)).then(() => false) };
   }
 
+  private async isBlocked(subject: Subject): Promise<boolean> {
+    return 'phone' in subject && (await this.options.isBlocked?.(subject.phone)) === true;
+  }
+
   private async pollFor(found: Found, course: Course): Promise<Visited> {
     const { wait, group } = found;
+    // Whoever was put on the list by another process, or just before this one was killed, is found here.
+    if (await this.steady(this.isBlocked(wait.subject))) {
+      const ending = this.endAll([group], ({ seen }) => cancelled(seen));
+      return { recorded: this.steady(ending).then(() => false) };
+    }
     const name = nameOf(group);
     for (let other = this.polls.get(name); other; other = this.polls.get(name)) {
       if (!course.isLast) return this.pass(found, course);

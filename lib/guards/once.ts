@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { key, removeUnder, type Condition, type Entry, type Store } from '../state/store';
+import { onAbort } from '../service/concurrency';
+import {
+  endOf,
+  key,
+  removeUnder,
+  type Condition,
+  type Entry,
+  type Operation,
+  type Store,
+} from '../state/store';
 
 /** What a text with a key of its own is known by: at one service, in one send node, for one advisor and number. */
 export interface OnceKey {
@@ -10,24 +19,42 @@ export interface OnceKey {
   readonly key: string;
 }
 
-/** Who holds a key, and how far that text has come. */
+/** A text that wants a key. */
+export interface Claimant {
+  /** Its item, by arrival and index. */
+  readonly name: string;
+  /** When it was accepted, by the store's time. */
+  readonly since: number;
+  /** By the clock that texts are held by. */
+  readonly now: number;
+}
+
+/** Who holds a key, and how far that text has come. Changed in one commit with the steps of the text. */
 interface Claim {
-  /** The item, by its arrival and its index. */
   readonly item: string;
   /** The process that claimed it. */
-  readonly run: string;
+  readonly holder: string;
   /** When it was claimed, sent or cancelled, by the store's time. */
   readonly at: number;
-  readonly state: 'open' | 'sent' | 'unknown' | 'cancelled';
+  /** From then on it counts for nothing. */
+  readonly until: number;
+  /** Nothing of an open one has left; of one that has begun, something may have. */
+  readonly state: 'open' | 'begun' | 'sent' | 'unknown' | 'cancelled';
   /** Of an open one: it is held until then. */
   readonly notBefore?: number;
   /** Of one that was sent. */
   readonly payload?: unknown;
 }
 
+/** How the text of a claim ended: `none` says that nothing was sent, and gives the key back. */
+export interface End {
+  readonly state: 'sent' | 'unknown' | 'cancelled' | 'none';
+  readonly payload?: unknown;
+}
+
 /** What the guard says to a text. */
 export type Verdict =
-  | { readonly kind: 'own' }
+  | { readonly kind: 'own'; readonly claim: OwnClaim }
   | { readonly kind: 'sent'; readonly payload: unknown }
   | { readonly kind: 'unknown' }
   | { readonly kind: 'cancelled' }
@@ -36,81 +63,139 @@ export type Verdict =
 
 const table = 'work';
 const run = randomBytes(9).toString('base64url');
+/** Texts with a key that are at work in this process, until their end is on record. */
+const atWork = new Set<string>();
+/** Who waits for something to become of a key. */
+const waiting = new Map<string, Set<() => void>>();
+/** Another process may have changed a key: it is looked at again. */
+const lookAgainAfter = 500;
+const hour = 3_600_000;
+const sweepPage = 100;
+
+const conditionOf = (at: Buffer, entry: Entry<unknown> | undefined): Condition =>
+  entry ? { table, key: at, version: entry.version } : { table, key: at };
+
+/** A key that a text holds, while it is at work: what to put on record with each of its steps. */
+export class OwnClaim {
+  constructor(
+    private readonly store: Store,
+    private readonly at: Buffer,
+    private readonly claim: Claim,
+    private readonly within: number,
+  ) {}
+
+  begun(): Operation {
+    return this.put({ ...this.claim, state: 'begun' });
+  }
+
+  undone(): Operation {
+    return this.put(this.claim);
+  }
+
+  held(notBefore: number): Operation {
+    const until = Math.max(this.claim.until, notBefore + this.within);
+    return this.put({ ...this.claim, notBefore, until });
+  }
+
+  ended({ state, payload }: End): Operation {
+    if (state === 'none') return { table, remove: this.at };
+    const at = this.store.now();
+    const { item, holder } = this.claim;
+    return this.put({ item, holder, at, until: at + this.within, state, payload });
+  }
+
+  /** What was put on record last is there, or cannot be: whoever waits for the key looks again. */
+  release(): void {
+    atWork.delete(this.claim.item);
+    for (const wake of [...(waiting.get(this.at.toString('latin1')) ?? [])]) wake();
+  }
+
+  private put(value: Claim): Operation {
+    return { table, put: this.at, value };
+  }
+}
 
 /** Has a text with the same key been sent? Answered from the store, over restarts and instances. */
 export class Once {
-  private readonly waiting = new Map<string, (() => void)[]>();
+  private readonly holder: string;
+  private sweptAt = -Infinity;
 
-  constructor(private readonly store: Store) {}
+  constructor(private readonly store: Store) {
+    this.holder = store.processName ?? run;
+  }
 
-  /**
-   * Claims a key for an item, unless another has it: for `within` milliseconds from when that was sent. `isThere` tells
-   * whether the item of a claim that an earlier process made is still on record.
-   */
-  async claim(
-    of: OnceKey,
-    item: { readonly name: string; readonly since: number },
-    within: number,
-    isThere: (name: string) => Promise<boolean>,
-  ): Promise<Verdict> {
+  /** Claims a key for a text, unless another has it: for `within` milliseconds from when that was sent. */
+  async claim(of: OnceKey, text: Claimant, within: number): Promise<Verdict> {
+    const { store, holder } = this;
     const at = this.keyOf(of);
-    for (;;) {
-      const entry = await this.store.get<Claim>(table, at);
-      const held = await this.judge(entry, item, within, isThere);
-      if (held) return held;
-      const value: Claim = { item: item.name, run, at: this.store.now(), state: 'open' };
-      const condition: Condition = entry ? { table, key: at, version: entry.version } : { table, key: at };
-      if (await this.store.write([{ table, put: at, value }], [condition])) return { kind: 'own' };
+    const { name: item } = text;
+    // Before the record is read: whoever reads it later finds this text at work.
+    atWork.add(item);
+    try {
+      for (;;) {
+        const entry = await store.get<Claim>(table, at);
+        const verdict = await this.judge(entry?.value, text, within);
+        if (verdict) {
+          atWork.delete(item);
+          return verdict;
+        }
+        const now = store.now();
+        const value: Claim = { item, holder, at: now, until: now + within, state: 'open' };
+        if (!(await store.write([{ table, put: at, value }], [conditionOf(at, entry)]))) continue;
+        this.sweep().catch(() => undefined);
+        return { kind: 'own', claim: new OwnClaim(store, at, value, within) };
+      }
+    } catch (fault) {
+      atWork.delete(item);
+      throw fault;
     }
   }
 
   /** What `claim` would say; nothing is claimed. */
-  async look(of: OnceKey, within: number): Promise<Verdict> {
+  async look(of: OnceKey, within: number, now: number): Promise<Verdict | undefined> {
     const entry = await this.store.get<Claim>(table, this.keyOf(of));
-    const item = { name: '', since: Infinity };
-    return (await this.judge(entry, item, within, async () => true)) ?? { kind: 'own' };
+    return this.judge(entry?.value, { name: '', since: Infinity, now }, within);
   }
 
-  /** How the text of an item ended. An end that says nothing was sent gives the key back. */
-  async end(
-    of: OnceKey,
-    item: string,
-    end: { readonly state: 'sent' | 'unknown' | 'cancelled' | 'none'; readonly payload?: unknown },
-  ): Promise<void> {
-    await this.update(of, item, (claim) =>
-      end.state === 'none'
-        ? undefined
-        : { item, run, at: this.store.now(), state: end.state, payload: end.payload ?? claim.payload },
-    );
-  }
-
-  async hold(of: OnceKey, item: string, notBefore: number): Promise<void> {
-    await this.update(of, item, (claim) => ({ ...claim, notBefore }));
+  /** How a text ended that was not at work. */
+  async end(of: OnceKey, item: string, end: End, within: number): Promise<void> {
+    const at = this.keyOf(of);
+    for (;;) {
+      const entry = await this.store.get<Claim>(table, at);
+      if (entry?.value.item !== item || !['open', 'begun'].includes(entry.value.state)) return;
+      const claim = new OwnClaim(this.store, at, entry.value, within);
+      const isWritten = await this.store.write([claim.ended(end)], [conditionOf(at, entry)]);
+      claim.release();
+      if (isWritten) return;
+    }
   }
 
   /** Resolves when something has become of a key, or after a moment: another process may hold it. */
   async changed(of: OnceKey, signal: AbortSignal): Promise<void> {
     const name = this.keyOf(of).toString('latin1');
+    const all = waiting.get(name) ?? new Set();
+    waiting.set(name, all);
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, 500);
-      const end = (): void => {
+      const wake = (): void => {
         clearTimeout(timer);
+        forget();
+        all.delete(wake);
+        if (all.size === 0 && waiting.get(name) === all) waiting.delete(name);
         resolve();
       };
-      signal.addEventListener('abort', end, { once: true });
-      this.waiting.set(name, [...(this.waiting.get(name) ?? []), end]);
+      const timer = setTimeout(wake, lookAgainAfter);
+      const forget = onAbort(signal, wake);
+      all.add(wake);
     });
   }
 
+  /** Undefined when the key is free. */
   private async judge(
-    entry: Entry<Claim> | undefined,
-    { name, since }: { readonly name: string; readonly since: number },
+    claim: Claim | undefined,
+    { name, since, now }: Claimant,
     within: number,
-    isThere: (name: string) => Promise<boolean>,
   ): Promise<Verdict | undefined> {
-    const claim = entry?.value;
     if (!claim) return undefined;
-    if (claim.item === name) return claim.state === 'open' ? { kind: 'own' } : undefined;
     const isOver = this.store.now() - claim.at >= within;
     switch (claim.state) {
       case 'sent':
@@ -119,33 +204,51 @@ export class Once {
         return isOver ? undefined : { kind: 'unknown' };
       case 'cancelled':
         // Who came while the first waited goes with it.
-        return since <= claim.at ? { kind: 'cancelled' } : undefined;
-      case 'open':
-        if (claim.run === run || (await isThere(claim.item)))
-          return { kind: 'wait', notBefore: claim.notBefore };
-        // It was in flight when its process was killed, and is on no record.
+        return since <= claim.at && claim.item !== name ? { kind: 'cancelled' } : undefined;
+      case 'open': {
+        const { item, notBefore } = claim;
+        if (item === name) return undefined;
+        if ((notBefore ?? 0) > now || (await this.isAtWork(claim))) return { kind: 'wait', notBefore };
+        // Its turn is yet to come, maybe after a restart. Whichever comes first is sent, and the other is the repeat.
+        return undefined;
+      }
+      case 'begun':
+        if (claim.item !== name && (await this.isAtWork(claim)))
+          return { kind: 'wait', notBefore: undefined };
+        // Its process was killed while it was in flight.
         return isOver ? undefined : { kind: 'unknown' };
     }
   }
 
-  private async update(
-    of: OnceKey,
-    item: string,
-    change: (claim: Claim) => Claim | undefined,
-  ): Promise<void> {
-    const at = this.keyOf(of);
-    for (;;) {
-      const entry = await this.store.get<Claim>(table, at);
-      if (entry?.value.item !== item || entry.value.state !== 'open') break;
-      const value = change(entry.value);
-      const condition: Condition = { table, key: at, version: entry.version };
-      const operation = value ? ({ table, put: at, value } as const) : ({ table, remove: at } as const);
-      if (await this.store.write([operation], [condition])) break;
+  private async isAtWork({ holder, item }: Claim): Promise<boolean> {
+    if (holder === this.holder) return atWork.has(item);
+    return (await this.store.isAlive?.(holder)) ?? false;
+  }
+
+  /** Removes keys that count for nothing any more, a page at a time. */
+  private async sweep(): Promise<void> {
+    const { store } = this;
+    const now = store.now();
+    if (now - this.sweptAt < hour) return;
+    this.sweptAt = now;
+    const all = key('once');
+    for (let from = all; ;) {
+      const page = await store.page<Claim>(table, { from, to: endOf(all), limit: sweepPage });
+      const old: Entry<Claim>[] = [];
+      for (const entry of page) {
+        const { until, state } = entry.value;
+        const isInUse = state === 'open' || state === 'begun';
+        if (until <= now && !(isInUse && (await this.isAtWork(entry.value)))) old.push(entry);
+      }
+      if (old.length > 0)
+        await store.write(
+          old.map(({ key: remove }) => ({ table, remove })),
+          old.map((entry) => conditionOf(entry.key, entry)),
+        );
+      const last = page.at(-1);
+      if (!last || page.length < sweepPage) return;
+      from = Buffer.concat([last.key, Buffer.alloc(1)]);
     }
-    const name = at.toString('latin1');
-    const waiting = this.waiting.get(name) ?? [];
-    this.waiting.delete(name);
-    for (const wake of waiting) wake();
   }
 
   private keyOf({ space, node, advisor, phone, key: own }: OnceKey): Buffer {

@@ -71,7 +71,6 @@ export const recordKinds = [
   'open',
   'list',
   'held',
-  'once',
 ] as const;
 
 /** Where the records of one node lie. `arrival` is 12 bytes that sort by arrival. */

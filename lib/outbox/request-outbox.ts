@@ -1,5 +1,5 @@
 import type { Clock } from '../service/clock';
-import { endOf, key, TakenOver, type Entry } from '../state/store';
+import { endOf, key, TakenOver, type Entry, type Operation, type Store } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
 import { arrivalAt, newArrival, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
 import { QueueReader } from './queue-reader';
@@ -16,10 +16,14 @@ export class Held extends Error {
 export interface Turn {
   /** Aborts when what has not begun is cancelled. */
   readonly signal: AbortSignal;
-  /** On record as begun; awaited before a request leaves that must not be made twice. */
-  readonly begin: () => Promise<void>;
+  /** On record as begun, `beside` in the same commit; awaited before a request leaves that must not be made twice. */
+  readonly begin: (beside?: readonly Operation[]) => Promise<void>;
   /** The request was certainly not carried out and waits: on record as not begun. */
-  readonly undo: () => Promise<void>;
+  readonly undo: (beside?: readonly Operation[]) => Promise<void>;
+  /** Goes on record in one commit with how the turn ends. `settled` is called when that is written, or cannot be. */
+  readonly atEnd: (beside: readonly Operation[], settled: () => void) => void;
+  /** Where the steps are put on record. */
+  readonly store: Store;
 }
 
 export interface RequestHost<I extends Item, O, E> extends Host<I, O, E> {
@@ -149,10 +153,6 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   /** Cancels what has not begun: all, or what is for these numbers; by another process it was ordered at `at`. */
   reset(phones?: readonly string[], at?: number): void {
     this.addReset(phones ? { phones } : {}, at === undefined ? undefined : arrivalAt(at));
-  }
-
-  async hasJob(arrival: Buffer): Promise<boolean> {
-    return (await this.store.get(this.table, this.at.job(arrival))) !== undefined;
   }
 
   /** Cancels one item that has not begun, or all of a job that have not; false when it has begun or ended. */
@@ -334,15 +334,22 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     const cancel = new AbortController();
     const { signal } = cancel;
     this.atWork.set(cancel, { arrival: job.arrival, item });
+    const ends: { readonly beside: readonly Operation[]; readonly settled: () => void }[] = [];
     const turn: Turn = {
       signal,
-      begin: () => {
+      store: this.store,
+      begin: (beside = []) => {
         page.begun.add(item.index);
+        job.beside.push(...beside);
         return this.changed(job, page);
       },
-      undo: () => {
+      undo: (beside = []) => {
         page.begun.delete(item.index);
+        job.beside.push(...beside);
         return this.changed(job, page);
+      },
+      atEnd: (beside, settled) => {
+        ends.push({ beside, settled });
       },
     };
     let outcome: E | undefined;
@@ -357,11 +364,20 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     this.atWork.delete(cancel);
     this.active -= 1;
     job.holders -= 1;
-    if (held && signal.reason === byReset) this.endWithout('reset', job, page, item);
-    else if (held) await this.holdBack(job, page, item, held.notBefore);
+    for (const { beside } of ends) job.beside.push(...beside);
+    let step: Promise<void> | undefined;
     // What is under way lands, also while its node closes.
     if (outcome !== undefined) this.track(this.settle(job, page, item, outcome));
-    else if (page.begun.has(item.index)) await turn.undo();
+    else if (held && signal.reason === byReset) this.endWithout('reset', job, page, item);
+    else if (held) step = this.holdBack(job, page, item, held.notBefore);
+    else if (page.begun.has(item.index)) step = turn.undo();
+    if (ends.length > 0) {
+      const settle = (): void => {
+        for (const { settled } of ends) settled();
+      };
+      this.recorder.changed(job).then(settle, settle);
+    }
+    await step;
     this.forgetResets();
     this.pump();
   }

@@ -306,11 +306,6 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     return isInDoubt ? unknownAfterRestart() : failedOutcome(nodeError('queue_full', 'queue_full').problem);
   }
 
-  /** Whether an item of this name is still on record. */
-  async isOnRecord(name: string): Promise<boolean> {
-    return (await this.outbox?.hasJob(Buffer.from(name.split(' ')[0] ?? '', 'hex'))) ?? false;
-  }
-
   phoneOf(item: T): string | undefined {
     return this.handler.phoneOf(item);
   }

@@ -93,7 +93,7 @@ export type OrderListener = (slot: Slot, order: StoreOrder) => Promise<boolean>;
 
 /** A database, for one group in this process: its connections, its pulse, and the slots this process has. */
 class Database implements Surroundings, JointWriter {
-  private readonly holder = randomUUID();
+  readonly holder = randomUUID();
   readonly group: Buffer;
   readonly slots = new Map<number, Slot>();
   readonly writes: FencedWrites;
@@ -590,6 +590,8 @@ export const storeOf = (slot: Slot, close: () => Promise<void>): Store => {
       return slot.unwritten;
     },
     joint: slot.joint,
+    processName: slot.processName,
+    isAlive: (processName) => slot.isAlive(processName),
     onChange: (listener) => slot.onChange(listener),
     now: () => slot.now(),
     hash: (text) => slot.hash(text),

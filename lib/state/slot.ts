@@ -22,6 +22,8 @@ import {
 /** What a slot needs of its database. */
 export interface Surroundings {
   readonly group: Buffer;
+  /** This process, in the leases that it has. */
+  readonly holder: string;
   readonly sealing: Sealing;
   readonly reading: Pool;
   readonly trouble: string | undefined;
@@ -102,6 +104,17 @@ export class Slot implements Store, Fence {
 
   hash(text: string): Buffer {
     return this.database.sealing.hash(text);
+  }
+
+  get processName(): string {
+    return this.database.holder;
+  }
+
+  async isAlive(processName: string): Promise<boolean> {
+    if (processName === this.processName) return true;
+    // A lease that has run out still lets its holder write, until somebody takes it.
+    const select = `select 1 from ${schema}.lease where grp = $1 and holder = $2 limit 1`;
+    return (await this.read(select, [this.database.group, processName])).length > 0;
   }
 
   isInDoubt(at: number): boolean {

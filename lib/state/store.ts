@@ -7,6 +7,10 @@ export interface Store {
   readonly durable: boolean;
   /** Other processes work with it at the same time. */
   readonly isShared?: boolean;
+  /** This process, as the others know it; where there are none, it has no name. */
+  readonly processName?: string;
+  /** False once another has taken over all that a process had: from then on, nothing it writes is accepted. */
+  isAlive?(processName: string): Promise<boolean>;
   /** Another process has taken it over for good: it is to be opened anew. */
   readonly isLost?: boolean;
   /** Why nothing can be written at the moment, as a sentence for status and log; undefined while all is well. */

@@ -1,5 +1,5 @@
 import { doNotTextOf, type BlockedBy, type DoNotText } from '../guards/do-not-text';
-import { onceIn, type OnceKey } from '../guards/once';
+import { onceIn, type End, type OnceKey, type OwnClaim } from '../guards/once';
 import { allowedFrom, spreadFrom, type Whose } from '../guards/text-hours';
 import type { Mutable } from '../mutable';
 import { readAll, type Source } from '../runtime/inputs';
@@ -16,6 +16,7 @@ import type { Message } from '../runtime/red';
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
 import { look } from '../runtime/status';
 import { ServiceError, type Problem } from '../service/errors';
+import type { Operation, Store } from '../state/store';
 import { isDryRun, phonesOrdered, withUsedFields, type Recipient, type Recipients } from './recipients';
 
 /** The recipients of a message, and what holds for all of them. */
@@ -40,11 +41,7 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   /** What it throws fails the message. */
   readonly read: (msg: Message, country: string) => Reading<T, O> | Promise<Reading<T, O>>;
   /** It texts people: the guards are asked, that of the hours unless the node may do so at any. */
-  readonly guards?: {
-    readonly hours: 'environment' | 'any';
-    /** It may end without a request: whoever is on the do-not-text list is found before. */
-    readonly mayAskNobody?: boolean;
-  };
+  readonly guards?: { readonly hours: 'environment' | 'any' };
   /** What may not leave as it is: throws `invalid_input`. */
   readonly check?: (recipient: T) => void;
   /** From a recipient to an outcome. What it throws becomes a failure. */
@@ -156,6 +153,23 @@ const alreadySent = (payload: unknown): Outcome => ({
 const mayHaveSent = (problem: Problem | undefined): boolean =>
   problem?.code === 'outcome_unknown' || problem?.code === 'invalid_response';
 
+/** What became of the key of a text: it threw, or it has an outcome. */
+const endOfKey = (
+  ended: { readonly outcome: Outcome } | { readonly thrown: unknown },
+  isReset: boolean,
+): End => {
+  if ('thrown' in ended) {
+    if (mayHaveSent(problemOf(ended.thrown))) return { state: 'unknown' };
+    return { state: isReset ? 'cancelled' : 'none' };
+  }
+  const { port, payload, problem } = ended.outcome;
+  if (port === 0) return { state: 'sent', payload };
+  return { state: mayHaveSent(problem) ? 'unknown' : 'none' };
+};
+
+/** How far a text has come, on record before the next step. */
+type Steps = Pick<Turn<unknown, unknown>, 'begin' | 'undo'>;
+
 const quiet = (notBefore: number): ServiceError => nodeError('quiet_hours', 'quiet_hours', {}, { notBefore });
 
 /** A recipient of a list who needed consent comes back alone, with the zone that it had there. */
@@ -231,6 +245,13 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       : this.take(msg, job, reading, instead);
   }
 
+  /** Puts on record that nothing comes of a message. */
+  refuse(msg: Message, job: Job, why: Problem): void {
+    const items = [{ index: 0, wrong: why } as T];
+    const { source } = this.options;
+    void this.outbox.take(msg, job, { items, count: 1, list: false, source }, () => undefined);
+  }
+
   isBusy(): boolean {
     return this.outbox.isBusy;
   }
@@ -266,81 +287,127 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     if (!options.guards) return order.dryRun && options.dryRun ? options.dryRun(turn) : options.work(turn);
     const { phone = '' } = item;
     const list = await this.listOf(environment);
-    // Where nothing comes before the request, `permit` is early enough.
-    const isAskedFirst = order.dryRun ?? this.hasOtherGuards(turn);
-    const by = isAskedFirst ? await list.judge(phone) : undefined;
-    if (by) throw refusalBy(by);
-    return this.once(turn, () => this.withinHours(turn, list));
+    const judged = { isAsked: false };
+    const ask = async (): Promise<void> => {
+      judged.isAsked = true;
+      const by = await list.judge(phone);
+      if (by) throw refusalBy(by);
+    };
+    // Where no other guard comes before the request, `permit` asks early enough.
+    if (order.dryRun ?? this.hasOtherGuards(turn)) await ask();
+    const permit = async (): Promise<() => void> => {
+      judged.isAsked = true;
+      const ended = await list.begin(phone);
+      if (typeof ended === 'function') return ended;
+      throw refusalBy(ended);
+    };
+    try {
+      return await this.once(turn, (steps) => this.withinHours(turn, steps, permit));
+    } finally {
+      // It ended without a request. Whoever is on the list is told so all the same.
+      if (!judged.isAsked && !turn.signal.aborted) await ask();
+    }
   }
 
   private hasOtherGuards({ environment, order, item }: Turn<T, O>): boolean {
-    const { guards, onceOf } = this.options;
-    if (environment.settings.textHours || guards?.mayAskNobody) return true;
-    return onceOf?.(order, item) !== undefined;
+    return environment.settings.textHours !== undefined || this.options.onceOf?.(order, item) !== undefined;
   }
 
-  private async withinHours(turn: Turn<T, O>, list: DoNotText): Promise<Outcome> {
+  private async withinHours(
+    turn: Turn<T, O>,
+    { begin, undo }: Steps,
+    permit: () => Promise<() => void>,
+  ): Promise<Outcome> {
     const { options } = this;
-    const { item, order, environment } = turn;
-    const { phone = '' } = item;
+    const { order, environment } = turn;
     const hours = this.hoursFor(turn);
     const deliveryDate = options.deliveryDateOf?.(order, environment);
     if (order.dryRun && options.dryRun) return options.dryRun({ ...turn, ...hours?.foresee(deliveryDate) });
     const moved = deliveryDate === undefined ? undefined : hours?.move(deliveryDate);
     if (deliveryDate === undefined) hours?.check();
-    const permit = async (): Promise<() => void> => {
-      // A scheduled text may be asked for at any hour.
-      if (deliveryDate === undefined) hours?.check();
-      const ended = await list.begin(phone);
-      if (typeof ended === 'function') return ended;
-      throw refusalBy(ended);
-    };
-    return options.work({ ...turn, permit, ...(moved !== undefined && { movedTo: moved }) });
+    return options.work({
+      ...turn,
+      begin,
+      undo,
+      permit: () => {
+        // A scheduled text may be asked for at any hour.
+        if (deliveryDate === undefined) hours?.check();
+        return permit();
+      },
+      ...(moved !== undefined && { movedTo: moved }),
+    });
   }
 
   /** Sends a text that has a key of its own unless one with that key was sent. */
-  private async once(turn: Turn<T, O>, send: () => Promise<Outcome>): Promise<Outcome> {
+  private async once(turn: Turn<T, O>, send: (steps: Steps) => Promise<Outcome>): Promise<Outcome> {
     const { order, item, environment, name, since, signal } = turn;
+    const { clock } = environment;
     const wanted = this.options.onceOf?.(order, item);
-    if (!wanted) return send();
-    const guard = onceIn(await environment.store());
+    if (!wanted) return send(turn);
+    const store = await environment.store();
+    const guard = onceIn(store);
     const of = this.onceKeyOf(environment, order, item, wanted.key);
     if (order.dryRun) {
-      const seen = await guard.look(of, wanted.within);
-      if (seen.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
-      return seen.kind === 'sent' ? alreadySent(seen.payload) : this.onceInDryRun(turn.job, of, send);
+      const seen = await guard.look(of, wanted.within, clock.now());
+      if (seen?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
+      return seen?.kind === 'sent'
+        ? alreadySent(seen.payload)
+        : this.onceInDryRun(turn.job, of, () => send(turn));
     }
     for (;;) {
-      const verdict = await guard.claim(of, { name, since }, wanted.within, (other) =>
-        this.outbox.isOnRecord(other),
-      );
-      if (verdict.kind === 'own') break;
+      const verdict = await guard.claim(of, { name, since, now: clock.now() }, wanted.within);
+      if (verdict.kind === 'own') return this.sendClaimed(turn, store, verdict.claim, send);
       if (verdict.kind === 'sent') return alreadySent(verdict.payload);
       if (verdict.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
       if (verdict.kind === 'cancelled') throw nodeError('cancelled', 'cancelled');
       if (signal.aborted) throw nodeError('cancelled', 'cancelled');
       const { notBefore = 0 } = verdict;
-      if (notBefore > environment.clock.now()) throw new Held(notBefore);
+      if (notBefore > clock.now()) throw new Held(notBefore);
       await guard.changed(of, signal);
     }
-    let outcome: Outcome;
+  }
+
+  /** What becomes of the key is on record in one commit with what becomes of the text: a crash leaves both or neither. */
+  private async sendClaimed(
+    turn: Turn<T, O>,
+    store: Store,
+    claim: OwnClaim,
+    send: (steps: Steps) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const isReset = (): boolean => turn.signal.reason === 'reset';
+    // Without a journal, the steps of a text are in memory alone.
+    const isOneStore = turn.store === store;
+    const steps: Steps = {
+      begin: async () => {
+        if (isOneStore) return turn.begin([claim.begun()]);
+        await store.write([claim.begun()]);
+        await turn.begin();
+      },
+      undo: async () => {
+        if (isOneStore) return turn.undo([claim.undone()]);
+        await turn.undo();
+        await store.write([claim.undone()]);
+      },
+    };
+    const end = async (operation: Operation): Promise<void> => {
+      const release = (): void => {
+        claim.release();
+      };
+      if (isOneStore) turn.atEnd([operation], release);
+      else await store.write([operation]).then(release, release);
+    };
     try {
-      outcome = await send();
+      const outcome = await send(steps);
+      await end(claim.ended(endOfKey({ outcome }, isReset())));
+      return outcome;
     } catch (thrown) {
-      if (thrown instanceof Held) await guard.hold(of, name, thrown.notBefore);
-      else if (mayHaveSent(problemOf(thrown))) await guard.end(of, name, { state: 'unknown' });
-      else await guard.end(of, name, { state: signal.reason === 'reset' ? 'cancelled' : 'none' });
-      throw thrown;
+      if (thrown instanceof Held && !isReset()) {
+        await end(claim.held(thrown.notBefore));
+        throw thrown;
+      }
+      await end(claim.ended(endOfKey({ thrown }, isReset())));
+      throw thrown instanceof Held ? nodeError('cancelled', 'cancelled') : thrown;
     }
-    const { port, payload, problem } = outcome;
-    const state = port === 0 ? 'sent' : mayHaveSent(problem) ? 'unknown' : 'none';
-    // The end of the key is on record before the outcome is: a crash in between keeps it. Where it cannot be written,
-    // the key stays claimed rather than that a repeat is sent.
-    const end = (): Promise<void> => guard.end(of, name, { state, ...(port === 0 && { payload }) });
-    await end()
-      .catch(end)
-      .catch(() => undefined);
-    return outcome;
   }
 
   /** Nothing is claimed, so that the texts of one message only know of each other. */
@@ -370,7 +437,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     if (!wanted || !environment) return;
     const state = reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none';
     const of = this.onceKeyOf(environment, order, item, wanted.key);
-    await onceIn(await environment.store()).end(of, name, { state });
+    await onceIn(await environment.store()).end(of, name, { state }, wanted.within);
   }
 
   private async listOf(environment: Environment): Promise<DoNotText> {

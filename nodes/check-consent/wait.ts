@@ -257,6 +257,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
           this.draw();
         },
         restore: (item) => outbox.restore(item),
+        isBlocked: async (phone) => (await this.blocked?.get(phone)) !== undefined,
         cancel: (item) => outbox.cancelOne(item),
         check: (item) => outbox.checkOne(item),
       });

@@ -1,7 +1,7 @@
 import type { Node, NodeAPI } from 'node-red';
-import { Stream } from '../../lib/address-book/operation';
+import { Stream, Streams } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
-import { doNotTextOf, type Blocked } from '../../lib/guards/do-not-text';
+import { doNotTextOf, type Blocked, type DoNotText } from '../../lib/guards/do-not-text';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { flowNode, isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import { readAll } from '../../lib/runtime/inputs';
@@ -30,7 +30,14 @@ const reasonOf = (value: unknown, where: MessageValue): string | undefined => {
   return String(value);
 };
 
-const payloadOf = (phone: string, blocked: Blocked | undefined) => ({
+interface Listed {
+  readonly phone: string;
+  readonly blocked: boolean;
+  readonly since: number | null;
+  readonly reason: string | null;
+}
+
+const payloadOf = (phone: string, blocked: Blocked | undefined): Listed => ({
   phone,
   blocked: blocked !== undefined,
   since: blocked?.since ?? null,
@@ -82,38 +89,20 @@ const reader = (tools: Tools, operation: string): RecipientNodeOptions<Entry, Li
 };
 
 /** Everybody on the list, as a search gives its results. */
-const listing = (
-  tools: Tools,
-): { readonly input: Handler['input']; readonly stop: (isClosing: boolean) => void } => {
+const listing = (tools: Tools): ((stream: Stream<DoNotText>) => Promise<void>) => {
   const settings = searchSettings(tools);
-  const streams = new Set<Stream<undefined>>();
-  const input: Handler['input'] = async (msg, job) => {
-    tools.checkSettings();
-    const list = await doNotTextOf(tools.environment());
-    const stream = new Stream(tools, msg, job, undefined);
-    streams.add(stream);
-    const { pageSize } = settings;
+  const { pageSize } = settings;
+  return (stream) => {
     const fetch = async (page: number) => {
-      const { data, total } = await list.page((page - 1) * pageSize, pageSize);
+      const { data, total } = await stream.caller.page((page - 1) * pageSize, pageSize);
       return {
         data: data.map((blocked) => payloadOf(blocked.phone, blocked)),
         pageInfo: { page, pageSize, totalRecord: total },
       };
     };
-    try {
-      await runSearch(
-        stream,
-        { fetch, idOf: ({ phone }) => phone, set: ({ phone }) => ({ phone }) },
-        settings,
-      );
-    } finally {
-      streams.delete(stream);
-    }
+    const search = { fetch, idOf: ({ phone }: Listed) => phone, set: ({ phone }: Listed) => ({ phone }) };
+    return runSearch(stream, search, settings);
   };
-  const stop = (isClosing: boolean): void => {
-    for (const stream of streams) stream.stop(isClosing);
-  };
-  return { input, stop };
 };
 
 const handler = (tools: Tools): Handler => {
@@ -126,19 +115,25 @@ const handler = (tools: Tools): Handler => {
     said: { first: 'status.done', third: 'status.blocked' },
   });
   const list = listing(tools);
+  const listings = new Streams<DoNotText>(tools, ({ msg, job }, why) => numbers.refuse(msg, job, why));
   return {
     get opening() {
       return numbers.opening;
     },
-    input: (msg, job) => (operation === 'list' ? list.input(msg, job) : numbers.input(msg, job)),
+    input: async (msg, job) => {
+      if (operation !== 'list') return numbers.input(msg, job);
+      tools.checkSettings();
+      const all = await doNotTextOf(tools.environment());
+      return listings.run(new Stream(tools, msg, job, all), list);
+    },
     control: (msg, at) => {
-      if (isOrder(msg, 'reset')) list.stop(false);
+      if (isOrder(msg, 'reset')) listings.stop();
       return numbers.control(msg, at);
     },
     isBusy: () => false,
-    close: () => {
-      list.stop(true);
-      return numbers.close();
+    close: async () => {
+      await listings.close();
+      await numbers.close();
     },
   };
 };

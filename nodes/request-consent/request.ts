@@ -145,7 +145,7 @@ export const requestHandler = (tools: Tools): Handler => {
         if (order.dryRun && msg.outcome === 'notAccepted') order.isRoundTrip = true;
       },
     ),
-    guards: { hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment', mayAskNobody: true },
+    guards: { hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment' },
     work: (turn) => withLimit(work(turn)),
     dryRun: (turn) => withLimit(preview(turn, rules)),
     cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),

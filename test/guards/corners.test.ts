@@ -2,7 +2,7 @@ import should from 'should';
 import { doNotTextOf } from '../../lib/guards/do-not-text';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
-import type { Operation, Store } from '../../lib/state/store';
+import type { Store } from '../../lib/state/store';
 import * as listRuntime from '../../nodes/do-not-text/runtime';
 import { spec as listSpec } from '../../nodes/do-not-text/spec';
 import * as requestRuntime from '../../nodes/request-consent/runtime';
@@ -28,7 +28,6 @@ const night = Date.UTC(2027, 0, 5, 3);
 const hour = 3_600_000;
 const hold = { textHours: { from: 8 * 60, until: 21 * 60, outside: 'hold' as const } };
 const send = { id: 'send', type: 'advisor-send-text' };
-const sendOnce = { ...send, onceKey: 'key', onceKeyType: 'msg' };
 const request = { id: 'request', type: 'advisor-request-consent' };
 const block = { id: 'block', type: 'advisor-do-not-text' };
 
@@ -84,27 +83,6 @@ describe('guards, where two of them meet', () => {
     const { msg } = await ask(flow, { phone: consented, dryRun: true }, 'block');
     should(msg.payload).not.have.property('dryRun');
     should(await (await doNotTextOf(environment)).get(consented)).not.be.undefined();
-  });
-
-  it('a key whose end could not be written is not sent a second time', async () => {
-    const plain = createMemoryStore();
-    let isBroken = true;
-    const isEnd = (operation: Operation): boolean =>
-      'value' in operation && (operation.value as { state?: unknown } | undefined)?.state === 'sent';
-    const breaking = Object.assign(Object.create(plain) as Store, {
-      write: (...given: Parameters<Store['write']>) => {
-        if (!isBroken || !given[0].some(isEnd)) return plain.write(...given);
-        isBroken = false;
-        return Promise.reject(new Error('the disk is away'));
-      },
-    });
-    await begin(noon, {}, breaking);
-    const flow = await load(sendOnce);
-    should((await ask(flow, { phone: consented, text: 'Hi', key: 1 }, 'send')).port).equal(0);
-    should(isBroken).be.false();
-    const { msg } = await ask(flow, { phone: consented, text: 'Hi', key: 1 }, 'send');
-    should(msg.payload).containEql({ alreadySent: true });
-    should(received('sendMessage')).have.length(1);
   });
 
   it('a recipient of a list keeps its zone round the loop: nobody is asked in their night', async () => {

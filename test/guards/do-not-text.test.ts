@@ -4,7 +4,7 @@ import { doNotTextOf } from '../../lib/guards/do-not-text';
 import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
-import type { Store } from '../../lib/state/store';
+import { key, type Store } from '../../lib/state/store';
 import * as checkRuntime from '../../nodes/check-consent/runtime';
 import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import * as listRuntime from '../../nodes/do-not-text/runtime';
@@ -137,6 +137,96 @@ describe('the do-not-text list', () => {
     should(waited?.msg.payload).containEql({ reason: 'cancelled' });
     const later = only(await ask(flow, { phone: notConsented }, 'n-wait'));
     should(later.msg.payload).containEql({ reason: 'cancelled' });
+  });
+
+  it('ends waits for whoever another process puts on it, at their next look', async () => {
+    const flow = await load({ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
+    flow.send({ phone: notConsented }, 'n-wait');
+    await on.simulator.clock.move(60_000);
+    const before = on.received('getConsent');
+    const ofAnother = Object.create(store) as Store;
+    const elsewhere = await doNotTextOf({ id: on.environment.id, store: () => ofAnother });
+    await elsewhere.block(notConsented, null, begin);
+    on.simulator.accept(notConsented);
+    const left = flow.arrivals.next();
+    await on.simulator.clock.move(60_000);
+    const { port, msg } = only(await left);
+    should(port).equal(2);
+    should(msg.payload).containEql({ reason: 'cancelled' });
+    should(on.received('getConsent')).equal(before);
+  });
+
+  it('ends waits for whoever is on it also when somebody else sees that they have accepted', async () => {
+    const flow = await load(
+      { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' },
+      { id: 'n-look', type: 'advisor-check-consent', mode: 'once' },
+    );
+    flow.send({ phone: notConsented }, 'n-wait');
+    await on.simulator.clock.move(1000);
+    const ofAnother = Object.create(store) as Store;
+    await (
+      await doNotTextOf({ id: on.environment.id, store: () => ofAnother })
+    ).block(notConsented, null, begin);
+    on.simulator.accept(notConsented);
+    const left = await ask(flow, { phone: notConsented }, 'n-look', 2);
+    const waited = left.find(({ from }) => from === 'n-wait');
+    should(waited?.msg.payload).containEql({ reason: 'cancelled', state: 'accepted' });
+  });
+
+  it('is read once for a consent request', async () => {
+    let reads = 0;
+    const blocked = key('blocked', 'test-environment');
+    const counting = Object.assign(Object.create(store) as Store, {
+      get: (...asked: Parameters<Store['get']>) => {
+        if (asked[1].subarray(0, blocked.length).equals(blocked)) reads += 1;
+        return store.get(...asked);
+      },
+    });
+    const { baseUrl, credentials, clock } = on.simulator;
+    const token = (advisor: string): string => on.simulator.accessToken(advisor);
+    const service = { baseUrl, apiKey: credentials.apiKey, token };
+    const environment = alsoClose(environmentOn(service, { service: 'simulator', clock, store: counting }));
+    const flow = await Flow.load({
+      folders,
+      environment,
+      nodes: [{ id: 'n-ask', type: 'advisor-request-consent' }],
+    });
+    should(only(await flow.ask({ phone: notConsented })).port).equal(0);
+    should(reads).equal(1);
+    // Nobody is asked: the list is read all the same.
+    should(only(await flow.ask({ phone: notConsented })).msg.payload).containEql({ requested: false });
+    should(reads).equal(2);
+  });
+
+  it('leaves one failure when a close ends its listing, once the flows have started again', async () => {
+    const [reached, held] = [gate(), gate()];
+    const blocked = key('blocked', 'test-environment');
+    const slow = Object.assign(Object.create(store) as Store, {
+      page: async (...asked: Parameters<Store['page']>) => {
+        const isSecond = asked[1].from.equals(blocked) && (asked[1].skip ?? 0) > 0;
+        if (isSecond) {
+          reached.open();
+          await held.opened;
+        }
+        return store.page(...asked);
+      },
+    });
+    const service = { baseUrl: on.simulator.baseUrl, apiKey: 'key', token: () => 'token' };
+    const environment = alsoClose(environmentOn(service, { store: slow }));
+    const list = await doNotTextOf(environment);
+    for (let at = 0; at < 5; at++) await list.block(`+1202555010${at.toString()}`, null, begin);
+    const nodes = [{ ...blockNode, operation: 'list', all: true, emit: 'item', pageSize: 2 }];
+    const flow = await Flow.load({ folders, environment, nodes });
+    flow.send({ campaign: 'autumn' });
+    await flow.arrivals.next(2);
+    await reached.opened;
+    const unloading = Flow.unload();
+    held.open();
+    await unloading;
+    should(flow.settled).be.empty();
+    const next = await Flow.load({ folders, environment, nodes });
+    const { port, msg } = only(await next.arrivals.next());
+    should([port, msg.campaign, errorOf(msg).code]).deepEqual([1, 'autumn', 'cancelled']);
   });
 
   it('is the same after the environment was pointed elsewhere, and not that of another environment', async () => {

@@ -1,9 +1,11 @@
+import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import should from 'should';
+import { onceIn } from '../../lib/guards/once';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
-import type { Store } from '../../lib/state/store';
+import { endOf, key, type Store } from '../../lib/state/store';
 import * as sendRuntime from '../../nodes/send-text/runtime';
 import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { startSimulator, type Simulator } from '../../simulator';
@@ -199,6 +201,49 @@ describe('a text with a key', () => {
       });
     should(await repeats(true)).deepEqual([true]);
     should(await repeats(false)).deepEqual([true]);
+  });
+
+  it('leaves no key behind that counts for nothing any more', async () => {
+    let now = night;
+    const aged = createMemoryStore({ clock: { now: () => now } });
+    const guard = onceIn(aged);
+    const of = (at: number) => ({
+      space: 'here',
+      node: 'send',
+      advisor: 'default',
+      phone: consented,
+      key: String(at),
+    });
+    const claim = async (at: number): Promise<void> => {
+      const verdict = await guard.claim(of(at), { name: `item ${String(at)}`, since: now, now }, hour);
+      if (verdict.kind !== 'own') throw new Error(verdict.kind);
+      await aged.write([verdict.claim.ended({ state: 'sent', payload: at })]);
+      verdict.claim.release();
+    };
+    for (let at = 0; at < 250; at++) await claim(at);
+    now += hour - 1;
+    await claim(250);
+    const all = key('once');
+    const count = (): Promise<number> => aged.count('work', all, endOf(all));
+    should(await count()).equal(251);
+    now += 1;
+    await claim(251);
+    while ((await count()) > 2) await new Promise((resolve) => setImmediate(resolve));
+    should((await guard.look(of(250), hour, now))?.kind).equal('sent');
+  });
+
+  it('leaves nothing behind in memory while a repeat waits', async () => {
+    const guard = onceIn(store);
+    const waiting = new AbortController();
+    const of = { space: 'here', node: 'send', advisor: 'default', phone: consented, key: 'k' };
+    const claimed = await guard.claim(of, { name: 'first', since: 0, now: night }, hour);
+    if (claimed.kind !== 'own') throw new Error(claimed.kind);
+    for (let times = 0; times < 20; times++) {
+      const changed = guard.changed(of, waiting.signal);
+      claimed.claim.release();
+      await changed;
+    }
+    should(getEventListeners(waiting.signal, 'abort').length).be.belowOrEqual(1);
   });
 
   it('is received once, however often and whenever the node is stopped', async function () {

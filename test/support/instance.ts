@@ -1,0 +1,157 @@
+import { EventEmitter } from 'node:events';
+import { util } from '@node-red/util';
+import type { NodeAPI } from 'node-red';
+import type { Environment } from '../../lib/runtime/environment';
+import type { Message, RunningNode } from '../../lib/runtime/red';
+import type { Clock, MovableClock } from '../../lib/service/clock';
+import type { Store } from '../../lib/state/store';
+import { Arrivals } from './arrivals';
+import type { Arrived, NodeFolder } from './flow';
+
+/** What a killed process waits for. */
+const never = new Promise<never>(() => undefined);
+
+const processes = new Map<string, Mortal>();
+
+/** A process that may be killed at any of its commits. */
+export class Mortal {
+  readonly name = `process ${String(processes.size)}`;
+  private isKilled = false;
+  private readonly holds = new Set<() => void>();
+  /** Commits that are yet to be made; the process is killed at the next. */
+  private left = Infinity;
+  private isLastMade = false;
+
+  constructor() {
+    processes.set(this.name, this);
+  }
+
+  get isDead(): boolean {
+    return this.isKilled;
+  }
+
+  kill(): void {
+    this.isKilled = true;
+    for (const release of this.holds) release();
+  }
+
+  /** `isLastMade`: at the very moment when its last commit is on record, and it has not heard of that yet. */
+  killAfter(commits: number, isLastMade = false): void {
+    this.left = commits;
+    this.isLastMade = isLastMade;
+  }
+
+  /** A clock, as this process has it: what is killed holds nobody up. */
+  clock(clock: MovableClock): Clock {
+    return {
+      now: () => clock.now(),
+      after: (ms, task) =>
+        clock.after(ms, () => {
+          if (!this.isDead) task();
+        }),
+      hold: () => {
+        if (this.isDead) return () => undefined;
+        const release = clock.hold();
+        this.holds.add(release);
+        return () => {
+          this.holds.delete(release);
+          release();
+        };
+      },
+    };
+  }
+
+  /** A store, as this process has it. */
+  over(store: Store): Store {
+    const alive = async <T>(work: () => Promise<T>): Promise<T> => {
+      const unlessDead = (): Promise<void> => (this.isDead ? never : Promise.resolve());
+      await unlessDead();
+      // What fails, too.
+      return work().finally(unlessDead);
+    };
+    return new Proxy(store, {
+      get: (target, property) => {
+        const value: unknown = Reflect.get(target, property, target);
+        if (property === 'processName') return value ?? this.name;
+        if (property === 'isAlive' && value === undefined)
+          return (name: string) => alive(() => Promise.resolve(processes.get(name)?.isDead === false));
+        if (typeof value !== 'function') return value;
+        const method = value.bind(target) as (...args: unknown[]) => unknown;
+        if (['now', 'hash', 'onChange', 'isInDoubt'].includes(String(property))) return method;
+        if (property !== 'write')
+          return (...args: unknown[]) => alive(() => method(...args) as Promise<unknown>);
+        return (...args: unknown[]) => {
+          if (this.left <= 0) {
+            const isMade = this.isLastMade && !this.isDead;
+            this.kill();
+            if (isMade) void (method(...args) as Promise<unknown>).catch(() => undefined);
+            return never;
+          }
+          this.left -= 1;
+          return alive(() => method(...args) as Promise<unknown>);
+        };
+      },
+    });
+  }
+}
+
+/** One node as a process of its own has it: several of one id may run side by side, and none needs to be closed. */
+export class Instance {
+  readonly arrivals = new Arrivals<Arrived>();
+  private readonly node = new EventEmitter();
+
+  constructor(
+    { spec, runtime }: NodeFolder,
+    environment: Environment,
+    config: Readonly<Record<string, unknown>> = {},
+    private readonly process: { readonly isDead: boolean } = { isDead: false },
+  ) {
+    const id = 'node';
+    const wires = spec.outputs.map((_, port) => [`out-${String(port)}`]);
+    const events = new EventEmitter();
+    const RED = {
+      util,
+      events,
+      settings: {},
+      nodes: {
+        getNode: (wanted: string) => (wanted === 'environment' ? { environment } : { _inputCallback: true }),
+      },
+    };
+    Object.assign(this.node, {
+      id,
+      type: spec.type,
+      wires,
+      status: () => undefined,
+      warn: () => undefined,
+      error: () => undefined,
+      _complete: () => undefined,
+      send: (sent: Message | readonly (Message | null)[]) => {
+        [sent].flat().forEach((msg, port) => {
+          if (msg && !this.process.isDead) this.arrivals.add({ from: id, port, msg });
+        });
+      },
+    });
+    const whole = { id, type: spec.type, environment: 'environment', ...config };
+    runtime.create(RED as unknown as NodeAPI, this.node as unknown as RunningNode, whole as never);
+    events.emit('flows:started');
+  }
+
+  send(msg: Message): void {
+    this.node.emit(
+      'input',
+      msg,
+      () => undefined,
+      () => undefined,
+    );
+  }
+
+  async ask(msg: Message, count = 1): Promise<Arrived[]> {
+    const coming = this.arrivals.next(count);
+    this.send(msg);
+    return coming;
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => this.node.emit('close', resolve));
+  }
+}
