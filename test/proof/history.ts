@@ -92,15 +92,21 @@ export const judge = (evidence: Evidence): string[] => {
 
   for (const [phone, made] of grouped(starts ? polls : [], (poll) => poll.phone)) {
     // In any ten intervals: eleven turns, one more for each start and for each wait that began or ended there, and some
-    // more where waits of different ages take turns. The exact times are for test/consent/waits-model.test.ts.
+    // more where waits of different ages take turns. Unanswered last looks are repeated for each wait by itself. The exact
+    // times are for test/consent/waits-model.test.ts.
+    const waits = [...grouped(steps, (step) => step.name).values()].filter(
+      ([first]) => first?.kind === 'wait' && first.phone === phone,
+    );
     for (const [from, { at }] of made.entries()) {
       const until = at + 10 * pollEvery;
       const within = made.slice(from).filter((poll) => poll.at <= until).length;
       const isThere = (time: number): boolean => time >= at - pollEvery && time <= until;
+      const open = waits.filter((all) => all.some((step) => step.at <= until) && (all.at(-1)?.at ?? 0) >= at);
       const others =
         (starts ?? []).filter(isThere).length +
-        steps.filter((step) => step.kind === 'wait' && step.phone === phone && isThere(step.at)).length;
-      if (within > 15 + others) wrong.push(`${phone} was polled ${String(within)} times in ten intervals`);
+        waits.flat().filter((step) => step.type !== 'accepted' && isThere(step.at)).length;
+      if (within > 15 * Math.max(1, open.length) + others)
+        wrong.push(`${phone} was polled ${String(within)} times in ten intervals`);
     }
   }
   return wrong;
