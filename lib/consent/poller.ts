@@ -148,6 +148,13 @@ export class Poller {
     this.poke();
   }
 
+  /** A last look at something in `list` met no answer: all such looks are repeated, a turn from now at the latest. */
+  repeat(list: List): void {
+    const cursor = this.cursorOf(list);
+    cursor.repeatAt = Math.min(cursor.repeatAt, this.options.clock.now() + list.interval);
+    this.poke();
+  }
+
   /** Whether the cursor of `list` has passed a time, so that what is due then comes a turn later. */
   hasPassed(list: List, due: number): boolean {
     return due < this.cursorOf(list).time;
@@ -387,10 +394,7 @@ export class Poller {
     const isUnanswered = await visiting.then(({ recorded }) => recorded).catch(() => true);
     this.unrecorded -= 1;
     if (cursor) cursor.visits -= 1;
-    if (isUnanswered && cursor?.list.kind === 'end' && !this.isStopped) {
-      cursor.repeatAt = Math.min(cursor.repeatAt, this.options.clock.now() + cursor.list.interval);
-      this.poke();
-    }
+    if (isUnanswered && cursor?.list.kind === 'end' && !this.isStopped) this.repeat(cursor.list);
     this.slotFreed?.();
     release?.();
   }

@@ -332,7 +332,8 @@ export class Waits {
     const isWord = look.kind === 'unknown_number' || look.kind === 'refused';
     if (isWord || isLast) await this.endAll([group], outcomeFor);
     if (outcomeFor(found)) return false;
-    await this.change(found, to, look.kind === 'pending' ? look.status : undefined);
+    const seenNow = look.kind === 'pending' ? look.status : undefined;
+    await this.change(found, to, seenNow, isLast && to === 'end');
     return look.kind === 'unanswered';
   }
 
@@ -354,16 +355,22 @@ export class Waits {
   }
 
   /** Nothing is written for a wait that has ended meanwhile. */
-  private async change(found: Found, to: Place, seen?: ConsentStatus): Promise<void> {
+  private async change(found: Found, to: Place, seen?: ConsentStatus, hasLooked = false): Promise<void> {
     const { entries, options, poller } = this;
     const operations = entries.changes(found, to, seen);
     if (operations.length === 0) return;
     const { key, version } = found.entry;
     const isWritten = await options.store.write(operations, [{ table, key, version }]);
     if (!isWritten || to === found.at) return;
+    const list = entries.listOf(to, found.wait);
+    // Expected at its end, which has passed, it would have all be looked at again whose end came later.
+    if (hasLooked) {
+      poller.repeat(list);
+      return;
+    }
     const timing = entries.timingOf(found);
     const due = to === 'end' ? lastPollOf(timing) : nextPoll(timing, options.clock.now());
-    poller.expect(entries.listOf(to, found.wait), due);
+    poller.expect(list, due);
   }
 
   private async olderStart(group: Buffer, item: Buffer): Promise<number | undefined> {

@@ -335,3 +335,28 @@ describe('waits on rings', () => {
     }
   });
 });
+
+describe('waits whose end has passed while nothing ran', () => {
+  it('are looked at for the last time once a turn each while nobody answers, however many there are', async () => {
+    const world = new World();
+    const count = 40;
+    const phones = Array.from({ length: count }, (_, n) => `+1303${String(n).padStart(7, '0')}`);
+    for (const phone of phones) {
+      await world.add(phone);
+      await world.clock.move(seconds(7));
+    }
+    world.answer = () => refusal('network_error');
+    // A weekend, as far as anybody can tell.
+    world.waits.stop();
+    world.shift = hours(60);
+    world.restart();
+    world.polls.length = 0;
+    const turns = 4;
+    await world.clock.move(seconds(300 * turns));
+    for (const phone of phones) should(world.times(phone).length).be.within(turns - 1, turns + 2, phone);
+    world.answer = () => 'pending';
+    await world.clock.move(seconds(600));
+    should(world.told.length).equal(count);
+    world.waits.stop();
+  });
+});
