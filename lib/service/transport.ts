@@ -37,10 +37,12 @@ const versionOf = (folder: string): string => {
   return path === undefined ? '' : (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
 };
 
+export const ownVersion = versionOf(__dirname);
+
 /** Who we are, for firewalls and for whoever reads the service's log (RFC 9110, 10.1.5), and what we can read. */
 const introduction = [
   'user-agent',
-  `advisor-texting-node-red/${versionOf(__dirname)}`,
+  `advisor-texting-node-red/${ownVersion}`,
   'accept',
   'application/json, application/problem+json',
 ] as const;

@@ -3,6 +3,7 @@ import type { Connection } from '../../lib/auth/connection';
 import type { Red } from '../../lib/runtime/red';
 import { cancelItem, checkWait, pendingIn, readActivity, serviceState } from './activity';
 import { listAdvisors } from './advisor-list';
+import { bundleOf } from './bundle';
 import { runChecks } from './checks';
 import { connectionOf, serviceOf, type Values } from './config';
 import { FormReader } from './form';
@@ -63,7 +64,7 @@ interface AdminRoute {
   readonly permission: 'advisor-texting.read' | 'advisor-texting.write';
   /** What the audit log calls it, with who did it; reading is not in there. */
   readonly audit?: string;
-  readonly work: (services: Services, asked: Asked) => unknown;
+  readonly work: (services: Services, asked: Asked, RED: Red) => unknown;
 }
 
 const read = { method: 'get', permission: 'advisor-texting.read' } as const;
@@ -163,6 +164,7 @@ const table: readonly AdminRoute[] = [
   { ...cancel, path: 'queue/:id', work: (_, asked) => cancelItem('q', asked) },
   { ...cancel, path: 'lists/:id', work: (_, asked) => cancelItem('l', asked) },
   { ...read, path: 'failures', work: (_, asked) => readActivity('failures', asked) },
+  { ...read, path: 'bundle', work: (services, asked, RED) => bundleOf(RED, services, asked) },
   { ...read, path: 'service', work: (_, asked) => serviceState(asked) },
   { ...read, path: 'lookup/:what', work: (_, { form, request }) => lookUp(form.running, request) },
 ];
@@ -189,7 +191,7 @@ export const adminRoutes = (RED: Red, services: Services): void => {
       void reply(
         { log: services.log, request, response },
         async () => {
-          const result = await work(form.running?.services ?? services, { id, form, request, mayWrite });
+          const result = await work(form.running?.services ?? services, { id, form, request, mayWrite }, RED);
           if (audit !== undefined)
             (RED.log as unknown as AuditLog).audit(
               { event: `advisor-texting.${audit}`, environment: id },

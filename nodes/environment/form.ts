@@ -60,7 +60,7 @@ const verbatim = new Set([
 export class FormReader {
   private readonly runningEnvironment: RunningEnvironment | undefined;
   /** What is deployed, also when it is disabled and so does not run, as it is written: with `${…}` in it. */
-  private readonly written: Values;
+  readonly written: Values;
   /** Credentials as they are written. Of no other kind of node, whatever id the request names. */
   private readonly stored: Values;
   private readonly lookup: Lookup;

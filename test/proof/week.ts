@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Connection } from '../../lib/auth/connection';
 import { newGrant } from '../../lib/auth/grants';
 import { TokenEndpoints } from '../../lib/auth/token-endpoint';
@@ -381,6 +382,8 @@ class Process {
       ...memory,
       ...(instances > 1 && { isShared: true }),
       now: () => this.world.age,
+      // By a secret of its own, numbers would have another share of an interval in each run of a seed.
+      hash: (text) => createHash('sha256').update(text).digest().subarray(0, 16),
       get: async (table, key) => {
         await this.alive();
         const found = await memory.get(table, placed(table, key));

@@ -174,5 +174,6 @@ export const exports = async (run: CanaryRun): Promise<void> => {
   for (const id of ['office', 'headless', 'machine', 'play']) {
     await run.ask('GET', `credentials/advisor-environment/${id}`);
     await run.ask('GET', `advisor-texting/${id}/advisors`);
+    await run.ask('GET', `advisor-texting/${id}/bundle`);
   }
 };

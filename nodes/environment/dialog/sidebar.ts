@@ -138,7 +138,15 @@ class Section {
       this.part('lists', say('sidebar.lists'), this.lists.element),
       this.part('failures', say('sidebar.failures'), this.failures.element, this.pager('failures')),
       this.part('advisors', say('sidebar.advisors'), this.advisors.element),
-      this.part('service', say('sidebar.service'), this.facts.element, this.phones.hide()),
+      this.part(
+        'service',
+        say('sidebar.service'),
+        this.facts.element,
+        this.phones.hide(),
+        button('download', say('sidebar.bundle'), () => {
+          this.download();
+        }),
+      ),
     );
   }
 
@@ -332,6 +340,21 @@ class Section {
       on.prop('disabled', !isMore);
     });
     return element;
+  }
+
+  /** What helps whoever is asked for help: nobody's number, text or secret is in it. */
+  private download(): void {
+    ask(say, 'GET', `${this.id}/bundle`).then(
+      (bundle) => {
+        const file = new Blob([`${JSON.stringify(bundle, null, 2)}\n`], { type: 'application/json' });
+        const href = URL.createObjectURL(file);
+        $('<a>', { href, download: 'advisor-texting-bundle.json' })[0]?.click();
+        URL.revokeObjectURL(href);
+      },
+      (fault: unknown) => {
+        RED.notify(wordsOf(fault), { type: 'error' });
+      },
+    );
   }
 
   private act(method: 'POST' | 'DELETE', path: string): void {

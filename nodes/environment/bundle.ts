@@ -1,0 +1,110 @@
+import { readFileSync } from 'node:fs';
+import { activityOf, type Failure } from '../../lib/runtime/activity';
+import { lastFour } from '../../lib/runtime/log';
+import type { Red } from '../../lib/runtime/red';
+import type { Field } from '../../lib/runtime/spec';
+import { ownVersion } from '../../lib/service/transport';
+import { serviceState } from './activity';
+import type { Asked } from './admin-routes';
+import { listAdvisors } from './advisor-list';
+import type { Values } from './config';
+import type { Services } from './services';
+import { scopes, spec } from './spec';
+import { variablesIn } from './variables';
+
+/** A support bundle goes to strangers: whatever is in it is here because it tells nothing, and all else is left out. */
+
+const dependencies = ['lmdb', 'undici', 'axios', 'zod', 'libphonenumber-js', 'pg'] as const;
+
+const versionOf = (name: string): string | null => {
+  try {
+    const { version } = JSON.parse(readFileSync(require.resolve(`${name}/package.json`), 'utf8')) as {
+      version?: unknown;
+    };
+    return typeof version === 'string' ? version : null;
+  } catch {
+    return null;
+  }
+};
+
+export const versions = (nodeRed: unknown): object => ({
+  package: ownVersion,
+  nodeRed: typeof nodeRed === 'string' ? nodeRed : null,
+  node: process.version,
+  platform: `${process.platform} ${process.arch}`,
+  dependencies: Object.fromEntries(dependencies.map((name) => [name, versionOf(name)])),
+});
+
+const kinds: Readonly<Record<string, RegExp>> = {
+  country: /^[A-Za-z]{2}$/,
+  time: /^\d{2}:\d{2}$/,
+  timeZone: /^[A-Za-z_]+(\/[A-Za-z_+-]+){0,2}$/,
+};
+const knownScopes: readonly unknown[] = [...scopes, 'openid'];
+
+/** What a setting says of itself, as it is written: `${VARIABLE}` stays a variable. */
+const told = (field: Field, value: unknown): unknown => {
+  if (value === undefined || value === null || value === '') return 'empty';
+  if (variablesIn(value).length > 0) return 'by a variable';
+  if (field.kind === 'flag') return value === true || value === 'true';
+  if (field.kind === 'number') {
+    const number = Number(value);
+    return Math.abs(number) < 1e7 ? number : 'set';
+  }
+  if (field.kind === 'choice')
+    return field.options.some((option) => option === value) ? value : 'an unknown value';
+  if (field.kind === 'ticks') return [value].flat().filter((each) => knownScopes.includes(each));
+  if (field.kind !== 'text' || typeof value !== 'string') return 'set';
+  // Of an address the host alone: a path, a query or a user may be a secret.
+  if (field.format === 'url') return URL.canParse(value) ? new URL(value).origin : 'not an address';
+  return kinds[field.format ?? '']?.test(value) === true ? value : 'set';
+};
+
+export const settingsTold = (written: Values): object =>
+  Object.fromEntries(spec.fields.map((field) => [field.name, told(field, written[field.name])]));
+
+const mostFailures = 100;
+
+const failureTold = ({ at, node, phone, code, traceId }: Failure): object => ({
+  at: new Date(at).toISOString(),
+  node: node.id,
+  phone: phone === null ? null : lastFour(phone),
+  code: /^\w{1,60}$/.test(code) ? code : 'another code',
+  traceId: traceId !== null && /^[\w.:/=-]{1,200}$/.test(traceId) ? traceId : null,
+});
+
+/** Everything that helps to find out what is wrong with an environment, and nothing that is anybody's business. */
+export const bundleOf = async (RED: Red, services: Services, asked: Asked): Promise<object> => {
+  const { id, form } = asked;
+  const { running, written } = form;
+  const whole = { made: new Date().toISOString(), versions: versions(nodeRedOf(RED)), environment: id };
+  const settings = settingsTold(written);
+  if (!running) return { ...whole, settings, state: null, advisors: [], failures: [] };
+  const state = (await serviceState(asked)) as Readonly<Record<string, unknown>>;
+  const { store, pausedUntil, lateBy, trouble, fault } = state;
+  const known = await listAdvisors(services, id, running.values, running.values).catch(() => []);
+  const found = await activityOf(running).failureRecords({ page: 1, pageSize: mostFailures });
+  return {
+    ...whole,
+    settings,
+    state: {
+      store,
+      pausedUntil,
+      lateBy,
+      isStoreInTrouble: trouble !== null,
+      isConfigured: fault === null,
+    },
+    advisors: known.map(({ state: each, missingScopes, expiresAt, refreshedAt }) => ({
+      state: each,
+      missingScopes: missingScopes.filter((scope) => knownScopes.includes(scope)),
+      expiresAt,
+      refreshedAt,
+    })),
+    failures: found.data.map(failureTold),
+  };
+};
+
+const nodeRedOf = (RED: Red): unknown => {
+  const { version } = RED as unknown as { version?: unknown };
+  return typeof version === 'function' ? (version as () => unknown)() : version;
+};
