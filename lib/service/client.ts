@@ -20,7 +20,7 @@ export const createClient = (options: ClientOptions): Client => {
   if (!headerSafe.test(options.apiKey)) throw serviceError('not_configured', 'key_missing');
 
   const clock = options.clock ?? systemClock;
-  const limits = new Limits(clock, maxConcurrent, requestsPerSecond);
+  const limits = new Limits(clock, maxConcurrent, requestsPerSecond, options.processes);
   const transport = createTransport({
     origin: base.origin,
     timeout,
@@ -90,6 +90,9 @@ export const createClient = (options: ClientOptions): Client => {
     },
     get pausedUntil() {
       return limits.pausedUntil;
+    },
+    pause: (ms) => {
+      limits.pause(ms);
     },
     close: (within = closeLimit) => (closed ??= close(within)),
   };

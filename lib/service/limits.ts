@@ -82,9 +82,10 @@ export interface Place {
 /** How many requests at once, how many a second, and whether at all: the environment's limits, for all who share it. */
 export class Limits {
   private readonly clock: Clock;
-  private readonly most: number;
-  /** Milliseconds between requests; 0 when there is no limit of our own. */
+  private readonly maxConcurrent: number;
+  /** Milliseconds between requests of all processes; 0 when there is no limit of our own. */
   private readonly interval: number;
+  private readonly processes: () => number;
   private readonly normal = new Queue();
   private readonly polls = new Queue();
   private running = 0;
@@ -94,10 +95,16 @@ export class Limits {
   private closed = false;
   private wake: (() => void) | undefined;
 
-  constructor(clock: Clock, maxConcurrent: number, requestsPerSecond: number) {
+  /** `processes` have the limits in common, and each an equal part of them. */
+  constructor(clock: Clock, maxConcurrent: number, requestsPerSecond: number, processes = () => 1) {
     this.clock = clock;
-    this.most = maxConcurrent;
+    this.maxConcurrent = maxConcurrent;
     this.interval = requestsPerSecond > 0 ? 1000 / requestsPerSecond : 0;
+    this.processes = processes;
+  }
+
+  private get most(): number {
+    return Math.max(1, Math.floor(this.maxConcurrent / this.processes()));
   }
 
   /** In epoch ms; 0 when there is no pause. */
@@ -167,7 +174,7 @@ export class Limits {
     this.running++;
     if (this.interval > 0) {
       const now = elapsedBy(this.clock);
-      this.nextAt = (now - this.nextAt <= catchUp ? this.nextAt : now) + this.interval;
+      this.nextAt = (now - this.nextAt <= catchUp ? this.nextAt : now) + this.interval * this.processes();
     }
   }
 

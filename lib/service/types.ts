@@ -25,6 +25,8 @@ export interface ClientOptions {
   readonly repeatSends?: RepeatSends;
   readonly maxConcurrent?: number;
   readonly requestsPerSecond?: number;
+  /** How many processes have these limits in common. */
+  readonly processes?: () => number;
   readonly clock?: Clock;
   readonly random?: () => number;
   /** A request has ended, or was not answered; `duration` in milliseconds. */
@@ -67,6 +69,8 @@ export interface Client {
   call<N extends EndpointName>(name: N, request: RequestOf<N>, options: CallOptions): Promise<Answer<N>>;
   /** Until when the service has asked everybody to pause (429), in epoch ms; 0 when it has not. */
   readonly pausedUntil: number;
+  /** Another process was asked to pause, for so many more milliseconds. */
+  pause?(ms: number): void;
   /**
    * Lets requests under way finish, fails those that have not begun with `cancelled`, and frees the connections. What
    * is still under way after `within` ms (12 s) is cut, and reported as what it then is.

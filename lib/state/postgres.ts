@@ -226,7 +226,10 @@ class Database implements Surroundings, JointWriter {
         const slot = await this.inTurn(async () => {
           await this.connect();
           await this.readTime(this.writing);
-          return this.takeOwn(before);
+          const own = await this.takeOwn(before);
+          // Limits are divided from the first request on.
+          this.count((await this.leases.beat([own.lease.slot])).rows);
+          return own;
         });
         this.setTrouble(undefined);
         this.beatLater();
@@ -426,6 +429,11 @@ class Database implements Surroundings, JointWriter {
     return this.have(await this.leases.add(), false);
   }
 
+  private count(rows: readonly LeaseRow[]): void {
+    const living = rows.filter(({ holder, isOver }) => holder !== '' && !isOver);
+    this.processes = Math.max(1, new Set(living.map(({ holder }) => holder)).size);
+  }
+
   private async have(lease: Lease, isOrphan: boolean): Promise<Slot> {
     const slot = new Slot(this, lease, isOrphan);
     await slot.readDoubt(this.writing);
@@ -454,8 +462,7 @@ class Database implements Surroundings, JointWriter {
     const seqs = new Map(slots.map((slot) => [slot, slot.lease.seq]));
     const { time, rows } = await this.leases.beat([...this.slots.keys()]);
     this.time.hear(time);
-    const living = rows.filter(({ holder, isOver }) => holder !== '' && !isOver);
-    this.processes = Math.max(1, new Set(living.map(({ holder }) => holder)).size);
+    this.count(rows);
     for (const slot of slots) {
       const row = rows.find((each) => each.slot === slot.lease.slot);
       const isBehind = row !== undefined && BigInt(row.seq) < (seqs.get(slot) ?? 0n);

@@ -46,6 +46,10 @@ interface NodeOrder extends StoreOrder {
   readonly order: Readonly<Record<string, unknown>>;
 }
 
+interface PauseOrder extends StoreOrder {
+  readonly ms: number;
+}
+
 interface Complete {
   readonly address: ReturnType<typeof serviceAddressOf>;
   readonly connection: Connection;
@@ -74,6 +78,9 @@ export class RunningEnvironment implements Environment {
   private readonly ownServices: Services;
   private readonly shared: SharedServices | undefined;
   private readonly storeListeners = new Set<StoreListener>();
+  /** Of all that have the limits in common. */
+  private processes = (): number => 1;
+  private toldPause = -Infinity;
   /** By node. */
   private readonly orderListeners = new Map<string, OrderListener>();
   /** What processes that ended have left, which this one has. */
@@ -181,10 +188,26 @@ export class RunningEnvironment implements Environment {
     };
   }
 
+  /** A 429 holds for all. Of requests that were under way together many are answered so: one is enough. */
+  private tellOfPause(ms: number): void {
+    const until = performance.now() + ms;
+    if (!this.shared || until < this.toldPause + 1000) return;
+    this.toldPause = until;
+    this.store()
+      .then((store) => store.tellOthers?.({ kind: 'pause', at: store.now(), ms } as PauseOrder))
+      .catch(() => undefined);
+  }
+
   /** `view` is that of what a process that ended has left. */
   private async obey(order: StoreOrder, view: Environment | undefined): Promise<boolean> {
     if (isBlockOrder(order)) {
       await (await doNotTextOf(view ?? this)).heard(order);
+      return true;
+    }
+    if (order.kind === 'pause') {
+      const left = order.at + (order as PauseOrder).ms - (await this.store()).now();
+      if (left > 0) (await this.client()).pause?.(left);
+      this.changed();
       return true;
     }
     if (order.kind !== 'control') return true;
@@ -345,6 +368,7 @@ export class RunningEnvironment implements Environment {
     const handle = openDatabase();
     let current: Slot | undefined;
     let isRenewing = false;
+    this.processes = () => handle.processes;
     const look = (): void => {
       this.trouble = handle.trouble;
       this.troubleSince = this.trouble === undefined ? undefined : (this.troubleSince ?? systemClock.now());
@@ -428,9 +452,11 @@ export class RunningEnvironment implements Environment {
       ...requestSettingsOf(this.values),
       ...options,
       clock: this.clock,
+      processes: () => this.processes(),
       ...(measured && { onRequest: (about) => measured.request(about) }),
-      onPause: () => {
+      onPause: (until) => {
         measured?.pause();
+        this.tellOfPause(until - this.clock.now());
         this.changed();
       },
     });

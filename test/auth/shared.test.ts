@@ -100,6 +100,23 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     await blocking;
   });
 
+  it('pauses on all when the service asks one to', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    await Promise.all([one.opening, two.opening]);
+    await authorize(one.services, one.connection(), 'alice');
+    await until(() => two.advisorState('alice') === 'authorized');
+    const [here, there] = await Promise.all([one.client(), two.client()]);
+    simulator.faults.add({ status: 429, retryAfter: 60, endpoint: 'getConsent' });
+    const cancel = new AbortController();
+    const asked = here
+      .call('getConsent', { query: { phone: '+13005550100' } }, { advisor: 'alice', signal: cancel.signal })
+      .catch((fault: unknown) => fault);
+    await until(() => here.pausedUntil > 0);
+    await until(() => there.pausedUntil > 0);
+    cancel.abort();
+    await asked;
+  });
+
   it('says that the credential secrets differ, and sends nothing from there', async () => {
     const one = start('one', 'a');
     await one.opening;

@@ -87,6 +87,31 @@ describe('the limits of an environment', () => {
     should(at.at(-1)).belowOrEqual(2300);
   });
 
+  it('are divided by the processes that have them in common, at least one request for each', async () => {
+    const clock = frozenClock();
+    let processes = 3;
+    const limits = new Limits(clock, 8, 0, () => processes);
+    const served: string[] = [];
+    for (let n = 0; n < 8; n++) void queue(limits, served, String(n), place());
+    await clock.move(0);
+    should(served).have.length(2);
+    processes = 1;
+    limits.leave();
+    await clock.move(0);
+    should(served).have.length(8);
+    const few = new Limits(clock, 2, 0, () => 5);
+    should(few.enter(place())).be.true();
+  });
+
+  it('let each of several processes have its part of the requests per second', async () => {
+    const clock = frozenClock();
+    const limits = new Limits(clock, 100, 10, () => 2);
+    const served: string[] = [];
+    for (let n = 0; n < 20; n++) void queue(limits, served, String(n), place());
+    await clock.move(1999);
+    should(served).have.length(10);
+  });
+
   it('let nobody in during a pause, and everybody after it', async () => {
     const clock = frozenClock();
     const limits = new Limits(clock, 2, 0);

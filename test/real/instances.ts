@@ -1,0 +1,185 @@
+import { rmSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import should from 'should';
+import { freshUserDir } from '../support/installation';
+import { type RealRed, startRed } from '../support/node-red';
+import { Postgres } from '../support/postgres';
+import { numbers, randomFrom, Sandbox, type Told, toldOf, twoNodes } from './sandbox';
+
+/** `npm run instances`: three Node-REDs on one PostgreSQL, and what may happen to any of them. */
+
+const given = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise);
+const seed = given('INSTANCES_SEED', Math.floor(Math.random() * 2 ** 31));
+const waitCount = given('INSTANCES_WAITS', 5000);
+const textCount = given('INSTANCES_TEXTS', 10_000);
+const faultCount = given('INSTANCES_FAULTS', 10);
+const versions = (process.env['INSTANCES_VERSIONS'] ?? '4,5').split(',').map(Number) as (4 | 5)[];
+
+const sends = ['sent', 'failed', 'needs consent'];
+const ends = ['accepted', 'wait failed', 'not accepted'];
+/** A lease lasts 15 seconds. */
+const longerThanLease = 20_000;
+
+for (const version of versions)
+  describe(`three Node-RED ${version} on one PostgreSQL (INSTANCES_SEED=${seed})`, function () {
+    this.timeout(3_600_000);
+    let server: Postgres;
+    let on: Sandbox;
+    const reds: RealRed[] = [];
+    const userDirs: string[] = [];
+
+    before(async () => {
+      server = await Postgres.start();
+      const withPg = (): string => {
+        const userDir = freshUserDir();
+        userDirs.push(userDir);
+        symlinkSync(dirname(require.resolve('pg/package.json')), join(userDir, 'node_modules', 'pg'));
+        return userDir;
+      };
+      const env = { DATABASE: server.url() };
+      on = await Sandbox.start({
+        version,
+        userDir: withPg(),
+        env,
+        simulator: { contacts: waitCount, settings: { consentRequired: false } },
+        environment: { store: 'postgres' },
+        flows: twoNodes({ waiter: { pollEvery: 10 } }),
+      });
+      // So that something is under way whenever a fault strikes.
+      on.simulator.faults.add({ kind: 'slow', delay: 0.2, rate: 1, endpoint: 'sendMessage' });
+      const [environment, ...nodes] = on.flows;
+      const credentials = { ...(environment?.['credentials'] as object), storeUrl: '${DATABASE}' };
+      const flows = [{ ...environment, credentials }, ...nodes] as typeof on.flows;
+      await on.red.deploy(flows);
+      reds.push(on.red);
+      while (reds.length < 3) {
+        const red = await startRed({
+          version,
+          userDir: withPg(),
+          env,
+          settings: { disableEditor: true },
+          flows: [],
+        });
+        await red.deploy(flows);
+        reds.push(red);
+      }
+    });
+    after(async () => {
+      for (const red of reds.slice(1)) await red.close();
+      await on.close();
+      await server.close();
+      for (const userDir of userDirs) rmSync(userDir, { recursive: true, force: true });
+    });
+
+    const told = (ports: readonly string[]): Map<string, Told[]> => {
+      const all = new Map<string, Told[]>();
+      for (const red of reds)
+        for (const [phone, outcomes] of toldOf(red, ports).byPhone)
+          all.set(phone, [...(all.get(phone) ?? []), ...outcomes]);
+      return all;
+    };
+    const textsReceived = (): Map<string, number> => {
+      const texts = new Map<string, number>();
+      for (const { phone, processed } of on.entries('sendMessage'))
+        if (processed) texts.set(String(phone), (texts.get(String(phone)) ?? 0) + 1);
+      return texts;
+    };
+    const until = async (what: string, isSo: () => boolean, limit = 600_000): Promise<void> => {
+      const end = performance.now() + limit;
+      while (!isSo()) {
+        if (performance.now() > end) throw new Error(`${what} did not come`);
+        await pause(100);
+      }
+    };
+
+    const faults: Readonly<
+      Record<string, (red: RealRed, random: (below: number) => number) => Promise<void>>
+    > = {
+      'kill -9': async (red) => {
+        await red.kill9();
+        await red.run();
+      },
+      'a clean restart': async (red) => {
+        await red.restart();
+      },
+      'stopped for longer than a lease': async ({ pid }) => {
+        if (pid === undefined) return;
+        process.kill(pid, 'SIGSTOP');
+        await pause(longerThanLease);
+        process.kill(pid, 'SIGCONT');
+      },
+      'the database restarted': async (_red, random) => {
+        await server.stop();
+        await pause(random(3000));
+        await server.run();
+      },
+      'the database away for longer than a lease': async () => {
+        await server.stop();
+        await pause(longerThanLease);
+        await server.run();
+      },
+      'all connections cut': async () => {
+        server.query(`select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()
+            and backend_type = 'client backend'`);
+      },
+    };
+
+    it(`${textCount} texts and ${waitCount} waits through ${faultCount} faults: nothing lost, no text twice`, async () => {
+      const random = randomFrom(seed + version);
+      const texts = numbers(textCount, 10_000);
+      const waiting = numbers(waitCount);
+      /** Hands a share over, and waits until it is on record: its first number has been seen by the service. */
+      const handOver = async (round: number): Promise<void> => {
+        const share = <T>(all: readonly T[]): T[] =>
+          all.slice((round * all.length) / (faultCount + 1), ((round + 1) * all.length) / (faultCount + 1));
+        const [some, others] = [share(texts), share(waiting)];
+        const red = reds[random(3)] ?? on.red;
+        await red.send('send', { phone: some, text: 'Hello' });
+        await red.send('wait', { phone: others });
+        const isSeen = (endpoint: string, phones: readonly string[]): boolean => {
+          const meant = new Set(phones);
+          return on.entries(endpoint).some(({ phone }) => meant.has(String(phone)));
+        };
+        await until('The first text of a list', () => isSeen('sendMessage', some));
+        const before = on.entries('getConsent').length;
+        await until('A poll', () => others.length === 0 || on.entries('getConsent').length > before);
+      };
+      const kinds = Object.keys(faults);
+      await handOver(0);
+      for (let fault = 0; fault < faultCount; fault++) {
+        for (const phone of waiting.slice(
+          (fault * waitCount) / faultCount,
+          ((fault + 0.5) * waitCount) / faultCount,
+        ))
+          on.simulator.accept(phone, 'default');
+        await pause(random(2000));
+        const [kind = '', at] = [kinds[random(kinds.length)], random(3)];
+        console.log(`      ${kind} (${at})`);
+        await faults[kind]?.(reds[at] ?? on.red, random);
+        await handOver(fault + 1);
+      }
+      for (const phone of waiting) on.simulator.accept(phone, 'default');
+      await until('The last outcome of a text', () => told(sends).size >= texts.length);
+      await until('The end of the last wait', () => told(ends).size >= waiting.length);
+
+      const received = textsReceived();
+      should([...received].filter(([, times]) => times > 1)).deepEqual([]);
+      const outcomes = told(sends);
+      const codes: Record<string, number> = {};
+      for (const phone of texts) {
+        const all = outcomes.get(phone) ?? [];
+        for (const { code = 'sent', isRepeated } of all)
+          codes[isRepeated ? `${code}, repeated` : code] =
+            (codes[isRepeated ? `${code}, repeated` : code] ?? 0) + 1;
+        if (all.some(({ port }) => port === 'sent')) should(received.get(phone)).equal(1);
+        else should(['outcome_unknown', 'queue_full']).containEql(all[0]?.code);
+      }
+      for (const [phone, all] of told(ends)) {
+        const first = all.filter(({ isRepeated }) => !isRepeated);
+        if (first.length > 1) throw new Error(`The end of the wait for ${phone} was told twice as new.`);
+        should(all[0]?.port).equal('accepted');
+      }
+      console.log(`      ${JSON.stringify(codes)}`);
+    });
+  });
