@@ -96,9 +96,25 @@ describe('tokens', () => {
   });
 
   it('has the rotated refresh token on disk before the new access token is used', async () => {
+    const seen = { isAnswered: false, isUsed: false };
     await authorize(red, connection());
     await spend();
-    const token = await red.tokens.token(connection(), 'default');
+    red = await start({
+      post: async (...request) => {
+        const answer = await postForm(...request);
+        red.disk.fill('waits');
+        seen.isAnswered = true;
+        return answer;
+      },
+    });
+    const asked = Promise.resolve(red.tokens.token(connection(), 'default')).finally(() => {
+      seen.isUsed = true;
+    });
+    while (!seen.isAnswered) await new Promise(setImmediate);
+    for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+    should(seen.isUsed).be.false();
+    red.disk.free();
+    const token = await asked;
     should((await start()).tokens.token(connection(), 'default')).equal(token);
   });
 
