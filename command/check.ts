@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { authorizeAgain, clientScopes, TokenEndpoints } from '../lib/auth/token-endpoint';
 import type { Connection } from '../lib/auth/connection';
 import type { TokenAnswer } from '../lib/auth/grants';
+import { rehearseAuthorization, rehearseClient } from '../lib/auth/sign-in-rehearsal';
 import { wordsIn } from '../lib/runtime/language';
 import { systemClock } from '../lib/service/clock';
 import { serviceError, ServiceError } from '../lib/service/errors';
@@ -22,7 +23,9 @@ import { hiderOf, resolveValues } from '../nodes/environment/variables';
 const settings = [
   'service',
   'baseUrl',
+  'authUrl',
   'tokenUrl',
+  'redirectUri',
   'grant',
   'scopes',
   'corePrefix',
@@ -52,6 +55,9 @@ order, and what to set if it is not. It only reads: nothing is written, nobody i
 
 Settings and the variables that outweigh them:
 ${settings.map((setting) => `  ${setting.padEnd(14)} ${variableOf(setting)}`).join('\n')}
+
+The lines "client" and "authorization" try how tokens come about, with a refresh token that nobody was ever
+given and an authorization that nobody signs in to: nothing is issued, nothing is spent.
 
 A token comes from accessToken, else from client credentials (grant "client_credentials"), else from
 refreshToken if you say --use-refresh-token.
@@ -133,6 +139,35 @@ const refreshInto = async (
 
 const noToken = serviceError('authorization_required', 'token_unusable');
 
+const missingIn = (values: Values, wanted: readonly string[]): string =>
+  wanted.filter((setting) => textOf(values[setting]) === '').join(', ');
+
+const untried = (check: 'client' | 'authorization', missing: string): Finding => ({
+  check,
+  ok: null,
+  key: 'check.clientUntried',
+  values: { settings: missing },
+});
+
+/** Whether the token endpoint is there and knows the application, whatever token was used. */
+const clientFinding = async (values: Values, isGiven: boolean): Promise<Finding> => {
+  if (isGiven) return { check: 'client', ok: true, key: 'check.clientGiven' };
+  const missing = missingIn(values, ['tokenUrl', 'clientId', 'clientSecret']);
+  if (missing !== '') return untried('client', missing);
+  return rehearseClient(connectionOf('check', { ...values, grant: 'client_credentials' }));
+};
+
+/** Whether the authorization page takes the application, the redirect address and the scopes. */
+const authorizationFinding = async (values: Values): Promise<Finding> => {
+  if (values['grant'] === 'client_credentials')
+    return { check: 'authorization', ok: null, key: 'check.authorizationNobody' };
+  const missing = missingIn(values, ['authUrl', 'redirectUri', 'clientId']);
+  if (missing !== '') return untried('authorization', missing);
+  // What only the token endpoint needs may be missing here.
+  const unneeded = { tokenUrl: values['authUrl'], clientSecret: 'none' };
+  return rehearseAuthorization(connectionOf('check', { ...values, ...unneeded }));
+};
+
 const findingsOf = async (values: Values, refreshFile: string | undefined): Promise<Finding[]> => {
   const accessToken = textOf(values['accessToken']);
   const refreshToken = textOf(values['refreshToken']);
@@ -161,7 +196,7 @@ const findingsOf = async (values: Values, refreshFile: string | undefined): Prom
     if (!(fault instanceof ServiceError)) throw fault;
     return fault;
   });
-  return rehearse({
+  const findings = await rehearse({
     ...requestSettingsOf(values),
     ...address,
     wanted: clientScopes(connection),
@@ -173,6 +208,7 @@ const findingsOf = async (values: Values, refreshFile: string | undefined): Prom
     },
     tokenless: (fault) => (fault === noToken ? { ok: null, key: 'check.tokenNeeded' } : neverHad(fault)),
   });
+  return [...findings, await clientFinding(values, answer !== undefined), await authorizationFinding(values)];
 };
 
 const signs = { true: 'ok', false: 'WRONG', null: '-' } as const;

@@ -53,6 +53,22 @@ export interface AuthorizationsOptions {
 /** How somebody came back: in a browser, with what that was given, or by pasting the address for an environment. */
 export type Returning = { readonly browser: string } | { readonly pastedFor: string };
 
+/** The authorization page, with everything that is asked for. */
+export const authorizationUrl = async (
+  connection: Connection,
+  state = randomBytes(16).toString('base64url'),
+  verifier = randomBytes(32).toString('base64url'),
+): Promise<string> =>
+  withParameters(connection.authUrl, {
+    response_type: 'code',
+    client_id: connection.clientId,
+    redirect_uri: connection.redirectUri,
+    code_challenge: await generateChallenge(verifier),
+    code_challenge_method: 'S256',
+    state,
+    scope: onTheWire(connection.scopes, connection),
+  });
+
 const hashOf = (secret: string): string => createHash('sha256').update(secret).digest('base64url');
 
 const denied = 'access_denied';
@@ -100,15 +116,7 @@ export class Authorizations {
     const verifier = randomBytes(32).toString('base64url');
     const state = randomBytes(16).toString('base64url');
     const expiresAt = this.options.clock.now() + stateLifetime;
-    const url = withParameters(connection.authUrl, {
-      response_type: 'code',
-      client_id: connection.clientId,
-      redirect_uri: connection.redirectUri,
-      code_challenge: await generateChallenge(verifier),
-      code_challenge_method: 'S256',
-      state,
-      scope: onTheWire(connection.scopes, connection),
-    });
+    const url = await authorizationUrl(connection, state, verifier);
     this.pending.set(state, { connection, advisor, verifier, expiresAt, link, url });
     return url;
   }

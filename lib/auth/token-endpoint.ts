@@ -79,11 +79,12 @@ const inContractWords = (result: TokenResult, { prefixes = usualPrefixes }: Conn
 };
 
 /** RFC 6749, section 5.2: about the application, not about the code or token it presented. */
-const clientErrors: readonly unknown[] = ['invalid_client', 'unauthorized_client'];
+export const clientErrors: readonly unknown[] = ['invalid_client', 'unauthorized_client'];
 /** Not for a token endpoint by the RFC, but some send them there, with a 400. */
 const passingErrors: readonly unknown[] = ['temporarily_unavailable', 'server_error', 'slow_down'];
 
-const errorIn = (text: string): unknown => {
+/** What the answer of a token endpoint calls an error (RFC 6749, section 5.2). */
+export const errorIn = (text: string): unknown => {
   try {
     return (JSON.parse(text) as { error?: unknown } | null)?.error;
   } catch {

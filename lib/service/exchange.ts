@@ -15,6 +15,8 @@ export type Result =
       readonly status: number;
       readonly text: string | undefined;
       readonly retryAfter: string | undefined;
+      /** Where a redirect would lead; none is followed. */
+      readonly location?: string;
     };
 
 export interface Outgoing {
@@ -27,10 +29,15 @@ export interface Outgoing {
 
 export const reasons = { timeout: 'timeout', aborted: 'aborted', tooLarge: 'too large' } as const;
 
-const retryAfterName = 'retry-after';
-
-const isRetryAfter = (name: Buffer): boolean =>
-  name.length === retryAfterName.length && name.toString('latin1').toLowerCase() === retryAfterName;
+/** The value of a header, of names and values in turn. */
+const headerIn = (headers: readonly Buffer[], wanted: string): string | undefined => {
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at];
+    if (name?.length === wanted.length && name.toString('latin1').toLowerCase() === wanted)
+      return headers[at + 1]?.toString('latin1');
+  }
+  return undefined;
+};
 
 /** Errors of the network carry a short code; their messages may quote the answer and stay here. */
 const reasonOf = (error: Error): string =>
@@ -60,6 +67,7 @@ export class Exchange {
   private abort: ((error?: Error) => void) | undefined;
   private status = 0;
   private retryAfter: string | undefined;
+  private location: string | undefined;
   private first: Buffer | undefined;
   private more: Buffer[] | undefined;
   private size = 0;
@@ -101,12 +109,8 @@ export class Exchange {
 
   onHeaders(status: number, headers: Buffer[]): boolean {
     this.status = status;
-    if (status === 429 || status === 503) {
-      for (let at = 0; at + 1 < headers.length; at += 2) {
-        const name = headers[at];
-        if (name !== undefined && isRetryAfter(name)) this.retryAfter = headers[at + 1]?.toString('latin1');
-      }
-    }
+    if (status === 429 || status === 503) this.retryAfter = headerIn(headers, 'retry-after');
+    else if (status >= 300 && status < 400) this.location = headerIn(headers, 'location');
     return true;
   }
 
@@ -130,7 +134,14 @@ export class Exchange {
   onComplete(): void {
     const text =
       this.more === undefined ? (this.first?.toString('utf8') ?? '') : joined(this.more, this.size);
-    this.finish({ state: 'answered', status: this.status, text, retryAfter: this.retryAfter });
+    const { status, retryAfter, location } = this;
+    this.finish({
+      state: 'answered',
+      status,
+      text,
+      retryAfter,
+      ...(location !== undefined && { location }),
+    });
   }
 
   onError(error: Error): void {

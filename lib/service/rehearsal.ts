@@ -11,7 +11,9 @@ import { createTransport, trustedUrl, type Transport } from './transport';
 export const checkNames = ['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names'] as const;
 /** What the contract leaves open and no setting changes. */
 export const factNames = ['dates', 'groupIds'] as const;
-export type CheckName = (typeof checkNames)[number] | (typeof factNames)[number];
+/** How tokens come about: only the command tries it, since an editor has a button for it. */
+export type SignInName = 'client' | 'authorization';
+export type CheckName = (typeof checkNames)[number] | (typeof factNames)[number] | SignInName;
 
 /** One line of the report: a sentence by its key and values, or the error that says it. */
 export interface Finding {
@@ -145,7 +147,8 @@ class Reader {
 }
 
 /** As somebody would look for it; no user, password or query. */
-const shown = (address: string): string => {
+/** An address without what its query may hold. */
+export const shown = (address: string): string => {
   const { origin, pathname } = new URL(address);
   return origin + pathname.replace(/\/+$/, '');
 };

@@ -18,6 +18,7 @@ describe('the command check', function () {
   this.timeout(30_000);
   let simulator: Simulator;
   let directory: string;
+  const redirectUri = 'http://localhost/back';
 
   const start = async (options: SimulatorOptions = {}): Promise<void> => {
     simulator = await startSimulator(options);
@@ -117,7 +118,7 @@ describe('the command check', function () {
     const told = await run(['--settings', file, '--json'], { THE_ADDRESS: simulator.baseUrl });
     should(told.code).equal(0);
     const lines = JSON.parse(told.out) as Line[];
-    lines.map(({ ok }) => ok).should.eql([true, true, true, true, true, true, null, null]);
+    lines.map(({ ok }) => ok).should.eql([true, true, true, true, true, true, null, null, true, null]);
     lines[0]?.message.should.match(/at \$\{THE_ADDRESS\}\.$/);
 
     writeFileSync(file, JSON.stringify({ ...properties, corePrefix: 'crm', textPrefix: 'sms' }));
@@ -142,10 +143,11 @@ describe('the command check', function () {
     const unused = await run([], withToken);
     should(unused.code).equal(0);
     unused.out.should.match(/^- +token .*--use-refresh-token FILE/m);
+    // One that nobody was ever given.
     simulator.ledger
       .entries()
-      .filter(({ endpoint }) => endpoint === 'token')
-      .should.eql([]);
+      .flatMap(({ endpoint, outcome }) => (endpoint === 'token' ? [outcome] : []))
+      .should.eql(['invalid_grant']);
 
     const file = join(directory, 'token');
     const refused = await run(['--use-refresh-token', file], withToken);
@@ -158,10 +160,11 @@ describe('the command check', function () {
   });
 
   it('leaves the refresh token that took the place of the old one in the file, and it works', async () => {
-    const redirectUri = 'http://localhost/back';
     await start({ settings: { rotateRefreshTokens: true, redirectUris: [redirectUri] } });
     const refreshToken = await signIn(redirectUri);
     const { ADVISOR_TEXTING_GRANT: _, ...rest } = variables();
+    const unused = await run([], { ...rest, ADVISOR_TEXTING_REFRESH_TOKEN: refreshToken });
+    unused.out.should.match(/^ok +client /m);
     const file = join(directory, 'token');
     const used = await run(['--use-refresh-token', file], {
       ...rest,
@@ -195,6 +198,74 @@ describe('the command check', function () {
     out.should.match(/^ok +token /m);
     out.should.match(/^- +scopes /m);
   });
+
+  /** With an access token, as somebody has it who has just signed in elsewhere. */
+  const withToken = (): Record<string, string> => {
+    const { ADVISOR_TEXTING_GRANT: _, ...rest } = variables();
+    return {
+      ...rest,
+      ADVISOR_TEXTING_AUTH_URL: simulator.authUrl,
+      ADVISOR_TEXTING_REDIRECT_URI: redirectUri,
+      ADVISOR_TEXTING_ACCESS_TOKEN: simulator.accessToken('default'),
+    };
+  };
+
+  for (const profile of ['usual', 'foreign'] as const)
+    it(`tries token address, client, authorization address, redirect address and permissions, and issues nothing (${profile})`, async () => {
+      await start({ profile, settings: { redirectUris: [redirectUri] } });
+      const { corePrefix, textPrefix, names } = environmentFor(simulator.settings.habits);
+      const settings = {
+        ...withToken(),
+        ADVISOR_TEXTING_CORE_PREFIX: corePrefix,
+        ADVISOR_TEXTING_TEXT_PREFIX: textPrefix,
+        ADVISOR_TEXTING_NAMES: JSON.stringify(names),
+      };
+      const right = await run([], settings);
+      should([right.code, right.err]).eql([0, '']);
+      right.out.should.match(/^ok +client .*\/oauth\/token knows the client/m);
+      right.out.should.match(/^ok +authorization .*\/oauth\/authorize takes/m);
+      reads();
+      const issued = simulator.ledger
+        .entries()
+        .filter(({ endpoint, status }) => endpoint === 'token' && status < 300);
+      should(issued).eql([]);
+    });
+
+  const wrong: [what: string, change: () => Record<string, string>, client: RegExp, page: RegExp][] = [
+    [
+      'client secret and redirect address are wrong',
+      () => ({ CLIENT_SECRET: 'wrong', REDIRECT_URI: `${redirectUri}/other` }),
+      /^WRONG client .*refuses the client.*correct Client ID/m,
+      /^WRONG authorization .*register Redirect address/m,
+    ],
+    [
+      'the addresses are wrong',
+      () => ({ TOKEN_URL: `${simulator.url}/nothing`, AUTH_URL: `${simulator.url}/nothing` }),
+      /^WRONG client .*correct Token address/m,
+      /^WRONG authorization .*correct Authorization address/m,
+    ],
+    [
+      'nothing answers, and a permission is not provisioned',
+      () => ({ TOKEN_URL: 'http://127.0.0.1:9/token', SCOPES: 'text.messaging.read text.everything' }),
+      /^WRONG client .*Nothing answers/m,
+      /^WRONG authorization .*refuses the permissions/m,
+    ],
+    [
+      'there is no client',
+      () => ({ CLIENT_ID: '', CLIENT_SECRET: '' }),
+      /^- +client .*give clientId, clientSecret\.$/m,
+      /^- +authorization .*give clientId\.$/m,
+    ],
+  ];
+  for (const [what, change, client, page] of wrong)
+    it(`says what to set where ${what}, also with an access token`, async () => {
+      await start({ settings: { redirectUris: [redirectUri] } });
+      const settings = withToken();
+      for (const [name, value] of Object.entries(change())) settings[`ADVISOR_TEXTING_${name}`] = value;
+      const { out } = await run([], settings);
+      out.should.match(client);
+      out.should.match(page);
+    });
 
   it('ends with 2, and says what to do, where there is nothing to check', async () => {
     await start();

@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto';
+import type { MessageValues } from '../service/errors';
+import { ServiceError } from '../service/errors';
+import { shown, type Finding, type SignInName } from '../service/rehearsal';
+import { createTransport, postForm, trustedUrl } from '../service/transport';
+import { authorizationUrl } from './authorization';
+import type { Connection } from './connection';
+import { clientErrors, errorIn } from './token-endpoint';
+
+/** Milliseconds. */
+const timeout = 15_000;
+
+const finding =
+  (check: SignInName) =>
+  (ok: boolean | null, key: string, values: MessageValues = {}): Finding => ({ check, ok, key, values });
+
+interface Said {
+  readonly status: number;
+  readonly error: unknown;
+}
+
+/**
+ * Whether the token endpoint knows the application: it is shown a refresh token that nobody was ever given, so that
+ * nothing is issued or spent. A client that is not known is refused before the token is looked at (RFC 6749, sections
+ * 3.2.1 and 5.2).
+ */
+export const rehearseClient = async (connection: Connection): Promise<Finding> => {
+  const say = finding('client');
+  const { tokenUrl, clientId, proxy } = connection;
+  const address = shown(trustedUrl(tokenUrl, 'tokenUrl').href);
+  const refreshToken = randomBytes(24).toString('base64url');
+  const ask = async (clientSecret: string): Promise<Said> => {
+    const fields = {
+      grant_type: 'refresh_token',
+      refresh_token: refreshToken,
+      client_id: clientId,
+      client_secret: clientSecret,
+    };
+    const { status, text } = await postForm(tokenUrl, fields, { timeout, proxy });
+    return { status, error: errorIn(text) };
+  };
+  try {
+    const { status, error } = await ask(connection.clientSecret);
+    const isRefused = status === 401 || status === 403 || (status === 400 && clientErrors.includes(error));
+    if (isRefused) return say(false, 'check.clientRefused', { address, status });
+    if (status !== 400) return say(false, 'check.clientElsewhere', { address, status });
+    if (error === 'invalid_grant') return say(true, 'check.client', { address });
+    const wrong = await ask(randomBytes(24).toString('base64url'));
+    const isToldApart = wrong.status !== status || wrong.error !== error;
+    return isToldApart
+      ? say(true, 'check.client', { address })
+      : say(null, 'check.clientUntold', { address });
+  } catch (fault) {
+    if (!(fault instanceof ServiceError) || fault.code === 'not_configured') throw fault;
+    return { check: 'client', ok: false, key: 'check.clientUnreached', values: { address } };
+  }
+};
+
+/** What a server says that would go on if somebody were signed in (OpenID Connect Core, section 3.1.2.6). */
+const wouldGoOn = new Set([
+  'login_required',
+  'interaction_required',
+  'consent_required',
+  'account_selection_required',
+  'access_denied',
+]);
+
+/** How an authorization page took a request: it led back, was shown or led elsewhere, or refused. */
+interface Taken {
+  readonly status: number;
+  /** The error that was led back with, empty for none; undefined where it did not lead back. */
+  readonly backWith: string | undefined;
+}
+
+const open = async (connection: Connection): Promise<Taken | undefined> => {
+  const url = trustedUrl(await authorizationUrl(connection), 'authUrl');
+  // Nobody is there to sign in: a server that knows the word says so at once instead of showing a page.
+  url.searchParams.set('prompt', 'none');
+  const { proxy, redirectUri } = connection;
+  const transport = createTransport({ origin: url.origin, timeout, connections: 1, proxy });
+  try {
+    const result = await transport.send({
+      method: 'GET',
+      path: url.pathname + url.search,
+      headers: [],
+      body: null,
+    });
+    if (result.state !== 'answered') return undefined;
+    const { status, location = '' } = result;
+    const isBack = location.startsWith(redirectUri) && URL.canParse(location);
+    const backWith = isBack ? (new URL(location).searchParams.get('error') ?? '') : undefined;
+    return { status, backWith };
+  } finally {
+    await transport.destroy();
+  }
+};
+
+/**
+ * Whether the authorization page takes the request that an advisor's browser would bring, as far as it goes before
+ * somebody signs in. A redirect URI that is not registered is refused before that (the contract, *Authentication*), so
+ * the answer to one that cannot be registered tells whether ours is.
+ */
+export const rehearseAuthorization = async (connection: Connection): Promise<Finding> => {
+  const say = finding('authorization');
+  const address = shown(trustedUrl(connection.authUrl, 'authUrl').href);
+  const own = await open(connection);
+  if (!own || own.status === 404 || own.status >= 500)
+    return say(false, 'check.authorizationNotThere', { address, status: own?.status ?? '-' });
+  const { status, backWith } = own;
+  if (backWith === '' || wouldGoOn.has(backWith ?? '?')) return say(true, 'check.authorization', { address });
+  if (backWith === 'invalid_scope') return say(false, 'check.authorizationScopes', { address });
+  if (backWith !== undefined) return say(false, 'check.authorizationError', { address, error: backWith });
+  if (status >= 400) return say(false, 'check.authorizationRefused', { address, status });
+  const unregistered = `${connection.redirectUri}/${randomBytes(9).toString('base64url')}`;
+  const other = await open({ ...connection, redirectUri: unregistered });
+  return other && other.status >= 400 && other.status < 500
+    ? say(true, 'check.authorization', { address })
+    : say(null, 'check.authorizationUntold', { address });
+};
