@@ -44,6 +44,10 @@ export type Finished =
   | { readonly ok: true; readonly environment: string; readonly advisor: string; readonly state: GrantState }
   | { readonly ok: false; readonly why: Refusal };
 
+/** How far the last window of an advisor has come that the editor has opened. */
+export type Attempt =
+  { readonly state: 'none' | 'open' } | { readonly state: 'failed'; readonly why: Refusal };
+
 export interface AuthorizationsOptions {
   readonly vault: Vault;
   readonly clock: Clock;
@@ -72,6 +76,8 @@ export const authorizationUrl = async (
 const hashOf = (secret: string): string => createHash('sha256').update(secret).digest('base64url');
 
 const denied = 'access_denied';
+
+const attemptOf = (environment: string, advisor: string): string => JSON.stringify([environment, advisor]);
 
 interface Returned {
   readonly state: string;
@@ -105,6 +111,8 @@ const withParameters = (address: string, parameters: Readonly<Record<string, str
 export class Authorizations {
   private readonly options: AuthorizationsOptions;
   private readonly pending = new Map<string, Pending>();
+  /** By environment and advisor. */
+  private readonly failures = new Map<string, { readonly at: number; readonly why: Refusal }>();
 
   constructor(options: AuthorizationsOptions) {
     this.options = options;
@@ -118,7 +126,21 @@ export class Authorizations {
     const expiresAt = this.options.clock.now() + stateLifetime;
     const url = await authorizationUrl(connection, state, verifier);
     this.pending.set(state, { connection, advisor, verifier, expiresAt, link, url });
+    if (link === undefined) this.failures.delete(attemptOf(connection.environment, advisor));
     return url;
+  }
+
+  /** For the dialog, which cannot look into the window. */
+  attempt(environment: string, advisor: string): Attempt {
+    const failure = this.failures.get(attemptOf(environment, advisor));
+    if (failure) return { state: 'failed', why: failure.why };
+    const now = this.options.clock.now();
+    const own = [...this.pending.values()].filter(
+      (each) =>
+        each.link === undefined && each.connection.environment === environment && each.advisor === advisor,
+    );
+    if (own.some(({ expiresAt }) => now < expiresAt)) return { state: 'open' };
+    return own.length > 0 ? { state: 'failed', why: 'expired' } : { state: 'none' };
   }
 
   isPending(state: string): boolean {
@@ -155,9 +177,19 @@ export class Authorizations {
       if (isOther) return { ok: false, why: isDenied ? 'denied' : 'otherBrowser' };
     }
     this.pending.delete(returned.state);
+    const finished = await this.conclude(pending, returned);
+    if (!finished.ok && pending.link === undefined) {
+      const { connection, advisor } = pending;
+      const failure = { at: this.options.clock.now(), why: finished.why };
+      this.failures.set(attemptOf(connection.environment, advisor), failure);
+    }
+    return finished;
+  }
+
+  private async conclude(pending: Pending, { code, error }: Returned): Promise<Finished> {
     if (this.options.clock.now() >= pending.expiresAt) return { ok: false, why: 'expired' };
-    if (returned.error !== '') return { ok: false, why: isDenied ? 'denied' : 'declined' };
-    return this.exchange(pending, returned.code);
+    if (error !== '') return { ok: false, why: error === denied ? 'denied' : 'declined' };
+    return this.exchange(pending, code);
   }
 
   private async exchange({ connection, advisor, verifier, link }: Pending, code: string): Promise<Finished> {
@@ -223,6 +255,7 @@ export class Authorizations {
 
   private sweep(link: string | undefined): void {
     const now = this.options.clock.now();
+    for (const [name, { at }] of this.failures) if (now >= at + 2 * stateLifetime) this.failures.delete(name);
     const visits: string[] = [];
     for (const [state, pending] of this.pending) {
       if (now >= pending.expiresAt + stateLifetime) this.pending.delete(state);

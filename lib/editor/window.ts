@@ -9,7 +9,7 @@ interface Errand {
 }
 
 export type Sent =
-  | { readonly state: 'opened' | 'blocked'; readonly url: string }
+  | { readonly state: 'opened' | 'blocked'; readonly url: string; readonly isClosed: () => boolean }
   | { readonly state: 'failed'; readonly message: string };
 
 /** Browsers open a window only on a click: it is opened at once, and pointed to its address when that is known. */
@@ -24,7 +24,7 @@ export const openWindow = async ({ say, path, body }: Errand): Promise<Sent> => 
     const { url } = (await ask(say, 'POST', path, body)) as { url: string };
     const address = editorAddress(url);
     opened?.location.replace(address);
-    return { state: opened ? 'opened' : 'blocked', url: address };
+    return { state: opened ? 'opened' : 'blocked', url: address, isClosed: () => opened?.closed === true };
   } catch (fault) {
     opened?.close();
     return { state: 'failed', message: wordsOf(fault) };

@@ -87,6 +87,12 @@ const table: readonly AdminRoute[] = [
     },
   },
   {
+    ...read,
+    path: 'authorize',
+    work: ({ authorizations }, { id, request }) =>
+      authorizations.attempt(id, advisorKey(request.query['advisor'])),
+  },
+  {
     ...write,
     path: 'link',
     audit: 'link',

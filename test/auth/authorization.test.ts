@@ -241,6 +241,20 @@ describe('authorization', () => {
     });
   });
 
+  it('tells the dialog how far the window has come, and what it came back with', async () => {
+    const attempt = () => red.authorizations.attempt('env1', 'ann');
+    should(attempt()).deepEqual({ state: 'none' });
+    const first = await red.authorizations.begin(connection(), 'ann');
+    should(attempt()).deepEqual({ state: 'open' });
+    await finish((await decide(first, 'Ann', 'deny')).searchParams);
+    should(attempt()).deepEqual({ state: 'failed', why: 'denied' });
+    const second = await red.authorizations.begin(connection(), 'ann');
+    should(attempt()).deepEqual({ state: 'open' });
+    await finish((await decide(second, 'Ann')).searchParams);
+    should(attempt()).deepEqual({ state: 'none' });
+    should(red.authorizations.attempt('env2', 'ann')).deepEqual({ state: 'none' });
+  });
+
   it('takes a callback once', async () => {
     const query = await returned();
     should(await finish(query)).containEql({ ok: true });

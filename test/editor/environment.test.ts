@@ -276,6 +276,21 @@ for (const version of [4, 5] as const) {
       await field('authUrl').fill(simulator.authUrl);
     });
 
+    it('says of a window that was closed, or in which access was denied, what happened', async () => {
+      await add('zoe');
+      const closed = await windowFrom(page, press('zoe', 'Authorize'));
+      await closed.locator('button[value=approve]').waitFor();
+      await card('zoe').getByText('Finish in the window').waitFor();
+      await closed.close();
+      await card('zoe').getByText('closed before anything was authorized').waitFor();
+      const denied = await windowFrom(page, press('zoe', 'Authorize'));
+      await denied.locator('button[value=deny]').click();
+      await denied.getByText('Access was denied').first().waitFor();
+      await card('zoe').getByText('Access was denied in the window').waitFor();
+      await denied.close();
+      await stateOf('zoe', 'Not authorized yet');
+    });
+
     it('finishes with an address that was pasted', async () => {
       await add('bob');
       const { back } = await decideFrom(await blockedLink('bob', 'Authorize'), 'riley');

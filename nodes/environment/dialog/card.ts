@@ -1,10 +1,10 @@
 import { ask, editorAddress, wordsOf } from '../../../lib/editor/ask';
 import { button, icon } from '../../../lib/editor/dom';
-import type { Form } from '../../../lib/editor/red';
+import type { Form, Say } from '../../../lib/editor/red';
 import { type Advisor, factsOf, lookOf } from './facts';
 import { entry, question, results, shownLink } from './panels';
 import { scopeWords } from './scopes';
-import { linkTo, openWindow } from '../../../lib/editor/window';
+import { linkTo, openWindow, type Sent } from '../../../lib/editor/window';
 
 export interface Card {
   readonly element: JQuery;
@@ -12,6 +12,32 @@ export interface Card {
   /** For the keyboard, when the card was just added. */
   focus(): void;
 }
+
+const lookEvery = 1000;
+
+type OpenedWindow = Exclude<Sent, { readonly state: 'failed' }>;
+
+interface Attempt {
+  readonly state: 'none' | 'open' | 'failed';
+  readonly why?: string;
+}
+
+const attemptWords = (why: string | undefined, say: Say): string => {
+  switch (why) {
+    case 'denied':
+      return say('attempt.denied');
+    case 'expired':
+      return say('attempt.expired');
+    case 'declined':
+      return say('attempt.declined');
+    case 'client':
+      return say('attempt.client');
+    case 'later':
+      return say('attempt.later');
+    default:
+      return say('attempt.refused');
+  }
+};
 
 interface Surroundings {
   readonly form: Form;
@@ -31,16 +57,45 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   const facts = $('<ul>', { class: 'advisor-facts' });
   const panel = $('<div>', { class: 'advisor-panel', role: 'status' });
   let shown = '';
-  let isAwaited = false;
+  /** The window that somebody is expected to finish in; undefined when none is. */
+  let awaited: object | undefined;
 
-  const show = (...content: (JQuery | string)[]): void => {
-    isAwaited = false;
+  const put = (...content: (JQuery | string)[]): void => {
     panel
       .empty()
       .append(...content.map((part) => (typeof part === 'string' ? $('<p>', { text: part }) : part)));
   };
+  const show = (...content: (JQuery | string)[]): void => {
+    awaited = undefined;
+    put(...content);
+  };
+  const warning = (text: string): JQuery => $('<p>', { class: 'advisor-warning', text });
   const fail = (fault: unknown): void => {
-    show($('<p>', { class: 'advisor-warning', text: wordsOf(fault) }));
+    show(warning(wordsOf(fault)));
+  };
+  /** Says what became of the window: what it came back with, or that it is gone. */
+  const follow = (sent: OpenedWindow): void => {
+    awaited = sent;
+    let isToldClosed = false;
+    const look = async (): Promise<void> => {
+      if (awaited !== sent || element[0]?.isConnected !== true) return;
+      const isClosed = sent.isClosed();
+      const query = new URLSearchParams({ advisor }).toString();
+      const attempt = (await ask(say, 'GET', path(`authorize?${query}`)).catch(() => undefined)) as
+        Attempt | undefined;
+      if (awaited !== sent) return;
+      if (attempt?.state === 'failed') {
+        show(warning(attemptWords(attempt.why, say)));
+        return;
+      }
+      // A page of another site may also make its window look closed from here.
+      if (isClosed && !isToldClosed && attempt?.state === 'open') {
+        isToldClosed = true;
+        put(warning(say('attempt.closed')), $('<p>').append(linkTo(sent.url, say('advisors.openPage'))));
+      }
+      setTimeout(() => void look(), lookEvery);
+    };
+    setTimeout(() => void look(), lookEvery);
   };
   /** One thing at a time: what was said before is over when the next begins. */
   const begin = (work: () => Promise<void>): void => {
@@ -57,7 +112,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
         sent.state === 'opened' ? say('advisors.finish') : say('window.blocked'),
         $('<p>').append(linkTo(sent.url, say('advisors.openPage'))),
       );
-      isAwaited = true;
+      follow(sent);
     });
   });
 
@@ -156,7 +211,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
       const now = JSON.stringify([record, isByCode()]);
       if (now === shown) return;
       // What the window was opened for has come about.
-      if (isAwaited && shown !== '') show(say('advisors.completed'));
+      if (awaited !== undefined && shown !== '') show(say('advisors.completed'));
       shown = now;
       paint(record);
     },
