@@ -86,8 +86,8 @@ export interface Environment {
   readonly isView?: boolean;
   /** The same environment once more: in other uses of a subflow, and over other stores. */
   peers?(): readonly Environment[];
-  /** A node says how much it has accepted and not ended; returns what takes that back. */
-  addPending(count: () => number | Promise<number>): () => void;
+  /** A node, by its id, says how much it has accepted and not ended; returns what takes that back. */
+  addPending(node: string, count: () => number | Promise<number>): () => void;
   /** Called when an authorization, a pause or the configuration changes, so that statuses can follow. */
   onChange(listener: () => void): () => void;
   /**

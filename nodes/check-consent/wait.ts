@@ -231,7 +231,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
       blocked.onBlock((phone) => {
         outbox.reset([phone]);
       }),
-      environment.addPending(() => outbox.count),
+      environment.addPending(tools.node.id, () => outbox.count),
       environment.onChange(() => {
         this.draw();
       }),

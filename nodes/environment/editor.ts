@@ -6,7 +6,9 @@ import { addAdvisors } from './dialog/advisors';
 import { addBadge } from './dialog/badge';
 import { addHours } from './dialog/hours';
 import { addKeptNote, addPendingNote, openPagesApart } from './dialog/notes';
+import { addSearchWords } from './dialog/palette';
 import { addRedirect } from './dialog/redirect';
+import { warnOfRemoval } from './dialog/removal';
 import { addScopes } from './dialog/scopes';
 
 export const label = (values: Values, say: Say): string => {
@@ -15,6 +17,8 @@ export const label = (values: Values, say: Say): string => {
 };
 
 openPagesApart();
+addSearchWords();
+warnOfRemoval();
 
 const lists = new WeakMap<Form, { close(): void }>();
 

@@ -88,7 +88,7 @@ export class RunningEnvironment implements Environment {
   /** In place of a store that was lost. */
   private renewed: Environment | undefined;
   private readonly listeners = new Set<() => void>();
-  private readonly pendingCounts = new Set<() => number | Promise<number>>();
+  private readonly pendingCounts = new Set<{ node: string; count: () => number | Promise<number> }>();
   private readonly held = new Set<Promise<void>>();
   private readonly endings: (() => Promise<unknown>)[] = [];
   trouble: string | undefined;
@@ -305,16 +305,18 @@ export class RunningEnvironment implements Environment {
     return placeBeside(redirectUri, `link/${token}`);
   }
 
-  addPending(count: () => number | Promise<number>): () => void {
-    this.pendingCounts.add(count);
+  addPending(node: string, count: () => number | Promise<number>): () => void {
+    const counted = { node, count };
+    this.pendingCounts.add(counted);
     return () => {
-      this.pendingCounts.delete(count);
+      this.pendingCounts.delete(counted);
     };
   }
 
-  /** What all its nodes have accepted and not ended. */
-  async pending(): Promise<number> {
-    const counts = await Promise.all(Array.from(this.pendingCounts, async (count) => count()));
+  /** What all its nodes, or the one of this id, have accepted and not ended. */
+  async pending(node?: string): Promise<number> {
+    const asked = [...this.pendingCounts].filter((each) => node === undefined || each.node === node);
+    const counts = await Promise.all(asked.map(async ({ count }) => count()));
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
