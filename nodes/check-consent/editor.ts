@@ -1,3 +1,4 @@
+import { icon } from '../../lib/editor/dom';
 import { addDurations } from '../../lib/editor/durations';
 import type { Form, Say, Values } from '../../lib/editor/red';
 import { literalOf } from '../../lib/editor/words';
@@ -25,7 +26,7 @@ export const opened = (form: Form): void => {
     $('<option>', { value: 'custom', text: say('option.pace.custom') }),
   );
   const row = $('<div>', { class: 'form-row' }).append(
-    $('<label>', { for: id, text: say('label.pace') }),
+    $('<label>', { for: id }).append(icon('refresh'), $('<span>', { text: say('label.pace') })),
     pace,
   );
   form.row('pollEvery').before(row);

@@ -8,6 +8,84 @@ const escape = (value) =>
 export const optionKey = (field, option) =>
   `option.${field}.${option === '' ? 'none' : option.replaceAll('.', '_')}`;
 
+/** Of Font Awesome 4, by field, as the labels of core nodes have them. */
+const icons = {
+  name: 'tag',
+  environment: 'globe',
+  advisor: 'user',
+  phone: 'phone',
+  text: 'commenting-o',
+  schedule: 'clock-o',
+  deliveryDate: 'calendar',
+  frequency: 'repeat',
+  hours: 'moon-o',
+  onceKey: 'key',
+  onceFor: 'hourglass-o',
+  maxSegments: 'compress',
+  every: 'clock-o',
+  limit: 'hand-paper-o',
+  by: 'search',
+  memberId: 'id-badge',
+  mode: 'hourglass-half',
+  pollEvery: 'step-forward',
+  pollFor: 'clock-o',
+  thenEvery: 'fast-forward',
+  giveUpAfter: 'stop-circle-o',
+  operation: 'tasks',
+  contactId: 'hashtag',
+  groupId: 'users',
+  groupIds: 'users',
+  itemId: 'hashtag',
+  contact: 'address-card-o',
+  fields: 'list',
+  group: 'users',
+  filter: 'filter',
+  page: 'file-o',
+  pageSize: 'files-o',
+  sortBy: 'sort',
+  sortDirection: 'sort-amount-asc',
+  emit: 'share',
+  search: 'search',
+  contentType: 'folder-o',
+  reason: 'comment-o',
+  service: 'cloud',
+  baseUrl: 'link',
+  authUrl: 'link',
+  tokenUrl: 'link',
+  redirectUri: 'reply',
+  grant: 'handshake-o',
+  clientId: 'id-card-o',
+  clientSecret: 'lock',
+  apiKey: 'lock',
+  refreshToken: 'lock',
+  scopes: 'check-square-o',
+  country: 'flag-o',
+  timeZone: 'map-marker',
+  textFrom: 'sun-o',
+  textUntil: 'moon-o',
+  outsideHours: 'bed',
+  maxConcurrent: 'sliders',
+  requestsPerSecond: 'tachometer',
+  timeout: 'clock-o',
+  retries: 'repeat',
+  repeatSends: 'repeat',
+  resumeWithin: 'play',
+  deliveryDateUnit: 'calendar',
+  names: 'exchange',
+  corePrefix: 'terminal',
+  textPrefix: 'terminal',
+  consentPattern: 'asterisk',
+  proxy: 'random',
+  store: 'database',
+  storeUrl: 'link',
+};
+
+const iconOf = ({ name }) => {
+  if (!Object.hasOwn(icons, name))
+    throw new Error(`scripts/build/form.mjs has no icon for the field ${name}.`);
+  return `<i class="fa fa-${icons[name]}" aria-hidden="true"></i>`;
+};
+
 /** The strings a spec cannot do without. */
 export const stringsOf = (spec) => [
   'title',
@@ -29,7 +107,9 @@ export const stringsOf = (spec) => [
 export const formOf = (spec, said, needs) => {
   const prefix = spec.category === 'config' ? 'node-config-input' : 'node-input';
 
-  const label = (field, id) => `<label for="${id}" id="${id}-label" data-i18n="label.${field.name}"></label>`;
+  const words = (field) => `<span data-i18n="label.${field.name}"></span>`;
+  const label = (field, id) =>
+    `<label for="${id}" id="${id}-label">${field.kind === 'flag' ? '' : iconOf(field)}${words(field)}</label>`;
   const placeholder = (field) =>
     said(`placeholder.${field.name}`) ? ` data-i18n="[placeholder]placeholder.${field.name}"` : '';
   const optional = (part, field, id) =>
@@ -96,7 +176,7 @@ export const formOf = (spec, said, needs) => {
     }
     const caption =
       field.kind === 'ticks' || field.kind === 'rows'
-        ? `<span class="advisor-caption" id="${id}-label" data-i18n="label.${field.name}"></span>`
+        ? `<span class="advisor-caption" id="${id}-label">${iconOf(field)}${words(field)}</span>`
         : label(field, id);
     return `<div class="form-row" data-field="${field.name}">${caption}${controls[field.kind](field, id)}${after}</div>`;
   };

@@ -150,6 +150,28 @@ for (const version of [4, 5] as const) {
       await closeNode(page, 'cancel');
     });
 
+    it('says, when a node is disabled, how much rests without it', async () => {
+      const waiting = `advisor-texting/simulated/pending?node=wait`;
+      const count = async (): Promise<unknown> =>
+        ((await red.request('GET', waiting)).json as { count: number }).count;
+      await red.send('ask', { phone: '+12145550104' });
+      while ((await count()) !== 1) await new Promise((resolve) => setTimeout(resolve, 50));
+      const disable = (is: boolean): Promise<unknown> =>
+        page.evaluate(`(() => {
+          const node = RED.nodes.node('wait');
+          node.d = ${String(is)};
+          RED.events.emit('nodes:change', node);
+        })()`);
+      await disable(true);
+      const told = page.locator('.red-ui-notification', { hasText: 'delete or disable: 1 ' });
+      await told.waitFor();
+      await told.click();
+      await told.waitFor({ state: 'detached' });
+      await disable(false);
+      await red.send('ask', { reset: true });
+      while ((await count()) !== 0) await new Promise((resolve) => setTimeout(resolve, 50));
+    });
+
     it('says how much is cancelled before it is pointed elsewhere, and only then', async () => {
       await red.send('ask', { phone: ['+12145550104', '+12155550105'] });
       const pending = async (): Promise<unknown> =>

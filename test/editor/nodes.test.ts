@@ -128,6 +128,26 @@ for (const version of [4, 5] as const) {
       (await searchPalette(page, 'advisor')).should.eql(labels);
     });
 
+    it('is found by what a person wants to do, though its label says it otherwise', async () => {
+      const box = page.locator('#red-ui-palette-search input').first();
+      const shown = `[...document.querySelectorAll('.red-ui-palette-node[data-palette-type^=advisor-]')]
+        .filter(({ dataset }) => dataset.filter !== 'true').map(({ dataset }) => dataset.paletteType).join()`;
+      const found = {
+        wait: 'advisor-check-consent',
+        phone: 'advisor-send-text',
+        message: 'advisor-send-text',
+      };
+      for (const [word, type] of Object.entries(found)) {
+        await box.fill('');
+        await page.waitForFunction(`${shown}.split(',').length === ${String(labels.length)}`);
+        await box.pressSequentially(word);
+        await page.waitForFunction(`${shown}.split(',').length < ${String(labels.length)}`);
+        should((await page.evaluate<string>(shown)).split(',')).containEql(type);
+      }
+      await box.fill('');
+      await page.waitForFunction(`${shown}.split(',').length === ${String(labels.length)}`);
+    });
+
     for (const [index, type] of types.entries()) {
       it(`takes ${type} from the palette and fills in its form`, async () => {
         const [x, y] = [340, 100 + 80 * index];

@@ -1,3 +1,4 @@
+import { icon } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
 
 /** The choices that stand for two times. */
@@ -29,7 +30,7 @@ export const addHours = (form: Form): void => {
     custom: say('hours.note.custom'),
   };
   const row = $('<div>', { class: 'form-row' }).append(
-    $('<label>', { for: id, text: say('label.textHours') }),
+    $('<label>', { for: id }).append(icon('clock-o'), $('<span>', { text: say('label.textHours') })),
     choice,
     note,
   );
