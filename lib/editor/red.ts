@@ -51,7 +51,7 @@ interface Editor {
     getNodeLabel(node: EditedNode, fallback?: string): string;
   };
   user: { hasPermission(permission: string): boolean };
-  view: { reveal(id: string): void };
+  view: { reveal(id: string): void; calculateTextWidth(text: string, style: string): number };
   editor: { editConfig(name: string, type: string, id: string): void };
   comms: { subscribe(topic: string, listener: () => void): void };
   events: {

@@ -6,7 +6,7 @@ import { addAdvisors } from './dialog/advisors';
 import { addBadge } from './dialog/badge';
 import { addHours } from './dialog/hours';
 import { addKeptNote, addPendingNote, openPagesApart } from './dialog/notes';
-import { addSearchWords } from './dialog/palette';
+import { addSearchWords, keepWordsWhole } from './dialog/palette';
 import { addRedirect } from './dialog/redirect';
 import { warnOfRemoval } from './dialog/removal';
 import { addScopes } from './dialog/scopes';
@@ -18,6 +18,7 @@ export const label = (values: Values, say: Say): string => {
 
 openPagesApart();
 addSearchWords();
+keepWordsWhole();
 warnOfRemoval();
 
 const lists = new WeakMap<Form, { close(): void }>();

@@ -159,6 +159,14 @@ describe('a Node-RED 5 whose language is German', function () {
     await page.getByText('„Büro“ ist nicht bereit').first().waitFor();
   });
 
+  it('breaks no word in the palette, however long it is', async () => {
+    const page = await editorIn('de');
+    const lines = await page
+      .locator('.red-ui-palette-node[data-palette-type="advisor-group"] .red-ui-palette-label')
+      .evaluate((label) => label.innerHTML.split('<br>'));
+    should(lines).eql(['Kontaktgruppe']);
+  });
+
   it('has dialogs that keep their columns, however long the words are', async () => {
     const page = await editorIn('de');
     for (const type of ['send', 'unready', 'ask', 'check', 'contact', 'group', 'content']) {

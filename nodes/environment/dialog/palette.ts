@@ -19,3 +19,46 @@ export const addSearchWords = (): void => {
     },
   };
 };
+
+/** What the palette itself allows a line of a label, and how high it makes one; pixels. */
+const lineWidth = 82;
+const lineHeight = 20;
+/** So that a word does not touch the port. */
+const besidePort = 10;
+
+const fit = (element: HTMLElement): void => {
+  const words = (element.getAttribute('data-palette-label') ?? '').split(' ');
+  const widthOf = (text: string): number => RED.view.calculateTextWidth(text, 'red-ui-palette-label');
+  // At a hyphen the palette may begin a new line.
+  const longest = Math.max(...words.flatMap((word) => word.split('-')).map(widthOf));
+  if (longest < lineWidth) return;
+  const scale = (lineWidth - besidePort) / longest;
+  const lines: string[] = [];
+  for (const word of words) {
+    const longer = `${lines.at(-1) ?? ''} ${word}`;
+    if (lines.length > 0 && widthOf(longer) * scale < lineWidth) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  const label = $(element)
+    .find('.red-ui-palette-label')
+    .empty()
+    .css('font-size', `${String(scale)}em`);
+  for (const [at, line] of lines.entries())
+    label.append(at > 0 ? $('<br>') : '', document.createTextNode(line));
+  const height = 8 + lineHeight * lines.length;
+  $(element).css('height', `${String(height)}px`);
+  $(element)
+    .find('.red-ui-palette-port')
+    .css('top', `${String(height / 2 - 5)}px`);
+};
+
+/** The palette breaks a word that is too long anywhere: ours are written smaller instead. */
+export const keepWordsWhole = (): void => {
+  const fitAll = (): void => {
+    for (const element of document.querySelectorAll<HTMLElement>('[data-palette-type^="advisor-"]'))
+      fit(element);
+  };
+  RED.events.on('registry:node-type-added', (type) => {
+    if (String(type).startsWith('advisor-')) fitAll();
+  });
+};
