@@ -11,6 +11,7 @@ import { growth } from './parts/growth';
 import { latency } from './parts/latency';
 import { list } from './parts/list';
 import { send } from './parts/send';
+import { sidebar } from './parts/sidebar';
 import { start } from './parts/start';
 import { stream } from './parts/stream';
 import { tokens } from './parts/tokens';
@@ -19,7 +20,7 @@ import { startBenchRed, type BenchRed } from './red';
 import { startService } from './service';
 import { tableOf, withTable, type Machine, type Measured, type Results } from './table';
 
-const parts: readonly Part[] = [send, latency, list, waits, stream, tokens, start, editor, growth];
+const parts: readonly Part[] = [send, latency, list, waits, stream, tokens, start, editor, sidebar, growth];
 
 const help = `Usage: npm run bench [-- [NAME…] [options]]
 

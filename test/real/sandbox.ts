@@ -7,7 +7,7 @@ const redirectUri = 'http://127.0.0.1:1880/advisor-texting/callback';
 const scopes = ['offline_access', 'text.messaging.write', 'text.messaging.read'];
 
 /** The seed of a headless installation, got as an integrator would: by authorizing once, elsewhere. */
-const refreshTokenFrom = async ({ authUrl, tokenUrl, credentials }: Simulator): Promise<string> => {
+export const refreshTokenFrom = async ({ authUrl, tokenUrl, credentials }: Simulator): Promise<string> => {
   const verifier = randomBytes(32).toString('base64url');
   const { clientId, clientSecret } = credentials;
   const query = new URLSearchParams({
