@@ -172,9 +172,12 @@ type Steps = Pick<Turn<unknown, unknown>, 'begin' | 'undo'>;
 
 const quiet = (notBefore: number): ServiceError => nodeError('quiet_hours', 'quiet_hours', {}, { notBefore });
 
-/** A recipient of a list who needed consent comes back alone, with the zone that it had there. */
-const zoneRoundTheLoop = ({ resend, phone }: Message): unknown =>
-  isRecord(resend) && resend.phone === phone ? resend.timeZone : undefined;
+/**
+ * The zone of a single number. A recipient of a list who needed consent comes back alone, with the zone that it had there,
+ * and with none if it had none: `msg.timeZone` says nothing of a list.
+ */
+const zoneIn = ({ resend, phone, timeZone }: Message): unknown =>
+  isRecord(resend) && resend.phone === phone ? resend.timeZone : timeZone;
 
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
 export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> implements Handler {
@@ -482,7 +485,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       taken,
       (order) => {
         if (this.isDry(msg)) order.dryRun = true;
-        const timeZone = zoneRoundTheLoop(msg) ?? msg.timeZone;
+        const timeZone = zoneIn(msg);
         if (!reading.list && !isNothing(timeZone)) order.timeZone = timeZone;
         reading.complete(order);
       },

@@ -60,7 +60,8 @@ const reader = (tools: Tools, phones: Source) => {
       const environment = tools.environment();
       tools.checkSettings();
       order.advisor = resend.advisor;
-      if (resend.timeZone !== undefined) order.timeZone = resend.timeZone;
+      if (resend.timeZone === undefined) delete order.timeZone;
+      else order.timeZone = resend.timeZone;
       const { deliveryDate, frequency } = resend;
       if (deliveryDate !== undefined) order.delivery = scheduled(environment, deliveryDate, frequency);
     },

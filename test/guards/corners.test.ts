@@ -95,6 +95,57 @@ describe('guards, where two of them meet', () => {
     should(received('requestConsent')).have.length(1);
   });
 
+  it('a recipient of a list without a zone of its own has none round the loop either', async () => {
+    await begin(Date.UTC(2027, 0, 5, 6, 30), { textHours: { ...hold.textHours, outside: 'fail' } });
+    const flow = await load({ ...send, hours: 'any' } as typeof send, request, { ...send, id: 'later' });
+    // 20:30 in Honolulu, and half past one in New York, whose zone the number has.
+    const { msg } = await ask(flow, { phone: [never], text: 'Hi', timeZone: 'Pacific/Honolulu' }, 'send');
+    should(msg.resend).not.have.property('timeZone');
+    const back = { ...msg, resend: { ...(msg.resend as object), node: 'later' } };
+    should(errorOf((await ask(flow, msg, 'request')).msg).code).equal('quiet_hours');
+    should(errorOf((await ask(flow, back, 'later')).msg).code).equal('quiet_hours');
+  });
+
+  it('the sum of a list is whole over a restart, with what is blocked, a repeat, held and refused', async () => {
+    await begin(night, hold);
+    const once = { ...send, onceKey: '{{id}}', onceKeyType: 'str', hours: 'any' } as typeof send;
+    const first = await load(once, block);
+    await ask(first, { phone: '+12025550121' }, 'block');
+    await ask(first, { phone: [{ phone: consented, id: 'a', text: 'Hi' }] }, 'send');
+    await Flow.unload();
+    await environment.close();
+    makeEnvironment(hold);
+    const list = [
+      { phone: consented, id: 'a', text: 'Hi again' },
+      { phone: '+12025550121', id: 'b', text: 'Hi' },
+      { phone: consented, id: 'c', text: 'Held' },
+      { phone: consented, id: 'c', text: 'Held' },
+      { phone: 'nobody', id: 'd', text: 'Hi' },
+    ];
+    const within = { ...once, hours: 'environment' } as typeof send;
+    const before = await load(within);
+    const left = before.arrivals.next(3);
+    before.send({ phone: list }, 'send');
+    should((await left).every(({ msg }) => msg.summary === undefined)).be.true();
+    while (!before.statuses.some(({ text }) => text.includes('held'))) await simulator.clock.move(1000);
+    await Flow.unload();
+    await environment.close();
+    makeEnvironment(hold);
+    const after = await load(within);
+    const last = after.arrivals.next(2);
+    await simulator.clock.move(12 * hour);
+    const { id, ...summary } = (await last).at(-1)?.msg.summary as Record<string, unknown>;
+    should(id).be.a.String();
+    should(summary).deepEqual({
+      total: 5,
+      sent: 3,
+      failed: 2,
+      needsConsent: 0,
+      alreadySent: 2,
+      byCode: { blocked: 1, invalid_input: 1 },
+    });
+  });
+
   it('texts of one round that go out at different times are each sent', async () => {
     await begin(noon);
     const flow = await load({ ...send, schedule: 'at' } as typeof send, request);

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import should from 'should';
+import { doNotTextOf } from '../../lib/guards/do-not-text';
 import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
@@ -70,21 +71,49 @@ describe('a dry run', () => {
 
     it('foretells what then happens, for 1,000 lists', async function () {
       this.timeout(300_000);
-      const flow = await load('advisor-send-text', { maxSegments: 1 });
-      const phones = fc.constantFrom(numbers.consented, numbers.notConsented, unknown, '+1', 'nobody');
+      await on.close();
+      const textHours = { from: 8 * 60, until: 21 * 60, outside: 'fail' as const };
+      const clock = new MovableClock(() => Date.UTC(2027, 0, 4, 15));
+      const settings = { textHours };
+      on = await startSimulated({ clock }, { store: createMemoryStore(), settings });
+      const once = { onceKey: '{{id}}', onceKeyType: 'str' };
+      const flow = await load('advisor-send-text', { maxSegments: 1, ...once });
+      const blocked = '+12025550133';
+      await (await doNotTextOf(on.environment)).block(blocked, null, 0);
+      const phones = fc.constantFrom(
+        numbers.consented,
+        numbers.notConsented,
+        unknown,
+        blocked,
+        // Five in the morning.
+        '+18085550101',
+        '+1',
+        'nobody',
+      );
       const texts = fc.constantFrom(undefined, 'Hi', 'Hello', ' ', 'x'.repeat(161));
-      const list = fc.array(fc.record({ phone: phones, text: texts }), { minLength: 1, maxLength: 6 });
+      // Some keys come again, in the same list or later.
+      const ids = fc.oneof(fc.nat(2000), fc.constantFrom(1, 2, undefined));
+      const list = fc.array(fc.record({ phone: phones, text: texts, id: ids }), {
+        minLength: 1,
+        maxLength: 6,
+      });
       const pass = async (msg: Message, count: number): Promise<unknown[]> =>
         inOrder(await flow.ask(msg, count)).map(({ port, msg: { payload, error } }) => {
           const { code, message } = (error ?? {}) as { code?: string; message?: string };
-          const { segments, duplicateOf } = (port === 0 ? payload : {}) as Record<string, unknown>;
-          return [port, code, message, segments, duplicateOf];
+          const { segments, duplicateOf, alreadySent } = (port === 0 ? payload : {}) as Record<
+            string,
+            unknown
+          >;
+          const { notBefore } = (error ?? {}) as { notBefore?: number };
+          return [port, code, message, segments, duplicateOf, alreadySent, notBefore];
         });
       await fc.assert(
         fc.asyncProperty(list, async (recipients) => {
-          const phone = recipients.map(({ phone: to, text }) =>
-            text === undefined ? { phone: to } : { phone: to, text },
-          );
+          const phone = recipients.map(({ phone: to, text, id }) => ({
+            phone: to,
+            ...(text !== undefined && { text }),
+            ...(id !== undefined && { id }),
+          }));
           const foretold = await pass({ phone, text: 'Good day', dryRun: true }, phone.length);
           should(await pass({ phone, text: 'Good day' }, phone.length)).deepEqual(foretold);
         }),

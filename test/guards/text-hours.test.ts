@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import should from 'should';
 import { doNotTextOf } from '../../lib/guards/do-not-text';
 import { allowedFrom, isOpen, minutesOf, spreadFrom, zonesOfNumber } from '../../lib/guards/text-hours';
+import { zoneTable } from '../../lib/guards/zone-table';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
@@ -21,8 +22,14 @@ const day = 24 * hour;
 const federal = { from: 8 * 60, until: 21 * 60 };
 
 /** What a clock on the wall shows, read another way than the product does. */
-const wallTime = (zone: string, at: number): string =>
-  new Date(at).toLocaleTimeString('sv-SE', { timeZone: zone, hour: '2-digit', minute: '2-digit' });
+const wallTime = (zone: string, at: number): string => {
+  const clock =
+    clocks.get(zone) ??
+    new Intl.DateTimeFormat('sv-SE', { timeZone: zone, hour: '2-digit', minute: '2-digit' });
+  clocks.set(zone, clock);
+  return clock.format(at);
+};
+const clocks = new Map<string, Intl.DateTimeFormat>();
 
 describe('the hours of a number', () => {
   const zones: [what: string, phone: string, zones: readonly string[] | undefined][] = [
@@ -264,6 +271,53 @@ describe('text hours', () => {
     should(wallTime('America/New_York', notBefore)).match(/^08:(0\d|1[0-4])$/);
     should(texts().length).equal(0);
   });
+
+  /** A number of each area code of +1 that has other zones than those before, and of each country. */
+  const everywhere = (): string[] => {
+    const seen = new Set<string>();
+    const phones = zoneTable.flatMap(([, prefixes]) =>
+      prefixes
+        .split(' ')
+        .map((prefix) => `+${prefix}${prefix.length === 4 ? '5550123' : '5550123456'.slice(0, 9)}`),
+    );
+    return phones.filter((phone) => {
+      const zones = zonesOfNumber(phone)?.join(' ');
+      if (zones === undefined || seen.has(zones)) return false;
+      seen.add(zones);
+      // Where the zones share less than an hour, nobody is texted without the environment's zone.
+      return [Date.UTC(2027, 2, 13), Date.UTC(2027, 10, 6)].every(
+        (at) => allowedFrom(federal, { phone, fallback: '' }, at) !== undefined,
+      );
+    });
+  };
+
+  for (const [which, saturday] of [
+    ['begins', Date.UTC(2027, 2, 13)],
+    ['ends', Date.UTC(2027, 10, 6)],
+  ] as const)
+    it(`are kept in every zone of every area code and country while daylight saving ${which}`, async function () {
+      this.timeout(120_000);
+      await start(saturday);
+      simulator.change({ consentRequired: false });
+      const flow = await load('hold', {}, { maxConcurrent: 64 });
+      const phone = everywhere();
+      should(phone.length).above(100);
+      let sent = 0;
+      for (let round = 0; round < 4; round++) {
+        sent += phone.length;
+        flow.send({ phone, text: `round ${round.toString()}` });
+        await simulator.clock.move(10 * hour + 20 * minute);
+      }
+      const left = flow.arrivals.next(sent);
+      await simulator.clock.move(2 * day);
+      should((await left).every(({ port }) => port === 0)).be.true();
+      should(texts().length).equal(sent);
+      for (const { at, phone: to } of texts())
+        for (const zone of zonesOfNumber(to ?? '') ?? []) {
+          const time = wallTime(zone, at);
+          should(time >= '08:00' && time < '21:00').be.true(`${to ?? ''} at ${time} in ${zone}`);
+        }
+    });
 
   it('are kept: whenever texts come, nobody receives one outside them', async function () {
     this.timeout(120_000);

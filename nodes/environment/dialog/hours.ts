@@ -28,7 +28,10 @@ export const addHours = (form: Form): void => {
     federal: say('hours.note.federal'),
     strictest: say('hours.note.strictest'),
     custom: say('hours.note.custom'),
+    both: say('hours.note.both'),
   };
+  const isHalf = ({ textFrom, textUntil }: Values): boolean =>
+    textFrom === '' || textUntil === '' || textFrom === textUntil;
   const row = $('<div>', { class: 'form-row' }).append(
     $('<label>', { for: id }).append(icon('clock-o'), $('<span>', { text: say('label.textHours') })),
     choice,
@@ -44,7 +47,7 @@ export const addHours = (form: Form): void => {
   });
   form.onChange(() => {
     const chosen = String(choice.val());
-    note.text(notes[chosen] ?? '');
+    note.text(notes[chosen === 'custom' && isHalf(form.values()) ? 'both' : chosen] ?? '');
     for (const name of ['textFrom', 'textUntil']) form.row(name).toggle(chosen === 'custom');
     form.row('outsideHours').toggle(chosen !== 'any');
   });
