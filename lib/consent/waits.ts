@@ -83,8 +83,10 @@ export class Waits {
   private readonly poller: Poller;
   /** By group, what is polled, until what was found is on record: one at a time. */
   private readonly polls = new Map<string, Promise<Recorded>>();
-  /** Items whose end is being written. */
+  /** Items whose end is being written: nothing else is written of them. */
   private readonly ending = new Set<string>();
+  /** By item, what is being written of it besides. */
+  private readonly changing = new Map<string, Promise<unknown>>();
   private isStopped = true;
   /** Why the last poll, whoever it was for, met no answer of the service. */
   outage: Problem | undefined;
@@ -160,13 +162,26 @@ export class Waits {
     return this.entries.isIntact(wait);
   }
 
-  /** What removes the entries of a wait that ends otherwise, and what was last seen of it. */
-  async removals(
-    wait: Wait,
-  ): Promise<{ readonly operations: readonly Operation[]; readonly seen: ConsentStatus }> {
-    const found = await this.entries.find(this.entries.groupOf(wait.advisor, wait.subject), wait.item);
-    if (!found) return { operations: [], seen: nothingKnown };
-    return { operations: this.entries.removals(found), seen: await this.seenOf(found) };
+  /**
+   * What removes the entries of a wait that ends otherwise, and what was last seen of it. Until `committed` is called,
+   * which is due also when that failed, nothing else is written of it.
+   */
+  async removals(wait: Wait): Promise<{
+    readonly operations: readonly Operation[];
+    readonly seen: ConsentStatus;
+    readonly committed: () => void;
+  }> {
+    const name = nameOf(wait.item);
+    this.ending.add(name);
+    const committed = (): void => void this.ending.delete(name);
+    try {
+      const found = await this.latest(this.entries.groupOf(wait.advisor, wait.subject), wait.item);
+      if (!found) return { operations: [], seen: nothingKnown, committed };
+      return { operations: this.entries.removals(found), seen: await this.seenOf(found), committed };
+    } catch (fault) {
+      committed();
+      throw fault;
+    }
   }
 
   /** An acceptance that any check of this environment has seen: all waits for that number or member end. */
@@ -359,8 +374,14 @@ export class Waits {
     const { entries, options, poller } = this;
     const operations = entries.changes(found, to, seen);
     if (operations.length === 0) return;
+    const name = nameOf(found.wait.item);
+    if (this.ending.has(name)) return;
     const { key, version } = found.entry;
-    const isWritten = await options.store.write(operations, [{ table, key, version }]);
+    const writing = options.store.write(operations, [{ table, key, version }]);
+    this.changing.set(name, writing);
+    const isWritten = await writing.finally(() => {
+      if (this.changing.get(name) === writing) this.changing.delete(name);
+    });
     if (!isWritten || to === found.at) return;
     const list = entries.listOf(to, found.wait);
     // Expected at its end, which has passed, it would have all be looked at again whose end came later.
@@ -371,6 +392,12 @@ export class Waits {
     const timing = entries.timingOf(found);
     const due = to === 'end' ? lastPollOf(timing) : nextPoll(timing, options.clock.now());
     poller.expect(list, due);
+  }
+
+  /** The record of an item as it will stay, once nothing else is written of it. */
+  private async latest(group: Buffer, item: Buffer): Promise<Found | undefined> {
+    await this.changing.get(nameOf(item))?.catch(() => undefined);
+    return this.entries.find(group, item);
   }
 
   private async olderStart(group: Buffer, item: Buffer): Promise<number | undefined> {
@@ -434,7 +461,8 @@ export class Waits {
     if (this.ending.has(name) || isWanted?.(found.wait.item) === false) return;
     this.ending.add(name);
     try {
-      await ended(found.wait, outcome, this.entries.removals(found));
+      const latest = await this.latest(found.group, found.wait.item);
+      if (latest) await ended(latest.wait, outcome, this.entries.removals(latest));
     } finally {
       this.ending.delete(name);
     }

@@ -304,7 +304,7 @@ export class OpenJob<I extends Item, O, E> {
   /** Of a long list, all but its job record, which is written last: pages without one count for nothing. */
   *longParts(): Generator<Operation[]> {
     const { table, at, arrival } = this;
-    yield [{ table, put: at.message(arrival), value: this.message }];
+    yield [{ table, put: at.message(arrival), value: { ...this.message, order: this.record.order } }];
     const pages = [...this.pages.values()];
     for (let from = 0; from < pages.length; from += pagesAtOnce)
       yield pages

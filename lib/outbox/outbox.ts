@@ -4,7 +4,15 @@ import type { Operation, Store, Table } from '../state/store';
 import { handOver } from './hand-over';
 import { OpenJob, OpenJobs, type Item, type NewJob, type Page } from './open-job';
 import { recorderOf, together, type Recorder } from './recorder';
-import { after, arrivalIn, layout, type Ended, type JobRecord, type Layout } from './records';
+import {
+  after,
+  arrivalIn,
+  layout,
+  type Ended,
+  type JobRecord,
+  type Layout,
+  type MessageRecord,
+} from './records';
 
 /** Why an item ends without its work. */
 export type Reason = 'unknown' | 'stale' | 'reset' | 'moved';
@@ -126,9 +134,10 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     return OpenJob.accepted(this.table, this.at, newArrival(at), input, { at, space, life: this.life });
   }
 
-  protected commit(job: OpenJob<I, O, E>): Promise<void> {
+  /** Resolves when it is on record; of a long list, `parts` are written before the record that makes it count. */
+  protected commit(job: OpenJob<I, O, E>, parts: Iterable<readonly Operation[]> = []): Promise<void> {
     job.holders += 1;
-    const committed = this.write(job).finally(() => {
+    const committed = this.write(job, parts).finally(() => {
       this.committing.delete(job);
       this.dismiss(job);
     });
@@ -250,13 +259,19 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
         const job = at.job(arrival);
         const isOnItsWay = [...this.committing.keys()].some((each) => each.arrival.equals(arrival));
         if (isOnItsWay || (await store.count(table, job, after(job, job).from)) > 0) continue;
+        const order = (await store.get<MessageRecord>(table, key))?.value.order as O | undefined;
         const range = { ...after(at.allItems(arrival), undefined), limit: readAtOnce };
         for (
-          let items = await store.keys(table, range);
-          items.length > 0;
-          items = await store.keys(table, range)
-        )
-          await store.write(items.map((remove) => ({ table, remove })));
+          let pages = await store.keys(table, range);
+          pages.length > 0;
+          pages = await store.keys(table, range)
+        ) {
+          const removals = pages.map((remove): Operation => ({ table, remove }));
+          for (const page of order === undefined ? [] : pages)
+            for (const item of (await store.get<readonly I[]>(table, page))?.value ?? [])
+              removals.push(...(await this.besideUnaccepted(arrival, item, order as O)));
+          await store.write(removals);
+        }
         await store.write([{ table, remove: key }]);
       }
       last = found.at(-1);
@@ -284,6 +299,11 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     return [];
   }
 
+  /** What was written for an item of a list that was never accepted. */
+  protected besideUnaccepted(_arrival: Buffer, _item: I, _order: O): Promise<readonly Operation[]> {
+    return Promise.resolve([]);
+  }
+
   private told(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, kinds: readonly string[]): void {
     job.beside.push(...this.besideTold(job, item));
     job.tell(page, item, kinds);
@@ -297,13 +317,14 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     return this.changed(job, page);
   }
 
-  private async write(job: OpenJob<I, O, E>): Promise<void> {
+  private async write(job: OpenJob<I, O, E>, parts: Iterable<readonly Operation[]>): Promise<void> {
     if (job.isLong)
-      for (const part of job.longParts()) {
-        await this.store.write(part);
-        // Others have their turn between the parts of a long list.
-        await new Promise((resolve) => setImmediate(resolve));
-      }
+      for (const some of [job.longParts(), parts])
+        for (const part of some) {
+          await this.store.write(part);
+          // Others have their turn between the parts of a long list.
+          await new Promise((resolve) => setImmediate(resolve));
+        }
     await together(() => {
       job.onRecord?.();
       return this.recorder.changed(job);

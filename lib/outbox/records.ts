@@ -34,6 +34,8 @@ interface Single<I> extends MessageRecord {
 export interface MessageRecord extends Input {
   /** Something of the message could not be kept: a function, a connection. */
   readonly dropped?: boolean;
+  /** Of a long list, as long as it may be all there is of it. */
+  readonly order?: unknown;
 }
 
 /** The steps of the recipients of one page. */

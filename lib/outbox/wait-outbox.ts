@@ -19,7 +19,11 @@ export interface WaitEntries<W> {
   hasLost(): Promise<boolean>;
   /** Whether polls find a wait. */
   isIntact(wait: W): Promise<boolean>;
-  removals(wait: W): Promise<{ readonly operations: readonly Operation[]; readonly seen: unknown }>;
+  removals(wait: W): Promise<{
+    readonly operations: readonly Operation[];
+    readonly seen: unknown;
+    readonly committed: () => void;
+  }>;
   /** Polls them now, as there is room. */
   flush(waits: AsyncIterable<W>): Promise<void>;
   next(wait: W): number;
@@ -63,8 +67,10 @@ type Meant<I extends Item, O> = (record: JobRecord<I, O>, arrival: Buffer, item:
 export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHost<I, O, E, W>> {
   private resets: (readonly [arrival: Buffer, reset: ResetRecord])[] = [];
   private waiting = 0;
+  /** Of these, on record. */
+  private recorded = 0;
   private readonly counter = {
-    operations: (): Operation[] => [{ table: this.table, put: this.at.open, value: this.waiting }],
+    operations: (): Operation[] => [{ table: this.table, put: this.at.open, value: this.recorded }],
   };
 
   constructor(private readonly wait: WaitOptions<I, O, E, W>) {
@@ -83,7 +89,8 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
       this.store.get<number>(this.table, this.at.open),
       this.store.page<ResetRecord>(this.table, { from, to, limit: 1000 }),
     ]);
-    this.waiting = open?.value ?? 0;
+    this.recorded = open?.value ?? 0;
+    this.waiting += this.recorded;
     this.resets = resets.map(({ key, value }) => [arrivalIn(key), value]);
   }
 
@@ -120,7 +127,13 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
       else
         waits.push(this.host.waitOf(itemKey(this.options.node, job.arrival, item.index), item, input.order));
     }
-    this.addToCount(waits.length);
+    this.waiting += waits.length;
+    this.host.changed();
+    const { onRecord } = job;
+    job.onRecord = () => {
+      onRecord?.();
+      this.record(waits.length);
+    };
     const accepted = this.commitWaits(job, waits);
     this.track(
       accepted
@@ -208,29 +221,40 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     return [{ table: this.table, remove: this.at.ended(job.arrival, item.index) }];
   }
 
+  protected override async besideUnaccepted(
+    arrival: Buffer,
+    item: I,
+    order: O,
+  ): Promise<readonly Operation[]> {
+    const wait = this.host.waitOf(itemKey(this.options.node, arrival, item.index), item, order);
+    const { operations, committed } = await this.wait.entries(this.options.space).removals(wait);
+    committed();
+    return operations;
+  }
+
   private async commitWaits(job: OpenJob<I, O, E>, waits: readonly W[]): Promise<void> {
     const entries = this.wait.entries(this.options.space);
     const begun: { committed(): void }[] = [];
-    const { isLong } = job;
-    try {
+    const parts = function* (): Generator<readonly Operation[]> {
       for (let from = 0; from < waits.length; from += waitsAtOnce) {
         const part = entries.begin(waits.slice(from, from + waitsAtOnce));
         begun.push(part);
-        if (isLong) await this.store.write(part.operations);
-        else job.beside.push(...part.operations);
+        yield part.operations;
       }
-      await this.commit(job);
+    };
+    if (!job.isLong) for (const operations of parts()) job.beside.push(...operations);
+    try {
+      await this.commit(job, job.isLong ? parts() : []);
     } finally {
       for (const part of begun) part.committed();
     }
   }
 
-  private addToCount(by: number): void {
-    this.waiting = Math.max(0, this.waiting + by);
+  private record(by: number): void {
+    this.recorded = Math.max(0, this.recorded + by);
     this.recorder.changed(this.counter).catch((fault: unknown) => {
       this.host.fault(fault);
     });
-    this.host.changed();
   }
 
   private async endItem(
@@ -247,7 +271,9 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     }
     job.beside.push({ table: this.table, put: this.at.ended(job.arrival, item.index), value: 0 });
     const onRecord = this.putEnd(job, page, item, outcome);
-    this.addToCount(-1);
+    this.waiting = Math.max(0, this.waiting - 1);
+    this.record(-1);
+    this.host.changed();
     await onRecord;
     this.track(this.tell(job, page, item, outcome, false));
   }
@@ -325,8 +351,12 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     this.retain(job);
     try {
       const entries = this.wait.entries(job.record.space);
-      const { operations, seen } = await entries.removals(this.waitOf(job, item));
-      await this.endItem(job, page, item, this.host.cancelled(reason, item, seen), operations);
+      const { operations, seen, committed } = await entries.removals(this.waitOf(job, item));
+      try {
+        await this.endItem(job, page, item, this.host.cancelled(reason, item, seen), operations);
+      } finally {
+        committed();
+      }
     } finally {
       this.dismiss(job);
     }

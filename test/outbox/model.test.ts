@@ -4,13 +4,10 @@ import type { Item } from '../../lib/outbox/open-job';
 import type { Leaving } from '../../lib/outbox/outbox';
 import { Held, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
 import { MovableClock } from '../../lib/service/clock';
-import { createMemoryStore } from '../../lib/state/memory';
-import type { Operation, Store } from '../../lib/state/store';
+import type { Operation } from '../../lib/state/store';
+import { Disk, kill, never, turn, type Process } from './process';
 
 const resumeWithin = 3_600_000;
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-/** What a killed process waits for. */
-const never = new Promise<never>(() => undefined);
 const phones = ['+12025550101', '+12025550102'] as const;
 const everything = [Buffer.of(0), Buffer.of(0xff)] as const;
 
@@ -49,9 +46,8 @@ const step = fc.oneof(
 const delays = fc.array(fc.nat({ max: 6 }), { minLength: 1, maxLength: 8 });
 
 interface Life {
-  isDead: boolean;
-  commitsLeft: number;
-  outbox: RequestOutbox<Text, object, string>;
+  readonly process: Process;
+  readonly outbox: RequestOutbox<Text, object, string>;
 }
 
 /** One process after the other on one store, and a service that writes down what it gets. */
@@ -64,55 +60,34 @@ class Machine {
   private isPaused = false;
   private time = 1_750_000_000_000;
   private readonly clock = new MovableClock(() => 1_750_000_000_000);
-  private readonly memory = createMemoryStore({ clock: { now: () => this.time } });
+  private readonly disk: Disk;
   private readonly texts: Text[] = [];
   private readonly begun = new Set<number>();
   /** By the record of a list's page. */
   private readonly pages: { readonly key: string; readonly names: readonly number[] }[] = [];
   private resets: (readonly number[])[] = [];
-  private reads = 0;
-  private life = this.start();
+  private life: Life;
 
-  constructor(private readonly delays: readonly number[]) {}
+  constructor(delays: readonly number[]) {
+    this.disk = new Disk(delays, { now: () => this.time });
+    this.life = this.start();
+  }
 
   private start(): Life {
-    const { memory } = this;
-    const life = { isDead: false, commitsLeft: Infinity } as Life;
-    const store: Store = {
-      ...memory,
-      get: (table, key) => this.late(memory.get(table, key)),
-      page: (table, range) => this.late(memory.page(table, range)),
-      keys: (table, range) => this.late(memory.keys(table, range)),
-      count: (table, from, to) => this.late(memory.count(table, from, to)),
-      write: async (operations, conditions) => {
-        await turn();
-        if (life.isDead || life.commitsLeft === 0) {
-          life.isDead = true;
-          return never;
-        }
-        life.commitsLeft -= 1;
-        this.note(operations);
-        return memory.write(operations, conditions);
-      },
-    };
-    life.outbox = new RequestOutbox({
-      store,
+    const process = this.disk.start((operations) => {
+      this.note(operations);
+    });
+    const outbox = new RequestOutbox({
+      store: process.store,
       node: 'node',
       space: 'space',
       width: 4,
       resumeWithin,
       clock: this.clock,
-      host: this.hostIn(life),
+      host: this.hostIn(process),
     });
-    void life.outbox.start();
-    return life;
-  }
-
-  /** As from a server: what was read may be old by the time it is here. */
-  private async late<T>(read: Promise<T>): Promise<T> {
-    const found = await read;
-    for (let turns = this.delays[this.reads++ % this.delays.length] ?? 0; turns > 0; turns--) await turn();
-    return found;
+    void outbox.start();
+    return { process, outbox };
   }
 
   /** What a commit puts on record. */
@@ -132,10 +107,10 @@ class Machine {
     }
   }
 
-  private hostIn(life: Life): RequestHost<Text, object, string> {
+  private hostIn(process: Process): RequestHost<Text, object, string> {
     return {
       work: async (_job, { name, notBefore }, { signal, begin, undo }) => {
-        const held = this.heldUntil(life, notBefore);
+        const held = this.heldUntil(process, notBefore);
         if (held) return held;
         for (;;) {
           if (signal.aborted) throw new Error('cancelled');
@@ -148,7 +123,7 @@ class Machine {
           while (this.mustWait(signal)) await turn();
         }
         for (let turns = name % 4; turns > 0; turns--) await turn();
-        if (life.isDead) return never;
+        if (process.isDead) return never;
         this.sent.push(name);
         await turn();
         return 'sent';
@@ -159,7 +134,7 @@ class Machine {
       kindsOf: (outcome) => [outcome],
       phoneOf: ({ phone }) => phone,
       emit: async (job, { name }, { outcome, repeated, isLast, counts }: Leaving<string>) => {
-        if (life.isDead) return never;
+        if (process.isDead) return never;
         this.told.push({ name, outcome, repeated });
         if (isLast) {
           const { total: _total, ...kinds } = counts;
@@ -176,8 +151,8 @@ class Machine {
   }
 
   /** Of a dead process nothing comes any more. */
-  private heldUntil(life: Life, notBefore: number): Promise<never> | undefined {
-    if (life.isDead) return never;
+  private heldUntil(process: Process, notBefore: number): Promise<never> | undefined {
+    if (process.isDead) return never;
     return this.clock.now() < notBefore ? Promise.reject(new Held(notBefore)) : undefined;
   }
 
@@ -214,18 +189,15 @@ class Machine {
     this.time += ms;
   }
 
-  /** It dies when it has made so many more commits, or after a while. */
   async kill(commits: number): Promise<void> {
-    this.life.commitsLeft = commits;
-    for (let turns = 0; turns < 20 && !this.life.isDead; turns++) await turn();
-    this.life.isDead = true;
+    await kill(this.life.process, commits);
     this.resets = [];
     this.life = this.start();
   }
 
   async deploy(): Promise<void> {
     await this.life.outbox.close();
-    this.life.isDead = true;
+    this.life.process.isDead = true;
     this.life = this.start();
   }
 
@@ -235,7 +207,7 @@ class Machine {
     for (let turns = 0; turns < 3000; turns++) {
       await turn();
       if (turns % 100 === 99) await this.move(60_000);
-      left = await this.memory.count('work', ...everything);
+      left = await this.disk.memory.count('work', ...everything);
       if (left === 0 && turns > 20) break;
     }
     return left;

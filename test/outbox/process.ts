@@ -1,0 +1,67 @@
+import { createMemoryStore, type MemoryStore } from '../../lib/state/memory';
+import type { Operation, Store } from '../../lib/state/store';
+
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+/** What a killed process waits for. */
+export const never = new Promise<never>(() => undefined);
+
+/** A process that can be killed at any commit. */
+export interface Process {
+  isDead: boolean;
+  commitsLeft: number;
+  readonly store: Store;
+}
+
+/** What is left when a process is killed: the records of one, for the next. */
+export class Disk {
+  readonly memory: MemoryStore;
+  private reads = 0;
+
+  /** Reads take so many turns of the event loop each, one after the other. */
+  constructor(
+    private readonly delays: readonly number[],
+    clock: { now(): number },
+  ) {
+    this.memory = createMemoryStore({ clock });
+  }
+
+  start(onRecord: (operations: readonly Operation[]) => void = () => undefined): Process {
+    const { memory } = this;
+    const process: Process = {
+      isDead: false,
+      commitsLeft: Infinity,
+      store: {
+        ...memory,
+        get: (table, key) => this.late(memory.get(table, key)),
+        page: (table, range) => this.late(memory.page(table, range)),
+        keys: (table, range) => this.late(memory.keys(table, range)),
+        count: (table, from, to) => this.late(memory.count(table, from, to)),
+        write: async (operations, conditions) => {
+          await turn();
+          if (process.isDead || process.commitsLeft === 0) {
+            process.isDead = true;
+            return never;
+          }
+          process.commitsLeft -= 1;
+          onRecord(operations);
+          return memory.write(operations, conditions);
+        },
+      },
+    };
+    return process;
+  }
+
+  /** As from a server: what was read may be old by the time it is here. */
+  private async late<T>(read: Promise<T>): Promise<T> {
+    const found = await read;
+    for (let turns = this.delays[this.reads++ % this.delays.length] ?? 0; turns > 0; turns--) await turn();
+    return found;
+  }
+}
+
+/** It dies when it has made so many more commits, or after a while. */
+export const kill = async (process: Process, commits: number): Promise<void> => {
+  process.commitsLeft = commits;
+  for (let turns = 0; turns < 20 && !process.isDead; turns++) await turn();
+  process.isDead = true;
+};
