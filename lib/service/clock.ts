@@ -111,6 +111,9 @@ const settlingTurns = 8;
 /** Real time to wait for work under way; work that itself waits for this clock would hold it for ever. */
 const longestHold = 1000;
 
+/** A base that has not moved in as many milliseconds stands still. */
+const standingStill = 50;
+
 /**
  * A clock that can be moved forward. On a running base (`Date.now`) its timers also come by themselves; on a base that
  * stands still only `move` makes them due.
@@ -209,16 +212,17 @@ export class MovableClock implements Clock {
     });
   }
 
-  private arm(): void {
+  private arm(least = 0): void {
     clearTimeout(this.alarm);
     const next = this.timers.peek();
     if (next === undefined) return;
     const armedAt = this.base();
-    const delay = Math.min(Math.max(0, next.due - this.now()), longestTimer);
+    const delay = Math.min(Math.max(least, next.due - this.now()), longestTimer);
     this.alarm = setTimeout(() => {
       this.runDue();
-      const standsStill = delay > 0 && this.base() === armedAt;
-      if (!standsStill) this.arm();
+      if (this.base() !== armedAt) this.arm();
+      // A timer of a millisecond may come before the base has moved on by one.
+      else if (delay < standingStill) this.arm(standingStill);
     }, delay);
     this.alarm.unref();
   }

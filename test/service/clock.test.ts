@@ -72,6 +72,23 @@ describe('a clock that can be moved', () => {
     should(clock.now() - before).be.aboveOrEqual(3_600_000);
   });
 
+  it('on a running base, timers come also when one was early by less than a millisecond', async () => {
+    let base = 1000;
+    const clock = new MovableClock(() => base);
+    let isReached = false;
+    const reached = new Promise<void>((resolve) => {
+      clock.after(1, () => {
+        isReached = true;
+        resolve();
+      });
+    });
+    // The system's timer has come when two of a turn later have.
+    for (let timers = 0; timers < 3; timers++) await new Promise((resolve) => setTimeout(resolve, 1));
+    should(isReached).be.false();
+    base += 1;
+    await reached;
+  });
+
   it('a thousand timers at random come out in order', async () => {
     const clock = frozenClock();
     const seen: number[] = [];
