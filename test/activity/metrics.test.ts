@@ -163,7 +163,6 @@ describe('metrics', () => {
       should((await read('advisor_texting.polls.lateness'))['env1']).be.aboveOrEqual(0);
       flow.send({ reset: true }, 'waiting');
       await flow.arrivals.next(2);
-      await Flow.unload();
       const counted = (entries: readonly { endpoint: string | null; status: number }[]): Counts => {
         const counts: Counts = {};
         for (const { endpoint, status } of entries)
@@ -177,6 +176,16 @@ describe('metrics', () => {
             .map(([name, count]) => [name, count - (earlier[name] ?? 0)] as const)
             .filter(([, count]) => count > 0),
         );
+      const sum = (counts: Counts): number => Object.values(counts).reduce((all, each) => all + each, 0);
+      const made = async (): Promise<number> =>
+        sum(more(await read('advisor_texting.requests'), before.requests));
+      const received = (): number =>
+        ledger
+          .entries()
+          .slice(authorizing)
+          .filter(({ endpoint }) => endpoint !== 'token').length;
+      // Nothing waits any more; the answer to the last poll may be on its way.
+      while ((await made()) !== received()) await nextTurn();
       const entries = ledger.entries().slice(authorizing);
       const renewals = entries.filter(({ endpoint }) => endpoint === 'token');
       const requests = entries.filter(({ endpoint }) => endpoint !== 'token');
@@ -186,10 +195,11 @@ describe('metrics', () => {
       should(await read('advisor_texting.pauses')).deepEqual({ '': 1 });
       should(await read('advisor_texting.refreshes')).deepEqual({ renewed: renewals.length });
       should(renewals.length).be.above(0);
-      await environment.close();
       should(await labels()).not.match(/secret|555|my send|my wait|default/i);
     } finally {
       unobserve?.();
+      await Flow.unload();
+      await environment.close();
       await simulator.close();
     }
   });
