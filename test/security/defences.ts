@@ -406,6 +406,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       ],
       shownBy: { 'examples/texting.test.ts': ['2: pressed every six hours for a week'] },
+      needsBuild: true,
     },
     {
       what: 'nobody is texted or asked who is on the do-not-text list',

@@ -41,14 +41,19 @@ describe('a hostile or broken server', () => {
 
   it('that never stops answering is refused beyond 5 MB, and the connection is ended', async () => {
     const { opened: ended, open: end } = gate();
+    let written = 0;
     const server = await startServer((_request, response) => {
+      const { socket } = response;
       const chunk = 'x'.repeat(256 * 1024);
       const more = (): void => {
         while (!response.destroyed) if (!response.write(chunk)) break;
       };
       response.on('drain', more);
       response.on('error', () => undefined);
-      response.on('close', end);
+      response.on('close', () => {
+        written = socket?.bytesWritten ?? 0;
+        end();
+      });
       more();
       return undefined;
     });
@@ -56,6 +61,8 @@ describe('a hostile or broken server', () => {
     should(problem).containEql({ code: 'invalid_response', attempts: 1 });
     should(problem.message).match(/over 5 MB/);
     await ended;
+    // And what was on its way.
+    should(written).be.within(5 * 1024 * 1024, 100 * 1024 * 1024);
   });
 
   it('whose gateway answers for it leaves a send unknown and a read repeated', async () => {
