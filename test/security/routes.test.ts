@@ -332,6 +332,10 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
       const { searchParams, pathname } = new URL((json as { url: string }).url);
       should(searchParams.get('client_id')).equal(variables['HELD_CLIENTID']);
       should(pathname).containEql(variables['HELD_AUTHURL'] ?? '');
+      // It holds what a browser has to bring to the authorization page (RFC 6749, section 4.1.1), and no secret.
+      const written = decodeURIComponent((json as { url: string }).url);
+      for (const secret of ['CLIENTSECRET', 'APIKEY', 'REFRESHTOKEN', 'BASEURL', 'TOKENURL', 'NAME', 'PROXY'])
+        should(written).not.containEql(variables[`HELD_${secret}`] ?? `no HELD_${secret}`);
     });
 
     it(`hands what the deployed environment refers to over to no other place, whoever may not deploy (${grant})`, async () => {
