@@ -347,7 +347,10 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'a text with a key is sent once for the time that the key counts',
       file: 'lib/texting/recipient-node.ts',
       changes: [
-        ['    if (!wanted) return send();\n', '    if (order.advisor !== undefined) return send();\n'],
+        [
+          '    if (!wanted) return send(turn);\n',
+          '    if (order.advisor !== undefined) return send(turn);\n',
+        ],
       ],
       shownBy: { 'guards/once.test.ts': ['is sent once, and a repeat leaves with what the first one did'] },
     },
@@ -428,9 +431,12 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'nobody is texted outside the hours',
       file: 'lib/texting/recipient-node.ts',
       changes: [
-        ['    if (deliveryDate === undefined) hours?.check();\n    const permit', '    const permit'],
         [
-          '      // A scheduled text may be asked for at any hour.\n      if (deliveryDate === undefined) hours?.check();\n',
+          '    if (deliveryDate === undefined) hours?.check();\n    return options.work({',
+          '    return options.work({',
+        ],
+        [
+          '        // A scheduled text may be asked for at any hour.\n        if (deliveryDate === undefined) hours?.check();\n',
           '',
         ],
       ],
