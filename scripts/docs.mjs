@@ -7,6 +7,7 @@ import { modulesPicture } from './docs/modules.mjs';
 import { nodesPage } from './docs/nodes.mjs';
 import { openApi } from './docs/openapi.mjs';
 import { apiPage } from './docs/page.mjs';
+import { securityPage } from './docs/security.mjs';
 
 /** Docs come from the sources themselves, not from a build of them that may be old. */
 const load = () => {
@@ -17,6 +18,8 @@ const load = () => {
       ...require(at('lib', 'service', 'endpoints.ts')),
       ...require(at('lib', 'service', 'schemas.ts')),
       ...require(at('lib', 'service', 'errors.ts')),
+      ...require(at('test', 'security', 'threats.ts')),
+      ...require(at('test', 'security', 'defences.ts')),
       specs: readdirSync(at('nodes')).map((name) => require(at('nodes', name, 'spec.ts')).spec),
       z: require('zod').z,
       version: require(at('package.json')).version,
@@ -34,6 +37,7 @@ const pages = {
   'docs/nodes.md': nodesPage(source),
   'docs/errors.md': errorsPage(source),
   'docs/modules.svg': modulesPicture(),
+  'SECURITY.md': securityPage(source),
 };
 
 const differing = Object.entries(pages).filter(

@@ -1,5 +1,7 @@
 import should from 'should';
 import type { MovableClock } from '../../lib/service/clock';
+import { setImmediate as turn } from 'node:timers/promises';
+import { postForm } from '../../lib/service/transport';
 import { startOidcServer, type OidcServer } from './oidc-server';
 import { connectionTo, freshFolder, frozenClock, removeFolders, startProcess, type Process } from './support';
 
@@ -30,6 +32,9 @@ describe('with a certified authorization server', () => {
 
   const start = (): Promise<Process> => startProcess(folder, { clock });
   const connection = (): ReturnType<typeof connectionTo> => connectionTo(server);
+  const until = async (isSo: () => boolean): Promise<void> => {
+    while (!isSo()) await turn();
+  };
   const spend = (): Promise<void> => clock.move(3600_000);
 
   it('knows who authorized, what was granted and until when', () => {
@@ -76,5 +81,33 @@ describe('with a certified authorization server', () => {
       code: 'authorization_required',
     });
     should(red.vault.get(connection(), 'default')?.grant.refused).be.true();
+  });
+
+  it('killed between the rotation and our write: the access token serves to its end, then somebody authorizes again', async () => {
+    const before = red.vault.get(connection(), 'default')?.grant.accessToken;
+    await clock.move(3_400_000);
+    // The server has rotated, and nobody hears of it.
+    const killed = await startProcess(folder, {
+      clock,
+      post: async (...request) => {
+        await postForm(...request);
+        return new Promise(() => undefined);
+      },
+    });
+    should(killed.tokens.token(connection(), 'default')).equal(before);
+    await until(() => server.granted.length === 1);
+    red = await start();
+    should(await red.tokens.token(connection(), 'default')).equal(before);
+    should(server.granted).have.length(1);
+    await spend();
+    for (let caller = 0; caller < 3; caller++)
+      await should((async () => red.tokens.token(connection(), 'default'))()).be.rejectedWith({
+        code: 'authorization_required',
+      });
+    // The old refresh token was tried once: to this server it is a stolen one.
+    should(red.posted).have.length(1);
+    const back = await server.signIn(await red.authorizations.begin(connection(), 'default'), 'alice');
+    await red.authorizations.finish(back.searchParams, { browser: '' });
+    should(await red.tokens.token(connection(), 'default')).be.a.String();
   });
 });
