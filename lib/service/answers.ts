@@ -290,6 +290,8 @@ const unfit = (status: number, key: MessageKey, reason: string): Assessment => (
   reason,
 });
 
+const saysNothing = (text: string): boolean => ['', 'null'].includes(text.trim());
+
 /** An update says nothing we did not know, and a create at most the id: their answers may be empty (design: any 2xx). */
 const withoutBody = ({ name, kind }: Plan, id: Id | undefined): unknown => {
   if (kind === 'replace') return { id };
@@ -308,7 +310,7 @@ const assessSuccess = (
   const unread = (reason: string, key: MessageKey = 'invalid_response'): Assessment =>
     unfit(status, plan.kind === 'once' ? 'unreadable_success' : key, reason);
   if (text === undefined) return unread(reasons.tooLarge, 'answer_too_large');
-  const known = text === '' ? withoutBody(plan, id) : undefined;
+  const known = saysNothing(text) ? withoutBody(plan, id) : undefined;
   if (known !== undefined) return { happened: done, data: known, reason: '' };
   const value = parse(text);
   if (plan.looksRight(value)) return { happened: done, data: value, reason: '' };

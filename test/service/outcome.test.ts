@@ -39,12 +39,14 @@ describe('what an answer means', () => {
     it('an update without a body is known by the id it was sent to', () => {
       should(judge('updateContact', answered(204)).data).eql({ id: 5 });
       should(judge('setContactGroups', answered(200)).data).eql({ id: 5 });
+      should(judge('updateContact', answered(200, ' null\n')).data).eql({ id: 5 });
     });
 
     it('a create without a body or without an id is a success without one', () => {
       for (const name of ['createContact', 'createGroup'] as const) {
         for (const [body, data] of [
           ['', {}],
+          ['null', {}],
           ['{}', {}],
           ['{"id":null}', { id: null }],
         ]) {
