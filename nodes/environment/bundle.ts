@@ -45,18 +45,18 @@ const knownScopes: readonly unknown[] = [...scopes, 'openid'];
 /** What a setting says of itself, as it is written: `${VARIABLE}` stays a variable. */
 const told = (field: Field, value: unknown): unknown => {
   if (value === undefined || value === null || value === '') return 'empty';
-  if (variablesIn(value).length > 0) return 'by a variable';
+  if (variablesIn(value).length > 0) return 'variable';
   if (field.kind === 'flag') return value === true || value === 'true';
   if (field.kind === 'number') {
     const number = Number(value);
     return Math.abs(number) < 1e7 ? number : 'set';
   }
   if (field.kind === 'choice')
-    return field.options.some((option) => option === value) ? value : 'an unknown value';
+    return field.options.some((option) => option === value) ? value : 'unknown';
   if (field.kind === 'ticks') return [value].flat().filter((each) => knownScopes.includes(each));
   if (field.kind !== 'text' || typeof value !== 'string') return 'set';
   // Of an address the host alone: a path, a query or a user may be a secret.
-  if (field.format === 'url') return URL.canParse(value) ? new URL(value).origin : 'not an address';
+  if (field.format === 'url') return URL.canParse(value) ? new URL(value).origin : 'invalid';
   return kinds[field.format ?? '']?.test(value) === true ? value : 'set';
 };
 

@@ -78,7 +78,7 @@ describe('the command bundle', () => {
     should(settingsTold(written)).containEql({
       service: 'sandbox',
       baseUrl: 'https://api.example.test',
-      tokenUrl: 'by a variable',
+      tokenUrl: 'variable',
       authUrl: 'empty',
       clientSecret: 'empty',
       country: 'US',
