@@ -4,7 +4,7 @@ import { paceOf, type Pace } from '../../lib/consent/rings';
 import { Waits, type Wait } from '../../lib/consent/waits';
 import type { Item } from '../../lib/outbox/open-job';
 import { WaitOutbox, type WaitHost } from '../../lib/outbox/wait-outbox';
-import { MovableClock } from '../../lib/service/clock';
+import { MovableClock, type Clock } from '../../lib/service/clock';
 import { Disk, kill, never, turn, type Process } from './process';
 
 const begin = 1_750_000_000_000;
@@ -56,6 +56,7 @@ class Machine {
   readonly consented = new Set<string>();
   private readonly clock = new MovableClock(() => begin);
   private readonly disk: Disk;
+  private readonly holds = new Set<() => void>();
   private life: Life;
 
   constructor(slow: readonly number[]) {
@@ -63,13 +64,31 @@ class Machine {
     this.life = this.start();
   }
 
+  /** A clock that does not wait for a process that is dead. */
+  private clockOf(process: Process): Clock {
+    const { clock } = this;
+    return {
+      now: () => clock.now(),
+      after: (ms, task) => clock.after(ms, task),
+      hold: () => {
+        const release = clock.hold();
+        if (process.isDead) release();
+        this.holds.add(release);
+        return release;
+      },
+    };
+  }
+
   private start(): Life {
+    for (const release of this.holds) release();
+    this.holds.clear();
     const process = this.disk.start();
     const { store } = process;
+    const clock = this.clockOf(process);
     const waits: Waits = new Waits({
       store,
       space: Buffer.from(space),
-      clock: this.clock,
+      clock,
       concurrency: 4,
       client: () => ({
         pausedUntil: 0,
@@ -193,7 +212,7 @@ class Machine {
 
 describe('the waits of a node against a naive list', () => {
   it('each is told, once or marked as repeated, over kills at any commit, deploys, resets and slow reads', async function () {
-    this.timeout(240_000);
+    this.timeout(120_000);
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30, size: 'max' }), delays, async (steps, slow) => {
         const machine = new Machine(slow);
@@ -219,7 +238,7 @@ describe('the waits of a node against a naive list', () => {
         }
         for (const name of machine.accepted) assert.ok(first.has(name), `${name} is told`);
       }),
-      { numRuns: 30 },
+      { numRuns: 60 },
     );
   });
 });
