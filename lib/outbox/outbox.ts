@@ -30,6 +30,11 @@ export interface Leaving<E> {
   readonly mark: (msg: object) => void;
 }
 
+export interface Removals {
+  readonly operations: readonly Operation[];
+  readonly committed: () => void;
+}
+
 /** The node, as its outbox sees it. */
 export interface Host<I extends Item, O, E> {
   /** Lets an outcome leave, its duplicates with it. False when it did not arrive, because this node is closing. */
@@ -267,10 +272,18 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
           pages = await store.keys(table, range)
         ) {
           const removals = pages.map((remove): Operation => ({ table, remove }));
-          for (const page of order === undefined ? [] : pages)
-            for (const item of (await store.get<readonly I[]>(table, page))?.value ?? [])
-              removals.push(...(await this.besideUnaccepted(arrival, item, order as O)));
-          await store.write(removals);
+          const written: (() => void)[] = [];
+          try {
+            for (const page of order === undefined ? [] : pages)
+              for (const item of (await store.get<readonly I[]>(table, page))?.value ?? []) {
+                const { operations, committed } = await this.besideUnaccepted(arrival, item, order as O);
+                removals.push(...operations);
+                written.push(committed);
+              }
+            await store.write(removals);
+          } finally {
+            for (const committed of written) committed();
+          }
         }
         await store.write([{ table, remove: key }]);
       }
@@ -299,9 +312,9 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     return [];
   }
 
-  /** What was written for an item of a list that was never accepted. */
-  protected besideUnaccepted(_arrival: Buffer, _item: I, _order: O): Promise<readonly Operation[]> {
-    return Promise.resolve([]);
+  /** What removes what was written for an item of a list that was never accepted; `committed` is called afterwards. */
+  protected besideUnaccepted(_arrival: Buffer, _item: I, _order: O): Promise<Removals> {
+    return Promise.resolve({ operations: [], committed: () => undefined });
   }
 
   private told(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, kinds: readonly string[]): void {

@@ -1,6 +1,14 @@
 import type { Operation } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
-import { arrivalAt, newArrival, Outbox, readAtOnce, type Host, type OutboxOptions } from './outbox';
+import {
+  arrivalAt,
+  newArrival,
+  Outbox,
+  readAtOnce,
+  type Host,
+  type OutboxOptions,
+  type Removals,
+} from './outbox';
 import {
   after,
   arrivalIn,
@@ -19,11 +27,7 @@ export interface WaitEntries<W> {
   hasLost(): Promise<boolean>;
   /** Whether polls find a wait. */
   isIntact(wait: W): Promise<boolean>;
-  removals(wait: W): Promise<{
-    readonly operations: readonly Operation[];
-    readonly seen: unknown;
-    readonly committed: () => void;
-  }>;
+  removals(wait: W): Promise<Removals & { readonly seen: unknown }>;
   /** Polls them now, as there is room. */
   flush(waits: AsyncIterable<W>): Promise<void>;
   next(wait: W): number;
@@ -221,15 +225,9 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     return [{ table: this.table, remove: this.at.ended(job.arrival, item.index) }];
   }
 
-  protected override async besideUnaccepted(
-    arrival: Buffer,
-    item: I,
-    order: O,
-  ): Promise<readonly Operation[]> {
+  protected override besideUnaccepted(arrival: Buffer, item: I, order: O): Promise<Removals> {
     const wait = this.host.waitOf(itemKey(this.options.node, arrival, item.index), item, order);
-    const { operations, committed } = await this.wait.entries(this.options.space).removals(wait);
-    committed();
-    return operations;
+    return this.wait.entries(this.options.space).removals(wait);
   }
 
   private async commitWaits(job: OpenJob<I, O, E>, waits: readonly W[]): Promise<void> {
