@@ -51,8 +51,7 @@ const told = (field: Field, value: unknown): unknown => {
     const number = Number(value);
     return Math.abs(number) < 1e7 ? number : 'set';
   }
-  if (field.kind === 'choice')
-    return field.options.some((option) => option === value) ? value : 'unknown';
+  if (field.kind === 'choice') return field.options.some((option) => option === value) ? value : 'unknown';
   if (field.kind === 'ticks') return [value].flat().filter((each) => knownScopes.includes(each));
   if (field.kind !== 'text' || typeof value !== 'string') return 'set';
   // Of an address the host alone: a path, a query or a user may be a secret.
