@@ -547,7 +547,7 @@ describe('send text node', () => {
       );
       await clock.move(86_400_000);
       status.close();
-      should(texts).deepEqual(['sent 12:00', 'sent Jan 31, 12:00']);
+      should(texts).deepEqual(['sent 12:00 PM', 'sent Jan 31, 12:00 PM']);
     });
 
     it('says how many of a list left by each output, whatever became of the last', async () => {
