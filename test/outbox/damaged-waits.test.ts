@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { open as openLmdb } from 'lmdb';
 import { paceOf, type Pace } from '../../lib/consent/rings';
 import { Waits, type Wait } from '../../lib/consent/waits';
@@ -14,9 +15,9 @@ import { sealerOf } from '../state/sealer';
 
 const begin = 1_750_000_000_000;
 const phone = '+12025550101';
-const pace = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 100 });
+// Its end lies beyond every second that the clock can move while the disk is slow.
+const pace = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 10_000_000 });
 const space = 'environment';
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 interface Person extends Item {
   readonly phone: string;
@@ -103,11 +104,13 @@ describe('a wait whose entries are damaged', () => {
       undefined,
     );
 
-  /** Until what was set off in the store has ended, whose commits take real time. */
-  const until = async (isSo: () => boolean): Promise<void> => {
-    for (let n = 0; n < 2000 && !isSo(); n++) {
+  /** Moves the clock until `isSo`; between two moves the commits get real time. */
+  const until = async (what: string, isSo: () => boolean): Promise<void> => {
+    const late = Date.now() + 60_000;
+    while (!isSo()) {
+      assert.ok(Date.now() < late, `${what} did not come within a minute`);
       await clock.move(1000);
-      await turn();
+      await sleep(1);
     }
   };
 
@@ -128,7 +131,7 @@ describe('a wait whose entries are damaged', () => {
   it('is polled on after a bit of its record has flipped, and tells its outcome once', async () => {
     const first = await start();
     await accept(first.outbox);
-    await until(() => polls > 0);
+    await until('the first poll', () => polls > 0);
     await first.stop();
     const count = await damage('wait', (table, key, value) => {
       value[value.length - 1] = (value.at(-1) ?? 0) ^ 1;
@@ -138,11 +141,11 @@ describe('a wait whose entries are damaged', () => {
 
     const second = await start();
     polls = 0;
-    await until(() => polls > 2);
+    await until('the third poll', () => polls > 2);
     assert.deepEqual(told, []);
     answer = 'accepted';
-    await until(() => told.length > 0);
-    await until(() => second.outbox.count === 0);
+    await until('the outcome', () => told.length > 0);
+    await until('the end of the wait', () => second.outbox.count === 0);
     await second.stop();
     assert.deepEqual(told, ['accepted']);
   });
@@ -150,7 +153,7 @@ describe('a wait whose entries are damaged', () => {
   it('is found again after a start when the page with its place on the ring was lost', async () => {
     const first = await start();
     await accept(first.outbox);
-    await until(() => polls > 0);
+    await until('the first poll', () => polls > 0);
     await first.stop();
     assert.equal(await damage('ring', (table, key) => table.removeSync(key)), 1);
 
@@ -159,9 +162,9 @@ describe('a wait whose entries are damaged', () => {
     // What a damaged page has left is that something was lost, and when.
     second.store.hasLost = () => Promise.resolve(true);
     await second.outbox.start();
-    await until(() => polls > 2);
+    await until('the third poll', () => polls > 2);
     answer = 'accepted';
-    await until(() => told.length > 0);
+    await until('the outcome', () => told.length > 0);
     await second.stop();
     assert.deepEqual(told, ['accepted']);
   });
