@@ -47,6 +47,8 @@ interface Cursor {
   time: number;
   /** At `time` itself, everything before this key was taken, too. */
   rest: Buffer | undefined;
+  /** The earliest that has come to lie there since the page that is being taken was read. */
+  arrived: number;
   /** When something is due, as far as is known: until then it need not be read. */
   next: number;
   readAt: number;
@@ -141,9 +143,12 @@ export class Poller {
   expect(list: List, due: number): void {
     const cursor = this.cursorOf(list);
     cursor.next = Math.min(cursor.next, due);
-    if (list.kind === 'end' && due < cursor.time) {
-      cursor.time = due;
-      cursor.rest = undefined;
+    if (list.kind === 'end') {
+      cursor.arrived = Math.min(cursor.arrived, due);
+      if (due < cursor.time) {
+        cursor.time = due;
+        cursor.rest = undefined;
+      }
     }
     this.poke();
   }
@@ -181,6 +186,7 @@ export class Poller {
       tick: isRing ? tickOf(list.interval) : endTick,
       time: isRing ? now : 0,
       rest: undefined,
+      arrived: Infinity,
       next: Infinity,
       readAt: -Infinity,
       barriers: new Set(),
@@ -306,8 +312,9 @@ export class Poller {
       to: key(prefix, place + span),
       limit: this.pageSize,
     };
-    const page = await store.keys(table, range);
     const from = cursor.time;
+    cursor.arrived = Infinity;
+    const page = await store.keys(table, range);
     cursor.isCaughtUp = page.length < this.pageSize && from + span === limit;
     for (const entry of page) {
       const at = from + entry.readUIntBE(prefix.length, timeLength) - place;
@@ -317,8 +324,6 @@ export class Poller {
       void this.occupy(() => this.options.visit({ list, key: entry, prefix, at }), cursor);
     }
     const last = page.at(-1);
-    // A wait that moved to this list meanwhile may have set the cursor back.
-    if (cursor.time < from) return true;
     if (page.length === this.pageSize && last) {
       cursor.time = from + last.readUIntBE(prefix.length, timeLength) - place;
       cursor.rest = after(last);
@@ -326,6 +331,11 @@ export class Poller {
       cursor.time = from + span;
       cursor.rest = undefined;
       if (isRing && place + span === list.interval) this.noteTurn(cursor);
+    }
+    if (cursor.arrived < cursor.time) {
+      cursor.time = cursor.arrived;
+      cursor.rest = undefined;
+      cursor.isCaughtUp = false;
     }
     if (!cursor.isCaughtUp) return true;
     cursor.waiting = undefined;

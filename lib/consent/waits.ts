@@ -63,7 +63,8 @@ interface Polled {
 }
 
 interface Recorded {
-  readonly began: number;
+  /** Whatever ended by then has been decided. */
+  readonly decidedUntil: number;
   readonly isUnanswered: boolean;
 }
 
@@ -304,9 +305,9 @@ export class Waits {
     const name = nameOf(group);
     for (let other = this.polls.get(name); other; other = this.polls.get(name)) {
       if (!course.isLast) return this.pass(found, course);
-      const { began, isUnanswered } = await other;
-      // One that began before the end does not decide.
-      if (began >= wait.start + wait.pace.giveUpAfter) return { recorded: Promise.resolve(isUnanswered) };
+      const { decidedUntil, isUnanswered } = await other;
+      const isDecided = decidedUntil >= wait.start + wait.pace.giveUpAfter;
+      if (isDecided) return { recorded: Promise.resolve(isUnanswered) };
     }
     const request = this.poll(wait);
     const whole = this.recorded(found, course, request).finally(() => this.polls.delete(name));
@@ -317,7 +318,8 @@ export class Waits {
 
   private async recorded(found: Found, course: Course, request: Promise<Polled>): Promise<Recorded> {
     const polled = await request;
-    return { began: polled.began, isUnanswered: await this.steady(this.apply(found, course, polled)) };
+    const isUnanswered = await this.steady(this.apply(found, course, polled));
+    return { decidedUntil: course.isLast ? polled.began : -Infinity, isUnanswered };
   }
 
   private async poll({ advisor, subject }: Wait): Promise<Polled> {

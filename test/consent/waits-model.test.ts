@@ -94,6 +94,50 @@ describe('waits against a naive model', () => {
     );
   });
 
+  it('each ends once and leaves nothing, however long the answers take', async function () {
+    this.timeout(120_000);
+    const many = fc.record({
+      pause: fc.nat({ max: 15_000 }),
+      waits: fc.array(fc.record({ person: fc.nat({ max: 5 }), pace: fc.constantFrom(...paces) }), {
+        minLength: 1,
+        maxLength: 6,
+      }),
+      isRestart: fc.boolean(),
+    });
+    const slowness = fc.oneof(
+      { weight: 5, arbitrary: fc.nat({ max: 400 }) },
+      { weight: 3, arbitrary: fc.nat({ max: 20_000 }) },
+      { weight: 1, arbitrary: fc.nat({ max: 120_000 }) },
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(many, { minLength: 1, maxLength: 8, size: 'max' }),
+        fc.infiniteStream(slowness),
+        fc.integer({ min: 1, max: 4 }),
+        async (steps, answers, concurrency) => {
+          const world = new World(concurrency);
+          world.slowness = () => Number(answers.next().value);
+          let count = 0;
+          for (const { pause, waits, isRestart } of steps) {
+            await world.clock.move(pause);
+            if (isRestart) world.restart();
+            count += waits.length;
+            await world.accept(
+              ...waits.map(({ person, pace }) => world.wait(`+1303000000${String(person)}`, pace)),
+            );
+          }
+          await world.clock.move(seconds(100));
+          world.slowness = () => 100;
+          await world.clock.move(seconds(400));
+          should(world.told.length).equal(count);
+          should(await world.left()).equal(0);
+          world.waits.stop();
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
   it('all last looks that meet no answer are repeated, however many', async () => {
     const world = new World();
     const pace = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 100 });

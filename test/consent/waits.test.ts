@@ -159,6 +159,20 @@ describe('waits on rings', () => {
       world.ends.should.eql([[0, 'expired']]);
     });
 
+    it('end although the poll of another, which goes on, is under way at their end', async () => {
+      const world = new World(64);
+      const short = paceOf({ pollEvery: 30, pollFor: 300, thenEvery: 300, giveUpAfter: 30 });
+      const numbers = range(20).map(numberOf);
+      await world.accept(...numbers.map((number) => world.wait(number, short)));
+      const others = numbers.map((number) => world.wait(number));
+      await world.accept(...others);
+      await world.clock.move(seconds(30));
+      world.slowness = () => seconds(4);
+      void world.waits.flush(others);
+      await world.clock.move(seconds(12));
+      world.told.map(({ end }) => end).should.eql(numbers.map(() => 'expired'));
+    });
+
     it('are apart where their advisors are', async () => {
       const world = new World();
       await world.accept(world.wait(ann, recommended, 'one'), world.wait(ann, recommended, 'two'));

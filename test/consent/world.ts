@@ -74,6 +74,8 @@ export class World {
   shift = 0;
   /** By how much the next timer comes late. */
   delay: () => number = () => 0;
+  /** How long the next answer takes: the clock goes on meanwhile, as that of a machine does. */
+  slowness: (() => number) | undefined;
 
   constructor(readonly concurrency = 16) {
     this.store = observed(createMemoryStore({ clock: { now: () => this.now() } }));
@@ -142,7 +144,7 @@ export class World {
       clock: {
         now: () => this.now(),
         after: (ms, task) => this.clock.after(ms + this.delay(), task),
-        hold: () => this.clock.hold(),
+        hold: () => (this.slowness ? () => undefined : this.clock.hold()),
       },
       client: () => this.client,
       concurrency: this.concurrency,
@@ -176,6 +178,8 @@ export class World {
         this.polls.push({ at: this.elapsed, advisor, of });
         this.running += 1;
         this.most = Math.max(this.most, this.running);
+        const { slowness } = this;
+        if (slowness) await new Promise<void>((resolve) => this.clock.after(slowness(), resolve));
         await this.gate;
         this.running -= 1;
         const state = this.answer(of, advisor);

@@ -30,6 +30,9 @@ describe('processes, a store and a service with faults, on a time that is moved'
 
   it('three processes that take over what another left: nothing twice, nothing lost, nobody asked too often', () =>
     liveThrough(3, 3 * hour, hour));
+
+  it('three processes with waits that end while the service is away: nothing twice, nothing lost', () =>
+    liveThrough(3, hour / 4, hour / 4));
 });
 
 describe('the judge of a history', () => {
