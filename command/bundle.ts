@@ -1,10 +1,14 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { settingsTold, versions } from '../nodes/environment/bundle';
-import type { Values } from '../nodes/environment/config';
-import { spec } from '../nodes/environment/spec';
+import {
+  askRunning,
+  flowFileIn,
+  isEnvironment,
+  nodesIn,
+  UsageError,
+  usualUserDir,
+  type Variables,
+} from './installation';
 
 export const help = `Usage: advisor-texting bundle [--user-dir DIR] [--url URL]
 
@@ -18,54 +22,6 @@ value of a variable and no number in full is in it; read it before you send it a
                    where it has logins
   --help           show this
 `;
-
-type Variables = Readonly<Record<string, string | undefined>>;
-
-class UsageError extends Error {}
-
-const flowFileIn = (userDir: string): string => {
-  const isFlowFile = (name: string): boolean => /^flows.*\.json$/.test(name) && !name.endsWith('_cred.json');
-  try {
-    const [file] = readdirSync(userDir).filter(isFlowFile).sort();
-    if (file !== undefined) return join(userDir, file);
-  } catch {
-    // Said below.
-  }
-  throw new UsageError(
-    `There is no flow file in ${userDir}: name the directory with --user-dir, or the file with --flows.`,
-  );
-};
-
-const environmentsIn = (file: string): Values[] => {
-  let flows: unknown;
-  try {
-    flows = JSON.parse(readFileSync(file, 'utf8'));
-  } catch {
-    throw new UsageError(`${file} cannot be read as JSON: check that it exists and what is in it.`);
-  }
-  const nodes = Array.isArray(flows) ? (flows as unknown[]) : [];
-  return nodes.filter(
-    (node): node is Values =>
-      typeof node === 'object' && node !== null && (node as { type?: unknown }).type === spec.type,
-  );
-};
-
-const fetched = async (url: string, id: string, token: string | undefined): Promise<object> => {
-  const address = new URL(
-    `advisor-texting/${encodeURIComponent(id)}/bundle`,
-    url.endsWith('/') ? url : `${url}/`,
-  );
-  try {
-    const answer = await fetch(address, {
-      redirect: 'error',
-      ...(token !== undefined && token !== '' && { headers: { authorization: `Bearer ${token}` } }),
-    });
-    if (answer.ok) return (await answer.json()) as object;
-    return { environment: id, failed: `HTTP ${String(answer.status)}` };
-  } catch {
-    return { environment: id, failed: 'Node-RED cannot be reached there' };
-  }
-};
 
 /** The exit code: 0, or 2 when it could not be made. */
 export const bundle = async (args: readonly string[], variables: Variables): Promise<number> => {
@@ -89,19 +45,17 @@ export const bundle = async (args: readonly string[], variables: Variables): Pro
       return 0;
     }
     const { url } = options;
-    if (url !== undefined && !URL.canParse(url))
-      throw new UsageError('--url must be an address such as http://127.0.0.1:1880/.');
-    const found = environmentsIn(
-      options.flows ?? flowFileIn(options['user-dir'] ?? join(homedir(), '.node-red')),
-    );
+    const token = variables['ADVISOR_TEXTING_ADMIN_TOKEN'];
+    const found = nodesIn(options.flows ?? flowFileIn(options['user-dir'] ?? usualUserDir()));
     const environments: object[] = [];
-    for (const each of found) {
+    for (const each of found.filter(isEnvironment)) {
       const id = typeof each['id'] === 'string' ? each['id'] : '';
-      environments.push(
-        url === undefined
-          ? { environment: id, settings: settingsTold(each) }
-          : await fetched(url, id, variables['ADVISOR_TEXTING_ADMIN_TOKEN']),
-      );
+      if (url === undefined) {
+        environments.push({ environment: id, settings: settingsTold(each) });
+        continue;
+      }
+      const asked = await askRunning({ url, id, route: 'bundle', token });
+      environments.push('answer' in asked ? (asked.answer as object) : { environment: id, ...asked });
     }
     const whole = { made: new Date().toISOString(), versions: versions(null), environments };
     process.stdout.write(`${JSON.stringify(whole, null, 2)}\n`);

@@ -16,8 +16,8 @@ export type SignInName = 'client' | 'authorization';
 export type CheckName = (typeof checkNames)[number] | (typeof factNames)[number] | SignInName;
 
 /** One line of the report: a sentence by its key and values, or the error that says it. */
-export interface Finding {
-  readonly check: CheckName;
+export interface Finding<Name extends string = CheckName> {
+  readonly check: Name;
   /** Null: not tried, or nothing that could be right or wrong. */
   readonly ok: boolean | null;
   readonly key: string;
@@ -146,7 +146,6 @@ class Reader {
   }
 }
 
-/** As somebody would look for it; no user, password or query. */
 /** An address without what its query may hold. */
 export const shown = (address: string): string => {
   const { origin, pathname } = new URL(address);

@@ -11,15 +11,18 @@ import type { Services } from './services';
 /** Milliseconds. */
 const patience = 10_000;
 
-export interface Check {
-  readonly check: CheckName;
+export interface Check<Name extends string = CheckName> {
+  readonly check: Name;
   /** Null: not tried, or nothing to set. */
   readonly ok: boolean | null;
   readonly message: string;
 }
 
 /** A finding in the words of a language. */
-export const spoken = ({ check, ok, key, values = {}, problem }: Finding, words: Words): Check => ({
+export const spoken = <Name extends string>(
+  { check, ok, key, values = {}, problem }: Finding<Name>,
+  words: Words,
+): Check<Name> => ({
   check,
   ok,
   message: problem ? words.problem(problem) : words.say(key, values),

@@ -1,5 +1,6 @@
 import should from 'should';
 import { startSimulator, type Simulator } from '../../simulator';
+import { runCheck } from '../command/support';
 import { startRed, type RealRed } from '../support/node-red';
 import {
   adminAuth,
@@ -72,6 +73,21 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
       ['prefixes', true],
       ['names', true],
     ]);
+
+    // The same by the command, from the files of this Node-RED.
+    const rehearsed = await runCheck(['--user-dir', red.userDir, '--url', red.adminUrl, '--json'], {
+      ADVISOR_TEXTING_ADMIN_TOKEN: red.token ?? '',
+    });
+    should(rehearsed.err).equal('');
+    const lines = JSON.parse(rehearsed.out) as { check: string; ok: boolean | null }[];
+    lines.slice(0, 6).should.eql(checks.json);
+    const verdicts = Object.fromEntries(lines.map(({ check, ok }) => [check, ok]));
+    should(verdicts).containEql({
+      client: true,
+      adminAuth: true,
+      credentialSecret: true,
+    });
+    should(rehearsed.code).equal(0);
 
     const all = (await red.request('GET', route('lookup/contacts?advisor=default'))).json as {
       data: { fullName: string }[];

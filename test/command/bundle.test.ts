@@ -8,6 +8,7 @@ import { settingsTold } from '../../nodes/environment/bundle';
 import { spec } from '../../nodes/environment/spec';
 import { Canaries, place } from '../security/canaries';
 import { listen } from '../service/support';
+import { listenTo } from './support';
 
 describe('the command bundle', () => {
   let directory: string;
@@ -22,16 +23,9 @@ describe('the command bundle', () => {
   });
 
   const run = async (args: readonly string[], variables: Record<string, string> = {}): Promise<number> => {
-    const { stdout, stderr } = process;
-    const [out, err] = [stdout.write.bind(stdout), stderr.write.bind(stderr)];
-    stdout.write = (text: string) => Boolean((said.out += text));
-    stderr.write = (text: string) => Boolean((said.err += text));
-    try {
-      return await bundle(args, variables);
-    } finally {
-      stdout.write = out;
-      stderr.write = err;
-    }
+    const { code, out, err } = await listenTo(() => bundle(args, variables));
+    said = { out, err };
+    return code;
   };
   const withFlows = (...nodes: object[]): void => {
     writeFileSync(join(directory, 'flows.json'), JSON.stringify(nodes));

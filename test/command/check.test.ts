@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import should from 'should';
 import { environmentFor, startSimulator, type Simulator, type SimulatorOptions } from '../../simulator';
 import { decide } from '../auth/support';
+import { runCheck as run } from './support';
 
 interface Line {
   readonly check: string;
@@ -15,7 +16,7 @@ interface Line {
 }
 
 describe('the command check', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let simulator: Simulator;
   let directory: string;
   const redirectUri = 'http://localhost/back';
@@ -23,7 +24,7 @@ describe('the command check', function () {
   const start = async (options: SimulatorOptions = {}): Promise<void> => {
     simulator = await startSimulator(options);
   };
-  const run = async (args: string[], variables: Record<string, string> = {}) => {
+  const runProcess = async (args: string[], variables: Record<string, string>) => {
     const command = join(__dirname, '..', '..', 'command', 'advisor-texting.ts');
     const { PATH = '', HOME = '' } = process.env;
     const child = spawn(process.execPath, ['--import', 'tsx', command, 'check', ...args], {
@@ -91,7 +92,7 @@ describe('the command check', function () {
 
   it('takes its settings from variables, prints a line for each check, and ends with 0', async () => {
     await start();
-    const { code, out, err } = await run([], variables());
+    const { code, out, err } = await runProcess([], variables());
     should({ code, err }).eql({ code: 0, err: '' });
     for (const check of [
       'reachability',
@@ -141,8 +142,10 @@ describe('the command check', function () {
     const { ADVISOR_TEXTING_GRANT: _, ...rest } = variables();
     const withToken = { ...rest, ADVISOR_TEXTING_REFRESH_TOKEN: 'never-issued' };
     const unused = await run([], withToken);
-    should(unused.code).equal(0);
-    unused.out.should.match(/^- +token .*--use-refresh-token FILE/m);
+    // Nothing is wrong, but next to nothing was tried.
+    should(unused.code).equal(2);
+    unused.out.should.match(/^- +token .*--url URL.*ACCESS_TOKEN.*--use-refresh-token FILE/m);
+    unused.out.should.match(/^- +apiKey .*Not tried/m);
     // One that nobody was ever given.
     simulator.ledger
       .entries()
@@ -166,8 +169,13 @@ describe('the command check', function () {
     const unused = await run([], { ...rest, ADVISOR_TEXTING_REFRESH_TOKEN: refreshToken });
     unused.out.should.match(/^ok +client /m);
     const file = join(directory, 'token');
-    const used = await run(['--use-refresh-token', file], {
+    const whole = {
       ...rest,
+      ADVISOR_TEXTING_AUTH_URL: simulator.authUrl,
+      ADVISOR_TEXTING_REDIRECT_URI: redirectUri,
+    };
+    const used = await run(['--use-refresh-token', file], {
+      ...whole,
       ADVISOR_TEXTING_REFRESH_TOKEN: refreshToken,
     });
     should(used.code).equal(0);
@@ -180,22 +188,23 @@ describe('the command check', function () {
     should(statSync(file).mode & 0o777).equal(0o600);
 
     const again = await run(['--use-refresh-token', join(directory, 'next')], {
-      ...rest,
+      ...whole,
       ADVISOR_TEXTING_REFRESH_TOKEN: rotated,
     });
     should(again.code).equal(0);
     reads();
   });
 
-  it('uses an access token that it is given', async () => {
+  it('uses an access token that it is given, and says by 2 that nobody tried how the next one is had', async () => {
     await start();
     const { code, out } = await run([], {
       ADVISOR_TEXTING_BASE_URL: simulator.baseUrl,
       ADVISOR_TEXTING_API_KEY: simulator.credentials.apiKey,
       ADVISOR_TEXTING_ACCESS_TOKEN: simulator.accessToken('default'),
     });
-    should(code).equal(0);
+    should(code).equal(2);
     out.should.match(/^ok +token /m);
+    out.should.match(/^- +client .*give tokenUrl/m);
     out.should.match(/^- +scopes /m);
   });
 

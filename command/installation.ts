@@ -1,0 +1,184 @@
+import { spawnSync } from 'node:child_process';
+import { createDecipheriv, createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { homedir, hostname } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { isConfidential } from '../lib/addresses';
+import { isRecord } from '../lib/runtime/red';
+import type { Values } from '../nodes/environment/config';
+import { spec } from '../nodes/environment/spec';
+
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+/** Something the person at the keyboard can put right. */
+export class UsageError extends Error {}
+
+export const usualUserDir = (): string => join(homedir(), '.node-red');
+
+/** What `settings.js` says, of that which matters here. */
+export interface RuntimeSettings {
+  /** False: what is stored is not encrypted. Undefined: Node-RED makes one up. */
+  readonly credentialSecret?: string | false;
+  readonly flowFile?: string;
+  readonly uiHost?: string;
+  readonly hasEditor: boolean;
+  readonly hasLogin: boolean;
+  /** What somebody may do who has not logged in. */
+  readonly withoutLogin?: unknown;
+}
+
+/**
+ * Runs apart from the command: the file is the owner's own and is run by Node-RED in the same way, but it may print,
+ * keep a timer going, or end the process.
+ */
+const loading = `
+const settings = require(process.argv[1]);
+const text = (value) => (typeof value === 'string' && value !== '' ? value : undefined);
+const { credentialSecret: secret, adminAuth, httpAdminRoot, httpRoot } = settings;
+require('node:fs').writeSync(3, JSON.stringify({
+  credentialSecret: secret === false ? false : text(secret),
+  flowFile: text(settings.flowFile),
+  uiHost: text(settings.uiHost),
+  hasEditor: (httpAdminRoot ?? httpRoot) !== false,
+  hasLogin: Boolean(adminAuth),
+  withoutLogin: typeof adminAuth?.default === 'function' ? 'function' : adminAuth?.default?.permissions,
+}));
+process.exit(0);
+`;
+
+/** Milliseconds for running `settings.js`. */
+const patience = 60_000;
+
+/** Undefined where the file is not there or cannot be run. */
+export const runtimeSettingsIn = (userDir: string, variables: Variables): RuntimeSettings | undefined => {
+  const file = resolve(userDir, 'settings.js');
+  if (!existsSync(file)) return undefined;
+  const { output } = spawnSync(process.execPath, ['-e', loading, file], {
+    cwd: resolve(userDir),
+    env: { ...variables },
+    stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
+    encoding: 'utf8',
+    timeout: patience,
+  }) as { output: readonly (string | null)[] | null };
+  try {
+    return JSON.parse(output?.[3] ?? '') as RuntimeSettings;
+  } catch {
+    return undefined;
+  }
+};
+
+const isFlowFile = (name: string): boolean => /^flows.*\.json$/.test(name) && !name.endsWith('_cred.json');
+
+/** Where Node-RED keeps its flows: as the settings say, else by its own custom. */
+export const flowFileIn = (userDir: string, flowFile?: string): string => {
+  if (flowFile !== undefined) return resolve(userDir, flowFile);
+  try {
+    const names = readdirSync(userDir).filter(isFlowFile).sort();
+    const file = [`flows_${hostname()}.json`, 'flows.json', ...names].find((name) => names.includes(name));
+    if (file !== undefined) return join(userDir, file);
+  } catch {
+    // Said below.
+  }
+  throw new UsageError(
+    `There is no flow file in ${userDir}: name the directory with --user-dir, or the file with --flows.`,
+  );
+};
+
+const jsonIn = (file: string): unknown => {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    // The message of the parser would quote the file, which may hold secrets.
+    throw new UsageError(`${file} cannot be read as JSON: check that it exists and what is in it.`);
+  }
+};
+
+export const nodesIn = (flowFile: string): Values[] => {
+  const flows = jsonIn(flowFile);
+  return Array.isArray(flows) ? (flows as unknown[]).filter(isRecord) : [];
+};
+
+export const isEnvironment = ({ type }: Values): boolean => type === spec.type;
+
+/** One object: the properties of an environment. */
+export const propertiesIn = (file: string): Values => {
+  const given = jsonIn(file);
+  if (!isRecord(given))
+    throw new UsageError(`${file} must hold one object: the properties of an environment.`);
+  const { credentials, ...properties } = given;
+  return { ...(isRecord(credentials) ? credentials : {}), ...properties };
+};
+
+const generatedSecret = (userDir: string): unknown => {
+  for (const name of ['.config.runtime.json', '.config.json']) {
+    const file = join(userDir, name);
+    const config = existsSync(file) ? jsonIn(file) : undefined;
+    if (isRecord(config) && config['_credentialSecret'] !== undefined) return config['_credentialSecret'];
+  }
+  return undefined;
+};
+
+/**
+ * The credentials of a node, as Node-RED has stored them beside the flow file. Throws UsageError where they cannot be
+ * read, which is so with projects: those have secrets of their own.
+ */
+export const credentialsOf = (
+  id: string,
+  {
+    userDir,
+    flowFile,
+    settings,
+  }: { userDir: string; flowFile: string; settings?: RuntimeSettings | undefined },
+): Values => {
+  const beside = flowFile.replace(/\.json$/, '_cred.json');
+  const file = [join(userDir, basename(beside)), beside].find(existsSync);
+  if (file === undefined) return {};
+  let stored = jsonIn(file);
+  const sealed = isRecord(stored) ? stored['$'] : undefined;
+  if (typeof sealed === 'string') {
+    try {
+      const secret = settings?.credentialSecret ?? generatedSecret(userDir);
+      const key = createHash('sha256').update(String(secret)).digest();
+      const decipher = createDecipheriv('aes-256-ctr', key, Buffer.from(sealed.slice(0, 32), 'hex'));
+      const plain = decipher.update(sealed.slice(32), 'base64', 'utf8') + decipher.final('utf8');
+      stored = JSON.parse(plain);
+    } catch {
+      throw new UsageError(
+        `The credentials in ${file} cannot be read with the secret of this Node-RED: give them by variables.`,
+      );
+    }
+  }
+  const own = isRecord(stored) ? stored[id] : undefined;
+  return isRecord(own) ? own : {};
+};
+
+/** The address of a route of a Node-RED that runs, about one environment. */
+const routeOf = (url: string, id: string, route: string): URL => {
+  if (!URL.canParse(url) || !isConfidential(new URL(url)))
+    throw new UsageError(
+      '--url must be an address such as http://127.0.0.1:1880/; elsewhere, one with HTTPS.',
+    );
+  return new URL(`advisor-texting/${encodeURIComponent(id)}/${route}`, url.endsWith('/') ? url : `${url}/`);
+};
+
+/** What a Node-RED that runs answers, or why it does not. */
+export const askRunning = async (
+  { url, id, route, token }: { url: string; id: string; route: string; token: string | undefined },
+  body?: object,
+): Promise<{ readonly answer: unknown } | { readonly failed: string }> => {
+  const address = routeOf(url, id, route);
+  try {
+    const answer = await fetch(address, {
+      redirect: 'error',
+      headers: {
+        ...(token !== undefined && token !== '' && { authorization: `Bearer ${token}` }),
+        ...(body && { 'content-type': 'application/json' }),
+      },
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    });
+    if (answer.ok) return { answer: await answer.json() };
+    return { failed: `HTTP ${String(answer.status)}` };
+  } catch {
+    return { failed: 'Node-RED cannot be reached there' };
+  }
+};

@@ -1,0 +1,270 @@
+import { statfsSync } from 'node:fs';
+import { isLoopback } from '../lib/addresses';
+import { recommended } from '../lib/consent/rings';
+import { plain } from '../lib/runtime/inputs';
+import { wrongSetting } from '../lib/runtime/settings';
+import type { NodeSpec } from '../lib/runtime/spec';
+import type { MessageValues } from '../lib/service/errors';
+import type { Finding } from '../lib/service/rehearsal';
+import { spec as activity } from '../nodes/activity/spec';
+import { spec as checkConsent } from '../nodes/check-consent/spec';
+import { spec as contact } from '../nodes/contact/spec';
+import { spec as content } from '../nodes/content/spec';
+import { spec as doNotText } from '../nodes/do-not-text/spec';
+import { serviceOf, type Values } from '../nodes/environment/config';
+import { spec as environment } from '../nodes/environment/spec';
+import { spec as events } from '../nodes/events/spec';
+import { spec as group } from '../nodes/group/spec';
+import { spec as requestConsent } from '../nodes/request-consent/spec';
+import { spec as sendText } from '../nodes/send-text/spec';
+import { isEnvironment, type RuntimeSettings } from './installation';
+
+/** What can be told of a machine and its flows without asking anybody. */
+export type PreparednessName =
+  | 'credentialSecret'
+  | 'adminAuth'
+  | 'userDir'
+  | 'timeZone'
+  | 'deliveryDateUnit'
+  | 'consentPattern'
+  | 'requestsPerSecond'
+  | 'journal'
+  | 'repeatSends'
+  | 'environment'
+  | 'nodeSettings'
+  | 'polls'
+  | 'consentRequests'
+  | 'failedOutputs';
+
+type PreparednessFinding = Finding<PreparednessName>;
+
+export interface Prepared {
+  readonly userDir: string;
+  /** Undefined where `settings.js` is not there or cannot be run. */
+  readonly settings: RuntimeSettings | undefined;
+  /** All nodes of the flow file. */
+  readonly nodes: readonly Values[];
+  /** The environment that goes to production, with its variables filled in. */
+  readonly values: Values;
+}
+
+const specs: readonly NodeSpec[] = [
+  activity,
+  checkConsent,
+  contact,
+  content,
+  doNotText,
+  events,
+  group,
+  requestConsent,
+  sendText,
+];
+const specOf = ({ type }: Values): NodeSpec | undefined => specs.find((each) => each.type === type);
+
+const say = (
+  check: PreparednessName,
+  ok: boolean | null,
+  key: string,
+  values: MessageValues = {},
+): PreparednessFinding => ({ check, ok, key: `check.${key}`, values });
+
+const secretFinding = (settings: RuntimeSettings): PreparednessFinding => {
+  if (settings.credentialSecret === false) return say('credentialSecret', false, 'secretOff');
+  return settings.credentialSecret === undefined
+    ? say('credentialSecret', false, 'secretGenerated')
+    : say('credentialSecret', true, 'secret');
+};
+
+/** Permissions with which somebody can text. */
+const sufficient: readonly unknown[] = ['*', 'write', '*.write', 'flows.write', 'advisor-texting.write'];
+
+const loginFinding = ({
+  hasEditor,
+  hasLogin,
+  uiHost,
+  withoutLogin,
+}: RuntimeSettings): PreparednessFinding => {
+  if (!hasEditor) return say('adminAuth', true, 'loginNoEditor');
+  if (hasLogin)
+    return [withoutLogin].flat().some((permission) => sufficient.includes(permission))
+      ? say('adminAuth', false, 'loginDefault')
+      : say('adminAuth', true, 'login');
+  return uiHost !== undefined && (isLoopback(uiHost) || uiHost === '::1')
+    ? say('adminAuth', null, 'loginLocal')
+    : say('adminAuth', false, 'loginNone');
+};
+
+/** File systems of other machines, by their numbers in Linux (statfs(2)). */
+const networks: Readonly<Record<number, string>> = {
+  0x6969: 'NFS',
+  0x517b: 'SMB',
+  0xff534d42: 'SMB',
+  0xfe534d42: 'SMB',
+  0x01021997: '9P',
+  0x00c36400: 'Ceph',
+  0x5346414f: 'AFS',
+};
+/** In user space: may be anything. */
+const fuse = 0x65735546;
+
+const diskFinding = (userDir: string, values: Values): PreparednessFinding => {
+  if (plain(environment, values).text('store') === 'postgres') return say('userDir', true, 'diskUnneeded');
+  const type = process.platform === 'linux' ? statfsSync(userDir).type : fuse;
+  const network = networks[type];
+  if (network !== undefined)
+    return say('userDir', false, 'diskNetwork', { kind: network, setting: { setting: 'store' } });
+  return type === fuse ? say('userDir', null, 'diskUntold') : say('userDir', true, 'disk');
+};
+
+const environmentFindings = (values: Values, nodes: readonly Values[]): PreparednessFinding[] => {
+  const { number, flag, text } = plain(environment, values);
+  const doesSchedule = nodes.some((node) => node['type'] === sendText.type && node['schedule'] === 'at');
+  const zone = text('timeZone');
+  const zoneOfProcess = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const needsZone = doesSchedule || text('textFrom') !== '';
+  const limit = number('requestsPerSecond');
+  const setting = (name: string): MessageValues => ({ setting: { setting: name } });
+  const zoneFinding = (): PreparednessFinding => {
+    if (zone !== '') return say('timeZone', true, 'zone', { zone });
+    return needsZone
+      ? say('timeZone', false, 'zoneMissing', { zone: zoneOfProcess, ...setting('timeZone') })
+      : say('timeZone', true, 'zoneUnneeded');
+  };
+  return [
+    zoneFinding(),
+    doesSchedule
+      ? say('deliveryDateUnit', null, 'unitUntold', { unit: text('deliveryDateUnit') })
+      : say('deliveryDateUnit', true, 'unitUnneeded'),
+    say('consentPattern', null, 'consentWords', setting('consentPattern')),
+    limit > 0
+      ? say('requestsPerSecond', true, 'limit', { count: limit })
+      : say('requestsPerSecond', null, 'limitNone', setting('requestsPerSecond')),
+    flag('journal')
+      ? say('journal', true, 'journal')
+      : say('journal', false, 'journalOff', setting('journal')),
+    text('repeatSends') === 'always'
+      ? say('repeatSends', false, 'repeatsAlways', setting('repeatSends'))
+      : say('repeatSends', true, 'repeats'),
+  ];
+};
+
+const idOf = ({ id }: Values): string => (typeof id === 'string' ? id : '');
+
+const nameOf = (node: Values): string => {
+  const { name, type } = node;
+  return typeof name === 'string' && name !== '' ? `"${name}"` : `${String(type)} ${idOf(node)}`;
+};
+
+/** As many as fit into a line. */
+const mostNames = 5;
+
+const named = (nodes: readonly Values[], words: (node: Values) => string = nameOf): MessageValues => ({
+  nodes: [...nodes.slice(0, mostNames).map(words), ...(nodes.length > mostNames ? ['…'] : [])],
+});
+
+/** Nodes that run: neither they nor their tab are disabled. */
+const runningIn = (nodes: readonly Values[]): Values[] => {
+  const off = new Set(nodes.filter((node) => node['disabled'] === true).map(idOf));
+  return nodes.filter((node) => node['d'] !== true && !off.has(String(node['z'])));
+};
+
+/** Whether somebody hears when a node raises an error: a Catch node of its flow, or of the flow that uses its subflow. */
+const isCaught = (node: Values, nodes: readonly Values[]): boolean => {
+  const isNear = (other: Values): boolean => other['z'] === node['z'];
+  const covers = ({ scope, g }: Values): boolean => {
+    if (Array.isArray(scope)) return scope.includes(idOf(node));
+    return scope === 'group' ? g === node['g'] : true;
+  };
+  if (nodes.some((other) => other['type'] === 'catch' && isNear(other) && covers(other))) return true;
+  return nodes.some((other) => other['type'] === `subflow:${String(node['z'])}` && isCaught(other, nodes));
+};
+
+const isHeard = (node: Values, nodes: readonly Values[]): boolean => {
+  const { wires } = node;
+  const targets = Array.isArray(wires) ? (wires as unknown[])[1] : undefined;
+  const isWired = Array.isArray(targets) && targets.some((id) => nodes.some((each) => idOf(each) === id));
+  return isWired || isCaught(node, nodes);
+};
+
+/** Faster, or for longer, than the contract recommends. */
+const isImpatient = (node: Values): boolean => {
+  const { text, number } = plain(checkConsent, node);
+  const ms = (name: string): number => number(name) * 1000;
+  return (
+    text('mode') === 'wait' &&
+    (ms('pollEvery') < recommended.pollEvery ||
+      ms('pollFor') > recommended.pollFor ||
+      ms('thenEvery') < recommended.thenEvery ||
+      ms('giveUpAfter') > recommended.giveUpAfter)
+  );
+};
+
+/** Less patient with people than the node is by itself. */
+const isInsistent = (node: Values): boolean => {
+  const usual = plain(requestConsent, {});
+  const { number } = plain(requestConsent, node);
+  const limit = number('limit');
+  return number('every') < usual.number('every') || limit === 0 || limit > usual.number('limit');
+};
+
+const flowFindings = ({ nodes: all, values }: Prepared): PreparednessFinding[] => {
+  const nodes = runningIn(all);
+  const ours = nodes.filter((node) => specOf(node) !== undefined);
+  const environments = nodes.filter(isEnvironment);
+  const uses = (id: string) => (node: Values) => node['environment'] === id;
+  const homeless = ours.filter((node) => !environments.some((each) => uses(idOf(each))(node)));
+  const elsewhere = ours.filter((node) => !homeless.includes(node) && !uses(idOf(values))(node));
+  const here = ours.filter(uses(idOf(values)));
+  const of = (spec: NodeSpec): Values[] => here.filter(({ type }) => type === spec.type);
+  const wrong = here.flatMap((node) => {
+    const field = wrongSetting(specOf(node)?.fields ?? [], node)?.field.name;
+    return field === undefined ? [] : [{ node, field }];
+  });
+  const impatient = of(checkConsent).filter(isImpatient);
+  const insistent = of(requestConsent).filter(isInsistent);
+  const unheard = here.filter((node) => (specOf(node)?.outputs.length ?? 0) > 1 && !isHeard(node, nodes));
+  const place = (): PreparednessFinding => {
+    if (homeless.length > 0) return say('environment', false, 'environmentNone', named(homeless));
+    if (here.length === 0) return say('environment', false, 'environmentUnused');
+    return elsewhere.length > 0
+      ? say('environment', null, 'environmentOthers', named(elsewhere))
+      : say('environment', true, 'environmentAll');
+  };
+  return [
+    place(),
+    wrong.length > 0
+      ? say('nodeSettings', false, 'settingsWrong', {
+          nodes: wrong.slice(0, mostNames).map(({ node, field }) => `${nameOf(node)} (${field})`),
+        })
+      : say('nodeSettings', true, 'settingsRight', { count: here.length }),
+    impatient.length > 0 ? say('polls', false, 'pollsFast', named(impatient)) : say('polls', true, 'polls'),
+    insistent.length > 0
+      ? say('consentRequests', false, 'asksLoose', named(insistent))
+      : say('consentRequests', true, 'asks'),
+    unheard.length > 0
+      ? say('failedOutputs', false, 'failuresUnheard', named(unheard))
+      : say('failedOutputs', true, 'failuresHeard'),
+  ];
+};
+
+/** The environment that is meant: the one that is named, else the only one that is not on the simulator. */
+export const environmentsMeant = (nodes: readonly Values[], wanted: string | undefined): Values[] => {
+  const running = runningIn(nodes).filter(isEnvironment);
+  return wanted === undefined
+    ? running.filter((each) => serviceOf(each) !== 'simulator')
+    : running.filter((each) => each['id'] === wanted || each['name'] === wanted);
+};
+
+/** Whether a machine and its flows are ready for production. Nothing is changed, nobody is asked. */
+export const judgePreparedness = (prepared: Prepared): PreparednessFinding[] => {
+  const { settings, userDir, values, nodes } = prepared;
+  const unread = (check: PreparednessName): PreparednessFinding =>
+    say(check, null, 'settingsUnread', { directory: userDir });
+  return [
+    settings ? secretFinding(settings) : unread('credentialSecret'),
+    settings ? loginFinding(settings) : unread('adminAuth'),
+    diskFinding(userDir, values),
+    ...environmentFindings(values, runningIn(nodes)),
+    ...flowFindings(prepared),
+  ];
+};

@@ -1,0 +1,22 @@
+import { check } from '../../command/check';
+
+/** What a command says, and its exit code; in this process, which spares the start of another. */
+export const listenTo = async (
+  command: () => Promise<number>,
+): Promise<{ code: number; out: string; err: string }> => {
+  const { stdout, stderr } = process;
+  const [toOut, toErr] = [stdout.write.bind(stdout), stderr.write.bind(stderr)];
+  let [out, err] = ['', ''];
+  stdout.write = (text: string) => Boolean((out += text));
+  stderr.write = (text: string) => Boolean((err += text));
+  try {
+    const code = await command();
+    return { code, out, err };
+  } finally {
+    stdout.write = toOut;
+    stderr.write = toErr;
+  }
+};
+
+export const runCheck = (args: readonly string[], variables: Record<string, string> = {}) =>
+  listenTo(() => check(args, { LANG: 'en', ...variables }));
