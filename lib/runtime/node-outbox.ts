@@ -6,7 +6,7 @@ import type { Mutable } from '../mutable';
 import { duplicatesOf, type OpenJob, type Item as OutboxItem } from '../outbox/open-job';
 import { QueueFull, type Leaving, type Reason } from '../outbox/outbox';
 import { RequestOutbox, type RequestHost, type Turn as OutboxTurn } from '../outbox/request-outbox';
-import { type Problem, ServiceError } from '../service/errors';
+import type { Problem } from '../service/errors';
 import type { Client } from '../service/types';
 import { activityOf } from './activity';
 import { deliver } from './delivery';
@@ -261,7 +261,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   }
 
   work(open: OpenJob<T, O, Outcome>, item: T, turn: OutboxTurn): Promise<Outcome> {
-    if (item.wrong) throw new ServiceError(item.wrong);
+    if (item.wrong) return Promise.resolve(failedOutcome(item.wrong));
     const { environment } = this;
     if (!environment) throw nodeError('not_configured', 'no_environment');
     const client = environment.client();

@@ -226,6 +226,9 @@ describe('search of all pages', () => {
     should(flow.settled).be.empty();
     should(flow.arrivals.all).have.length(50);
     const next = await contactNode(environment, { operation: 'search', all: true, emit: 'item' });
-    should(errorOf(first(await next.arrivals.next())).code).equal('cancelled');
+    const { code, message } = errorOf(first(await next.arrivals.next()));
+    should(code).equal('cancelled');
+    should(message).match(/deploy/);
+    should(message).not.match(/reset/);
   });
 });
