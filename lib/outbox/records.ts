@@ -73,6 +73,8 @@ export const recordKinds = [
   'open',
   'list',
   'held',
+  'event-told',
+  'event-first',
 ] as const;
 
 /** Where the records of one node lie. `arrival` is 12 bytes that sort by arrival. */

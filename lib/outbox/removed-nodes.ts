@@ -40,7 +40,8 @@ export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<str
   const now = store.now();
   const missing = new Set<string>();
   for (const table of tables)
-    for (const id of await idsIn(store, table, key('job'))) if (!doesExist(id, existing)) missing.add(id);
+    for (const kind of ['job', 'event-first'])
+      for (const id of await idsIn(store, table, key(kind))) if (!doesExist(id, existing)) missing.add(id);
 
   for (const id of await idsIn(store, 'work', key('absent')))
     if (!missing.has(id)) await store.write([{ table: 'work', remove: absentKey(id) }]);
