@@ -25,8 +25,14 @@ export interface Claimant {
   readonly name: string;
   /** When it was accepted, by the store's time. */
   readonly since: number;
+  readonly time: OnceTime;
+}
+
+export interface OnceTime {
   /** By the clock that texts are held by. */
-  readonly now: number;
+  readonly now: () => number;
+  /** What keys age by: the store's time, or that of a simulator, which can be moved. */
+  readonly age: () => number;
 }
 
 /** Who holds a key, and how far that text has come. Changed in one commit with the steps of the text. */
@@ -34,9 +40,9 @@ interface Claim {
   readonly item: string;
   /** The process that claimed it. */
   readonly holder: string;
-  /** When it was claimed, sent or cancelled, by the store's time. */
+  /** When it was claimed or sent, by what keys age by; when it was cancelled, by the store's time. */
   readonly at: number;
-  /** From then on it counts for nothing. */
+  /** From then on it counts for nothing, by the store's time: no clock that ages go by is slower. */
   readonly until: number;
   /** Nothing of an open one has left; of one that has begun, something may have. */
   readonly state: 'open' | 'begun' | 'sent' | 'unknown' | 'cancelled';
@@ -82,6 +88,7 @@ export class OwnClaim {
     private readonly at: Buffer,
     private readonly claim: Claim,
     private readonly within: number,
+    private readonly time: OnceTime,
   ) {}
 
   begun(): Operation {
@@ -93,15 +100,16 @@ export class OwnClaim {
   }
 
   held(notBefore: number): Operation {
-    const until = Math.max(this.claim.until, notBefore + this.within);
+    const until = this.store.now() + Math.max(0, notBefore - this.time.now()) + this.within;
     return this.put({ ...this.claim, notBefore, until });
   }
 
   ended({ state, payload }: End): Operation {
     if (state === 'none') return { table, remove: this.at };
-    const at = this.store.now();
+    const now = this.store.now();
+    const at = state === 'cancelled' ? now : this.time.age();
     const { item, holder } = this.claim;
-    return this.put({ item, holder, at, until: at + this.within, state, payload });
+    return this.put({ item, holder, at, until: now + this.within, state, payload });
   }
 
   /** What was put on record last is there, or cannot be: whoever waits for the key looks again. */
@@ -139,11 +147,11 @@ export class Once {
           atWork.delete(item);
           return verdict;
         }
-        const now = store.now();
-        const value: Claim = { item, holder, at: now, until: now + within, state: 'open' };
+        const until = store.now() + within;
+        const value: Claim = { item, holder, at: text.time.age(), until, state: 'open' };
         if (!(await store.write([{ table, put: at, value }], [conditionOf(at, entry)]))) continue;
         this.sweep().catch(() => undefined);
-        return { kind: 'own', claim: new OwnClaim(store, at, value, within) };
+        return { kind: 'own', claim: new OwnClaim(store, at, value, within, text.time) };
       }
     } catch (fault) {
       atWork.delete(item);
@@ -152,18 +160,18 @@ export class Once {
   }
 
   /** What `claim` would say; nothing is claimed. */
-  async look(of: OnceKey, within: number, now: number): Promise<Verdict | undefined> {
+  async look(of: OnceKey, within: number, time: OnceTime): Promise<Verdict | undefined> {
     const entry = await this.store.get<Claim>(table, this.keyOf(of));
-    return this.judge(entry?.value, { name: '', since: Infinity, now }, within);
+    return this.judge(entry?.value, { name: '', since: Infinity, time }, within);
   }
 
   /** How a text ended that was not at work. */
-  async end(of: OnceKey, item: string, end: End, within: number): Promise<void> {
+  async end(of: OnceKey, item: string, end: End, within: number, time: OnceTime): Promise<void> {
     const at = this.keyOf(of);
     for (;;) {
       const entry = await this.store.get<Claim>(table, at);
       if (entry?.value.item !== item || !['open', 'begun'].includes(entry.value.state)) return;
-      const claim = new OwnClaim(this.store, at, entry.value, within);
+      const claim = new OwnClaim(this.store, at, entry.value, within, time);
       const isWritten = await this.store.write([claim.ended(end)], [conditionOf(at, entry)]);
       claim.release();
       if (isWritten) return;
@@ -192,11 +200,11 @@ export class Once {
   /** Undefined when the key is free. */
   private async judge(
     claim: Claim | undefined,
-    { name, since, now }: Claimant,
+    { name, since, time }: Claimant,
     within: number,
   ): Promise<Verdict | undefined> {
     if (!claim) return undefined;
-    const isOver = this.store.now() - claim.at >= within;
+    const isOver = time.age() - claim.at >= within;
     switch (claim.state) {
       case 'sent':
         return isOver ? undefined : { kind: 'sent', payload: claim.payload };
@@ -208,7 +216,7 @@ export class Once {
       case 'open': {
         const { item, notBefore } = claim;
         if (item === name) return undefined;
-        if ((notBefore ?? 0) > now || (await this.isAtWork(claim))) return { kind: 'wait', notBefore };
+        if ((notBefore ?? 0) > time.now() || (await this.isAtWork(claim))) return { kind: 'wait', notBefore };
         // Its turn is yet to come, maybe after a restart. Whichever comes first is sent, and the other is the repeat.
         return undefined;
       }

@@ -1,3 +1,5 @@
+import { systemClock, type Clock } from '../service/clock';
+
 /**
  * Where everything lives that must not be lost: texts on their way, waits, authorizations, the simulator's state.
  * Ordered records by key. Nothing above knows whether that is a file here, a server shared by several machines, or memory.
@@ -162,6 +164,13 @@ export const endOf = (prefix: Buffer): Buffer => {
   }
   throw new Error('a prefix without an end');
 };
+
+/** What tells ages: the store, whose time never runs back; for what is at a simulator, its clock, which can be moved. */
+export const ageClock = (
+  { service, clock }: { readonly service: string; readonly clock: Clock },
+  store: Store,
+): Clock =>
+  service === 'simulator' ? clock : { now: () => store.now(), after: systemClock.after.bind(systemClock) };
 
 /** Removes all records whose keys begin with `prefix`. */
 export const removeUnder = async (store: Store, table: Table, prefix: Buffer): Promise<void> => {

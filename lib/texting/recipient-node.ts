@@ -1,5 +1,5 @@
 import { doNotTextOf, type BlockedBy, type DoNotText } from '../guards/do-not-text';
-import { onceIn, type End, type OnceKey, type OwnClaim } from '../guards/once';
+import { onceIn, type End, type OnceKey, type OnceTime, type OwnClaim } from '../guards/once';
 import { allowedFrom, spreadFrom, type Whose } from '../guards/text-hours';
 import type { Mutable } from '../mutable';
 import { readAll, type Source } from '../runtime/inputs';
@@ -16,7 +16,7 @@ import type { Message } from '../runtime/red';
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
 import { look } from '../runtime/status';
 import { ServiceError, type Problem } from '../service/errors';
-import type { Operation, Store } from '../state/store';
+import { ageClock, type Operation, type Store } from '../state/store';
 import { isDryRun, phonesOrdered, withUsedFields, type Recipient, type Recipients } from './recipients';
 
 /** The recipients of a message, and what holds for all of them. */
@@ -165,6 +165,11 @@ const endOfKey = (
   const { port, payload, problem } = ended.outcome;
   if (port === 0) return { state: 'sent', payload };
   return { state: mayHaveSent(problem) ? 'unknown' : 'none' };
+};
+
+const timeOf = (environment: Environment, store: Store): OnceTime => {
+  const ages = ageClock(environment, store);
+  return { now: () => environment.clock.now(), age: () => ages.now() };
 };
 
 /** How far a text has come, on record before the next step. */
@@ -344,28 +349,28 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   /** Sends a text that has a key of its own unless one with that key was sent. */
   private async once(turn: Turn<T, O>, send: (steps: Steps) => Promise<Outcome>): Promise<Outcome> {
     const { order, item, environment, name, since, signal } = turn;
-    const { clock } = environment;
     const wanted = this.options.onceOf?.(order, item);
     if (!wanted) return send(turn);
     const store = await environment.store();
     const guard = onceIn(store);
+    const time = timeOf(environment, store);
     const of = this.onceKeyOf(environment, order, item, wanted.key);
     if (order.dryRun) {
-      const seen = await guard.look(of, wanted.within, clock.now());
+      const seen = await guard.look(of, wanted.within, time);
       if (seen?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
       return seen?.kind === 'sent'
         ? alreadySent(seen.payload)
         : this.onceInDryRun(turn.job, of, () => send(turn));
     }
     for (;;) {
-      const verdict = await guard.claim(of, { name, since, now: clock.now() }, wanted.within);
+      const verdict = await guard.claim(of, { name, since, time }, wanted.within);
       if (verdict.kind === 'own') return this.sendClaimed(turn, store, verdict.claim, send);
       if (verdict.kind === 'sent') return alreadySent(verdict.payload);
       if (verdict.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
       if (verdict.kind === 'cancelled') throw nodeError('cancelled', 'cancelled');
       if (signal.aborted) throw nodeError('cancelled', 'cancelled');
       const { notBefore = 0 } = verdict;
-      if (notBefore > clock.now()) throw new Held(notBefore);
+      if (notBefore > time.now()) throw new Held(notBefore);
       await guard.changed(of, signal);
     }
   }
@@ -440,7 +445,8 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     if (!wanted || !environment) return;
     const state = reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none';
     const of = this.onceKeyOf(environment, order, item, wanted.key);
-    await onceIn(await environment.store()).end(of, name, { state }, wanted.within);
+    const store = await environment.store();
+    await onceIn(store).end(of, name, { state }, wanted.within, timeOf(environment, store));
   }
 
   private async listOf(environment: Environment): Promise<DoNotText> {

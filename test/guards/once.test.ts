@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import should from 'should';
 import { onceIn } from '../../lib/guards/once';
-import type { EnvironmentSettings } from '../../lib/runtime/environment';
+import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import { endOf, key, type Store } from '../../lib/state/store';
@@ -40,11 +40,12 @@ describe('a text with a key', () => {
     settings: Partial<EnvironmentSettings> = {},
     client = {},
     id = 'simulator',
+    service: Environment['service'] = 'simulator',
   ): Promise<Flow> => {
     const { baseUrl, credentials, clock } = simulator;
     const environment = environmentOn(
       { baseUrl, apiKey: credentials.apiKey, token: (advisor) => simulator.accessToken(advisor) },
-      { id, service: 'simulator', clock, store, settings: { journal: true, ...settings }, client },
+      { id, service, clock, store, settings: { journal: true, ...settings }, client },
     );
     environments.push(environment);
     const byOrder = { onceKey: 'order', onceKeyType: 'msg' };
@@ -130,16 +131,31 @@ describe('a text with a key', () => {
     should(texts().length).equal(2);
   });
 
-  it('is sent again after the time that its key counts for', async () => {
+  it('is sent again after the time that its key counts for, by the store', async () => {
     let now = night;
     const aged: Store = Object.assign(Object.create(store) as Store, { now: () => now });
     store = aged;
-    const flow = await load({ onceFor: 1 });
+    const flow = await load({ onceFor: 1 }, {}, {}, 'sandbox', 'sandbox');
     await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    // That clock may be set.
+    await simulator.clock.move(2 * hour);
     now += hour - 1;
     await flow.ask({ phone: consented, text: 'Hi', order: 7 });
     should(texts().length).equal(1);
     now += 1;
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    should(texts().length).equal(2);
+  });
+
+  it('on the simulator, is sent again once its clock was moved so far', async () => {
+    const flow = await load({ onceFor: 1 });
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    await simulator.clock.move(hour - 1);
+    const again = only(await flow.ask({ phone: consented, text: 'Hi', order: 7, dryRun: true }));
+    should(again.msg.payload).containEql({ alreadySent: true });
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    should(texts().length).equal(1);
+    await simulator.clock.move(1);
     await flow.ask({ phone: consented, text: 'Hi', order: 7 });
     should(texts().length).equal(2);
   });
@@ -207,6 +223,7 @@ describe('a text with a key', () => {
     let now = night;
     const aged = createMemoryStore({ clock: { now: () => now } });
     const guard = onceIn(aged);
+    const time = { now: () => now, age: () => now };
     const of = (at: number) => ({
       space: 'here',
       node: 'send',
@@ -215,7 +232,7 @@ describe('a text with a key', () => {
       key: String(at),
     });
     const claim = async (at: number): Promise<void> => {
-      const verdict = await guard.claim(of(at), { name: `item ${String(at)}`, since: now, now }, hour);
+      const verdict = await guard.claim(of(at), { name: `item ${String(at)}`, since: now, time }, hour);
       if (verdict.kind !== 'own') throw new Error(verdict.kind);
       await aged.write([verdict.claim.ended({ state: 'sent', payload: at })]);
       verdict.claim.release();
@@ -229,14 +246,15 @@ describe('a text with a key', () => {
     now += 1;
     await claim(251);
     while ((await count()) > 2) await new Promise((resolve) => setImmediate(resolve));
-    should((await guard.look(of(250), hour, now))?.kind).equal('sent');
+    should((await guard.look(of(250), hour, time))?.kind).equal('sent');
   });
 
   it('leaves nothing behind in memory while a repeat waits', async () => {
     const guard = onceIn(store);
     const waiting = new AbortController();
     const of = { space: 'here', node: 'send', advisor: 'default', phone: consented, key: 'k' };
-    const claimed = await guard.claim(of, { name: 'first', since: 0, now: night }, hour);
+    const time = { now: () => night, age: () => night };
+    const claimed = await guard.claim(of, { name: 'first', since: 0, time }, hour);
     if (claimed.kind !== 'own') throw new Error(claimed.kind);
     for (let times = 0; times < 20; times++) {
       const changed = guard.changed(of, waiting.signal);
