@@ -1,8 +1,7 @@
 import type { Clock } from '../service/clock';
-import { systemClock } from '../service/clock';
 import type { Client } from '../service/types';
 import { itemIn } from '../outbox/records';
-import { key, type Operation, type Store } from '../state/store';
+import { ageClock, key, type Operation, type Store } from '../state/store';
 import type { WaitOutcome } from './consent-status';
 import { RequestHistory } from './request-history';
 import { Waits, type Wait } from './waits';
@@ -15,6 +14,7 @@ interface Surroundings {
   readonly settings: { readonly maxConcurrent: number };
   client(): Client | Promise<Client>;
   store(): Store | Promise<Store>;
+  isBlocked(phone: string): Promise<boolean>;
 }
 
 /** A node whose waits are polled. */
@@ -22,8 +22,6 @@ export interface Waiter {
   end(item: Buffer, wait: Wait, outcome: WaitOutcome, removals: readonly Operation[]): Promise<void>;
   /** Polls no longer find the entries of a wait. */
   restore(item: Buffer): Promise<unknown>;
-  /** Whether somebody is not to be texted. */
-  isBlocked?(phone: string): Promise<boolean>;
   changed(): void;
   /** Ends one wait as cancelled; false when there is none. */
   cancel(item: Buffer): Promise<boolean>;
@@ -53,12 +51,7 @@ export class Consent {
 
   static async open(environment: Surroundings): Promise<Consent> {
     const store = await environment.store();
-    // Ages are told by the store, whose time never runs back; a simulator has its own, which can be moved.
-    const clock =
-      environment.service === 'simulator'
-        ? environment.clock
-        : { now: () => store.now(), after: systemClock.after.bind(systemClock) };
-    return new Consent(environment, store, clock);
+    return new Consent(environment, store, ageClock(environment, store));
   }
 
   /** Waits at a service that the environment pointed to before are found, and never polled. */
@@ -88,11 +81,7 @@ export class Consent {
       clock: this.clock,
       client: () => this.environment.client(),
       concurrency: this.environment.settings.maxConcurrent,
-      isBlocked: async (phone) => {
-        // The list is the environment's: whichever node knows it.
-        const [waiter] = this.waiters.values();
-        return (await waiter?.isBlocked?.(phone)) ?? false;
-      },
+      isBlocked: (phone) => this.environment.isBlocked(phone),
       isWanted: (item) => this.waiters.has(itemIn(item).node),
       ended: async (wait, outcome, removals) => {
         await this.waiters.get(itemIn(wait.item).node)?.end(wait.item, wait, outcome, removals);

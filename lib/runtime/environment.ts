@@ -53,6 +53,8 @@ export interface Environment {
   readonly space: string;
   /** Where waits and sends are kept (in memory where they cannot be kept on disk). One per runtime, whoever asks. */
   store(): Store | Promise<Store>;
+  /** Whether somebody is on the do-not-text list. */
+  isBlocked(phone: string): Promise<boolean>;
   /** Why nothing can be put on record at the moment. */
   readonly trouble: string | undefined;
   /** Where sends are kept without `journal`: it outlives a deploy, and not the process. */

@@ -4,7 +4,7 @@ import { paceOf, type Pace } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
 import type { OpenJob } from '../../lib/outbox/open-job';
 import type { Leaving, Reason } from '../../lib/outbox/outbox';
-import { doNotTextOf, type DoNotText } from '../../lib/guards/do-not-text';
+import { doNotTextOf } from '../../lib/guards/do-not-text';
 import { WaitOutbox, type WaitHost } from '../../lib/outbox/wait-outbox';
 import { activityOf } from '../../lib/runtime/activity';
 import type { Environment } from '../../lib/runtime/environment';
@@ -72,7 +72,6 @@ const redrawn = 2000;
 export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
   private readonly pace: Pace;
   private consent: Consent | undefined;
-  private blocked: DoNotText | undefined;
   private outbox: WaitOutbox<Recipient, WaitOrder, Outcome, Wait> | undefined;
   private detach: (() => void) | undefined;
   private readonly unlisten: (() => void)[] = [];
@@ -125,11 +124,12 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
 
   /** Nobody waits for the consent of somebody who is not to be texted. */
   private async endBlocked({ items }: Recipients): Promise<void> {
-    const { blocked: list } = this;
-    if (!list) return;
+    const environment = this.tools.environment();
     const phones = [...new Set(items.flatMap(({ phone }) => phone ?? []))];
-    const found = await Promise.all(phones.map((phone) => list.get(phone)));
-    const blocked = found.flatMap((each) => each?.phone ?? []);
+    const found = await Promise.all(
+      phones.map(async (phone) => ((await environment.isBlocked(phone)) ? phone : [])),
+    );
+    const blocked = found.flat();
     if (blocked.length > 0) this.reset(blocked);
   }
 
@@ -224,7 +224,6 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     });
     await outbox.prepare();
     const blocked = await doNotTextOf(environment);
-    this.blocked = blocked;
     this.consent = consent;
     this.outbox = outbox;
     this.unlisten.push(
@@ -257,7 +256,6 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
           this.draw();
         },
         restore: (item) => outbox.restore(item),
-        isBlocked: async (phone) => (await this.blocked?.get(phone)) !== undefined,
         cancel: (item) => outbox.cancelOne(item),
         check: (item) => outbox.checkOne(item),
       });

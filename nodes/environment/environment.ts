@@ -61,11 +61,12 @@ const longestClose = 8000;
 /** An environment that keeps its state elsewhere. */
 const over = (environment: RunningEnvironment, store: Store): Environment =>
   new Proxy<Environment>(environment, {
-    get(target, property) {
+    get(target, property, view) {
       if (property === 'store') return () => Promise.resolve(store);
       if (property === 'isView') return true;
       const value: unknown = Reflect.get(target, property, target);
-      return typeof value === 'function' ? (value as () => unknown).bind(target) : value;
+      if (typeof value !== 'function') return value;
+      return (value as () => unknown).bind(property === 'isBlocked' ? view : target);
     },
   });
 
@@ -259,6 +260,10 @@ export class RunningEnvironment implements Environment {
   store(): Promise<Store> {
     this.openedStore ??= this.openStore();
     return this.openedStore;
+  }
+
+  async isBlocked(phone: string): Promise<boolean> {
+    return (await (await doNotTextOf(this)).get(phone)) !== undefined;
   }
 
   advisors(): string[] {

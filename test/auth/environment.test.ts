@@ -92,7 +92,7 @@ describe('environment', () => {
     const claim = (where: string, name: string) =>
       onceIn(store).claim(
         { space: where, node: 'send', advisor: 'default', phone: '+12025550100', key: '7' },
-        { name, since: 0, now: 0 },
+        { name, since: 0, time: { now: () => 0, age: () => store.now() } },
         day,
       );
     const { history } = await consentOf(environment);

@@ -445,6 +445,7 @@ class Boxes {
       settings: { maxConcurrent: 4 },
       client: () => client,
       store: () => store,
+      isBlocked: async () => false,
     });
     const common = {
       ended: (reason: string): Ending =>

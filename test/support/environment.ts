@@ -1,3 +1,4 @@
+import { doNotTextOf } from '../../lib/guards/do-not-text';
 import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { createClient } from '../../lib/service/client';
 import { systemClock, type Clock } from '../../lib/service/clock';
@@ -44,7 +45,7 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
   const changed = (): void => {
     for (const listener of listeners) listener();
   };
-  return {
+  const environment: TestEnvironment = {
     id: choices.id ?? 'test-environment',
     name: 'Test',
     service: choices.service ?? 'sandbox',
@@ -65,6 +66,9 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
     addPending: () => () => undefined,
     memory: () => memoryFor(service.baseUrl),
     store: () => (store ??= choices.store ?? createMemoryStore()),
+    async isBlocked(phone) {
+      return (await (await doNotTextOf(this)).get(phone)) !== undefined;
+    },
     advisors: () => advisors,
     advisorState: (advisor) =>
       choices.service === 'simulator' || advisors.includes(advisor) ? 'authorized' : 'unknown',
@@ -87,4 +91,5 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
     changed,
     close: async () => client?.close(),
   };
+  return environment;
 };
