@@ -40,8 +40,15 @@ export interface RequestRules {
   readonly limit: number;
 }
 
-/** Makes the request. It awaits `begin` before the request leaves, and `undo` when it was certainly not carried out. */
-export type Request = (begin: () => Promise<void>, undo: () => Promise<void>) => Promise<Reply>;
+/**
+ * Makes the request. It awaits `begin` before the request leaves, and `undo` when it was certainly not carried out; it calls
+ * `left` at each attempt, for it may have waited for its turn since it began.
+ */
+export type Request = (
+  begin: () => Promise<void>,
+  undo: () => Promise<void>,
+  left: () => void,
+) => Promise<Reply>;
 
 export interface RequestHistoryOptions {
   readonly store: Store;
@@ -100,8 +107,8 @@ export class RequestHistory {
   }
 
   /**
-   * Asks, unless that was done within `every`. From `begin` on the number counts as asked, unless it is certain that
-   * nothing came of it.
+   * Asks, unless that was done within `every`, which counts from when the request left. From `begin` on the number counts
+   * as asked, unless it is certain that nothing came of it.
    */
   async ask(advisor: string, phone: string, rules: RequestRules, request: Request): Promise<RequestResult> {
     const at = this.keyOf(advisor, phone);
@@ -153,21 +160,18 @@ export class RequestHistory {
     const unanswered = last?.unanswered ?? 0;
     const intent = {
       id: randomBytes(9).toString('base64url'),
-      shownAt: 0,
+      time: { at: 0, shownAt: 0 },
       isBegun: false,
       isOvertaken: false,
     };
+    const left = (): void => {
+      intent.time = { at: clock.now(), shownAt: wallTime() };
+    };
     const begin = async (): Promise<void> => {
       if (intent.isBegun) return;
-      intent.shownAt = wallTime();
-      const { id, shownAt } = intent;
-      const value: RequestRecord = {
-        at: clock.now(),
-        shownAt,
-        id,
-        unanswered: unanswered + 1,
-        answer: noAnswer,
-      };
+      left();
+      const { id, time } = intent;
+      const value: RequestRecord = { ...time, id, unanswered: unanswered + 1, answer: noAnswer };
       intent.isBegun = await store.write([{ table, put: at, value }], [conditionOf(at, entry)]);
       if (intent.isBegun) return;
       intent.isOvertaken = true;
@@ -185,18 +189,22 @@ export class RequestHistory {
       intent.isBegun = false;
     };
     try {
-      const { requested, ...answer } = await request(begin, undo);
+      const { requested, ...answer } = await request(begin, undo, left);
       if (!requested) {
         await finish(() => last && { ...last, unanswered: 0, answer });
         return { ...answer, requested, requestedAt: last?.shownAt ?? null };
       }
       const count = answer.consentState === 'accepted' ? 0 : unanswered + 1;
-      await finish((record) => ({ ...record, answer, unanswered: count }));
-      return { ...answer, requested, requestedAt: intent.shownAt };
+      await finish((record) => ({ ...record, ...intent.time, answer, unanswered: count }));
+      return { ...answer, requested, requestedAt: intent.time.shownAt };
     } catch (fault) {
       if (intent.isOvertaken) return undefined;
       const isAsked = fault instanceof ServiceError ? mayHaveAsked.has(fault.code) : !(fault instanceof Held);
-      if (intent.isBegun && !isAsked) await finish(() => last);
+      if (intent.isBegun)
+        await finish((record) => {
+          if (!isAsked) return last;
+          return record.at === intent.time.at ? record : { ...record, ...intent.time };
+        });
       throw fault;
     }
   }

@@ -120,13 +120,18 @@ export const requestHandler = (tools: Tools): Handler => {
     const { phone = '' } = turn.item;
     const consent = await consentOf(turn.environment);
     if (!consent.store.durable) tools.markUnsaved();
-    const result = await consent.history.ask(turn.order.advisor, phone, rules, (begin, undo) => {
+    const result = await consent.history.ask(turn.order.advisor, phone, rules, (begin, undo, left) => {
       const both = {
         begin: async () => {
           await Promise.all([turn.begin(), begin()]);
         },
         undo: async () => {
           await Promise.all([turn.undo(), undo()]);
+        },
+        permit: async () => {
+          const ended = await turn.permit?.();
+          left();
+          return ended ?? (() => undefined);
         },
       };
       return request(phone, { ...turn, ...both }, tools.node.id, consent);

@@ -72,6 +72,28 @@ describe('the history of consent requests', () => {
     should(sent).equal(1);
   });
 
+  for (const [what, isKnown] of [
+    ['', true],
+    [', also when its outcome is unknown', false],
+  ] as const)
+    it(`counts from when the request left, however long it had waited for its turn${what}`, async () => {
+      const asking = history().ask('default', ann, daily, async (begun, _undo, left) => {
+        await begun();
+        await clock.move(hours(5));
+        left();
+        if (!isKnown) throw problem('outcome_unknown', 'no');
+        return pending;
+      });
+      if (isKnown) should((await asking).requestedAt).equal(begin + hours(5) + 5);
+      else await should(asking).be.rejected();
+      await clock.move(hours(23.9));
+      const early = await history().ask('default', ann, daily, request);
+      should(early.requested).be.false();
+      should(early.requestedAt).equal(begin + hours(5) + 5);
+      await clock.move(hours(0.1));
+      should((await history().ask('default', ann, daily, request)).requested).be.true();
+    });
+
   it('counts a request whose outcome is unknown, or that a kill interrupted, as asked', async () => {
     await should(history().ask('default', ann, daily, failing('outcome_unknown'))).be.rejected();
     should((await history().ask('default', ann, daily, request)).requested).be.false();

@@ -26,6 +26,7 @@ const noon = Date.UTC(2027, 0, 4, 17);
 /** In New York, whose zone the numbers have, it is ten in the evening. */
 const night = Date.UTC(2027, 0, 5, 3);
 const hour = 3_600_000;
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const hold = { textHours: { from: 8 * 60, until: 21 * 60, outside: 'hold' as const } };
 const send = { id: 'send', type: 'advisor-send-text' };
 const request = { id: 'request', type: 'advisor-request-consent' };
@@ -41,14 +42,20 @@ describe('guards, where two of them meet', () => {
     store = in_;
     makeEnvironment(settings);
   };
-  const makeEnvironment = (settings: object): void => {
+  const makeEnvironment = (settings: object, client = {}): void => {
     environment = environmentOn(
       {
         baseUrl: simulator.baseUrl,
         apiKey: simulator.credentials.apiKey,
         token: (advisor) => simulator.accessToken(advisor),
       },
-      { service: 'simulator', clock: simulator.clock, store, settings: { journal: true, ...settings } },
+      {
+        service: 'simulator',
+        clock: simulator.clock,
+        store,
+        settings: { journal: true, ...settings },
+        client,
+      },
     );
   };
   const load = (...nodes: { id: string; type: string }[]): Promise<Flow> =>
@@ -75,6 +82,41 @@ describe('guards, where two of them meet', () => {
     const { port, msg } = await ask(flow, { phone: never }, 'request');
     should(port).equal(1);
     should(errorOf(msg).code).equal('blocked');
+  });
+
+  it('the day between two consent requests counts from when the first left, when it was held', async () => {
+    await begin(night, hold);
+    const flow = await load(request);
+    const coming = flow.arrivals.next();
+    flow.send({ phone: never }, 'request');
+    while (flow.statuses.length === 0) await turn();
+    await simulator.clock.move(11 * hour);
+    should(only(await coming).msg.payload).containEql({ requested: true });
+    const [{ at } = { at: 0 }] = received('requestConsent');
+    await simulator.clock.move(at + 24 * hour - 1 - simulator.clock.now());
+    const early = (await ask(flow, { phone: never }, 'request')).msg.payload;
+    should(early).containEql({ requested: false, requestedAt: at });
+    await simulator.clock.move(1);
+    should((await ask(flow, { phone: never }, 'request')).msg.payload).containEql({ requested: true });
+  });
+
+  it('the day between two consent requests counts from when the first left, when it was paused', async () => {
+    await begin(noon);
+    makeEnvironment({}, { maxConcurrent: 1 });
+    simulator.faults.add({ endpoint: 'requestConsent', status: 429, retryAfter: 3600 });
+    const flow = await load(request);
+    const coming = flow.arrivals.next(2);
+    // While one is under way, the other has begun; then all pause for an hour.
+    flow.send({ phone: [never, '+12025550122'] }, 'request');
+    const client = await environment.client();
+    while (client.pausedUntil === 0) await turn();
+    await simulator.clock.move(hour);
+    const arrived = await coming;
+    const left = received('requestConsent').filter(({ status }) => status !== 429);
+    for (const { msg } of arrived) {
+      const { requestedAt } = msg.payload as { requestedAt: number };
+      should(requestedAt).equal(left.find(({ phone }) => phone === msg.phone)?.at);
+    }
   });
 
   it('a dry run of other nodes leaves the list as real as it is', async () => {
@@ -167,7 +209,7 @@ describe('guards, where two of them meet', () => {
     await begin(night, { ...hold, journal: false });
     const before = await load(send);
     before.send({ phone: consented, text: 'Hi' }, 'send');
-    while (before.statuses.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    while (before.statuses.length === 0) await turn();
     await Flow.unload();
     await environment.close();
     makeEnvironment({ journal: false });
@@ -181,12 +223,12 @@ describe('guards, where two of them meet', () => {
     await begin(night, hold);
     const before = await load(send);
     before.send({ phone: consented, text: 'Hi' }, 'send');
-    while (before.statuses.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    while (before.statuses.length === 0) await turn();
     await Flow.unload();
     await environment.close();
     makeEnvironment(hold);
     const after = await load(send, block);
-    while (after.statuses.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    while (after.statuses.length === 0) await turn();
     const coming = after.arrivals.next(2);
     after.send({ phone: consented }, 'block');
     const codes = (await coming).map(({ port, msg }) => (port === 1 ? errorOf(msg).code : port));
