@@ -10,7 +10,8 @@ import * as requestRuntime from '../../nodes/request-consent/runtime';
 import { spec as requestSpec } from '../../nodes/request-consent/spec';
 import * as sendRuntime from '../../nodes/send-text/runtime';
 import { spec as sendSpec } from '../../nodes/send-text/spec';
-import { Flow } from '../support/flow';
+import { activityOf } from '../../lib/runtime/activity';
+import { Flow, type Arrived } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { errorOf, inOrder, numbers, only } from '../texting/setup';
 
@@ -20,6 +21,18 @@ const folders = [
   { spec: checkSpec, runtime: checkRuntime },
 ];
 const unknown = '+12025550199';
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** What a dry run says of somebody, or what then became of them. */
+interface Foreseen {
+  readonly code?: string;
+  readonly message?: string;
+  readonly segments?: number;
+  readonly duplicateOf?: number;
+  readonly alreadySent?: boolean;
+  readonly notBefore?: number;
+}
+type Foretold = Record<string, unknown> & { readonly at: number; readonly duplicateOf: unknown };
 
 describe('a dry run', () => {
   let on: Simulated;
@@ -69,23 +82,48 @@ describe('a dry run', () => {
         should(on.received('sendMessage')).equal(1);
       });
 
-    it('foretells what then happens, for 1,000 lists', async function () {
+    it('foretells what then happens and when, for 1,000 lists, of which some are held', async function () {
       this.timeout(300_000);
       await on.close();
-      const textHours = { from: 8 * 60, until: 21 * 60, outside: 'fail' as const };
+      const textHours: { from: number; until: number; outside: 'fail' | 'hold' } = {
+        from: 8 * 60,
+        until: 21 * 60,
+        outside: 'fail',
+      };
       const clock = new MovableClock(() => Date.UTC(2027, 0, 4, 15));
-      const settings = { textHours };
-      on = await startSimulated({ clock }, { store: createMemoryStore(), settings });
+      on = await startSimulated({ clock }, { store: createMemoryStore(), settings: { textHours } });
       const once = { onceKey: '{{id}}', onceKeyType: 'str' };
       const flow = await load('advisor-send-text', { maxSegments: 1, ...once });
       const blocked = '+12025550133';
       await (await doNotTextOf(on.environment)).block(blocked, null, 0);
+      const times = new WeakMap<Message, number>();
+      const add = flow.arrivals.add.bind(flow.arrivals);
+      flow.arrivals.add = (arrived) => {
+        times.set(arrived.msg, clock.now());
+        add(arrived);
+      };
+
+      /** How somebody leaves, and when. */
+      const foretold = ({ port, msg }: Arrived): Foretold => {
+        const { payload, error = {} } = msg as { payload?: Foreseen; error?: Foreseen };
+        const { segments, duplicateOf, alreadySent, notBefore } =
+          port === 1 ? ({} as Foreseen) : (payload ?? {});
+        const { code, message, notBefore: allowedFrom } = error;
+        const about = { port, code, message, duplicateOf, allowedFrom };
+        const ofSent = port === 0 ? { segments, alreadySent } : {};
+        return { ...about, ...ofSent, at: (msg.dryRun ? notBefore : undefined) ?? times.get(msg) ?? 0 };
+      };
+      const heldNow = async (): Promise<number> => {
+        const { data } = await activityOf(on.environment).queue({ page: 1, pageSize: 100 });
+        return data.filter(({ state }) => state === 'held').length;
+      };
+
       const phones = fc.constantFrom(
         numbers.consented,
         numbers.notConsented,
         unknown,
         blocked,
-        // Five in the morning.
+        // Five hours behind the others.
         '+18085550101',
         '+1',
         'nobody',
@@ -97,28 +135,40 @@ describe('a dry run', () => {
         minLength: 1,
         maxLength: 6,
       });
-      const pass = async (msg: Message, count: number): Promise<unknown[]> =>
-        inOrder(await flow.ask(msg, count)).map(({ port, msg: { payload, error } }) => {
-          const { code, message } = (error ?? {}) as { code?: string; message?: string };
-          const { segments, duplicateOf, alreadySent } = (port === 0 ? payload : {}) as Record<
-            string,
-            unknown
-          >;
-          const { notBefore } = (error ?? {}) as { notBefore?: number };
-          return [port, code, message, segments, duplicateOf, alreadySent, notBefore];
-        });
+      let held = 0;
       await fc.assert(
-        fc.asyncProperty(list, async (recipients) => {
-          const phone = recipients.map(({ phone: to, text, id }) => ({
-            phone: to,
-            ...(text !== undefined && { text }),
-            ...(id !== undefined && { id }),
-          }));
-          const foretold = await pass({ phone, text: 'Good day', dryRun: true }, phone.length);
-          should(await pass({ phone, text: 'Good day' }, phone.length)).deepEqual(foretold);
-        }),
+        fc.asyncProperty(
+          list,
+          fc.constantFrom('fail' as const, 'hold' as const),
+          fc.integer({ min: 0, max: 12 * 60 }),
+          async (recipients, outside, wait) => {
+            textHours.outside = outside;
+            await clock.move(wait * 60_000);
+            const phone = recipients.map(({ phone: to, text, id }) => ({
+              phone: to,
+              ...(text !== undefined && { text }),
+              ...(id !== undefined && { id }),
+            }));
+            const msg = { phone, text: 'Good day' };
+            const expected = inOrder(await flow.ask({ ...msg, dryRun: true }, phone.length)).map(foretold);
+            const from = flow.arrivals.all.length;
+            const came = (): number => flow.arrivals.all.length - from;
+            const coming = flow.ask(msg, phone.length);
+            const late = expected.filter(({ at }) => at > clock.now());
+            // A duplicate is no item of its own.
+            const lateItems = late.filter(({ duplicateOf }) => duplicateOf === undefined).length;
+            held += late.length;
+            while (came() < phone.length - late.length || (await heldNow()) < lateItems) await turn();
+            for (const time of [...new Set(late.map(({ at }) => at))].sort((a, b) => a - b)) {
+              await clock.move(time - clock.now());
+              while (came() < expected.filter(({ at }) => at <= time).length) await turn();
+            }
+            should(inOrder(await coming).map(foretold)).deepEqual(expected);
+          },
+        ),
         { numRuns: 1000 },
       );
+      should(held).above(100);
     });
   });
 
