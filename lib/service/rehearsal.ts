@@ -227,6 +227,10 @@ const scopesOf = ({ wanted, granted }: Rehearsal, reads: Reads, isKeyAccepted: b
 };
 
 const prefixesOf = ({ prefixes }: Rehearsal, { text, core }: Reads): Finding => {
+  const kinds = [text, ...Object.values(core)].map(({ kind }) => kind);
+  // A web page answers under every path: the address is wrong, and nothing is known of the prefixes.
+  if (kinds.includes('other') && kinds.every((kind) => ['other', 'nothing', 'silent'].includes(kind)))
+    return { check: 'prefixes', ok: null, key: 'check.untriedAbove' };
   const halves = [
     { setting: 'corePrefix', path: `/${prefixes.core}`, seen: Object.values(core) },
     { setting: 'textPrefix', path: `/${prefixes.text}`, seen: [text] },

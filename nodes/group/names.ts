@@ -96,6 +96,16 @@ export const groupFrom = async (caller: Caller, value: unknown, where: MessageVa
 /** A service that writes its ids as strings gives `"12"` for what a message calls 12. */
 export const isSame = (one: Id, other: Id): boolean => String(one) === String(other);
 
+/**
+ * A string of digits, in the form that the service gives this id: a number or a string. Where no group tells, it goes as
+ * it came.
+ */
+export const asServiceWrites = async (caller: Caller, digits: string): Promise<Id> => {
+  const text = digits.trim();
+  const lookup = found(caller, (names) => [...names.values()].flat().find((id) => isSame(id, text)));
+  return (await lookup.catch(() => undefined)) ?? text;
+};
+
 /** A group that is there, and whether no other has its name. Throws `invalid_input`. */
 export const groupNamed = async (
   caller: Caller,

@@ -16,7 +16,7 @@ import { oneAtATime } from '../../lib/service/concurrency';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { listingMembers } from './members';
-import { forgetNames, groupFrom, isSame, knownId } from './names';
+import { asServiceWrites, forgetNames, groupFrom, isSame, knownId } from './names';
 import { groupFields } from './spec';
 
 /** A name alone is enough of a group. */
@@ -153,8 +153,13 @@ const setting = (tools: Tools): ItemOperation => {
     const none = isSelectAllGroup && (value === undefined || value === null || value === '');
     const given: readonly unknown[] = Array.isArray(value) ? value : none ? [] : [value];
     const groupIds: Id[] = [];
-    for (const one of given) groupIds.push(await groupFrom(caller, one, groups.where));
-    const body = { groupIds: [...new Set(groupIds)], ...(isSelectAllGroup && { isSelectAllGroup }) };
+    for (const one of given) {
+      const id = await groupFrom(caller, one, groups.where);
+      const isDigits = typeof one === 'string' && wholeId(one) !== undefined;
+      const written = isDigits ? await asServiceWrites(caller, one) : id;
+      if (!groupIds.some((other) => isSame(other, written))) groupIds.push(written);
+    }
+    const body = { groupIds, ...(isSelectAllGroup && { isSelectAllGroup }) };
     return {
       known: {},
       make: (at, contactId) => at.call('setContactGroups', { params: { contactId }, body }),

@@ -134,6 +134,24 @@ describe('contact group node', () => {
       should(errorOf(first(await flow.ask({ contactId: ann }))).code).equal('invalid_input');
     });
 
+    for (const [form, groupId, written] of [
+      ['numbers', 12, 12],
+      ['strings', '12', '12'],
+      ['nobody tells which', undefined, '12'],
+    ] as const) {
+      it(`writes an id that came as a string of digits as the service does: ${form}`, async () => {
+        const { environment, requests } = await scripted(({ method }) => {
+          if (method === 'PUT') return { body: { id: 5 } };
+          if (groupId === undefined) return { status: 403, body: {} };
+          const pageInfo = { page: 1, pageSize: 200, totalRecord: 1 };
+          return { body: { data: [{ groupId, name: 'Clients' }], pageInfo } };
+        });
+        const flow = await groupNode(environment, { operation: 'setGroups' });
+        should(first(await flow.ask({ contactId: 5, groupIds: ['12', 7, '7'] })).port).equal(0);
+        should(requests().find(({ method }) => method === 'PUT')?.body).deepEqual({ groupIds: [written, 7] });
+      });
+    }
+
     it('sends isSelectAllGroup only when it is set', async () => {
       for (const isSelectAllGroup of [false, true]) {
         const { environment, requests } = await scripted(() => ({ body: { id: 5 } }));

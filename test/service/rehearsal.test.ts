@@ -199,14 +199,14 @@ describe('a rehearsal', () => {
     should(found('names')[0]).be.null();
   });
 
-  it('has a cross for an address where a web page answers', async () => {
+  it('has a cross for an address where a web page answers, and blames nothing else', async () => {
     await start();
     const page = await serve((_, response) =>
       response.setHeader('content-type', 'text/html').end('<!doctype html><p>Welcome'),
     );
     const found = await try_(settings({ baseUrl: page }));
     should(found('reachability')).match([false, new RegExp(`${page}.*not the service`)]);
-    should(found('prefixes')[0]).be.false();
+    for (const check of ['apiKey', 'prefixes', 'names'] as const) should(found(check)[0]).be.null();
   });
 
   it('tries nothing further where nothing answers', async () => {
