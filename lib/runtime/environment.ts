@@ -1,3 +1,4 @@
+import type { RunningNode } from './red';
 import type { TextHours } from '../guards/text-hours';
 import type { Client } from '../service/types';
 import type { Clock } from '../service/clock';
@@ -88,8 +89,8 @@ export interface Environment {
   readonly isView?: boolean;
   /** The same environment once more: in other uses of a subflow, and over other stores. */
   peers?(): readonly Environment[];
-  /** A node, by its id, says how much it has accepted and not ended; returns what takes that back. */
-  addPending(node: string, count: () => number | Promise<number>): () => void;
+  /** A node says how much it has accepted and not ended; returns what takes that back. */
+  addPending(node: Pick<RunningNode, 'id' | '_path'>, count: () => number | Promise<number>): () => void;
   /** Called when an authorization, a pause or the configuration changes, so that statuses can follow. */
   onChange(listener: () => void): () => void;
   /**

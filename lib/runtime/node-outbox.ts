@@ -377,7 +377,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     this.environment = environment;
     this.handler.opened?.(environment);
     const unlist = [
-      environment.addPending(this.tools.node.id, () => outbox.reader.count()),
+      environment.addPending(this.tools.node, () => outbox.reader.count()),
       activityOf(environment).add({ id: tools.node.id, name: tools.node.name ?? '' }, outbox),
     ];
     this.unlist = () => {

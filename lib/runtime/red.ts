@@ -8,6 +8,8 @@ export interface RunningNode extends Node {
   wires: string[][];
   /** Inside a subflow: the id the node has in the editor. */
   _alias?: string;
+  /** Ids as the editor has them: of the tab, of the uses of subflows that the node is in, and its own. */
+  _path?: string;
   /** What the `done` of an input message calls. */
   _complete(msg: object, error?: Error): void;
 }

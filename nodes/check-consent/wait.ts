@@ -230,7 +230,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
       blocked.onBlock((phone) => {
         outbox.reset([phone]);
       }),
-      environment.addPending(tools.node.id, () => outbox.count),
+      environment.addPending(tools.node, () => outbox.count),
       environment.onChange(() => {
         this.draw();
       }),

@@ -237,10 +237,13 @@ export const checkWait = async (asked: Asked): Promise<object> =>
 export const cancelItem = async (kind: 'w' | 'q' | 'l', asked: Asked): Promise<object> =>
   done(asked, await soon(activityIn(asked).cancel(idIn(asked), [kind])));
 
-/** What is cancelled when the environment is pointed to another service; of one node, what rests without it. */
+/**
+ * What is cancelled when the environment is pointed to another service; of some nodes or uses of subflows, what rests
+ * without them.
+ */
 export const pendingIn = async ({ form, request }: Asked): Promise<object> => {
   const { node } = request.query;
-  const wanted = typeof node === 'string' ? node : undefined;
+  const wanted = node === undefined ? undefined : [node].flat().map(String);
   const counts = await Promise.all((form.running?.uses() ?? []).map((each) => each.pending(wanted)));
   return { count: counts.reduce((sum, count) => sum + count, 0) };
 };

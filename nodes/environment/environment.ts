@@ -89,7 +89,10 @@ export class RunningEnvironment implements Environment {
   /** In place of a store that was lost. */
   private renewed: Environment | undefined;
   private readonly listeners = new Set<() => void>();
-  private readonly pendingCounts = new Set<{ node: string; count: () => number | Promise<number> }>();
+  private readonly pendingCounts = new Set<{
+    readonly path: readonly string[];
+    readonly count: () => number | Promise<number>;
+  }>();
   private readonly held = new Set<Promise<void>>();
   private readonly endings: (() => Promise<unknown>)[] = [];
   trouble: string | undefined;
@@ -310,17 +313,17 @@ export class RunningEnvironment implements Environment {
     return placeBeside(redirectUri, `link/${token}`);
   }
 
-  addPending(node: string, count: () => number | Promise<number>): () => void {
-    const counted = { node, count };
+  addPending(...[{ id, _path = id }, count]: Parameters<Environment['addPending']>): () => void {
+    const counted = { path: _path.split('/'), count };
     this.pendingCounts.add(counted);
     return () => {
       this.pendingCounts.delete(counted);
     };
   }
 
-  /** What all its nodes, or the one of this id, have accepted and not ended. */
-  async pending(node?: string): Promise<number> {
-    const asked = [...this.pendingCounts].filter((each) => node === undefined || each.node === node);
+  /** What all its nodes, or those that these ids of the editor mean, have accepted and not ended. */
+  async pending(ids?: readonly string[]): Promise<number> {
+    const asked = [...this.pendingCounts].filter(({ path }) => ids?.some((id) => path.includes(id)) ?? true);
     const counts = await Promise.all(asked.map(async ({ count }) => count()));
     return counts.reduce((sum, count) => sum + count, 0);
   }

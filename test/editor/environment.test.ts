@@ -38,6 +38,19 @@ const flows: FlowNode[] = [
     mode: 'wait',
     wires: [[], [], []],
   },
+  { id: 'sub', type: 'subflow', name: 'Wait', in: [{ x: 50, y: 50, wires: [{ id: 'inside' }] }], out: [] },
+  {
+    id: 'inside',
+    type: 'advisor-check-consent',
+    z: 'sub',
+    x: 200,
+    y: 50,
+    environment: 'simulated',
+    mode: 'wait',
+    wires: [[], [], []],
+  },
+  { id: 'ask-inside', type: 'test-port', z: 'tab', name: 'ask inside', x: 100, y: 180, wires: [['use']] },
+  { id: 'use', type: 'subflow:sub', z: 'tab', x: 300, y: 180, wires: [] },
 ];
 
 for (const version of [4, 5] as const) {
@@ -150,27 +163,33 @@ for (const version of [4, 5] as const) {
       await closeNode(page, 'cancel');
     });
 
-    it('says, when a node is disabled, how much rests without it', async () => {
-      const waiting = `advisor-texting/simulated/pending?node=wait`;
-      const count = async (): Promise<unknown> =>
-        ((await red.request('GET', waiting)).json as { count: number }).count;
-      await red.send('ask', { phone: '+12145550104' });
-      while ((await count()) !== 1) await new Promise((resolve) => setTimeout(resolve, 50));
-      const disable = (is: boolean): Promise<unknown> =>
-        page.evaluate(`(() => {
-          const node = RED.nodes.node('wait');
-          node.d = ${String(is)};
-          RED.events.emit('nodes:change', node);
-        })()`);
-      await disable(true);
-      const told = page.locator('.red-ui-notification', { hasText: 'delete or disable: 1 ' });
-      await told.waitFor();
-      await told.click();
-      await told.waitFor({ state: 'detached' });
-      await disable(false);
-      await red.send('ask', { reset: true });
-      while ((await count()) !== 0) await new Promise((resolve) => setTimeout(resolve, 50));
-    });
+    for (const [what, id, port] of [
+      ['a node', 'wait', 'ask'],
+      ['a use of a subflow', 'use', 'ask inside'],
+      ['a node inside a subflow', 'inside', 'ask inside'],
+    ] as const) {
+      it(`says, when ${what} is disabled, how much rests without it`, async () => {
+        const waiting = `advisor-texting/simulated/pending?node=other&node=${id}`;
+        const count = async (): Promise<unknown> =>
+          ((await red.request('GET', waiting)).json as { count: number }).count;
+        await red.send(port, { phone: '+12145550104' });
+        while ((await count()) !== 1) await new Promise((resolve) => setTimeout(resolve, 50));
+        const disable = (is: boolean): Promise<unknown> =>
+          page.evaluate(`(() => {
+            const node = RED.nodes.node('${id}');
+            node.d = ${String(is)};
+            RED.events.emit('nodes:change', node);
+          })()`);
+        await disable(true);
+        const told = page.locator('.red-ui-notification', { hasText: 'delete or disable: 1 ' });
+        await told.waitFor();
+        await told.click();
+        await told.waitFor({ state: 'detached' });
+        await disable(false);
+        await red.send(port, { reset: true });
+        while ((await count()) !== 0) await new Promise((resolve) => setTimeout(resolve, 50));
+      });
+    }
 
     it('says how much is cancelled before it is pointed elsewhere, and only then', async () => {
       await red.send('ask', { phone: ['+12145550104', '+12155550105'] });

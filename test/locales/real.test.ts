@@ -161,10 +161,12 @@ describe('a Node-RED 5 whose language is German', function () {
 
   it('breaks no word in the palette, however long it is', async () => {
     const page = await editorIn('de');
-    const lines = await page
-      .locator('.red-ui-palette-node[data-palette-type="advisor-group"] .red-ui-palette-label')
-      .evaluate((label) => label.innerHTML.split('<br>'));
-    should(lines).eql(['Kontaktgruppe']);
+    const linesOf = (type: string): Promise<string[]> =>
+      page
+        .locator(`.red-ui-palette-node[data-palette-type="${type}"] .red-ui-palette-label`)
+        .evaluate((label) => label.innerHTML.split('<br>'));
+    should(await linesOf('advisor-group')).eql(['Kontaktgruppe']);
+    should(await linesOf('advisor-activity')).eql(['SMS-Aktivität']);
   });
 
   it('has dialogs that keep their columns, however long the words are', async () => {

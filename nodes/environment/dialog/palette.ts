@@ -29,10 +29,11 @@ const besidePort = 10;
 const fit = (element: HTMLElement): void => {
   const words = (element.getAttribute('data-palette-label') ?? '').split(' ');
   const widthOf = (text: string): number => RED.view.calculateTextWidth(text, 'red-ui-palette-label');
-  // At a hyphen the palette may begin a new line.
-  const longest = Math.max(...words.flatMap((word) => word.split('-')).map(widthOf));
-  if (longest < lineWidth) return;
-  const scale = (lineWidth - besidePort) / longest;
+  const longest = Math.max(...words.map(widthOf));
+  const isWide = longest >= lineWidth;
+  // The palette takes a hyphen for a word of its own: "SMS -" and "Aktivität".
+  if (!isWide && !words.some((word) => word.includes('-'))) return;
+  const scale = isWide ? (lineWidth - besidePort) / longest : 1;
   const lines: string[] = [];
   for (const word of words) {
     const longer = `${lines.at(-1) ?? ''} ${word}`;
@@ -52,7 +53,7 @@ const fit = (element: HTMLElement): void => {
     .css('top', `${String(height / 2 - 5)}px`);
 };
 
-/** The palette breaks a word that is too long anywhere: ours are written smaller instead. */
+/** The palette breaks a word that is too long anywhere, or around its hyphen: ours are written smaller instead. */
 export const keepWordsWhole = (): void => {
   const fitAll = (): void => {
     for (const element of document.querySelectorAll<HTMLElement>('[data-palette-type^="advisor-"]'))

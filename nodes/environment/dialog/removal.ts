@@ -1,39 +1,62 @@
 import { ask } from '../../../lib/editor/ask';
 import { environmentSays, numberOf } from '../../../lib/editor/locale';
 import type { EditedNode, Say } from '../../../lib/editor/red';
+import { isVariable } from '../../../lib/editor/values';
 
 /** Several nodes go at once: with a tab, or with what was selected. */
 const gathering = 100;
 
-const isOurs = (about: unknown): about is EditedNode => {
-  const { type, environment } = about as Partial<EditedNode>;
-  return type?.startsWith('advisor-') === true && typeof environment === 'string' && environment !== '';
+/** An address has room for as many ids. */
+const idsAtOnce = 200;
+
+const allEnvironments = (): string[] => {
+  const found: string[] = [];
+  RED.nodes.eachConfig(({ id, type }) => {
+    if (type === 'advisor-environment') found.push(id);
+    return true;
+  });
+  return found;
+};
+
+/** The environments that a node works with: those of all nodes inside, where it is a use of a subflow. */
+const environmentsOf = ({ type, environment }: Partial<EditedNode>): string[] => {
+  const [, subflow] = /^subflow:(.+)$/.exec(type ?? '') ?? [];
+  if (subflow !== undefined) return RED.nodes.filterNodes({ z: subflow }).flatMap(environmentsOf);
+  if (type?.startsWith('advisor-') !== true || typeof environment !== 'string' || environment === '')
+    return [];
+  return isVariable(environment) ? allEnvironments() : [environment];
 };
 
 /** Says, when nodes are deleted or disabled, how much they still have under way, and what becomes of it. */
 export const warnOfRemoval = (): void => {
   const say: Say = (...said) => environmentSays(...said) ?? '';
-  const leaving = new Map<string, EditedNode>();
+  /** Ids of nodes, by environment. */
+  const leaving = new Map<string, Set<string>>();
   let timer: ReturnType<typeof setTimeout> | undefined;
 
-  const countOf = async ({ id, environment }: EditedNode): Promise<number> => {
-    const query = new URLSearchParams({ node: id }).toString();
-    const path = `${encodeURIComponent(String(environment))}/pending?${query}`;
+  const countIn = async (environment: string, ids: readonly string[]): Promise<number> => {
+    const query = new URLSearchParams(ids.map((id) => ['node', id])).toString();
+    const path = `${encodeURIComponent(environment)}/pending?${query}`;
     // Without an answer, as for an environment that is not deployed, there is no number to tell.
     const answer = (await ask(say, 'GET', path).catch(() => undefined)) as { count?: number } | undefined;
     return answer?.count ?? 0;
   };
   const tell = async (): Promise<void> => {
-    const nodes = [...leaving.values()];
+    const asked: Promise<number>[] = [];
+    for (const [environment, ids] of leaving)
+      for (let from = 0; from < ids.size; from += idsAtOnce)
+        asked.push(countIn(environment, [...ids].slice(from, from + idsAtOnce)));
     leaving.clear();
-    const counts = await Promise.all(nodes.map(countOf));
-    const count = counts.reduce((sum, each) => sum + each, 0);
+    const count = (await Promise.all(asked)).reduce((sum, each) => sum + each, 0);
     if (count > 0)
       RED.notify(say('removal', { count: numberOf(count) }), { type: 'warning', timeout: 20_000 });
   };
   const leaves = (about: unknown): void => {
-    if (!isOurs(about)) return;
-    leaving.set(about.id, about);
+    const node = about as Partial<EditedNode>;
+    const environments = environmentsOf(node);
+    if (environments.length === 0) return;
+    for (const environment of environments)
+      leaving.set(environment, (leaving.get(environment) ?? new Set<string>()).add(String(node.id)));
     clearTimeout(timer);
     timer = setTimeout(() => void tell(), gathering);
   };
