@@ -24,6 +24,8 @@ interface Pending {
   readonly link: string | undefined;
   /** The authorization page, with everything that is asked for. */
   readonly url: string;
+  /** Whether the browser comes back to the host that it began on, and so can be told by a cookie. */
+  readonly isBound: boolean;
   /** A hash of what the browser that began it was given; undefined where none could be told. */
   browser?: string;
 }
@@ -47,6 +49,14 @@ export type Finished =
 /** How far the last window of an advisor has come that the editor has opened. */
 export type Attempt =
   { readonly state: 'none' | 'open' } | { readonly state: 'failed'; readonly why: Refusal };
+
+/** A browser on its way to the authorization page. */
+export interface Entered {
+  readonly url: string;
+  readonly isBound: boolean;
+  /** Whether it comes back by HTTPS. */
+  readonly isSecure: boolean;
+}
 
 export interface AuthorizationsOptions {
   readonly vault: Vault;
@@ -118,14 +128,14 @@ export class Authorizations {
     this.options = options;
   }
 
-  /** The address to send the browser to. */
-  async begin(connection: Connection, advisor: string, link?: string): Promise<string> {
+  /** The address to send the browser to, at once or from our own page. */
+  async begin(connection: Connection, advisor: string, link?: string, isBound = true): Promise<string> {
     this.sweep(link);
     const verifier = randomBytes(32).toString('base64url');
     const state = randomBytes(16).toString('base64url');
     const expiresAt = this.options.clock.now() + stateLifetime;
     const url = await authorizationUrl(connection, state, verifier);
-    this.pending.set(state, { connection, advisor, verifier, expiresAt, link, url });
+    this.pending.set(state, { connection, advisor, verifier, expiresAt, link, url, isBound });
     if (link === undefined) this.failures.delete(attemptOf(connection.environment, advisor));
     return url;
   }
@@ -148,16 +158,17 @@ export class Authorizations {
   }
 
   /**
-   * Binds a request to the browser that shows our own page, if that is the first or the same, and gives the address of
-   * the authorization page. `browser` is a secret that only this browser holds.
+   * Gives the address of the authorization page to the browser that shows our own page. Where it comes back here, it is
+   * bound to it, if it is the first or the same. `browser` is a secret that only this browser holds.
    */
-  enter(state: string, browser: string): { readonly url: string; readonly isSecure: boolean } | Refusal {
+  enter(state: string, browser: string): Entered | Refusal {
     const pending = this.pending.get(state);
     if (!pending) return 'invalid';
     if (this.options.clock.now() >= pending.expiresAt) return 'expired';
-    pending.browser ??= hashOf(browser);
-    if (pending.browser !== hashOf(browser)) return 'otherBrowser';
-    return { url: pending.url, isSecure: pending.connection.redirectUri.startsWith('https:') };
+    const { url, isBound, connection } = pending;
+    if (isBound) pending.browser ??= hashOf(browser);
+    if (isBound && pending.browser !== hashOf(browser)) return 'otherBrowser';
+    return { url, isBound, isSecure: connection.redirectUri.startsWith('https:') };
   }
 
   /**

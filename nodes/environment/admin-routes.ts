@@ -56,6 +56,42 @@ const deployedConnection = ({ form }: Asked): Connection | undefined => {
 const pathAdvisor = ({ request }: Asked): string => advisorKey(request.params['advisor']);
 const bodyAdvisor = ({ request }: Asked): string => advisorKey(field(request, 'advisor'));
 
+/** What the query of the authorization page comes from; whatever else is in it, from its address. */
+const querySources: Readonly<Record<string, readonly string[]>> = {
+  response_type: [],
+  client_id: ['clientId'],
+  redirect_uri: ['redirectUri'],
+  code_challenge: [],
+  code_challenge_method: [],
+  state: [],
+  scope: ['scopes', 'corePrefix', 'textPrefix'],
+};
+const ofAddress = ['authUrl'];
+
+/**
+ * Where the window begins. Our own page comes first where it can bind the browser, and where the address of the
+ * authorization page would tell the value of a variable: it leads there without telling. The query is that of the
+ * authorization page, less what comes from a variable.
+ */
+const addressTold = (
+  url: string,
+  { redirectUri }: Connection,
+  isBound: boolean,
+  hasVariable: (setting: string) => boolean,
+): string => {
+  const { search, searchParams } = new URL(url);
+  const isTold = [...ofAddress, ...Object.values(querySources).flat()].some(hasVariable);
+  if (!isBound && !isTold) return url;
+  const page = `link/${searchParams.get('state') ?? ''}`;
+  const place =
+    isBound && !hasVariable('redirectUri') ? placeBeside(redirectUri, page) : `advisor-texting/${page}`;
+  const kept = search
+    .slice(1)
+    .split('&')
+    .filter((pair) => !(querySources[pair.split('=')[0] ?? ''] ?? ofAddress).some(hasVariable));
+  return `${place}?${kept.join('&')}`;
+};
+
 /** A route about one environment. There is none without a permission. */
 interface AdminRoute {
   readonly method: 'get' | 'post' | 'delete';
@@ -78,12 +114,9 @@ const table: readonly AdminRoute[] = [
     audit: 'authorize',
     async work({ authorizations }, asked) {
       const connection = codeConnection(asked.id, asked.form.use(field(asked.request, 'form')));
-      const url = await authorizations.begin(connection, bodyAdvisor(asked));
-      const { redirectUri } = connection;
-      if (!comesBackHere(asked.request, redirectUri)) return { url };
-      // Our own page comes first where it can bind the browser, with all that the authorization page is asked.
-      const { search, searchParams } = new URL(url);
-      return { url: placeBeside(redirectUri, `link/${searchParams.get('state') ?? ''}`) + search };
+      const isBound = comesBackHere(asked.request, connection.redirectUri);
+      const url = await authorizations.begin(connection, bodyAdvisor(asked), undefined, isBound);
+      return { url: addressTold(url, connection, isBound, (setting) => asked.form.hasVariable(setting)) };
     },
   },
   {

@@ -45,8 +45,8 @@ const verbatim = new Set([
   'advisor',
   'state',
   'check',
-  // Where an advisor authorizes. It has to hold the client ID and the addresses; who gets it could deploy them, or the
-  // deployed environment has them.
+  // Where a window or an advisor is to go. It is made without variables, but for one: a link for an advisor begins as the
+  // deployed redirect address does, which every browser that authorizes is shown.
   'url',
   // Records of the service.
   'data',
@@ -143,6 +143,11 @@ export class FormReader {
       );
     };
     return hideIn(answer);
+  }
+
+  /** Whether a setting, as this request uses it, comes from a variable. */
+  hasVariable(setting: string): boolean {
+    return variablesIn(this.used[setting]).length > 0;
   }
 
   private mayResolve(name: string, text: unknown): boolean {

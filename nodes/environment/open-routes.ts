@@ -27,7 +27,7 @@ const browserOf = (request: Request): string =>
     .map((name) => cookieOf(request, name))
     .find((value) => /^[\w-]{43}$/.test(value)) ?? '';
 
-/** Where a place of ours is, told by the redirect URI, which leads to the callback. Relative where that cannot be told. */
+/** Where a place of ours is, told by the redirect URI, which leads to the callback; else relative to the editor. */
 export const placeBeside = (redirectUri: string, place: string): string => {
   const path = `advisor-texting/${place}`;
   const root = /^(.*\/)advisor-texting\/callback$/.exec(redirectUri.split('?')[0] ?? '')?.[1];
@@ -72,9 +72,9 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
     }
     const [name, secure] = entered.isSecure ? [cookieNames[1], '; Secure'] : [cookieNames[0], ''];
     const age = String(cookieLifetime);
-    privately(response)
-      .set('Set-Cookie', `${name}=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${age}${secure}`)
-      .redirect(entered.url);
+    const cookie = `${name}=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${age}${secure}`;
+    if (entered.isBound) response.set('Set-Cookie', cookie);
+    privately(response).redirect(entered.url);
   };
 
   const callback = guarded(async (request, response) => {
@@ -119,12 +119,9 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
       sendPage(request, response, 400, 'notReady');
       return;
     }
-    const url = await found.services.authorizations.begin(connection, owner.advisor, token);
-    if (comesBackHere(request, connection.redirectUri)) {
-      enter(request, response, new URL(url).searchParams.get('state') ?? '');
-    } else {
-      privately(response).redirect(url);
-    }
+    const isBound = comesBackHere(request, connection.redirectUri);
+    const url = await found.services.authorizations.begin(connection, owner.advisor, token, isBound);
+    enter(request, response, new URL(url).searchParams.get('state') ?? '');
   });
 
   return { callback, link };

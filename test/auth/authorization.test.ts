@@ -203,7 +203,7 @@ describe('authorization', () => {
 
     it('is finished there and nowhere else, and a try elsewhere spoils nothing', async () => {
       const url = await begin();
-      should(enter(url, here)).deepEqual({ url, isSecure: false });
+      should(enter(url, here)).deepEqual({ url, isBound: true, isSecure: false });
       const { searchParams } = await decide(url);
       for (const browser of ['', there]) {
         should(await finish(searchParams, { browser })).deepEqual({ ok: false, why: 'otherBrowser' });

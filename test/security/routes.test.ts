@@ -261,9 +261,9 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
   const handedOver = (): Place[] =>
     elsewhere.received.splice(0).map((request) => place(`sent elsewhere: ${request.url}`, request));
 
-  /** Where an advisor authorizes: the one thing that has to hold what is configured. */
-  const butUrl = ({ json, text }: Answer): string =>
-    typeof json === 'object' && json !== null && 'url' in json ? '' : text;
+  /** A link for an advisor begins as the redirect address of the deployed environment does, whatever is in the request. */
+  const butLink = ({ json, text }: Answer, { path }: MountedRoute): string =>
+    path.endsWith('/link') && typeof json === 'object' && json !== null && 'url' in json ? '' : text;
 
   for (const [user, environment] of [
     ['reader', 'plain'],
@@ -277,9 +277,6 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
       const others = [...fields.slice(1), 'name'];
       const next = (field: string): string => nameOf(others[fields.indexOf(field)] ?? '');
       const of = environment === 'held-authorization_code' ? next : (): string => 'UNHELD';
-      // A link leads to the deployed environment, whatever is in the request.
-      const butLink = (answer: Answer, { path }: MountedRoute): string =>
-        path.endsWith('/link') ? butUrl(answer) : answer.text;
       service.received.length = 0;
       const places = await told(user, environment, allTrials(of), butLink);
       should(canaries.found([...places, ...handedOver()], ['secret'])).deepEqual([]);
@@ -297,7 +294,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
         user,
         'undeployed',
         allTrials(() => 'UNHELD'),
-        butUrl,
+        butLink,
       );
       should(canaries.found(places, ['secret'])).deepEqual([]);
       // The tests above would pass if nothing were ever resolved.
@@ -318,7 +315,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
         ...requestsWith(route, same, 'name', '${HELD_NAME}'),
       ]);
       for (const user of ['reader', 'clerk', 'admin'] as const) {
-        const places = await told(user, environment, trials, butUrl);
+        const places = await told(user, environment, trials, butLink);
         should(canaries.found(places, ['secret'])).deepEqual([]);
       }
       const sent = service.received.map((request) => place(request.url, request));
@@ -329,11 +326,16 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
       });
       should(status).equal(grant === 'authorization_code' ? 200 : 400);
       if (grant === 'client_credentials') return;
-      const { searchParams, pathname } = new URL((json as { url: string }).url);
+      // Our own page, which leads to the authorization page without having told where that is.
+      const { url } = json as { url: string };
+      url.should.match(/^advisor-texting\/link\/[\w-]{22}\?.*state=/);
+      const page = await fetch(`${red.adminUrl}/${url}`, { redirect: 'manual' });
+      should(page.headers.get('set-cookie')).be.null();
+      const { searchParams, pathname, href } = new URL(page.headers.get('location') ?? '');
       should(searchParams.get('client_id')).equal(variables['HELD_CLIENTID']);
       should(pathname).containEql(variables['HELD_AUTHURL'] ?? '');
       // It holds what a browser has to bring to the authorization page (RFC 6749, section 4.1.1), and no secret.
-      const written = decodeURIComponent((json as { url: string }).url);
+      const written = decodeURIComponent(href);
       for (const secret of ['CLIENTSECRET', 'APIKEY', 'REFRESHTOKEN', 'BASEURL', 'TOKENURL', 'NAME', 'PROXY'])
         should(written).not.containEql(variables[`HELD_${secret}`] ?? `no HELD_${secret}`);
     });
@@ -353,6 +355,33 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
       should(canaries.found(handedOver(), ['secret'])).deepEqual([]);
     });
   }
+
+  it('leads whoever may deploy to the authorization page by a page of ours, whichever field has a variable', async () => {
+    const given = { ...form('authorization_code'), redirectUri: `${red.adminUrl}/advisor-texting/callback` };
+    const trials = {
+      clientId: '${UNHELD}',
+      authUrl: `${elsewhere.url}/\${UNHELD}/auth?tenant=\${UNHELD}`,
+      redirectUri: 'http://127.0.0.1:1/${UNHELD}/advisor-texting/callback',
+      scopes: ['text.messaging.read', '${UNHELD}'],
+      corePrefix: '${UNHELD}',
+      textPrefix: '${UNHELD}',
+    };
+    for (const [field, text] of Object.entries(trials)) {
+      const body = {
+        form: { ...given, scopes: ['core.contacts.read', 'text.messaging.read'], [field]: text },
+      };
+      const { status, json } = await ask('deployer', 'POST', 'advisor-texting/undeployed/authorize', body);
+      should(status).equal(200);
+      const { url } = json as { url: string };
+      should([field, canaries.found([place(field, url)], ['secret'])]).deepEqual([field, []]);
+      url.should.containEql('advisor-texting/link/');
+      const page = await fetch(new URL(url, `${red.adminUrl}/`), { redirect: 'manual' });
+      const address = decodeURIComponent(page.headers.get('location') ?? '');
+      should([field, address.includes(variables['UNHELD'] ?? '')]).deepEqual([field, true]);
+      // Bound to the browser where that comes back here.
+      should([field, page.headers.has('set-cookie')]).deepEqual([field, field !== 'redirectUri']);
+    }
+  });
 
   it('says to whom it resolves none what to do', async () => {
     const { status, json } = await ask('clerk', 'POST', 'advisor-texting/plain/authorize', {
