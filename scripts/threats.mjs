@@ -23,13 +23,21 @@ cpSync(root, copy, {
 symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction');
 process.on('exit', () => rmSync(copy, { recursive: true, force: true }));
 
+/** Milliseconds. Without its defence, something may go on for ever. */
+const patience = 300_000;
+
 const run = (args) =>
   new Promise((resolve) => {
-    const child = spawn(process.execPath, args, { cwd: copy, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, args, {
+      cwd: copy,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: patience,
+      killSignal: 'SIGKILL',
+    });
     let said = '';
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text) => (said += text));
-    child.once('close', (code) => resolve({ code, said }));
+    child.once('close', (code, signal) => resolve({ code, said, isEndless: signal === 'SIGKILL' }));
   });
 
 const mocha = join(require.resolve('mocha/package.json'), '..', 'bin', 'mocha.js');
@@ -52,13 +60,17 @@ const test = async ({ needsBuild = false, shownBy }) => {
   for (const [file, titles] of Object.entries(shownBy)) {
     const args = ['--reporter', 'json', '--reporter-option', `output=${report}`, '--exit'];
     rmSync(report, { force: true });
-    const { said } = await run([
+    const { said, isEndless } = await run([
       mocha,
       ...args,
       '--grep',
       titles.map(patternOf).join('|'),
       join('test', file),
     ]);
+    if (isEndless) {
+      sum.failed += 1;
+      continue;
+    }
     try {
       const { stats } = JSON.parse(readFileSync(report, 'utf8'));
       sum.passed += stats.passes;

@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import should from 'should';
 import { root } from '../support/installation';
 import { defences } from './defences';
@@ -25,8 +27,15 @@ const missingIn = (shownBy: Titles): string[] =>
 
 const times = (text: string, part: string): number => text.split(part).length - 1;
 
-/** `npm run threats` takes the defences out and sees the tests fail; this holds the list to the code. */
+/** `npm run threats` takes all defences out and sees the tests fail; this holds the list to the code, and tries one. */
 describe('the threats', () => {
+  it('have a script that sees a test fail without its defence', async function () {
+    this.timeout(300_000);
+    const script = join(root, 'scripts', 'threats.mjs');
+    const { stdout } = await promisify(execFile)(process.execPath, [script, '3'], { cwd: root });
+    should(stdout).match(/^3\. parameters smuggled.*\n {2}✔ a parameter that is there twice is none/);
+  });
+
   it('are eighteen', () => {
     should(Object.keys(threats).map(Number)).deepEqual(Array.from({ length: 18 }, (_, index) => index + 1));
   });
