@@ -36,6 +36,9 @@ const isOne = ({ data, pageInfo }: Page, whole: Page | undefined): boolean =>
 
 /** Whether a search was told which page: the second. Undefined when there are too few records to tell. */
 const isSecond = (page: Page, whole: Page | undefined, size: number): boolean | undefined => {
+  const [, second, third] = whole?.data ?? [];
+  // Counted from zero, page 2 is the third.
+  if (size === 1 && third !== undefined && same(page.data[0], third) && !same(second, third)) return false;
   if (page.pageInfo?.page === 2) return true;
   const known = whole?.pageInfo?.totalRecord ?? whole?.data.length ?? 0;
   if (known <= size) return undefined;
@@ -111,13 +114,20 @@ interface Parameter {
   readonly judge: (source: Source, name: string) => Promise<Verdict>;
 }
 
-const likelyDirections = ['sortDirection', 'order', 'direction', 'sortOrder', 'sortDir', 'dir'];
+/** Names that other interfaces have, the more usual ones first: each costs the service a read or two. */
+const likelyDirections = [
+  ...['sortDirection', 'order', 'direction', 'sortOrder', 'sortDir', 'dir'],
+  ...['sort_direction', 'sort_order', 'sort_dir', 'orderDirection', 'order_direction', 'orderDir'],
+];
 
 const parameters: readonly Parameter[] = [
   {
     source: 'contacts',
     name: 'sortBy',
-    likely: ['sortBy', 'orderBy', 'sort', 'sortField', 'sort_by'],
+    likely: [
+      ...['sortBy', 'orderBy', 'sort', 'sortField', 'sort_by', 'order_by', 'sort_field', 'order'],
+      ...['sortKey', 'sort_key', 'sortColumn', 'sortby', 'orderby', '$orderby'],
+    ],
     judge: sortVerdict('sortBy', ['fullName', 'email']),
   },
   ...(['contacts', 'groups'] as const).map((source) => ({
@@ -129,25 +139,39 @@ const parameters: readonly Parameter[] = [
   {
     source: 'content',
     name: 'searchText',
-    likely: ['searchText', 'q', 'query', 'search', 'searchTerm', 'text', 'keyword'],
+    likely: [
+      ...['searchText', 'q', 'query', 'search', 'searchTerm', 'text', 'keyword', 'keywords', 'term'],
+      ...['search_text', 'search_term', 'searchQuery', 'searchString', 'filter', 'phrase', 'freeText', 's'],
+    ],
     judge: textVerdict,
   },
   {
     source: 'content',
     name: 'contentType',
-    likely: ['contentType', 'type', 'kind', 'category'],
+    likely: [
+      ...['contentType', 'type', 'kind', 'category', 'content_type', 'contentTypes', 'types'],
+      ...['contentKind', 'contentCategory', 'mediaType', 'format'],
+    ],
     judge: kindVerdict,
   },
   {
     source: 'consents',
     name: 'memberId',
-    likely: ['memberId', 'member', 'member_id', 'id'],
+    likely: ['memberId', 'member', 'member_id', 'id', 'memberID', 'contactId', 'contact_id'],
     judge: memberVerdict,
   },
 ];
 
-const likelyPages = ['page', 'pageNumber', 'pageNo', 'p'];
-const likelySizes = ['pageSize', 'page_size', 'perPage', 'limit', 'size', 'per_page'];
+const likelyPages = [
+  ...['page', 'pageNumber', 'pageNo', 'p', 'page_number', 'pageIndex', 'pageNum', 'page_no', 'page_num'],
+  ...['page_index', 'currentPage', 'current_page', 'pageno', 'pg', 'page[number]', '$page'],
+];
+const likelySizes = [
+  ...['pageSize', 'page_size', 'perPage', 'limit', 'size', 'per_page', 'pageLimit', 'page_limit', 'count'],
+  ...['maxResults', 'max_results', 'itemsPerPage', 'rows', 'take', 'top', '$top', 'max', 'page[size]'],
+];
+/** What counts records, or pages from zero: `1` gives the second record, where one is given at a time. */
+const likelyOffsets = ['offset', 'skip', 'start', 'from', 'startIndex', 'start_index', '$skip'];
 
 /** What became of one name; `found` is what works on the wire. */
 interface Judged {
@@ -155,6 +179,8 @@ interface Judged {
   readonly name: string;
   readonly verdict: Verdict;
   readonly found?: string | undefined;
+  /** One that is heeded, but counts from zero: no name makes that right. */
+  readonly fromZero?: string | undefined;
 }
 
 /** Milliseconds for looking for names that work. */
@@ -215,12 +241,13 @@ const judgePaging = async (
   before: readonly Judged[],
 ): Promise<Judged[]> => {
   const { page, pageSize } = configured;
-  const both = (verdict: Verdict, found: Partial<typeof configured> = {}): Judged[] =>
+  const both = (verdict: Verdict, found: Partial<typeof configured> = {}, fromZero?: string): Judged[] =>
     (['page', 'pageSize'] as const).map((name) => ({
       source: sourceName,
       name,
       verdict: verdict === 'wrong' && found[name] === configured[name] ? 'right' : verdict,
       found: found[name],
+      fromZero: name === 'page' ? fromZero : undefined,
     }));
   if (!isUsable(source)) return both('untried');
   const whole = pageIn(source.plain);
@@ -248,10 +275,20 @@ const judgePaging = async (
       (found) => isSecond(found, whole, length) === true,
     ),
   );
-  return both('wrong', {
+  const [first, next] = whole?.data ?? [];
+  const canTell = size !== undefined && next !== undefined && !same(first, next);
+  const isNext = (found: Page): boolean => same(found.data[0], next);
+  const fromZero =
+    number === undefined && canTell
+      ? await findName([page, ...likelyPages, ...likelyOffsets], (name) =>
+          works({ [size]: 1, [name]: 1 }, isNext),
+        )
+      : undefined;
+  const found = {
     ...(number === undefined ? {} : { page: number }),
     ...(size === undefined ? {} : { pageSize: size }),
-  });
+  };
+  return both('wrong', found, fromZero);
 };
 
 /** The whole of the setting `names`, with what was found in place of what does not work. */
@@ -311,12 +348,17 @@ export const judgeQueryNames = async (
   const say = (ok: boolean | null, key: string, values: Record<string, string> = {}) => ({ ok, key, values });
   if (wrong.length > 0) {
     const unfound = wrong.filter(({ found }) => found === undefined);
-    if (unfound.length > 0)
-      return say(false, 'check.namesNotFound', { wrong: listed(wrong), unfound: listed(unfound) });
-    return say(false, 'check.namesWrong', {
+    const zero = unfound.find(({ fromZero }) => fromZero !== undefined);
+    const hasFound = wrong.length > unfound.length;
+    const told = {
       wrong: listed(wrong),
+      unfound: listed(unfound),
       names: JSON.stringify(namesToSet(names, judged)),
-    });
+      zero: zero?.fromZero ?? '',
+    };
+    if (zero) return say(false, hasFound ? 'check.namesFromZeroFound' : 'check.namesFromZero', told);
+    if (unfound.length === 0) return say(false, 'check.namesWrong', told);
+    return say(false, hasFound ? 'check.namesSomeFound' : 'check.namesNotFound', told);
   }
   const values = { right: listed(right), untold: listed(untold) };
   if (right.length > 0) return say(true, untold.length > 0 ? 'check.namesPartly' : 'check.names', values);

@@ -152,6 +152,38 @@ describe('a rehearsal', () => {
     ]);
   });
 
+  it('names what was found beside what was not', async () => {
+    const habits = { names: { 'content.searchText': 'needle', page: 'page_number', pageSize: 'maxResults' } };
+    await start({ settings: { habits } });
+    const [ok, message] = (await try_(settings()))('names');
+    should(ok).be.false();
+    message.should.containEql('{"page":"page_number","pageSize":"maxResults"}');
+    message.should.match(/No usual name works for content: searchText: ask the operator/);
+  });
+
+  for (const [name, isOffset] of [
+    ['page', false],
+    ['pageIndex', false],
+    ['offset', true],
+  ] as const)
+    it(`says of a service that counts from zero (${name}) that no setting changes it`, async () => {
+      await start();
+      const records = [1, 2, 3, 4, 5].map((contactId) => ({ contactId }));
+      const baseUrl = await serve(({ url = '' }, response) => {
+        const query = new URL(url, 'http://service').searchParams;
+        const [size, at] = [Number(query.get('limit') ?? 5), Number(query.get(name) ?? 0)];
+        const from = isOffset ? at : at * size;
+        // Says again what it was asked for, as if that were the second page.
+        const pageInfo = { pageSize: size, ...(isOffset ? {} : { page: at }) };
+        response.end(JSON.stringify({ data: records.slice(from, from + size), pageInfo, state: 'none' }));
+      });
+      const [ok, message] = (await try_(settings({ baseUrl })))('names');
+      should(ok).be.false();
+      message.should.match(new RegExp(`What it heeds for pages is ${name}, which counts from 0`));
+      message.should.containEql('"pageSize":"limit"');
+      message.should.not.containEql('"page":');
+    });
+
   it('does not judge names by an address book without a second page', async () => {
     await start();
     const pageInfo = { page: 1, pageSize: 1, totalRecord: 1 };
