@@ -114,7 +114,7 @@ export const sentences = {
   queue_full:
     'Too much waits to be put on record already, because the store takes no more at the moment: nothing was sent. See the status and the log, and send it again later.',
   stale:
-    'This waited too long over a restart and was not carried out: send it in again if it is still wanted, or raise "Go on within" in the environment.',
+    'This waited too long over a restart and was not carried out: send it in again if it is still wanted, or raise "Resume within" in the environment.',
   environment_changed:
     'The node was given another environment before this was sent: send it again if it is still wanted.',
   unknown_after_restart:

@@ -1,5 +1,5 @@
 import { locale } from '../../lib/editor/locale';
-import type { Say, Values } from '../../lib/editor/red';
+import type { Form, Say, Values } from '../../lib/editor/red';
 import { isSameDay, literalOf, momentOf, shortened } from '../../lib/editor/words';
 
 const timeIn = (values: Values): Date | undefined => {
@@ -26,4 +26,11 @@ export const label = (values: Values, say: Say): string => {
   const time = timeIn(values);
   if (time !== undefined) return atTime(time, text, say);
   return text === undefined ? say('sentence.schedule') : say('sentence.scheduleText', { text });
+};
+
+/** How long a key is remembered means nothing without one. */
+export const opened = (form: Form): void => {
+  form.onChange((values) => {
+    form.row('onceFor').toggle(values['onceKeyType'] !== 'off');
+  });
 };

@@ -40,7 +40,7 @@ const words = {
     'Nothing was sent. Send it again if it is still wanted.',
   ],
   stale: [
-    'It was waiting to be sent when Node-RED ended, and Node-RED came back later than _Go on within_ allows.',
+    'It was waiting to be sent when Node-RED ended, and Node-RED came back later than _Resume within_ allows.',
     'Nothing was sent. Decide whether the text still makes sense, and send it again.',
   ],
   queue_full: [

@@ -93,8 +93,8 @@ export const buildTheFlow = async (page: Page): Promise<void> => {
 
   await openNode(page, 'check consent');
   await choose(page, 'Environment', 'Simulator');
-  await choose(page, 'Look or wait', 'wait until accepted');
-  await choose(page, 'Ask the service', 'custom');
+  await choose(page, 'Wait', 'until accepted');
+  await choose(page, 'Check interval', 'custom');
   await row(page, 'At first every').locator('input').fill('5');
   await done(page);
 

@@ -55,6 +55,22 @@ for (const run of runs) {
       should(await refused.text()).startWith('That did not work: ');
     });
 
+    it('8: who leaves a number is welcomed once, after consent, also when the form is sent twice', async () => {
+      const flow = example(8);
+      const body = (): URLSearchParams => new URLSearchParams({ ...form, phone: '(202) 555-0123' });
+      for (let time = 0; time < 2; time++)
+        should((await fetch(`${red.url}/new-contact`, { method: 'POST', body: body() })).status).equal(200);
+      await flow.status(/^sim 2 waiting \(1 person\)/);
+      await phones.accept('+12025550123');
+      await phones.advance(10 + profiles[run.profile].contactDelay);
+      const welcomed = await flow.shown('welcomed', 2);
+      should(welcomed.filter((msg) => payloadOf(msg)['alreadySent'] === true)).have.length(1);
+      for (const msg of welcomed) should(msg).not.have.any.keys('req', 'res');
+      should(await phones.texts('+12025550123')).deepEqual([
+        "Welcome, Pat O'Neil! You are in our address book now.",
+      ]);
+    });
+
     it('9: the report names who is missing on which side', async () => {
       const flow = example(9);
       for (let round = 0; round < 2; round++) {

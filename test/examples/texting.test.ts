@@ -9,7 +9,7 @@ import {
   examples,
   overheard,
   payloadOf,
-  type Phones,
+  Phones,
   runs,
   startExamples,
   titleOf,
@@ -128,6 +128,34 @@ for (const run of runs) {
         'Hi Finn, our new market letter is out. Shall I send it to you?',
       ]);
     });
+
+    if (run.profile === 'usual') {
+      it('4: pressed twice, killed, started again and deployed, it texts each person once and tells what became of each', async () => {
+        const flow = example(4);
+        await flow.press('Run the campaign');
+        await flow.one('sum of the first pass');
+        await flow.press('Run the campaign');
+        should((await flow.one('sum of the first pass'))['summary']).containEql({
+          total: 5,
+          sent: 3,
+          failed: 1,
+          needsConsent: 1,
+          alreadySent: 3,
+        });
+        await flow.status(/^sim 2 waiting \(1 person\)/);
+        await red.kill9();
+        await red.run();
+        phones = await Phones.open(red, run.profile);
+        await red.deploy(await red.flows());
+        const rows = (): Message[] =>
+          red.arrived.filter(({ port }) => port === 'ex04tab00000000 row').map(({ msg }) => msg);
+        while (rows().length < 2) await phones.advance(5);
+        for (const row of await flow.shown('row', 2))
+          should(payloadOf(row)).containEql({ name: 'Finn', result: 'sent' });
+        for (const phone of [ann, finn]) should(await phones.texts(phone)).have.length(1);
+        should(await phones.texts(finn, 'default', 'consent-request')).have.length(1);
+      });
+    }
 
     it('5: the reminder arrives in a minute, at once after the clock was moved; a past date fails', async () => {
       const flow = example(5);
