@@ -35,15 +35,26 @@ const repeats = (before: Page<unknown>, page: Page<unknown>): boolean => {
  * Throws `invalid_response` for a page that was not asked for: a service that has another name for the page number gives
  * the first one for ever. `before` is the page before it, where that was read.
  */
-export const checkPage = (page: Page<unknown>, asked: number, before?: Page<unknown>): void => {
+const checkPage = (page: Page<unknown>, asked: number, before?: Page<unknown>): void => {
   const given = numberOf(page);
-  if (given !== undefined && given !== asked && page.data.length > 0) {
+  // Where there is nothing at all, there is no page to number.
+  const isNothing = page.data.length === 0 && totalOf(page) === 0;
+  if (given !== undefined && given !== asked && !isNothing) {
     throw nodeError('invalid_response', 'page_other', { page: asked, given });
   }
   if (before && repeats(before, page)) throw nodeError('invalid_response', 'page_repeated', { page: asked });
 };
 
 export type Fetch<P> = (page: number, signal?: AbortSignal) => Promise<P>;
+
+/**
+ * The same for a page that is read alone. Of a service that does not number its pages, only the page before tells that it
+ * is not the first once more.
+ */
+export const checkOnePage = async <T>(page: Page<T>, asked: number, fetch: Fetch<Page<T>>): Promise<void> => {
+  const isUntold = asked > 1 && page.data.length > 0 && numberOf(page) === undefined;
+  checkPage(page, asked, isUntold ? await fetch(asked - 1) : undefined);
+};
 
 /** Pages asked for while an earlier one is handled, at most. */
 const mostAhead = 3;

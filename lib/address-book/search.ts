@@ -1,6 +1,6 @@
 import type { MessageValue } from '../service/errors';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { checkPage, lastPage, pageCountOf, pagesOf, totalOf, type Page } from './paging';
+import { checkOnePage, lastPage, pageCountOf, pagesOf, totalOf, type Page } from './paging';
 import { Seen } from './seen';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
@@ -117,7 +117,10 @@ const onePage = async <T>(
   const page = await (search.matches
     ? matchedPage(stream, search, settings)
     : search.fetch(settings.page, settings.pageSize, stream.givenUp));
-  if (!search.matches) checkPage(page, settings.page);
+  if (!search.matches && !search.isOwn)
+    await checkOnePage(page, settings.page, (number) =>
+      search.fetch(number, settings.pageSize, stream.givenUp),
+    );
   if (settings.emit === 'page') {
     job.leave(0, { port: 0, payload: page });
   } else {

@@ -308,7 +308,7 @@ const assessSuccess = (
   if (plan.kind === 'delete') return { happened: done, data: parseShallow(text ?? ''), reason: '' };
   // Whoever reads "check the address" of a text that went out sends it again.
   const unread = (reason: string, key: MessageKey = 'invalid_response'): Assessment =>
-    unfit(status, plan.kind === 'once' ? 'unreadable_success' : key, reason);
+    unfit(status, plan.kind === 'read' ? key : 'unreadable_success', reason);
   if (text === undefined) return unread(reasons.tooLarge, 'answer_too_large');
   const known = saysNothing(text) ? withoutBody(plan, id) : undefined;
   if (known !== undefined) return { happened: done, data: known, reason: '' };

@@ -246,13 +246,11 @@ const check = (values: Values, settings: readonly Setting[]): void => {
 export const nameOf = (values: Values): string =>
   text(values['name']) || text(values['service']) || 'simulator';
 
+/** Throws `not_configured` where it is not known yet, `invalid_input` where it is none. */
 const checkService = (values: Values): void => {
   if (serviceOf(values) !== undefined) return;
   check(values, ['service']);
-  throw nodeError('not_configured', 'service_unknown', {
-    name: nameOf(values),
-    setting: { setting: 'service' },
-  });
+  throw invalidInput('service_unknown', { name: nameOf(values), setting: { setting: 'service' } });
 };
 
 /** Of the database; empty where the state is kept in the user directory. */

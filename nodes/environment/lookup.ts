@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { checkPage, pagesOf, type Page } from '../../lib/address-book/paging';
+import { checkOnePage, pagesOf, type Page } from '../../lib/address-book/paging';
 import { matcherOf } from '../../lib/address-book/search';
 import type { RequestOf } from '../../lib/service/endpoints';
 import type { CallOptions, Client } from '../../lib/service/types';
@@ -86,15 +86,10 @@ export const lookUp = async (
   const options: CallOptions = { advisor, lane: 'editor' };
   const matches = what === 'content' ? undefined : matcherOf(filter, kind.fields);
   if (!matches) {
-    const found = await kind.search(
-      client,
-      page,
-      pageSize,
-      filter,
-      options,
-      single(request.query['contentType']),
-    );
-    checkPage(found, page);
+    const contentType = single(request.query['contentType']);
+    const fetch = (number: number) => kind.search(client, number, pageSize, filter, options, contentType);
+    const found = await fetch(page);
+    await checkOnePage(found, page, fetch);
     const { data, pageInfo } = found;
     return { data, pageInfo: pageInfo ?? { page, pageSize, totalRecord: null } };
   }

@@ -213,6 +213,29 @@ describe('search of all pages', () => {
     should(errorOf(failed).message).match(/^The service gave page 1 when asked for page 3/);
   });
 
+  it('fails when the one page that is wanted is empty and another, but not where there is nothing at all', async () => {
+    let pageInfo: object = { page: 1, totalRecord: 120 };
+    const { environment } = await scripted(() => ({ body: { data: [], pageInfo } }));
+    const flow = await contactNode(environment, { operation: 'search', page: 3 });
+    should(errorOf(first(await flow.ask({}))).code).equal('invalid_response');
+    pageInfo = { page: 0, totalRecord: 0 };
+    should(first(await flow.ask({})).port).equal(0);
+  });
+
+  it('fails when the one page that is wanted is the first once more, of a service that does not number pages', async () => {
+    let isHeeded = false;
+    const { environment } = await scripted(({ query }) => {
+      const from = isHeeded ? Number(query.page) * 50 : 0;
+      return { body: { data: upTo(50).map((at) => ({ contactId: from + at })) } };
+    });
+    const flow = await contactNode(environment, { operation: 'search', page: 3 });
+    const failed = first(await flow.ask({}));
+    should(errorOf(failed).code).equal('invalid_response');
+    should(errorOf(failed).message).match(/page 3: it probably has another name for the page number/);
+    isHeeded = true;
+    should(first(await flow.ask({})).port).equal(0);
+  });
+
   it('settles nothing when a close interrupts it, and says so once the flows have started again', async () => {
     const hold = gate();
     const answer = paging(() => upTo(1000));

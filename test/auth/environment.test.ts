@@ -22,7 +22,8 @@ const messageOf = (work: () => unknown): string => {
   try {
     work();
   } catch (fault) {
-    if (fault instanceof ServiceError && fault.code === 'not_configured') return fault.message;
+    if (fault instanceof ServiceError && ['not_configured', 'invalid_input'].includes(fault.code))
+      return fault.message;
     throw fault;
   }
   return '';
@@ -232,6 +233,15 @@ describe('environment', () => {
       should(messageOf(() => environment.advisorState('default'))).match(expected);
     });
   }
+
+  it('takes a service that does not exist for a mistake in the flow, and one that is not known yet for a want', async () => {
+    for (const [service, code] of [
+      ['staging', 'invalid_input'],
+      ['${SERVICE}', 'not_configured'],
+      ['', 'not_configured'],
+    ] as const)
+      await should(environmentWith({ ...filled, service }).client()).be.rejectedWith({ code });
+  });
 
   const wrongNames: [what: string, names: unknown, expected: RegExp][] = [
     ['that are no object', ['page'], /must be an object/],

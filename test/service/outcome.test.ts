@@ -152,7 +152,10 @@ describe('what an answer means', () => {
 
   describe('a success that cannot be read', () => {
     const unreadable = ['<html>', '{"successes":', '7', '{"id":-1,"successes":[],"failures":[{}]}'];
-    for (const name of ['sendMessage', 'requestConsent', 'createContact', 'createGroup'] as const) {
+    for (const name of [
+      ...(['sendMessage', 'requestConsent', 'createContact', 'createGroup'] as const),
+      ...(['updateContact', 'setContactGroups'] as const),
+    ]) {
       it(`says of ${name} that it was probably carried out`, () => {
         for (const body of unreadable) {
           const problem = failed(name, answered(200, body));
