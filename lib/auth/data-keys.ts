@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import {
@@ -39,6 +39,10 @@ const settingOf = (settings: RuntimeSettings, name: string): unknown => {
     return undefined;
   }
 };
+
+/** Whether anything was ever put on disk: the database is not opened only to find it empty. */
+export const isStateKept = (userDir: string | undefined): boolean =>
+  userDir !== undefined && existsSync(join(userDir, 'advisor-texting', 'store.mdb'));
 
 /** Whether a data key was ever kept here. */
 export const areKeysKept = (settings: RuntimeSettings): boolean => settingOf(settings, property) != null;

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { within, type Clock } from '../service/clock';
+import type { Movable } from '../state/moving';
 import {
   endOf,
   key,
@@ -460,10 +461,6 @@ export class Vault {
     await this.closing;
   }
 
-  private mark(): Operation {
-    return { table, put: granted, value: randomUUID() };
-  }
-
   /** Other processes authorize and disconnect too. */
   private async watch(store: Store, opening: Promise<Store> | undefined): Promise<void> {
     let seen = (await store.get(table, granted))?.version;
@@ -509,7 +506,8 @@ export class Vault {
     const value: GrantRecord = isSeed(name) ? { ...entry, seed: name } : entry;
     const operations: Operation[] = [{ table, put: place, value }];
     if (this.intents.has(name)) operations.push({ table, remove: this.intentOf(store, name) });
-    if (store.isShared && (conditions.length === 0 || entry.grant.refused)) operations.push(this.mark());
+    if (store.isShared && (conditions.length === 0 || entry.grant.refused))
+      operations.push(authorizationsChanged());
     if (!(await store.write(operations, conditions))) return false;
     this.intents.delete(name);
     const version = (await store.get(table, place))?.version ?? '';
@@ -528,7 +526,7 @@ export class Vault {
     await store.write([
       { table, remove },
       { table, remove: this.intentOf(store, name) },
-      ...(store.isShared ? [this.mark()] : []),
+      ...(store.isShared ? [authorizationsChanged()] : []),
     ]);
     this.kept.delete(name);
     this.intents.delete(name);
@@ -573,3 +571,20 @@ async function* pagesOf<T>(store: Store, kind: string): AsyncGenerator<readonly 
     from = Buffer.concat([last.key, Buffer.alloc(1)]);
   }
 }
+
+/** The authorizations of an environment, as another store has them. */
+export const movableGrants = (
+  environment: string,
+  connection: Connection | undefined,
+): Movable<GrantRecord> => {
+  const ofSeed = connection?.seed ? seedName(connection) : '';
+  return {
+    table,
+    prefix: key(grantKind),
+    isMeant: ({ seed, grant }) => (seed === undefined ? grant.environment === environment : seed === ofSeed),
+    copy: ({ value }, to) => [{ table, put: key(grantKind, to.hash(nameIn(value))), value }],
+  };
+};
+
+/** Has whoever works with a store read its authorizations again. */
+export const authorizationsChanged = (): Operation => ({ table, put: granted, value: randomUUID() });

@@ -2,6 +2,7 @@ import { Held } from '../outbox/request-outbox';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { ServiceError } from '../service/errors';
+import type { Movable } from '../state/moving';
 import { endOf, key, removeUnder, type Condition, type Entry, type Store } from '../state/store';
 import { after } from './wait-entries';
 
@@ -11,6 +12,8 @@ export interface RequestAnswer {
 }
 
 interface RequestRecord {
+  /** What its key has a hash of. */
+  readonly of: string;
   /** When consent was last requested: for ages. */
   readonly at: number;
   /** The same by the wall clock: for display. */
@@ -88,6 +91,18 @@ const settled = (work: Promise<unknown>): Promise<void> =>
     () => undefined,
   );
 
+const nameOf = (advisor: string, phone: string): string => `${advisor}\n${phone}`;
+
+/** What was requested at a service, as another store has it. */
+export const movableRequests = (space: string): Movable<RequestRecord> => {
+  const prefix = key(space, 'asked');
+  return {
+    table,
+    prefix,
+    copy: ({ value }, to) => [{ table, put: key(prefix, to.hash(value.of)), value }],
+  };
+};
+
 /** Forgets everything that was requested at a service: a simulator that was reset. */
 export const forgetRequests = (store: Store, space: string): Promise<void> =>
   removeUnder(store, table, key(space, 'asked'));
@@ -111,10 +126,10 @@ export class RequestHistory {
    * as asked, unless it is certain that nothing came of it.
    */
   async ask(advisor: string, phone: string, rules: RequestRules, request: Request): Promise<RequestResult> {
-    const at = this.keyOf(advisor, phone);
-    const name = at.toString('latin1');
+    const of = nameOf(advisor, phone);
+    const name = this.keyOf(of).toString('latin1');
     for (let other = this.asking.get(name); other; other = this.asking.get(name)) await other;
-    const asking = this.askAlone(at, rules, request);
+    const asking = this.askAlone(of, rules, request);
     this.asking.set(name, settled(asking));
     try {
       return await asking;
@@ -126,34 +141,35 @@ export class RequestHistory {
 
   /** What `ask` would come to before any request; throws `ConsentLimit` as it does. Nothing is asked, nothing changes. */
   async preview(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult> {
-    const entry = await this.options.store.get<RequestRecord>(table, this.keyOf(advisor, phone));
+    const entry = await this.options.store.get<RequestRecord>(table, this.keyOf(nameOf(advisor, phone)));
     const { last } = this.judge(entry, rules);
     return { ...(last?.answer ?? noAnswer), requested: false, requestedAt: last?.shownAt ?? null };
   }
 
   /** An acceptance was seen: its number has answered. */
   accepted(advisor: string, phone: string, memberId: number | string | null): Promise<void> {
-    return this.update(this.keyOf(advisor, phone), (known) => {
+    return this.update(this.keyOf(nameOf(advisor, phone)), (known) => {
       if (!known || (known.unanswered === 0 && known.answer.consentState === 'accepted')) return known;
       const answer = { memberId: memberId ?? known.answer.memberId, consentState: 'accepted' };
       return { ...known, unanswered: 0, answer };
     });
   }
 
-  private async askAlone(at: Buffer, rules: RequestRules, request: Request): Promise<RequestResult> {
+  private async askAlone(of: string, rules: RequestRules, request: Request): Promise<RequestResult> {
     for (;;) {
-      const result = await this.askOnce(at, rules, request);
+      const result = await this.askOnce(of, rules, request);
       if (result) return result;
     }
   }
 
   /** Undefined when another process was quicker. */
   private async askOnce(
-    at: Buffer,
+    of: string,
     rules: RequestRules,
     request: Request,
   ): Promise<RequestResult | undefined> {
     const { store, clock, wallTime = () => clock.now() } = this.options;
+    const at = this.keyOf(of);
     const entry = await this.read(at);
     const { last, isRecent } = this.judge(entry, rules);
     if (last && isRecent) return { ...last.answer, requested: false, requestedAt: last.shownAt };
@@ -171,7 +187,7 @@ export class RequestHistory {
       if (intent.isBegun) return;
       left();
       const { id, time } = intent;
-      const value: RequestRecord = { ...time, id, unanswered: unanswered + 1, answer: noAnswer };
+      const value: RequestRecord = { of, ...time, id, unanswered: unanswered + 1, answer: noAnswer };
       intent.isBegun = await store.write([{ table, put: at, value }], [conditionOf(at, entry)]);
       if (intent.isBegun) return;
       intent.isOvertaken = true;
@@ -246,8 +262,8 @@ export class RequestHistory {
     }
   }
 
-  private keyOf(advisor: string, phone: string): Buffer {
-    return key(this.prefix, this.options.store.hash(`${advisor}\n${phone}`));
+  private keyOf(of: string): Buffer {
+    return key(this.prefix, this.options.store.hash(of));
   }
 
   private async sweep(): Promise<void> {

@@ -1,3 +1,4 @@
+import type { Movable } from '../state/moving';
 import { endOf as rangeEnd, key, type Entry, type Operation, type Store } from '../state/store';
 import type { ConsentStatus } from './consent-status';
 import { lastInterval, lastPollOf, placeOn, type Pace, type Place, type Timing } from './rings';
@@ -110,6 +111,19 @@ export class WaitEntries {
     return [
       { table, put: this.recordKey(group, wait.item), value },
       { table, put: this.listKey('first', wait, group), value: nothing },
+    ];
+  }
+
+  /** What puts a wait of another store here, as it is there. */
+  copies(entry: Entry<WaitRecord>): Operation[] {
+    const { advisor, subject } = entry.value;
+    const group = this.groupOf(advisor, subject);
+    const { wait, at, seen } = this.found(entry, group);
+    const memberKey = this.memberKey(wait, group, seen);
+    return [
+      { table, put: this.recordKey(group, wait.item), value: entry.value },
+      { table, put: this.listKey(at, wait, group), value: nothing },
+      ...(memberKey ? [{ table, put: memberKey, value: nothing } as const] : []),
     ];
   }
 
@@ -309,3 +323,18 @@ export class WaitEntries {
     return key(this.members, this.groupOf(advisor, { memberId: seen.memberId }), group, item);
   }
 }
+
+/** The waits of a space, as another store has them: the lists they lie in follow from their records. */
+export const movableWaits = (space: string): Movable[] => {
+  const records: Movable<WaitRecord> = {
+    table,
+    prefix: key(space, 'wait'),
+    copy: (entry, to) => new WaitEntries(to, key(space)).copies(entry),
+  };
+  const lists = ['ring', 'end', 'member'].map((kind): Movable => ({
+    table,
+    prefix: key(space, kind),
+    copy: () => [],
+  }));
+  return [records as Movable, ...lists];
+};

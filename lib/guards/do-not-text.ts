@@ -1,3 +1,4 @@
+import type { Movable } from '../state/moving';
 import { endOf, key, type Condition, type Store, type StoreOrder } from '../state/store';
 
 /** Somebody who is not to be texted. */
@@ -169,4 +170,14 @@ export const doNotTextOf = async (environment: Surroundings): Promise<DoNotText>
   const list = lists.get(environment.id) ?? new DoNotText(store, environment.id);
   lists.set(environment.id, list);
   return list;
+};
+
+/** The list of an environment, as another store has it. */
+export const movableBlocked = (environment: string): Movable<Blocked> => {
+  const prefix = key('blocked', environment);
+  return {
+    table,
+    prefix,
+    copy: ({ value }, to) => [{ table, put: key(prefix, to.hash(value.phone)), value }],
+  };
 };

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { onAbort } from '../service/concurrency';
+import type { Movable } from '../state/moving';
 import {
   endOf,
   key,
@@ -37,6 +38,8 @@ export interface OnceTime {
 
 /** Who holds a key, and how far that text has come. Changed in one commit with the steps of the text. */
 interface Claim {
+  /** What its key has a hash of. */
+  readonly of: string;
   readonly item: string;
   /** The process that claimed it. */
   readonly holder: string;
@@ -81,6 +84,9 @@ const sweepPage = 100;
 const conditionOf = (at: Buffer, entry: Entry<unknown> | undefined): Condition =>
   entry ? { table, key: at, version: entry.version } : { table, key: at };
 
+const nameOf = ({ advisor, phone, key: own }: Pick<OnceKey, 'advisor' | 'phone' | 'key'>): string =>
+  JSON.stringify([advisor, phone, own]);
+
 /** A key that a text holds, while it is at work: what to put on record with each of its steps. */
 export class OwnClaim {
   constructor(
@@ -108,8 +114,8 @@ export class OwnClaim {
     if (state === 'none') return { table, remove: this.at };
     const now = this.store.now();
     const at = state === 'cancelled' ? now : this.time.age();
-    const { item, holder } = this.claim;
-    return this.put({ item, holder, at, until: now + this.within, state, payload });
+    const { of, item, holder } = this.claim;
+    return this.put({ of, item, holder, at, until: now + this.within, state, payload });
   }
 
   /** What was put on record last is there, or cannot be: whoever waits for the key looks again. */
@@ -148,7 +154,7 @@ export class Once {
           return verdict;
         }
         const until = store.now() + within;
-        const value: Claim = { item, holder, at: text.time.age(), until, state: 'open' };
+        const value: Claim = { of: nameOf(of), item, holder, at: text.time.age(), until, state: 'open' };
         if (!(await store.write([{ table, put: at, value }], [conditionOf(at, entry)]))) continue;
         this.sweep().catch(() => undefined);
         return { kind: 'own', claim: new OwnClaim(store, at, value, within, text.time) };
@@ -260,7 +266,7 @@ export class Once {
   }
 
   private keyOf({ space, node, advisor, phone, key: own }: OnceKey): Buffer {
-    return key('once', space, node, this.store.hash(JSON.stringify([advisor, phone, own])));
+    return key('once', space, node, this.store.hash(nameOf({ advisor, phone, key: own })));
   }
 }
 
@@ -275,3 +281,13 @@ export const onceIn = (store: Store): Once => {
 /** What was sent at a service is forgotten, for it has forgotten it, too: a simulator that was reset. */
 export const forgetOnce = (store: Store, space: string): Promise<void> =>
   removeUnder(store, table, key('once', space));
+
+/** The keys of a space, as another store has them. */
+export const movableOnce = (space: string): Movable<Claim> => ({
+  table,
+  prefix: key('once', space),
+  copy: ({ key: at, value }, to) => {
+    const hash = to.hash(value.of);
+    return [{ table, put: Buffer.concat([at.subarray(0, -hash.length), hash]), value }];
+  },
+});

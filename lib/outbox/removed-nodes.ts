@@ -10,7 +10,7 @@ const doesExist = (id: string, existing: ReadonlySet<string>): boolean =>
   existing.has(id) || id.split('-').every((part) => existing.has(part));
 
 /** The ids under `prefix`, which follow it as texts. */
-const idsIn = async (store: Store, table: Table, prefix: Buffer): Promise<string[]> => {
+export const idsUnder = async (store: Store, table: Table, prefix: Buffer): Promise<string[]> => {
   const ids: string[] = [];
   for (let from = prefix; ;) {
     const [first] = await store.keys(table, { from, to: endOf(prefix), limit: 1 });
@@ -41,9 +41,9 @@ export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<str
   const missing = new Set<string>();
   for (const table of tables)
     for (const kind of ['job', 'event-first'])
-      for (const id of await idsIn(store, table, key(kind))) if (!doesExist(id, existing)) missing.add(id);
+      for (const id of await idsUnder(store, table, key(kind))) if (!doesExist(id, existing)) missing.add(id);
 
-  for (const id of await idsIn(store, 'work', key('absent')))
+  for (const id of await idsUnder(store, 'work', key('absent')))
     if (!missing.has(id)) await store.write([{ table: 'work', remove: absentKey(id) }]);
 
   for (const id of missing) {

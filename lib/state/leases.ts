@@ -36,6 +36,10 @@ export interface Beat {
 /** A holder that gave its slots up may want them back at once, as when flows are deployed: so long others leave them. */
 const backWithin = 500;
 
+/** In place of a holder: work is being moved into the slot, and nobody has it yet. */
+const movingHolder = (id: string): string => `moving ${id}`;
+const isMoving = `holder like 'moving %'`;
+
 const rowOf = 'slot, holder, token, seq, until::text as until, until < now() as "isOver"';
 
 export class Leases {
@@ -56,7 +60,7 @@ export class Leases {
     );
     const { rows } = await this.pool().query<LeaseRow & { readonly time: string }>(
       `select ${rowOf}, extract(epoch from clock_timestamp()) * 1000 as time
-       from ${schema}.lease where grp = $1 order by slot`,
+       from ${schema}.lease where grp = $1 and not ${isMoving} order by slot`,
       [this.group],
     );
     return { time: Number(rows[0]?.time), rows: rows.filter(({ slot }) => slot !== common) };
@@ -88,8 +92,30 @@ export class Leases {
     return rows[0] && { slot, token: rows[0].token, seq: BigInt(rows[0].seq) };
   }
 
-  /** A new slot. Its first token is the time, so that no later lease of the same number has an earlier one's. */
-  async add(): Promise<Lease> {
+  /** A new slot of this process. */
+  add(): Promise<Lease> {
+    return this.insert(this.holder, `now() + ${this.leaseFor} * interval '1 ms'`);
+  }
+
+  /** The slot that work is moved into, which nobody takes until `release`. */
+  async moving(id: string): Promise<Lease> {
+    const { rows } = await this.pool().query<{ slot: number; token: string; seq: string }>(
+      `select slot, token, seq from ${schema}.lease where grp = $1 and holder = $2`,
+      [this.group, movingHolder(id)],
+    );
+    const [row] = rows;
+    return row ? { ...row, seq: BigInt(row.seq) } : this.insert(movingHolder(id), `'infinity'`);
+  }
+
+  async release(id: string): Promise<void> {
+    await this.pool().query(
+      `update ${schema}.lease set holder = '', until = now() where grp = $1 and holder = $2`,
+      [this.group, movingHolder(id)],
+    );
+  }
+
+  /** Its first token is the time, so that no later lease of the same number has an earlier one's. */
+  private async insert(holder: string, until: string): Promise<Lease> {
     await this.pool().query(
       `insert into ${schema}.lease values ($1, ${common}, '', 0, 0, 'infinity') on conflict do nothing`,
       [this.group],
@@ -97,10 +123,10 @@ export class Leases {
     for (;;) {
       const { rows } = await this.pool().query<{ slot: number; token: string; seq: string }>(
         `insert into ${schema}.lease
-         select $1, max(slot) + 1, $2, (extract(epoch from now()) * 1000)::bigint, 0, now() + $3::int * interval '1 ms'
+         select $1, max(slot) + 1, $2, (extract(epoch from now()) * 1000)::bigint, 0, ${until}
          from ${schema}.lease where grp = $1
          on conflict do nothing returning slot, token, seq`,
-        [this.group, this.holder, this.leaseFor],
+        [this.group, holder],
       );
       const [row] = rows;
       if (row) return { ...row, seq: BigInt(row.seq) };

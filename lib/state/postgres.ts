@@ -2,6 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool } from 'pg';
 import { FencedWrites, type Change, type FencedCondition } from './fenced-writes';
 import { common, Leases, LeaseWatch, schema, ServerTime, type Lease, type LeaseRow } from './leases';
+import type { Destination } from './moving';
 import { Sealing, type Sealer } from './sealing';
 import { closed, doubtKey, isOfAll, prefixOf, Slot, type Surroundings } from './slot';
 import {
@@ -198,12 +199,23 @@ class Database implements Surroundings, JointWriter {
       ),
     );
     const unanswered = `select 1 from ${schema}.lease l join ${schema}.work w
-       on w.key = $1::bytea || int4send(l.slot) || $2::bytea where l.grp = $1 and l.until > now() limit 1`;
+       on w.key = $1::bytea || int4send(l.slot) || $2::bytea
+       where l.grp = $1 and l.until > now() and l.until < 'infinity' limit 1`;
     for (const end = performance.now() + answeredWithin; performance.now() < end;) {
       const { rows } = await this.patiently(() => this.writing.query(unanswered, [this.group, key]));
       if (rows.length === 0) return;
       await pause(lookForAnswers);
     }
+  }
+
+  /** Where work of another store is put. */
+  async takeIn(id: string): Promise<Destination> {
+    const slot = new Slot(this, await this.patiently(() => this.leases.moving(id)), true);
+    return {
+      store: slot,
+      release: () => this.patiently(() => this.leases.release(id)),
+      discard: () => this.patiently(() => slot.drop(this.writing)),
+    };
   }
 
   /** Waits while the database is away. */
@@ -575,6 +587,8 @@ export interface PostgresHandle {
   onOrphan(listener: (store: Slot) => void): () => void;
   /** Called with what other processes have this one do. */
   onOrder(listener: OrderListener): () => void;
+  /** Where the work of another store is put, by a name that it has; once `opened`. */
+  takeIn(id: string): Promise<Destination>;
   /** Whoever waits for a database that has not been reached yet waits no longer. */
   abandon(): void;
   close(): Promise<void>;
@@ -657,6 +671,7 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
     onChange: (listener) => database.onChange(listener),
     onOrphan: (listener) => database.onOrphan(listener),
     onOrder: (listener) => database.onOrder(listener),
+    takeIn: (id) => database.takeIn(id),
     abandon: () => {
       if (database.slots.size > 0 || shared.get(name) !== mine) return;
       shared.delete(name);

@@ -19,7 +19,7 @@ import { lazy } from '../../lib/runtime/lazy';
 import { systemClock, within, type Clock } from '../../lib/service/clock';
 import type { ServiceError } from '../../lib/service/errors';
 import type { Client, ClientOptions } from '../../lib/service/types';
-import type { Slot } from '../../lib/state/postgres';
+import type { PostgresHandle, Slot } from '../../lib/state/postgres';
 import type { Store, StoreOrder } from '../../lib/state/store';
 import { doNotTextOf, isBlockOrder } from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
@@ -36,6 +36,7 @@ import {
   type Service,
   type Values,
 } from './config';
+import { moveToDatabase, stayInFile } from './moving';
 import { placeBeside } from './open-routes';
 import type { Services, SharedServices } from './services';
 import type { Lookup } from './variables';
@@ -430,9 +431,39 @@ export class RunningEnvironment implements Environment {
     });
     current = await handle.opened;
     this.giveUpStore = undefined;
+    const store = storeOver(current);
+    await this.moveTo(handle, store);
     look();
     this.changed();
-    return storeOver(current);
+    return store;
+  }
+
+  /** What was kept in a file of this process goes to the database with it. */
+  private async moveTo(handle: PostgresHandle, store: Store): Promise<void> {
+    const file = await this.shared?.openFile();
+    if (!file) return;
+    try {
+      const count = await moveToDatabase(
+        file,
+        { store, takeIn: (id) => handle.takeIn(id) },
+        this.id,
+        this.knownConnection(),
+      );
+      if (count > 0)
+        this.ownServices.log.info(
+          `${this.name}: ${count} records went from the user directory to the database.`,
+        );
+    } finally {
+      await file.close();
+    }
+  }
+
+  private knownConnection(): Connection | undefined {
+    try {
+      return this.complete().connection;
+    } catch {
+      return undefined;
+    }
   }
 
   private async openStore(): Promise<Store> {
@@ -450,6 +481,7 @@ export class RunningEnvironment implements Environment {
     this.endings.push(async () => {
       unlisten();
     });
+    await stayInFile(store, this.id);
     if (this.service === 'simulator') await this.ownServices.simulator.restored(store);
     return store;
   }

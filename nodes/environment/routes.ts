@@ -1,14 +1,8 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Express, NextFunction, Request, Response } from 'express';
-import { areKeysKept, type RuntimeSettings } from '../../lib/auth/data-keys';
+import { areKeysKept, isStateKept, type RuntimeSettings } from '../../lib/auth/data-keys';
 import type { Red } from '../../lib/runtime/red';
 import type { OpenRoutes } from './open-routes';
 import type { Reception } from './reception';
-
-/** Whether anything was ever put on disk: the database is not opened only to find it empty. */
-const isStateKept = (userDir: string | undefined): boolean =>
-  userDir !== undefined && existsSync(join(userDir, 'advisor-texting', 'store.mdb'));
 
 const listeners = new WeakMap<Red['events'], () => void>();
 

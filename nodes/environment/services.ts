@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Authorizations } from '../../lib/auth/authorization';
 import {
   DataKeys,
+  isStateKept,
   keysInMemory,
   keysInSettings,
   readSecrets,
@@ -38,6 +39,8 @@ export interface Services {
 
 export interface SharedServices extends Services {
   readonly openDatabase: () => PostgresHandle;
+  /** What this process kept in a file before; undefined when there is none. */
+  readonly openFile: () => Promise<Store> | undefined;
 }
 
 /** Loaded at the first request: the transport brings axios and undici with it. */
@@ -149,6 +152,7 @@ const start = (RED: Red): Services => {
         ...authorizing(openShared),
         openStore: openShared,
         openDatabase,
+        openFile: () => (isStateKept(userDir) ? openStore() : undefined),
       };
       shared.set(name, found);
       return found;

@@ -111,6 +111,28 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal((await left.get('work', key('job', 'n')))?.value, 'of the killed');
   });
 
+  it('take in the work of another store, and go on with it once it is released', async () => {
+    const one = start('one', 300);
+    const two = start('two', 300);
+    await Promise.all([one.opened, two.opened]);
+    const { store } = await one.takeIn('a file');
+    await store.write([put('job', 'from a file')]);
+    // Longer than any lease, and seen by neither.
+    const seen = server.query(`select count(*) from advisor_texting.lease`);
+    await pause(1000);
+    assert.deepEqual([orphans.get(one), orphans.get(two)], [[], []]);
+    assert.equal(server.query(`select count(*) from advisor_texting.lease`), seen);
+    // As by a process that comes back.
+    const again = await two.takeIn('a file');
+    assert.equal((await again.store.get('work', key('job', 'n')))?.value, 'from a file');
+    await again.release();
+    await again.release();
+    await until(() => [one, two].some((each) => (orphans.get(each)?.length ?? 0) > 0));
+    const left = [...(orphans.get(one) ?? []), ...(orphans.get(two) ?? [])];
+    assert.equal(left.length, 1);
+    assert.equal((await left[0]?.get('work', key('job', 'n')))?.value, 'from a file');
+  });
+
   it('leave nothing to one whose lease was taken over: what it writes is refused', async () => {
     const one = start('one');
     const store = await one.opened;

@@ -1,0 +1,74 @@
+import type { Connection } from '../../lib/auth/connection';
+import { authorizationsChanged, movableGrants } from '../../lib/auth/vault';
+import { movableRequests } from '../../lib/consent/request-history';
+import { movableWaits } from '../../lib/consent/wait-entries';
+import { movableBlocked } from '../../lib/guards/do-not-text';
+import { movableOnce } from '../../lib/guards/once';
+import { recordKinds, type JobRecord } from '../../lib/outbox/records';
+import { idsUnder } from '../../lib/outbox/removed-nodes';
+import { isThere, moveRecords, stayHere, type Destination, type Movable } from '../../lib/state/moving';
+import { endOf, key, tables, type Store } from '../../lib/state/store';
+
+/** Nodes with work for an environment, whichever service it pointed to. */
+const nodesOf = async (store: Store, environment: string): Promise<Set<string>> => {
+  const nodes = new Set<string>();
+  for (const table of tables) {
+    for (const node of await idsUnder(store, table, key('job'))) {
+      const prefix = key('job', node);
+      const [job] = await store.page<JobRecord<unknown, unknown>>(table, {
+        from: prefix,
+        to: endOf(prefix),
+        limit: 1,
+      });
+      if (job?.value.space.startsWith(`${environment}/`)) nodes.add(node);
+    }
+  }
+  return nodes;
+};
+
+/** Everything that a store has of an environment. */
+const recordsOf = async (
+  store: Store,
+  environment: string,
+  connection: Connection | undefined,
+): Promise<Movable[]> => {
+  const ofNodes = [...(await nodesOf(store, environment))].flatMap((node) =>
+    tables.flatMap((table) => recordKinds.map((kind): Movable => ({ table, prefix: key(kind, node) }))),
+  );
+  const ownSpaces = Buffer.from(`${environment}/`);
+  const spaces = new Set<string>();
+  for (const rest of await idsUnder(store, 'wait', ownSpaces)) spaces.add(`${environment}/${rest}`);
+  for (const space of await idsUnder(store, 'work', key('once')))
+    if (space.startsWith(`${environment}/`)) spaces.add(space);
+  const ofSpaces = [...spaces].flatMap((space) => [
+    ...movableWaits(space),
+    movableRequests(space) as Movable,
+    movableOnce(space) as Movable,
+  ]);
+  const all = [
+    ...ofNodes,
+    ...ofSpaces,
+    movableBlocked(environment) as Movable,
+    movableGrants(environment, connection) as Movable,
+  ];
+  const found: Movable[] = [];
+  for (const movable of all) if (await isThere(store, movable)) found.push(movable);
+  return found;
+};
+
+/** What an environment had here goes to the database, once. Resolves with how many records that were. */
+export const moveToDatabase = async (
+  from: Store,
+  to: { readonly store: Store; readonly takeIn: (id: string) => Promise<Destination> },
+  environment: string,
+  connection: Connection | undefined,
+): Promise<number> => {
+  const movables = (): Promise<Movable[]> => recordsOf(from, environment, connection);
+  const count = await moveRecords(from, environment, movables, to.takeIn);
+  if (count > 0) await to.store.write([authorizationsChanged()]);
+  return count;
+};
+
+/** It works here again: what has gone to a database is not done here as well. */
+export const stayInFile = (store: Store, environment: string): Promise<void> =>
+  stayHere(store, environment, () => recordsOf(store, environment, undefined));
