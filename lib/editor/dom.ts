@@ -38,3 +38,8 @@ export const placeBeside = (row: JQuery, extra: JQuery): void => {
   row.addClass('advisor-with-button');
   (typed.length > 0 ? typed : row.children('input').first()).after(extra);
 };
+
+/** Node-RED would take a bare text for HTML. */
+export const notify = (words: string, type: 'error' | 'warning' | 'success', timeout?: number): void => {
+  RED.notify($('<p>', { text: words }), { type, ...(timeout !== undefined && { timeout }) });
+};

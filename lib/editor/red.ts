@@ -68,12 +68,10 @@ interface Editor {
       content: JQuery;
       /** Usable while a dialog is open. */
       enableOnEdit: boolean;
-      /** It is shown. */
-      onchange(): void;
     }): void;
     show(id: string): void;
   };
-  notify(text: string, options?: { type?: 'error' | 'warning' | 'success'; timeout?: number }): void;
+  notify(content: JQuery, options?: { type?: 'error' | 'warning' | 'success'; timeout?: number }): void;
 }
 
 declare global {

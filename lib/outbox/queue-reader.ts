@@ -55,19 +55,24 @@ export class QueueReader<I extends Item> {
 
   /** Recipients that have not been told, duplicates included. */
   async count(): Promise<number> {
-    const { store } = this.source;
-    const { jobs, lists } = this.at;
-    const [all, inLists] = await Promise.all([
-      store.count(table, jobs, endOf(jobs)),
-      store.count(table, lists, endOf(lists)),
+    const { jobs } = this.at;
+    const [all, lists] = await Promise.all([
+      this.source.store.count(table, jobs, endOf(jobs)),
+      this.listCount(),
     ]);
-    let count = all - inLists;
+    let count = all - lists;
     for await (const { total, done } of this.lists()) count += total - done;
     return count;
   }
 
-  async *lists(): AsyncGenerator<QueuedList> {
-    for await (const arrival of this.arrivalsOfLists()) {
+  /** Counted by their keys: none is read. */
+  listCount(): Promise<number> {
+    const { lists } = this.at;
+    return this.source.store.count(table, lists, endOf(lists));
+  }
+
+  async *lists(skip = 0): AsyncGenerator<QueuedList> {
+    for await (const arrival of this.arrivalsOfLists(skip)) {
       const found = await this.source.store.get<JobRecord<I, Order>>(table, this.at.job(arrival));
       if (found?.value.space !== this.source.space) continue;
       const { at, count, order, told } = found.value;
@@ -138,10 +143,10 @@ export class QueueReader<I extends Item> {
     }
   }
 
-  private async *arrivalsOfLists(): AsyncGenerator<Buffer> {
+  private async *arrivalsOfLists(skip = 0): AsyncGenerator<Buffer> {
     const { lists } = this.at;
     for (let last: Buffer | undefined; ;) {
-      const range = { ...after(lists, last), limit: readAtOnce };
+      const range = { ...after(lists, last), limit: readAtOnce, ...(!last && { skip }) };
       const page: readonly Entry<0>[] = await this.source.store.page(table, range);
       for (const { key } of page) yield arrivalIn(key);
       last = page.at(-1)?.key;

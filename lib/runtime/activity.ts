@@ -42,6 +42,8 @@ const failuresGatheredFor = 200;
 /** So many waits are shown in order of their beginning; of more, each page is as it is found. */
 const mostSorted = 1000;
 const readAtOnce = 200;
+/** To count what is queued, each list is read. */
+const mostListsCounted = 1000;
 /** Read for a filter that no key answers; after that the search must be made narrower. */
 const mostScanned = 20_000;
 
@@ -229,7 +231,9 @@ export class Activity {
     if (name !== undefined) return listed([], asked, 0);
     const { advisor } = asked;
     const part = whole?.slice(1) ?? digits;
-    if (part !== undefined || advisor !== undefined)
+    const counts = await Promise.all(this.allOutboxes().map(([, { outbox }]) => outbox.reader.listCount()));
+    const isCounted = counts.reduce((sum, count) => sum + count, 0) <= mostListsCounted;
+    if (part !== undefined || advisor !== undefined || !isCounted)
       return pageOf(this.allQueued(), asked, (item) => isFor(item, part, advisor));
     let skip = skippedBy(asked);
     let total = 0;
@@ -250,17 +254,32 @@ export class Activity {
     return listed(data, asked, total);
   }
 
+  /** Exact, however many lists have to be read for it. */
+  async queueLength(): Promise<number> {
+    const counts = await Promise.all(this.allOutboxes().map(([, { outbox }]) => outbox.reader.count()));
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
   async *allQueued(): AsyncGenerator<QueueItem> {
     for (const [, added] of this.allOutboxes()) yield* queuedOf(added, 0);
   }
 
   /** Lists in progress. */
-  async lists(): Promise<ListItem[]> {
-    const lists: ListItem[] = [];
-    for (const [, { node, outbox }] of this.allOutboxes())
-      for await (const { key: name, ...list } of outbox.reader.lists())
-        lists.push({ id: idOf('l', name), node, ...list });
-    return lists;
+  async lists(asked: Asked): Promise<Listed<ListItem>> {
+    let skip = skippedBy(asked);
+    let total = 0;
+    const data: ListItem[] = [];
+    for (const [, { node, outbox }] of this.allOutboxes()) {
+      const count = await outbox.reader.listCount();
+      total += count;
+      if (skip < count && data.length < asked.pageSize)
+        for await (const { key: name, ...list } of outbox.reader.lists(skip)) {
+          data.push({ id: idOf('l', name), node, ...list });
+          if (data.length === asked.pageSize) break;
+        }
+      skip = Math.max(skip - count, 0);
+    }
+    return listed(data, asked, total);
   }
 
   async failures(asked: Asked): Promise<Listed<Failure>> {

@@ -1,4 +1,5 @@
 import type { Attributes, Meter, MeterProvider } from '@opentelemetry/api';
+import { ownCodes, serviceCodes } from '../service/errors';
 import type { ClientOptions } from '../service/types';
 import { lazy } from './lazy';
 
@@ -23,6 +24,8 @@ export interface Metrics {
   /** Returns what ends it. */
   observe(gauges: Gauges): () => void;
 }
+
+const knownCodes: ReadonlySet<string> = new Set([...Object.keys(serviceCodes), ...ownCodes]);
 
 /**
  * Numbers, texts, names and ids of people are no part of any label. What each instrument measures stands in
@@ -49,7 +52,9 @@ const metricsOn = (meter: Meter): Metrics => {
   gauge('advisor_texting.polls.lateness', async (of) => (await of.lateBy()) / 1000, 's');
   return {
     outcome(node, outcome, code) {
-      outcomes.add(1, { node, outcome, ...(code !== undefined && { code }) });
+      // What else a service sends for a code may be anything.
+      const known = code === undefined || knownCodes.has(code) ? code : 'other';
+      outcomes.add(1, { node, outcome, ...(known !== undefined && { code: known }) });
     },
     request({ endpoint, status, duration, isPoll }) {
       const about: Attributes = { endpoint, status };

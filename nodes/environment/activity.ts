@@ -8,6 +8,7 @@ import {
   type Listed,
   type WaitItem,
 } from '../../lib/runtime/activity';
+import type { AdvisorItem } from '../../lib/runtime/environment';
 import { pausedUntil } from '../../lib/runtime/flow-node';
 import type { Gauges } from '../../lib/runtime/metrics';
 import { hideNumbers, lastFour } from '../../lib/runtime/log';
@@ -123,12 +124,33 @@ const soon = async <T>(work: Promise<T>): Promise<T> => {
   return done;
 };
 
+const pageIn = (request: Request): { readonly page: number; readonly pageSize: number } => ({
+  page: numberIn(request, 'page', 1, 1_000_000),
+  pageSize: numberIn(request, 'pageSize', 50, largestPage),
+});
+
+/** Those who have to do something come first. */
+export const advisorsIn = (
+  { request }: Asked,
+  advisors: readonly AdvisorItem[],
+): readonly AdvisorItem[] | Listed<AdvisorItem> => {
+  if (request.query['page'] === undefined) return advisors;
+  const { page, pageSize } = pageIn(request);
+  const isWell = ({ state }: AdvisorItem): number => Number(state === 'authorized');
+  const sorted = advisors.toSorted((one, other) => isWell(one) - isWell(other));
+  const data = sorted.slice((page - 1) * pageSize, page * pageSize);
+  return { data, pageInfo: { page, pageSize, totalRecord: advisors.length } };
+};
+
 /** A page of what goes on. Who may only read sees the last four digits, and cannot find out more by searching. */
-export const readActivity = async (what: 'waits' | 'queue' | 'failures', asked: Asked): Promise<object> => {
+export const readActivity = async (
+  what: 'waits' | 'queue' | 'lists' | 'failures',
+  asked: Asked,
+): Promise<object> => {
   const activity = activityIn(asked);
   const { request, mayWrite, form } = asked;
-  const page = numberIn(request, 'page', 1, 1_000_000);
-  const pageSize = numberIn(request, 'pageSize', 50, largestPage);
+  const { page, pageSize } = pageIn(request);
+  if (what === 'lists') return soon(activity.lists({ page, pageSize }));
   const phone = textIn(request, 'phone');
   if (phone !== '' && !mayWrite) return { data: [], pageInfo: { page, pageSize, totalRecord: 0 } };
   const advisor = textIn(request, 'advisor');
@@ -141,8 +163,8 @@ export const readActivity = async (what: 'waits' | 'queue' | 'failures', asked: 
     return { ...found, data: shown(found.data) };
   }
   if (what === 'queue') {
-    const [found, lists] = await soon(Promise.all([activity.queue(wanted), activity.lists()]));
-    return { ...found, data: shown(found.data), lists };
+    const found = await soon(activity.queue(wanted));
+    return { ...found, data: shown(found.data) };
   }
   const { data, pageInfo } = await soon(activity.failureRecords(wanted));
   const inWords = failuresInWords(data, request);
@@ -176,13 +198,13 @@ export const gaugesOf = (environment: RunningEnvironment): Gauges => {
   return {
     environment: environment.id,
     waits: async () => (await activity.waits(one)).pageInfo.totalRecord ?? 0,
-    queue: async () => (await activity.queue(one)).pageInfo.totalRecord ?? 0,
+    queue: () => activity.queueLength(),
     lateBy: async () => (await consentOf(environment)).waits.lateBy,
   };
 };
 
 /** How the service and the store are. */
-export const serviceState = async ({ form, request }: Asked): Promise<object> => {
+export const serviceState = async ({ form, request, mayWrite }: Asked): Promise<object> => {
   const { running } = form;
   if (!running) throw new Refused(404, 'refused.notDeployed');
   const { service, clock, trouble = null } = running;
@@ -191,11 +213,11 @@ export const serviceState = async ({ form, request }: Asked): Promise<object> =>
   return {
     service,
     pausedUntil: until > clock.now() ? until : null,
-    lateBy: open === 'late' ? 0 : open.lateBy,
-    store: open === 'late' ? null : open.store,
+    ...(open === 'late' ? unopened : open),
     trouble,
     fault: faultIn(running, request),
     clock: service === 'simulator' ? clock.now() : null,
+    mayWrite,
   };
 };
 
@@ -210,17 +232,29 @@ const faultIn = (environment: RunningEnvironment, request: Request): string | nu
   }
 };
 
+interface StoreState {
+  readonly store: 'embedded' | 'postgres' | 'memory' | null;
+  readonly lateBy: number;
+  /** Null when it is not known. */
+  readonly queued: number | null;
+}
+
+const unopened: StoreState = { store: null, lateBy: 0, queued: null };
+
 /** Where state is kept, and how late polls are; an environment that is not filled in has neither. */
-const stateIn = async (
-  environment: RunningEnvironment,
-): Promise<{ readonly store: 'embedded' | 'postgres' | 'memory' | null; readonly lateBy: number }> => {
+const stateIn = async (environment: RunningEnvironment): Promise<StoreState> => {
   try {
     const consents = await Promise.all(environment.uses().map(consentOf));
     const lateBy = Math.max(...consents.map(({ waits }) => waits.lateBy));
     const { durable, isShared } = await environment.store();
-    return { lateBy, store: isShared ? 'postgres' : durable ? 'embedded' : 'memory' };
+    const { pageInfo } = await activityOf(environment).queue({ page: 1, pageSize: 1 });
+    return {
+      lateBy,
+      store: isShared ? 'postgres' : durable ? 'embedded' : 'memory',
+      queued: pageInfo.totalRecord,
+    };
   } catch {
-    return { store: null, lateBy: 0 };
+    return unopened;
   }
 };
 

@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Connection } from '../../lib/auth/connection';
 import type { Red } from '../../lib/runtime/red';
-import { cancelItem, checkWait, pendingIn, readActivity, serviceState } from './activity';
+import { advisorsIn, cancelItem, checkWait, pendingIn, readActivity, serviceState } from './activity';
 import { listAdvisors } from './advisor-list';
 import { bundleOf } from './bundle';
 import { runChecks } from './checks';
@@ -153,8 +153,11 @@ const table: readonly AdminRoute[] = [
   {
     ...read,
     path: 'advisors',
-    work: (services, { id, form, request }) =>
-      listAdvisors(services, id, shownValues(form, request.query), form.running?.values),
+    async work(services, asked) {
+      const { id, form, request } = asked;
+      const values = shownValues(form, request.query);
+      return advisorsIn(asked, await listAdvisors(services, id, values, form.running?.values));
+    },
   },
   {
     ...read,
@@ -201,7 +204,8 @@ const table: readonly AdminRoute[] = [
   { ...cancel, path: 'waits/:id', work: (_, asked) => cancelItem('w', asked) },
   { ...read, path: 'queue', work: (_, asked) => readActivity('queue', asked) },
   { ...cancel, path: 'queue/:id', work: (_, asked) => cancelItem('q', asked) },
-  { ...cancel, path: 'lists/:id', work: (_, asked) => cancelItem('l', asked) },
+  { ...read, path: 'lists', work: (_, asked) => readActivity('lists', asked) },
+  { ...cancel, path: 'lists/:id', audit: 'stop', work: (_, asked) => cancelItem('l', asked) },
   { ...read, path: 'failures', work: (_, asked) => readActivity('failures', asked) },
   { ...read, path: 'bundle', work: (services, asked, RED) => bundleOf(RED, services, asked) },
   { ...read, path: 'service', work: (_, asked) => serviceState(asked) },
@@ -218,8 +222,14 @@ const may = (RED: Red, request: Request, permission: `${string}.write`): boolean
 
 /** Node-RED adds who did it, from where, and the path. Its type declarations know no event. */
 interface AuditLog {
-  audit(entry: { readonly event: string; readonly environment: string }, request: Request): void;
+  audit(entry: Readonly<Record<'event' | 'environment', string>>, request: Request): void;
 }
+
+/** For whom it was, where the path does not say so. */
+const advisorTold = (result: unknown, request: Request): { readonly advisor?: string } => {
+  const told = field(request, 'advisor') ?? (result as { advisor?: unknown } | undefined)?.advisor;
+  return typeof told === 'string' && told !== '' ? { advisor: told } : {};
+};
 
 export const adminRoutes = (RED: Red, services: Services): void => {
   for (const { method, path, permission, audit, work } of table) {
@@ -233,7 +243,7 @@ export const adminRoutes = (RED: Red, services: Services): void => {
           const result = await work(form.running?.services ?? services, { id, form, request, mayWrite }, RED);
           if (audit !== undefined)
             (RED.log as unknown as AuditLog).audit(
-              { event: `advisor-texting.${audit}`, environment: id },
+              { event: `advisor-texting.${audit}`, environment: id, ...advisorTold(result, request) },
               request,
             );
           return result;

@@ -217,7 +217,7 @@ describe('what goes on: queue and failures', () => {
     });
     should(data.at(-1)?.state).equal('queued');
     should(JSON.stringify(data)).not.match(/secret/);
-    const list = only(await activity.lists());
+    const list = only((await activity.lists(some)).data);
     should(list).containEql({ total: 3, done: 0, advisor: 'default' });
     should(data.map((item) => item.list === list.id)).deepEqual([false, true, true, true, false]);
     for (const [page, expected] of [[1, 2], [3, 4], [5]].entries()) {
@@ -228,7 +228,7 @@ describe('what goes on: queue and failures', () => {
     open();
     await flow.arrivals.next(5);
     await until(async () => (await activity.queue(some)).pageInfo.totalRecord === 0);
-    should(await activity.lists()).be.empty();
+    should((await activity.lists(some)).data).be.empty();
   });
 
   it('cancels one recipient, and stops a list, of what has not begun', async () => {

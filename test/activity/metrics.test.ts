@@ -6,6 +6,8 @@ import {
   MeterProvider,
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import should from 'should';
 import { metrics } from '../../lib/runtime/metrics';
@@ -20,11 +22,29 @@ import * as sendRuntime from '../../nodes/send-text/runtime';
 import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { startSimulator } from '../../simulator';
 import { refreshTokenFrom } from '../real/sandbox';
-import { Flow } from '../support/flow';
+import { Flow, type Arrived } from '../support/flow';
+import { root } from '../support/installation';
 import { startSimulated } from '../support/simulated';
-import { inOrder, numbers, sendNode } from '../texting/setup';
+import { errorOf, inOrder, numbers, sendNode } from '../texting/setup';
 
 type Counts = Record<string, number>;
+
+/** What the ledger has, as the labels say it: 0 is a connection that was cut. */
+const counted = (entries: readonly { endpoint: string | null; status: number }[]): Counts => {
+  const counts: Counts = {};
+  for (const { endpoint, status } of entries) {
+    const name = `${String(endpoint)} ${status === 0 ? 'broken' : String(status)}`;
+    counts[name] = (counts[name] ?? 0) + 1;
+  }
+  return counts;
+};
+const more = (now: Counts, earlier: Counts): Counts =>
+  Object.fromEntries(
+    Object.entries(now)
+      .map(([name, count]) => [name, count - (earlier[name] ?? 0)] as const)
+      .filter(([, count]) => count > 0),
+  );
+const sum = (counts: Counts): number => Object.values(counts).reduce((all, each) => all + each, 0);
 
 describe('metrics', () => {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
@@ -91,11 +111,7 @@ describe('metrics', () => {
         'advisor-send-text failed rejected': 1,
         'advisor-send-text failed invalid_input': 1,
       });
-      const ledger: Counts = {};
-      for (const { endpoint, status } of on.simulator.ledger.entries()) {
-        const name = `${String(endpoint)} ${String(status)}`;
-        ledger[name] = (ledger[name] ?? 0) + 1;
-      }
+      const ledger = counted(on.simulator.ledger.entries());
       should(await read('advisor_texting.requests')).deepEqual(ledger);
       should(await read('advisor_texting.request.duration')).deepEqual(ledger);
       // What has left is told a moment later.
@@ -104,6 +120,86 @@ describe('metrics', () => {
       should(await labels()).not.match(/secret|555|nobody|my send/);
     } finally {
       unobserve();
+      await Flow.unload();
+      await on.close();
+    }
+  });
+
+  it('count each attempt as the service does, over retries, cut connections, polls and restarts', async () => {
+    const measured = metrics();
+    const before = {
+      requests: await read('advisor_texting.requests'),
+      outcomes: await read('advisor_texting.outcomes'),
+      polls: await read('advisor_texting.polls'),
+    };
+    const store = createMemoryStore();
+    const on = await startSimulated(
+      { settings: { consentRequired: false } },
+      {
+        store,
+        settings: { journal: true },
+        client: { onRequest: (about) => measured?.request(about), maxConcurrent: 4 },
+      },
+    );
+    const { faults, ledger } = on.simulator;
+    faults.add({ code: 'downstream_unavailable', next: 10, endpoint: 'sendMessage' });
+    faults.add({ kind: 'cut-before', next: 3, endpoint: 'sendMessage' });
+    faults.add({ kind: 'cut-after', next: 3, endpoint: 'sendMessage' });
+    faults.add({ status: 429, retryAfter: 0, endpoint: 'sendMessage' });
+    faults.add({ kind: 'cut-after', next: 2, endpoint: 'getConsent' });
+    const load = (): Promise<Flow> =>
+      Flow.load({
+        folders: [
+          { spec: sendSpec, runtime: sendRuntime },
+          { spec: checkSpec, runtime: checkRuntime },
+        ],
+        environment: on.environment,
+        nodes: [
+          { id: 'send', type: 'advisor-send-text' },
+          { id: 'waiting', type: 'advisor-check-consent', mode: 'wait', pollEvery: 1, pollFor: 60 },
+        ],
+      });
+    const told: Counts = {};
+    const count = (arrived: readonly Arrived[]): void => {
+      for (const { msg, from } of arrived) {
+        const code = msg.outcome === 'failed' ? [errorOf(msg).code] : [];
+        const type = from === 'send' ? 'advisor-send-text' : 'advisor-check-consent';
+        const name = [type, msg.outcome, ...code].join(' ');
+        told[name] = (told[name] ?? 0) + 1;
+      }
+    };
+    const total = 60;
+    const phones = Array.from({ length: total }, (_, n) => `+1206555${String(1000 + n)}`);
+    try {
+      const first = await load();
+      first.send({ phone: ['+12025550111', '+12025550112'] }, 'waiting');
+      first.send({ phone: phones.slice(0, total / 2), text: 'secret' }, 'send');
+      await first.arrivals.next(total / 2);
+      await Flow.unload();
+      const second = await load();
+      second.send({ phone: phones.slice(total / 2), text: 'secret' }, 'send');
+      await second.arrivals.next(total / 2);
+      while (on.received('getConsent') < 4) await nextTurn();
+      second.send({ reset: true }, 'waiting');
+      while (second.arrivals.all.filter(({ from }) => from === 'waiting').length < 2) await nextTurn();
+      count([...first.arrivals.all, ...second.arrivals.all]);
+      const made = async (): Promise<number> =>
+        sum(more(await read('advisor_texting.requests'), before.requests));
+      // Nothing waits any more; the answer to the last poll may be on its way.
+      while ((await made()) !== ledger.entries().length) await nextTurn();
+      should(more(await read('advisor_texting.requests'), before.requests)).deepEqual(
+        counted(ledger.entries()),
+      );
+      should(more(await read('advisor_texting.outcomes'), before.outcomes)).deepEqual(told);
+      const polls = more(await read('advisor_texting.polls'), before.polls);
+      should(sum(polls)).equal(on.received('getConsent'));
+      should(polls['broken']).equal(2);
+      // A text whose request was cut may have been sent: it is not repeated.
+      const sends = ledger.entries().filter(({ endpoint }) => endpoint === 'sendMessage');
+      should(told['advisor-send-text failed outcome_unknown']).equal(6);
+      should(sends.filter(({ status }) => status === 0)).have.length(6);
+      should(sends.length).be.above(total);
+    } finally {
       await Flow.unload();
       await on.close();
     }
@@ -163,20 +259,6 @@ describe('metrics', () => {
       should((await read('advisor_texting.polls.lateness'))['env1']).be.aboveOrEqual(0);
       flow.send({ reset: true }, 'waiting');
       await flow.arrivals.next(2);
-      const counted = (entries: readonly { endpoint: string | null; status: number }[]): Counts => {
-        const counts: Counts = {};
-        for (const { endpoint, status } of entries)
-          counts[`${String(endpoint)} ${String(status)}`] =
-            (counts[`${String(endpoint)} ${String(status)}`] ?? 0) + 1;
-        return counts;
-      };
-      const more = (now: Counts, earlier: Counts): Counts =>
-        Object.fromEntries(
-          Object.entries(now)
-            .map(([name, count]) => [name, count - (earlier[name] ?? 0)] as const)
-            .filter(([, count]) => count > 0),
-        );
-      const sum = (counts: Counts): number => Object.values(counts).reduce((all, each) => all + each, 0);
       const made = async (): Promise<number> =>
         sum(more(await read('advisor_texting.requests'), before.requests));
       const received = (): number =>
@@ -202,5 +284,71 @@ describe('metrics', () => {
       await environment.close();
       await simulator.close();
     }
+  });
+
+  /** The table of docs/operations.md. */
+  const documented = (): Map<string, { readonly kind: string; readonly labels: string[] }> => {
+    const page = readFileSync(join(root, 'docs', 'operations.md'), 'utf8');
+    const rows = page.matchAll(/^\| `(advisor_texting\.[\w.]+)` +\| ([^|]+?) +\| ([^|]*?) *\|/gm);
+    return new Map(
+      Array.from(rows, ([, name = '', kind = '', labels = '']) => [
+        name,
+        { kind, labels: labels.match(/\w+/g) ?? [] },
+      ]),
+    );
+  };
+  const kinds: Readonly<Partial<Record<DataPointType, string>>> = {
+    [DataPointType.SUM]: 'counter',
+    [DataPointType.HISTOGRAM]: 'histogram',
+    [DataPointType.GAUGE]: 'gauge',
+  };
+
+  it('are those that the documentation names, with those labels, and no label says what a person wrote', async () => {
+    const measured = metrics();
+    const hostile = [
+      '+12025550111',
+      'Ada Lovelace',
+      'a secret text',
+      'rate limit of +12025550111',
+      '12025550111',
+    ];
+    for (const code of ['rejected', ...hostile]) measured?.outcome('advisor-send-text', 'failed', code);
+    measured?.request({ endpoint: 'getConsent', status: 200, duration: 1, isPoll: true });
+    measured?.refresh(true);
+    measured?.pause();
+    const one = (): Promise<number> => Promise.resolve(1);
+    const unobserve = measured?.observe({ environment: 'env', waits: one, queue: one, lateBy: one });
+    exporter.reset();
+    await provider.forceFlush();
+    unobserve?.();
+    const found = exporter
+      .getMetrics()
+      .flatMap(({ scopeMetrics }) => scopeMetrics)
+      .flatMap(({ metrics: all }) => all);
+    const seen = new Map(
+      found.map(({ descriptor: { name, unit }, dataPointType, dataPoints }) => [
+        name,
+        {
+          kind: `${kinds[dataPointType] ?? ''}${unit === '' ? '' : ` (${unit})`}`,
+          labels: [...new Set(dataPoints.flatMap(({ attributes }) => Object.keys(attributes)))].toSorted(),
+        },
+      ]),
+    );
+    const expected = [...documented()].map(
+      ([name, { kind, labels }]) => [name, { kind, labels: labels.toSorted() }] as const,
+    );
+    should(Object.fromEntries(seen)).deepEqual(Object.fromEntries(expected));
+    const allowed: Readonly<Record<string, RegExp>> = {
+      node: /^advisor-[a-z-]+$/,
+      outcome: /^[a-zA-Z]+$/,
+      code: /^[a-z_]+$/,
+      endpoint: /^[a-zA-Z]+$/,
+      status: /^([1-5]\d\d|unreached|broken)$/,
+      environment: /^(env1?|test-environment)$/,
+    };
+    for (const { dataPoints } of found)
+      for (const { attributes } of dataPoints)
+        for (const [label, value] of Object.entries(attributes))
+          should(String(value)).match(allowed[label] ?? /^$/);
   });
 });

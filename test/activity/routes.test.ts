@@ -1,10 +1,11 @@
+import { execFileSync } from 'node:child_process';
 import should from 'should';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Red } from '../../lib/runtime/red';
 import { announcerOf, health } from '../../nodes/environment/activity';
 import type { RunningEnvironment } from '../../nodes/environment/environment';
 import { runningOf } from '../../nodes/environment/running';
-import { adminAuth, adminPassword, startRed, type Answer, type RealRed } from '../support/node-red';
+import { adminAuth, adminPassword, auditIn, startRed, type Answer, type RealRed } from '../support/node-red';
 
 const password = adminAuth.users[0]?.password;
 const silent = '+12025550111';
@@ -15,6 +16,7 @@ interface Item {
   readonly name?: string;
   readonly phone: string | null;
   readonly detail?: string | null;
+  readonly list?: string | null;
 }
 interface Page {
   readonly data: Item[];
@@ -64,6 +66,10 @@ describe('the routes of what goes on, on a real Node-RED', function () {
       { id: 'text', type: 'test-port', z: 'tab', name: 'text', wires: [['send']] },
       { id: 'send', type: 'advisor-send-text', z: 'tab', environment: 'env', wires: [[], ['failed'], []] },
       { id: 'failed', type: 'test-port', z: 'tab', name: 'failed', wires: [] },
+      // As good as stopped: what is sent through it stays queued.
+      { id: 'slow', type: 'advisor-environment', service: 'simulator', requestsPerSecond: 0.001 },
+      { id: 'slowly', type: 'test-port', z: 'tab', name: 'slowly', wires: [['creep']] },
+      { id: 'creep', type: 'advisor-send-text', z: 'tab', environment: 'slow', wires: [[], ['failed'], []] },
     ]);
   });
   after(async () => {
@@ -72,7 +78,7 @@ describe('the routes of what goes on, on a real Node-RED', function () {
 
   const ask = (user: string, method: string, path: string): Promise<Answer> => {
     red.token = tokens.get(user);
-    return red.request(method, `advisor-texting/env/${path}`, method === 'POST' ? {} : undefined);
+    return red.request(method, `advisor-texting/${path}`, method === 'POST' ? {} : undefined);
   };
   const page = async (user: string, path: string): Promise<Page> => {
     const { status, json } = await ask(user, 'GET', path);
@@ -81,7 +87,7 @@ describe('the routes of what goes on, on a real Node-RED', function () {
   };
   const waiting = async (count: number): Promise<Page> => {
     for (;;) {
-      const found = await page('clerk', 'waits');
+      const found = await page('clerk', 'env/waits');
       if (found.pageInfo.totalRecord === count) return found;
       await sleep(20);
     }
@@ -92,22 +98,22 @@ describe('the routes of what goes on, on a real Node-RED', function () {
     const { data } = await waiting(2);
     should(data.map(({ phone }) => phone).toSorted()).deepEqual([silent, never]);
     should(data.map(({ name }) => name).toSorted()).deepEqual(['Ada', undefined]);
-    should((await page('clerk', 'waits?phone=ada')).data.map(({ phone }) => phone)).deepEqual([silent]);
+    should((await page('clerk', 'env/waits?phone=ada')).data.map(({ phone }) => phone)).deepEqual([silent]);
     // As it is written where the environment is.
-    should((await page('clerk', 'waits?phone=(202)%20555-0111')).data).have.length(1);
-    const shown = await page('viewer', 'waits');
+    should((await page('clerk', 'env/waits?phone=(202)%20555-0111')).data).have.length(1);
+    const shown = await page('viewer', 'env/waits');
     should(shown.data.map(({ phone }) => phone).toSorted()).deepEqual(['…0111', '…0112']);
     should(JSON.stringify(shown)).not.containEql('555').and.not.containEql('Ada');
-    should((await page('viewer', 'waits?phone=ada')).data).be.empty();
-    const search = `waits?phone=${encodeURIComponent(silent)}`;
+    should((await page('viewer', 'env/waits?phone=ada')).data).be.empty();
+    const search = `env/waits?phone=${encodeURIComponent(silent)}`;
     should((await page('clerk', search)).data.map(({ phone }) => phone)).deepEqual([silent]);
     should(await page('viewer', search)).containDeep({ data: [], pageInfo: { totalRecord: 0 } });
-    should((await page('viewer', 'waits?page=2&pageSize=1')).data).have.length(1);
+    should((await page('viewer', 'env/waits?page=2&pageSize=1')).data).have.length(1);
     await red.send('text', { phone: 'nobody', text: 'x' });
     await red.send('text', { phone: '+12025550114', text: 'secret' });
     await red.messages('failed', 2);
     for (const user of ['clerk', 'viewer']) {
-      const failures = await page(user, 'failures');
+      const failures = await page(user, 'env/failures');
       should(failures.pageInfo.totalRecord).equal(2);
       should(failures.data.map(({ phone }) => phone)).containEql(user === 'clerk' ? '+12025550114' : '…0114');
       should(JSON.stringify(failures)).not.containEql('secret');
@@ -118,28 +124,72 @@ describe('the routes of what goes on, on a real Node-RED', function () {
         .and.match(/opted out/);
       should(advice.join(' ').includes('+12025550114')).equal(user === 'clerk');
     }
-    should((await page('viewer', 'queue')).data).be.empty();
+    should((await page('viewer', 'env/queue')).data).be.empty();
   });
 
   it('check and cancel one wait, for who may write, and the audit log says who it was', async () => {
+    const from = red.lines.length;
     const { data } = await waiting(2);
     const id = data.find(({ phone }) => phone === never)?.id ?? '';
-    should((await ask('viewer', 'DELETE', `waits/${id}`)).status).equal(401);
-    should((await ask('viewer', 'POST', `waits/${id}/check`)).status).equal(401);
-    should((await ask('clerk', 'POST', `waits/${id}/check`)).json).deepEqual({ id });
-    should((await ask('clerk', 'DELETE', `waits/${id}`)).json).deepEqual({ id });
+    should((await ask('viewer', 'DELETE', `env/waits/${id}`)).status).equal(401);
+    should((await ask('viewer', 'POST', `env/waits/${id}/check`)).status).equal(401);
+    should((await ask('clerk', 'POST', `env/waits/${id}/check`)).json).deepEqual({ id });
+    should((await ask('clerk', 'DELETE', `env/waits/${id}`)).json).deepEqual({ id });
     const [told] = await red.messages('out', 1);
     should(told).containEql({ phone: never, outcome: 'notAccepted' });
-    const again = await ask('clerk', 'DELETE', `waits/${id}`);
+    const again = await ask('clerk', 'DELETE', `env/waits/${id}`);
     should(again.status).equal(404);
     should((again.json as { message: string }).message).match(/ended/);
     // An id of one kind is not taken for another's.
-    for (const path of [`queue/${id}`, `lists/${id}`, 'queue/q', 'lists/l'])
+    for (const path of [`env/queue/${id}`, `env/lists/${id}`, 'env/queue/q', 'env/lists/l'])
       should((await ask('clerk', 'DELETE', path)).status).equal(404);
     await waiting(1);
-    const audit = red.lines.filter((line) => line.includes('advisor-texting.cancel'));
-    should(audit.length).equal(1);
-    should(audit[0]).containEql('clerk').and.containEql('env');
+    await red.logged(/advisor-texting\.cancel/, { from });
+    const clerk = { username: 'clerk', environment: 'env', advisor: undefined };
+    should(auditIn(red, from)).deepEqual(['check', 'cancel'].map((event) => ({ event, ...clerk })));
+  });
+
+  it('list what is queued and the lists in progress by pages, and cancel and stop them, with who it was', async () => {
+    const from = red.lines.length;
+    const lists = (path = ''): Promise<Page> => page('viewer', `slow/lists${path}`);
+    for (let n = 0; n < 3; n++)
+      await red.send('slowly', { phone: [1, 2, 3].map((k) => `+1206555010${String(3 * n + k)}`), text: 'x' });
+    for (;;) if ((await lists()).pageInfo.totalRecord === 3) break;
+    const pages = await Promise.all([1, 2, 3].map((n) => lists(`?pageSize=2&page=${String(n)}`)));
+    should(pages.map(({ data }) => data.length)).deepEqual([2, 1, 0]);
+    const ids = pages.flatMap(({ data }) => data.map(({ id }) => id));
+    should(new Set(ids).size).equal(3);
+    should((await ask('viewer', 'DELETE', `slow/lists/${ids[2] ?? ''}`)).status).equal(401);
+    should((await ask('clerk', 'DELETE', `slow/lists/${ids[2] ?? ''}`)).json).deepEqual({ id: ids[2] });
+    const { data } = await page('clerk', 'slow/queue');
+    const queued = data.findLast(({ list }) => list === ids[1])?.id ?? '';
+    should((await ask('clerk', 'DELETE', `slow/queue/${queued}`)).json).deepEqual({ id: queued });
+    await red.logged(/advisor-texting\.cancel/, { from });
+    const clerk = { username: 'clerk', environment: 'slow', advisor: undefined };
+    should(auditIn(red, from)).deepEqual(['stop', 'cancel'].map((event) => ({ event, ...clerk })));
+  });
+
+  it('say that the store cannot be written, without why to who has no rights, and that it can again', async () => {
+    const limit = (size: string): void => {
+      execFileSync('prlimit', ['--pid', String(red.pid), `--fsize=${size}:unlimited`]);
+    };
+    const trouble = async (isMeant: (said: unknown) => boolean): Promise<void> => {
+      for (;;) {
+        const { json } = await ask('viewer', 'GET', 'env/service');
+        if (isMeant((json as { trouble: unknown }).trouble)) return;
+        await sleep(50);
+      }
+    };
+    // As on a disk that is read-only by now.
+    limit('1');
+    await red.send('in', { phone: '+12065550133' });
+    await trouble((said) => typeof said === 'string');
+    const answer = await fetch(`${red.url}/api/advisor-texting/health`);
+    should(await answer.text()).not.match(/disk|written|store|env/i);
+    limit('unlimited');
+    await trouble((said) => said === null);
+    await waiting(2);
+    should((await fetch(`${red.url}/api/advisor-texting/health`)).status).equal(200);
   });
 
   it('say that all is well, to anybody, on both roots', async () => {

@@ -1,7 +1,7 @@
 import should from 'should';
 import { startSimulator, type Simulator } from '../../simulator';
 import { runCheck } from '../command/support';
-import { startRed, type RealRed } from '../support/node-red';
+import { auditIn, startRed, type RealRed } from '../support/node-red';
 import {
   adminAuth,
   advisorsOf,
@@ -26,7 +26,12 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     simulator = await startSimulator({ settings: { redirectUris: ['loopback'], rotateRefreshTokens: true } });
     red = await startRed({
       version: 5,
-      settings: { adminAuth, httpAdminRoot: '/red', httpNodeRoot: '/api' },
+      settings: {
+        adminAuth,
+        httpAdminRoot: '/red',
+        httpNodeRoot: '/api',
+        logging: { console: { level: 'info', audit: true } },
+      },
     });
     await red.login('admin', 'admin');
     await deployOn(red, sandboxFlow(red, simulator));
@@ -294,6 +299,32 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     should((await advisorsOf(red))[0]).containEql({ state: 'authorized' });
     should((await red.request('POST', route('advisors/erin/confirm'), {})).status).equal(404);
     await red.request('DELETE', route('advisors/erin'));
+  });
+
+  it('has in the audit log who authorized, linked, confirmed, tested and disconnected whom, and no secret', async () => {
+    const from = red.lines.length;
+    await authorizeOn(red, 'grace', 'Grace');
+    await authorizeOn(red, 'grace', 'Heidi');
+    await red.request('POST', route('advisors/grace/confirm'), {});
+    await red.request('POST', route('test'), { advisor: 'grace' });
+    const { url } = (await red.request('POST', route('link'), { advisor: 'grace' })).json as { url: string };
+    const { back } = await decideFrom(await begin(red, 'grace'), 'Heidi');
+    await red.request('POST', route('complete'), { address: back.href });
+    // What is refused did not happen.
+    should((await red.request('POST', route('advisors/nobody/confirm'), {})).status).equal(404);
+    await red.request('DELETE', route('advisors/grace'));
+    await red.logged(/advisor-texting\.disconnect/, { from });
+    const told = auditIn(red, from);
+    should(told.map(({ event, advisor }) => [event, advisor])).deepEqual(
+      ['authorize', 'authorize', 'confirm', 'test', 'link', 'authorize', 'complete', 'disconnect'].map(
+        (event) => [event, 'grace'],
+      ),
+    );
+    for (const each of told) should(each).containEql({ username: 'admin', environment: environmentId });
+    const { code, state } = Object.fromEntries(back.searchParams);
+    const lines = red.lines.slice(from).join('\n');
+    for (const secret of [url.split('/').at(-1), code, state, simulator.credentials.clientSecret])
+      should(lines).not.containEql(secret);
   });
 
   it('sends no stored secret to an address that only the form names', async () => {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
-import type { Locator, Page } from 'playwright-core';
+import type { Locator, Page, Request } from 'playwright-core';
 import { root } from '../support/installation';
 import type { FlowNode } from '../support/node-red';
 import { setTheme, themesOf, violations } from './looks';
@@ -120,6 +120,8 @@ const wide = (page: Page): Promise<string[]> =>
 for (const version of [4, 5] as const) {
   describe(`the sidebar in Node-RED ${String(version)}`, function () {
     this.timeout(240_000);
+    // One key in each version: both press a button.
+    const key = version === 4 ? 'Enter' : 'Space';
     let editor: StartedEditor;
     let sidebar: Locator;
 
@@ -147,6 +149,9 @@ for (const version of [4, 5] as const) {
     };
     const named = (within: Locator, name: string): Locator =>
       within.getByRole('button', { name, exact: true });
+    /** The name of what has the focus. */
+    const focused = (): Promise<string> =>
+      editor.page.evaluate(`document.activeElement.ariaLabel || document.activeElement.textContent`);
     const picture = async (name: string): Promise<void> => {
       const folder = join(root, 'test', 'output');
       mkdirSync(folder, { recursive: true });
@@ -174,6 +179,7 @@ for (const version of [4, 5] as const) {
       const advisors = section('Play <b>').locator('.advisor-side-advisors li');
       should(await advisors.textContent()).match(/default.*authorized/);
       const service = section('Play <b>').locator('.advisor-side-service');
+      await service.getByText('0 queued').waitFor();
       should(await service.textContent()).match(
         /takes requests.*checks are on time.*0 queued.*on this machine.*simulator's clock/,
       );
@@ -230,11 +236,41 @@ for (const version of [4, 5] as const) {
       await editor.red.send('in', { phone: '+12025550116' });
       await rowOf('+12025550116').waitFor();
       should(await button.evaluate((element) => element === document.activeElement)).be.true();
+      // By the tab key, as they are read.
+      await search.focus();
+      const order: string[] = [];
+      for (let n = 0; n < 4; n++) {
+        await page.keyboard.press('Tab');
+        order.push(await focused());
+      }
+      should(order).deepEqual(['Check now', 'Cancel', 'Show the node', 'Check now']);
+    });
+
+    it('cancels nobody for a double click or a key that is held down', async () => {
+      const { page } = editor;
+      const cancel = named(rowOf(never), 'Cancel');
+      const asking = named(rowOf(never), 'Press again to do it');
+      const deleted: string[] = [];
+      const note = (request: Request): void => {
+        if (request.method() === 'DELETE') deleted.push(request.url());
+      };
+      page.on('request', note);
+      await cancel.dblclick();
+      await asking.waitFor();
+      await page.keyboard.press('Escape');
+      await cancel.focus();
+      for (let n = 0; n < 5; n++) await page.keyboard.down('Enter');
+      await page.keyboard.up('Enter');
+      await asking.waitFor();
+      await page.keyboard.press('Escape');
+      await cancel.waitFor();
+      page.off('request', note);
+      should(deleted).be.empty();
     });
 
     it('does all by mouse and by keyboard, and nothing that is not meant', async () => {
       const { red, page } = editor;
-      const hows = ['mouse', 'Enter'] as const;
+      const hows = ['mouse', key] as const;
       await red.send('in', { phone: hows.map((_, at) => numbered(10 + at)) });
       for (const [at, how] of hows.entries()) {
         const row = rowOf(numbered(10 + at));
@@ -274,7 +310,7 @@ for (const version of [4, 5] as const) {
 
     it('stops a list in progress, by mouse and by keyboard', async () => {
       const { red } = editor;
-      for (const how of ['mouse', 'Enter'] as const) {
+      for (const how of ['mouse', key] as const) {
         await red.send('text slow', { phone: [numbered(20), numbered(21), numbered(22)], text: 'x' });
         const list = section('Slow').locator('.advisor-side-lists li');
         await list.waitFor();
@@ -288,7 +324,7 @@ for (const version of [4, 5] as const) {
 
     it('opens the phones and the authorization page, and copies a link, by mouse and by keyboard', async () => {
       const { page } = editor;
-      const opened = async (target: Locator, how: 'mouse' | 'Enter'): Promise<string> => {
+      const opened = async (target: Locator, how: 'mouse' | 'Enter' | 'Space'): Promise<string> => {
         const [window] = await Promise.all([page.context().waitForEvent('page'), press(target, how)]);
         await window
           .waitForURL(/advisor-texting|127\.0\.0\.1:9\//, { waitUntil: 'commit' })
@@ -298,7 +334,7 @@ for (const version of [4, 5] as const) {
         return url;
       };
       const advisor = section('Office').locator('.advisor-side-advisors li');
-      for (const how of ['mouse', 'Enter'] as const) {
+      for (const how of ['mouse', key] as const) {
         const phones = named(section('Play <b>'), 'Open the phones');
         should(await opened(phones, how)).match(/advisor-texting\/simulator\//);
         const asked = page.waitForResponse(/office\/authorize$/);
@@ -314,13 +350,17 @@ for (const version of [4, 5] as const) {
       const { red } = editor;
       await red.send('in', { phone: Array.from({ length: 30 }, (_, n) => numbered(100 + n)) });
       const waits = section('Play <b>').locator('.advisor-side-waits');
-      const shown = (first: string): Promise<void> => waits.getByText(`${first} – `).waitFor();
-      await shown('1');
+      const shown = (first: number): Promise<void> =>
+        waits.getByText(new RegExp(`^${String(first)} – `)).waitFor();
+      await shown(1);
       should(await waits.locator('li').count()).equal(20);
       await press(named(waits, 'Further ones'), 'mouse');
-      await shown('21');
-      await press(named(waits, 'Earlier ones'), 'Enter');
-      await shown('1');
+      await shown(21);
+      // There are no further ones: the focus is not left on what is disabled.
+      should(await focused()).equal('Earlier ones');
+      await press(named(waits, 'Earlier ones'), key);
+      await shown(1);
+      should(await focused()).equal('Further ones');
     });
 
     it('goes on over a deploy that renames its node and takes an environment away', async () => {

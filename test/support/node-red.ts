@@ -28,6 +28,29 @@ export const adminAuth = {
 const placed = (flows: readonly FlowNode[]): readonly FlowNode[] =>
   flows.map((node) => ('wires' in node && !('x' in node) ? { ...node, x: 100, y: 100 } : node));
 
+export interface Audited {
+  /** Without `advisor-texting.`. */
+  readonly event: string;
+  readonly username: string | undefined;
+  readonly environment: string;
+  readonly advisor: string | undefined;
+}
+
+/** What of ours is in the audit log, from a line on. */
+export const auditIn = ({ lines }: RedProcess, from: number): Audited[] =>
+  lines
+    .slice(from)
+    .flatMap((line) => /\{"event":"advisor-texting\..*\}/.exec(line)?.[0] ?? [])
+    .map((entry) => {
+      const { event, user, environment, advisor } = JSON.parse(entry) as {
+        event: string;
+        user?: { username: string };
+        environment: string;
+        advisor?: string;
+      };
+      return { event: event.replace('advisor-texting.', ''), username: user?.username, environment, advisor };
+    });
+
 /** A real Node-RED in its own process, with the packed package installed, and its admin API. */
 export class RealRed extends RedProcess {
   /** The login, once there is one. */

@@ -1,6 +1,6 @@
 import type { NodeName } from '../../../lib/runtime/activity-items';
 import { button, iconButton } from '../../../lib/editor/dom';
-import { environmentSays } from '../../../lib/editor/locale';
+import { environmentSays, numberOf } from '../../../lib/editor/locale';
 import type { EditedNode, Say } from '../../../lib/editor/red';
 
 export const say: Say = (key, parts) => environmentSays(key, parts) ?? key;
@@ -55,7 +55,16 @@ export const carefulButton = (name: string, words: string, act: () => void): JQu
     if (isArmed) act();
     arm(!isArmed);
   });
+  // The second half of a double click is no second thought, and neither is a key that is held down.
+  made[0]?.addEventListener(
+    'click',
+    (event) => {
+      if (event.detail > 1) event.stopImmediatePropagation();
+    },
+    true,
+  );
   made.on('keydown', (event) => {
+    if (event.originalEvent?.repeat === true && [' ', 'Enter'].includes(event.key)) event.preventDefault();
     if (event.key !== 'Escape' || !isArmed) return;
     event.stopPropagation();
     arm(false);
@@ -112,5 +121,47 @@ export class Rows<T> {
       .find('button:visible')
       .first();
     (next.length > 0 ? next : this.element.closest('details').children('summary')).trigger('focus');
+  }
+}
+
+export const pageSize = 20;
+
+/** Turns the pages of what a part shows. */
+export class Pager {
+  page = 1;
+  readonly element = $('<div>', { class: 'advisor-side-pager' }).hide();
+  private readonly where = $('<span>');
+  private readonly back = this.turner('chevron-left', say('sidebar.back'), -1);
+  private readonly on = this.turner('chevron-right', say('sidebar.on'), 1);
+
+  constructor(private readonly read: () => void) {
+    this.element.append(this.back, this.where, this.on);
+  }
+
+  /** `total` is null where it is not known. */
+  show(total: number | null, shown: number): void {
+    const first = (this.page - 1) * pageSize;
+    if (shown === 0 && this.page > 1) {
+      this.page = total === null ? this.page - 1 : Math.max(Math.ceil(total / pageSize), 1);
+      this.read();
+      return;
+    }
+    const isMore = total === null ? shown === pageSize : first + shown < total;
+    this.where.text(`${numberOf(first + 1)} – ${numberOf(first + shown)}`);
+    const hadFocus = this.element[0]?.contains(document.activeElement) === true;
+    this.back.prop('disabled', first === 0);
+    this.on.prop('disabled', !isMore);
+    this.element.toggle(first > 0 || isMore);
+    // Neither a button that is disabled nor one that is hidden keeps the focus.
+    if (!hadFocus || this.element.find('button:enabled:focus').length > 0) return;
+    const next = this.element.find('button:enabled:visible').first();
+    (next.length > 0 ? next : this.element.closest('details').children('summary')).trigger('focus');
+  }
+
+  private turner(name: string, words: string, by: number): JQuery {
+    return iconButton(name, words, () => {
+      this.page += by;
+      this.read();
+    });
   }
 }

@@ -1,17 +1,22 @@
-import type { Failure, Listed, ListItem, WaitItem } from '../../../lib/runtime/activity-items';
 import { ask, wordsOf } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
-import { button, icon, iconButton, textBox } from '../../../lib/editor/dom';
-import { locale, numberOf } from '../../../lib/editor/locale';
+import { icon, iconButton } from '../../../lib/editor/dom';
 import type { EditedNode } from '../../../lib/editor/red';
-import { momentOf } from '../../../lib/editor/words';
-import { linkTo, openWindow } from '../../../lib/editor/window';
-import { carefulButton, labelOf, revealButton, Rows, say, type Row } from './sidebar-rows';
+import {
+  AdvisorsPart,
+  FailuresPart,
+  ListsPart,
+  ServicePart,
+  WaitsPart,
+  type Host,
+  type Part,
+  type ServiceState,
+} from './sidebar-parts';
+import { say } from './sidebar-rows';
 
 const environmentType = 'advisor-environment';
 const topic = 'advisor-texting/changed';
 const tab = 'advisor-texting';
-const pageSize = 20;
 /** From one reading to the next that nobody has asked for; longer where one takes long. */
 const leastInterval = 1500;
 const longestRest = 5000;
@@ -20,102 +25,40 @@ const longestInterval = 60_000;
 /** A check that is due takes a moment. */
 const checkTakes = 2000;
 
-interface Advisor {
-  readonly advisor: string;
-  readonly state: 'authorized' | 'authorize_again' | 'confirm';
-  readonly expiresAt: number | null;
-}
-interface ServiceState {
-  readonly service: string;
-  readonly pausedUntil: number | null;
-  readonly lateBy: number;
-  readonly store: 'embedded' | 'postgres' | 'memory' | null;
-  readonly trouble: string | null;
-  /** What is to be filled in before anything can go on. */
-  readonly fault: string | null;
-  readonly clock: number | null;
-}
-/** What failed, and the sentence that says what to do. */
-interface Advised extends Failure {
-  readonly advice: string | null;
-}
-type Failures = Listed<Failure> & {
-  readonly codes: Readonly<Record<string, string>>;
-  readonly advice: readonly (string | null)[];
-};
-type Queue = Listed<unknown> & { readonly lists: readonly ListItem[] };
+const mayRead = (): boolean => RED.user.hasPermission('advisor-texting.read');
 
-const timeOf = (ms: number): string => momentOf(new Date(ms), new Date(), locale());
-
-const may = (what: 'read' | 'write'): boolean => RED.user.hasPermission(`advisor-texting.${what}`);
+/** What cannot be seen, or is not deployed, is not shown any longer. */
+const refusals = [401, 403, 404];
+const statusOf = (fault: unknown): number | undefined =>
+  ((fault as Error).cause as { status?: number } | undefined)?.status;
 
 /** One environment, and all that goes on in it. */
-class Section {
+class Section implements Host {
   readonly element: JQuery;
+  mayWrite = false;
+  service: string | undefined;
   private readonly title = $('<span>', { class: 'advisor-side-name' });
   private readonly sign = $('<span>');
-  private readonly alarm = $('<p>', { class: 'advisor-side-state advisor-warning', role: 'status' }).hide();
   private readonly problem = $('<p>', { class: 'advisor-warning', role: 'alert' }).hide();
-  private readonly counts = new Map<string, JQuery>();
-  private readonly waits: Rows<WaitItem>;
-  private readonly lists: Rows<ListItem>;
-  private readonly failures: Rows<Advised>;
-  private readonly advisors: Rows<Advisor>;
-  private readonly facts = new Rows<string>(
-    (fact) => fact,
-    (fact) => ({ row: $('<li>', { text: fact }), update: () => undefined }),
-  );
-  private readonly search = textBox(say('sidebar.search'), say('sidebar.search'));
-  private readonly searched = $('<p>', { role: 'status' }).hide();
-  private readonly pages: Record<'waits' | 'failures', number> = { waits: 1, failures: 1 };
-  private readonly pagers = new Map<string, (total: number | null, shown: number) => void>();
-  private readonly phones = button('mobile', say('sidebar.phones'), () => {
-    this.openWindow('simulator/open', {}, this.phones);
-  });
-  private service: string | undefined;
-  private queued = 0;
-  private codes: Readonly<Record<string, string>> = {};
+  private readonly servicePart = new ServicePart(this);
+  private readonly waits = new WaitsPart(this);
+  private readonly lists: readonly Part<never>[] = [
+    this.waits,
+    new ListsPart(this),
+    new FailuresPart(this),
+    new AdvisorsPart(this),
+  ];
   private isReading = false;
   private isStale = false;
+  private isClosed = false;
   private lastTime = -Infinity;
   private rest = leastInterval;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
-    private readonly id: string,
+    readonly id: string,
     private readonly isSeen: () => boolean,
   ) {
-    this.waits = new Rows<WaitItem>(
-      ({ id: wait }) => wait,
-      (item) => this.waitRow(item),
-    );
-    this.lists = new Rows<ListItem>(
-      ({ id: list }) => list,
-      (item) => this.listRow(item),
-    );
-    this.failures = new Rows<Advised>(
-      ({ at, node, phone, traceId, code }) => [at, node.id, phone, traceId, code].join(' '),
-      (item) => this.failureRow(item),
-    );
-    this.advisors = new Rows<Advisor>(
-      ({ advisor }) => advisor,
-      (item) => this.advisorRow(item),
-    );
-    let typing: ReturnType<typeof setTimeout> | undefined;
-    const find = (): void => {
-      this.pages.waits = 1;
-      this.read();
-    };
-    this.search.on('input', () => {
-      clearTimeout(typing);
-      typing = setTimeout(find, 300);
-    });
-    this.search.on('keydown', (event) => {
-      if (event.key !== 'Escape' || this.search.val() === '') return;
-      event.stopPropagation();
-      this.search.val('');
-      find();
-    });
     this.element = $('<section>', { class: 'advisor-side-environment' }).append(
       $('<h3>').append(
         this.sign,
@@ -124,29 +67,10 @@ class Section {
           RED.editor.editConfig('', environmentType, this.id);
         }),
       ),
-      this.alarm,
+      this.servicePart.alarm,
       this.problem,
-      this.part(
-        'waits',
-        say('sidebar.waiting'),
-        // A search finds nothing for who sees no numbers.
-        this.search.toggle(may('write')),
-        this.searched,
-        this.waits.element,
-        this.pager('waits'),
-      ),
-      this.part('lists', say('sidebar.lists'), this.lists.element),
-      this.part('failures', say('sidebar.failures'), this.failures.element, this.pager('failures')),
-      this.part('advisors', say('sidebar.advisors'), this.advisors.element),
-      this.part(
-        'service',
-        say('sidebar.service'),
-        this.facts.element,
-        this.phones.hide(),
-        button('download', say('sidebar.bundle'), () => {
-          this.download();
-        }),
-      ),
+      ...this.lists.map(({ element }) => element),
+      this.servicePart.element,
     );
   }
 
@@ -169,6 +93,7 @@ class Section {
   /** Reads what is shown; what changes meanwhile is read after that. */
   read(): void {
     clearTimeout(this.timer);
+    if (this.isClosed) return;
     if (this.isReading) {
       this.isStale = true;
       return;
@@ -187,12 +112,14 @@ class Section {
   }
 
   close(): void {
+    this.isClosed = true;
     clearTimeout(this.timer);
     this.element.remove();
   }
 
   private readAfter(ms: number): void {
     clearTimeout(this.timer);
+    if (this.isClosed) return;
     this.timer = setTimeout(
       () => {
         if (this.isSeen()) this.read();
@@ -203,322 +130,52 @@ class Section {
 
   /** Gives in how many milliseconds something of what it shows is over. */
   private async readAll(): Promise<number> {
-    const phone = String(this.search.val() ?? '').trim();
     const problems = new Set<string>();
-    const get = async <T>(path: string, show: (answer: T) => void): Promise<T | undefined> => {
+    const statuses = new Set<number | undefined>();
+    const get = async <T>(part: Part<T>): Promise<T | undefined> => {
       try {
-        const answer = (await ask(say, 'GET', `${this.id}/${path}`)) as T;
-        show(answer);
+        const answer = (await ask(say, 'GET', `${this.id}/${part.path}`)) as T;
+        part.show(answer);
         return answer;
       } catch (fault) {
-        problems.add(wordsOf(fault));
+        problems.add(this.sentenceOf(fault));
+        statuses.add(statusOf(fault));
         return undefined;
       }
     };
-    const page = (what: 'waits' | 'failures'): string =>
-      `page=${String(this.pages[what])}&pageSize=${String(pageSize)}`;
-    // The service first: which buttons an advisor has depends on it, and without it there is nothing.
-    const service = await get<ServiceState>('service', (state) => {
-      this.showService(state);
-    });
-    if (service?.fault != null) problems.add(service.fault);
-    const readWaits = (): Promise<Listed<WaitItem> | undefined> =>
-      get(`waits?phone=${encodeURIComponent(phone)}&${page('waits')}`, (found: Listed<WaitItem>) => {
-        this.showWaits(found, phone);
-      });
-    const [waits] = service
-      ? await Promise.all([
-          service.fault === null ? readWaits() : undefined,
-          get<Queue>('queue?pageSize=1', ({ lists, pageInfo: { totalRecord } }) => {
-            this.lists.show(lists);
-            this.count('lists', lists.length);
-            this.queued = totalRecord ?? 0;
-          }),
-          get<Failures>(`failures?${page('failures')}`, (found) => {
-            this.showFailures(found);
-          }),
-          get<readonly Advisor[]>('advisors', (advisors) => {
-            this.advisors.show(advisors);
-            this.count('advisors', advisors.length);
-          }),
-        ])
-      : [];
-    if (service) this.showFacts(service);
+    // The service first: which buttons there are depends on it, and without it there is nothing.
+    const service = await get<ServiceState>(this.servicePart);
+    if (service) {
+      if (service.mayWrite !== this.mayWrite) this.clear(this.lists);
+      this.mayWrite = service.mayWrite;
+      this.service = service.service;
+      if (service.fault !== null) problems.add(service.fault);
+      const readable = this.lists.filter((part) => service.fault === null || part !== this.waits);
+      await Promise.all(readable.map((part) => get(part)));
+    }
+    if (refusals.some((status) => statuses.has(status))) this.clear([this.servicePart, ...this.lists]);
     const said = [...problems].join(' ');
     if (this.problem.text() !== said) this.problem.text(said);
     this.problem.toggle(said !== '');
     const now = service?.clock ?? Date.now();
-    const times = [service?.pausedUntil, ...(waits?.data ?? []).map(({ next }) => next)];
-    return Math.min(...times.map((time) => (time == null ? Infinity : time - now + checkTakes)));
+    const dues = [this.servicePart.due, this.waits.due];
+    return Math.min(...dues.map((due) => (due === null ? Infinity : due - now + checkTakes)));
   }
 
-  private showService({ service, pausedUntil, lateBy, trouble }: ServiceState): void {
-    this.service = service;
-    const said = [
-      ...(trouble === null ? [] : [trouble]),
-      ...(pausedUntil === null ? [] : [say('sidebar.paused', { time: timeOf(pausedUntil) })]),
-      ...(lateBy < 1000 ? [] : [this.late(lateBy)]),
-    ].join(' · ');
-    if (this.alarm.text() !== said) this.alarm.text(said);
-    this.alarm.toggle(said !== '');
-    this.phones.toggle(service === 'simulator' && may('write'));
+  private sentenceOf(fault: unknown): string {
+    const isDisabled = RED.nodes.node(this.id)?.['d'] === true;
+    return isDisabled && statusOf(fault) === 404 ? say('sidebar.disabled') : wordsOf(fault);
   }
 
-  private late(lateBy: number): string {
-    return say('sidebar.late', { seconds: numberOf(Math.round(lateBy / 1000)) });
-  }
-
-  private showFacts({ service, pausedUntil, lateBy, store, clock }: ServiceState): void {
-    const stores = {
-      embedded: say('sidebar.onDisk'),
-      postgres: say('sidebar.inDatabase'),
-      memory: say('sidebar.inMemory'),
-    };
-    this.facts.show([
-      badgeOf(service, say).title,
-      pausedUntil === null ? say('sidebar.ready') : say('sidebar.paused', { time: timeOf(pausedUntil) }),
-      lateBy < 1000 ? say('sidebar.punctual') : this.late(lateBy),
-      say('sidebar.queued', { count: numberOf(this.queued) }),
-      store === null ? say('sidebar.noStore') : stores[store],
-      ...(clock === null ? [] : [say('sidebar.clock', { time: timeOf(clock) })]),
-    ]);
-  }
-
-  private showWaits({ data, pageInfo: { totalRecord } }: Listed<WaitItem>, phone: string): void {
-    this.waits.show(data);
-    this.count('waits', totalRecord);
-    const isScanned = phone !== '' && totalRecord === null && data.length < pageSize;
-    const isNobody = phone !== '' && totalRecord === 0;
-    this.searched
-      .text(isScanned ? say('sidebar.scanned') : isNobody ? say('sidebar.nobody') : '')
-      .toggle(isScanned || isNobody);
-    this.pagers.get('waits')?.(totalRecord, data.length);
-  }
-
-  private showFailures({ data, pageInfo: { totalRecord }, codes, advice }: Failures): void {
-    this.codes = codes;
-    this.failures.show(data.map((failure, at) => ({ ...failure, advice: advice[at] ?? null })));
-    this.count('failures', totalRecord);
-    this.pagers.get('failures')?.(totalRecord, data.length);
-  }
-
-  private part(name: string, title: string, ...content: JQuery[]): JQuery {
-    const count = $('<span>', { class: 'advisor-side-count' });
-    this.counts.set(name, count);
-    return $('<details>', { class: `advisor-side-part advisor-side-${name}` })
-      .prop('open', true)
-      .append($('<summary>').append($('<span>', { text: title }), ' ', count), ...content);
-  }
-
-  private count(name: string, total: number | null): void {
-    this.counts.get(name)?.text(total === null ? '' : numberOf(total));
-  }
-
-  private pager(what: 'waits' | 'failures'): JQuery {
-    const turn = (by: number): void => {
-      this.pages[what] += by;
-      this.read();
-    };
-    const where = $('<span>');
-    const back = iconButton('chevron-left', say('sidebar.back'), () => {
-      turn(-1);
-    });
-    const on = iconButton('chevron-right', say('sidebar.on'), () => {
-      turn(1);
-    });
-    const element = $('<div>', { class: 'advisor-side-pager' }).append(back, where, on).hide();
-    this.pagers.set(what, (total, shown) => {
-      const first = (this.pages[what] - 1) * pageSize;
-      if (shown === 0 && this.pages[what] > 1) {
-        turn(-1);
-        return;
-      }
-      const isMore = total === null ? shown === pageSize : first + shown < total;
-      element.toggle(first > 0 || isMore);
-      where.text(`${numberOf(first + 1)} – ${numberOf(first + shown)}`);
-      back.prop('disabled', first === 0);
-      on.prop('disabled', !isMore);
-    });
-    return element;
-  }
-
-  /** What helps whoever is asked for help: nobody's number, text or secret is in it. */
-  private download(): void {
-    ask(say, 'GET', `${this.id}/bundle`).then(
-      (bundle) => {
-        const file = new Blob([`${JSON.stringify(bundle, null, 2)}\n`], { type: 'application/json' });
-        const href = URL.createObjectURL(file);
-        $('<a>', { href, download: 'advisor-texting-bundle.json' })[0]?.click();
-        URL.revokeObjectURL(href);
-      },
-      (fault: unknown) => {
-        RED.notify(wordsOf(fault), { type: 'error' });
-      },
-    );
-  }
-
-  private act(method: 'POST' | 'DELETE', path: string): void {
-    ask(say, method, `${this.id}/${path}`).then(
-      () => {
-        this.read();
-      },
-      (fault: unknown) => {
-        RED.notify(wordsOf(fault), { type: 'error' });
-        this.read();
-      },
-    );
-  }
-
-  /** Beside `where` it offers a link, when the browser lets no window open. */
-  private openWindow(path: string, body: object, where: JQuery): void {
-    void openWindow({ say, path, body }).then((sent) => {
-      where.next('.advisor-side-link').remove();
-      if (sent.state === 'failed') RED.notify(sent.message, { type: 'error' });
-      if (sent.state === 'blocked')
-        where.after(linkTo(sent.url, say('sidebar.follow')).addClass('advisor-side-link'));
-    });
-  }
-
-  private row(...actions: JQuery[]): { row: JQuery; head: JQuery; facts: JQuery } {
-    const head = $('<strong>');
-    const facts = $('<span>', { class: 'advisor-side-facts' });
-    const row = $('<li>').append(
-      $('<div>').append(head, facts),
-      $('<div>', { class: 'advisor-side-actions' }).append(...actions),
-    );
-    return { row, head, facts };
-  }
-
-  private waitRow({ id, node }: WaitItem): Row<WaitItem> {
-    const actions = may('write')
-      ? [
-          button('refresh', say('sidebar.check'), () => {
-            this.act('POST', `waits/${id}/check`);
-          }),
-          carefulButton('times', say('sidebar.cancel'), () => {
-            this.act('DELETE', `waits/${id}`);
-          }),
-        ]
-      : [];
-    const { row, head, facts } = this.row(...actions, revealButton(node));
-    return {
-      row,
-      update: ({ phone, memberId, name, advisor, since, next, until }) => {
-        const number = phone ?? say('sidebar.member', { id: String(memberId ?? '') });
-        head.text(name ?? number);
-        facts.text(
-          [
-            ...(name === undefined ? [] : [number]),
-            advisor,
-            say('sidebar.since', { time: timeOf(since) }),
-            next === null ? say('sidebar.asleep') : say('sidebar.next', { time: timeOf(next) }),
-            say('sidebar.until', { time: timeOf(until) }),
-          ].join(' · '),
-        );
-        // Its node does not run: nobody could do it.
-        for (const action of actions) action.prop('disabled', next === null);
-      },
-    };
-  }
-
-  private listRow({ id, node }: ListItem): Row<ListItem> {
-    const bar = $('<progress>');
-    const actions = may('write')
-      ? [
-          carefulButton('stop', say('sidebar.stop'), () => {
-            this.act('DELETE', `lists/${id}`);
-          }),
-        ]
-      : [];
-    const { row, head, facts } = this.row(...actions, revealButton(node));
-    facts.before(bar);
-    return {
-      row,
-      update: ({ total, done, advisor, since }) => {
-        head.text(labelOf(node));
-        bar.attr({ max: total, value: done, 'aria-label': labelOf(node) });
-        facts.text(
-          [
-            `${numberOf(done)} / ${numberOf(total)}`,
-            advisor,
-            say('sidebar.since', { time: timeOf(since) }),
-          ].join(' · '),
-        );
-      },
-    };
-  }
-
-  private failureRow({ node, traceId }: Advised): Row<Advised> {
-    const copy = iconButton('clipboard', say('sidebar.copy'), () => {
-      if (RED.clipboard.copyText(traceId ?? '')) RED.notify(say('sidebar.copied'), { type: 'success' });
-    }).toggle(traceId !== null);
-    const { row, head, facts } = this.row(copy, revealButton(node));
-    const advised = $('<span>', { class: 'advisor-side-facts' });
-    facts.after(advised);
-    return {
-      row,
-      update: ({ at, phone, code, detail, advice }) => {
-        head.text(this.codes[code] ?? code);
-        const isDetailTold = detail === null || advice?.includes(detail) === true;
-        facts.text([timeOf(at), labelOf(node), ...(phone === null ? [] : [phone])].join(' · '));
-        advised.text(
-          [
-            ...(advice === null ? [] : [advice]),
-            ...(isDetailTold ? [] : [say('sidebar.said', { words: detail })]),
-            ...(traceId === null ? [] : [say('sidebar.trace', { id: traceId })]),
-          ].join(' '),
-        );
-      },
-    };
-  }
-
-  private advisorRow({ advisor }: Advisor): Row<Advisor> {
-    const authorize = button('key', say('sidebar.authorize'), () => {
-      this.openWindow(`${this.id}/authorize`, { advisor }, authorize);
-    });
-    const link = button('link', say('sidebar.link'), () => {
-      ask(say, 'POST', `${this.id}/link`, { advisor }).then(
-        (answer) => {
-          if (RED.clipboard.copyText((answer as { url: string }).url))
-            RED.notify(say('sidebar.copied'), { type: 'success' });
-        },
-        (fault: unknown) => {
-          RED.notify(wordsOf(fault), { type: 'error' });
-        },
-      );
-    });
-    const { row, head, facts } = this.row(authorize, link);
-    return {
-      row,
-      update: ({ state, expiresAt }) => {
-        const isShown =
-          may('write') &&
-          this.service !== 'simulator' &&
-          RED.nodes.node(this.id)?.['grant'] !== 'client_credentials';
-        authorize.toggle(isShown);
-        link.toggle(isShown);
-        head.text(advisor);
-        row.toggleClass('advisor-warning', state !== 'authorized');
-        const states = {
-          authorized: say('sidebar.authorized'),
-          authorize_again: say('sidebar.authorizeAgain'),
-          confirm: say('sidebar.confirm'),
-        };
-        facts.text(
-          [
-            states[state],
-            ...(expiresAt === null ? [] : [say('sidebar.expires', { time: timeOf(expiresAt) })]),
-          ].join(' · '),
-        );
-      },
-    };
+  private clear(parts: readonly { clear(): void }[]): void {
+    for (const part of parts) part.clear();
   }
 }
 
 /** The tab *Texting*: reads while it is seen, and only when something has changed or is due. */
 class Sidebar {
   readonly element = $('<div>', { class: 'advisor-sidebar' });
-  private readonly empty = $('<p>', { class: 'advisor-side-none' });
+  private readonly empty = $('<p>', { class: 'advisor-side-none', tabindex: -1 });
   private readonly sections = new Map<string, Section>();
 
   constructor() {
@@ -535,12 +192,13 @@ class Sidebar {
   }
 
   shown(): void {
-    this.read((section) => section.read());
+    if (this.isSeen) this.read((section) => section.read());
   }
 
   private read(how: (section: Section) => void): void {
+    const hadFocus = this.element[0]?.contains(document.activeElement) === true;
     const known = new Set<string>();
-    if (may('read'))
+    if (mayRead())
       RED.nodes.eachConfig((node) => {
         if (node.type !== environmentType) return true;
         known.add(node.id);
@@ -551,31 +209,35 @@ class Sidebar {
         how(section);
         return true;
       });
+    this.empty.text(mayRead() ? say('sidebar.none') : say('ask.notAllowed')).toggle(known.size === 0);
     for (const [id, section] of this.sections)
       if (!known.has(id)) {
         section.close();
         this.sections.delete(id);
       }
-    this.empty.text(may('read') ? say('sidebar.none') : say('ask.notAllowed')).toggle(known.size === 0);
+    // What had the focus may be gone.
+    if (hadFocus && this.element.find(':focus:visible').length === 0)
+      this.element.find('summary, .advisor-side-none').filter(':visible').first().trigger('focus');
   }
 }
 
 /** The words come with the environment's node, which is loaded after plugins are. */
 const begin = (): void => {
   const sidebar = new Sidebar();
+  const content = sidebar.element;
   RED.sidebar.addTab({
     id: tab,
     label: say('sidebar.label'),
     name: say('sidebar.name'),
     iconClass: 'fa fa-commenting-o',
-    content: sidebar.element,
+    content,
     enableOnEdit: true,
-    onchange: () => {
-      sidebar.shown();
-    },
   });
   const changed = (): void => {
     sidebar.changed();
+  };
+  const shown = (): void => {
+    sidebar.shown();
   };
   RED.comms.subscribe(topic, changed);
   for (const event of ['nodes:add', 'nodes:remove', 'nodes:change'])
@@ -584,9 +246,10 @@ const begin = (): void => {
     });
   // Nodes have other names, and the environments others than those that are deployed.
   RED.events.on('deploy', changed);
-  document.addEventListener('visibilitychange', () => {
-    if (!document.hidden && sidebar.element.is(':visible')) sidebar.shown();
-  });
+  document.addEventListener('visibilitychange', shown);
+  // However it comes into view: Node-RED tells of a tab that is chosen, not of a bar that is opened again.
+  const [element] = content;
+  if (element) new IntersectionObserver(shown).observe(element);
 };
 
 RED.plugins.registerPlugin('advisor-texting', {

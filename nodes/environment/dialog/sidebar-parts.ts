@@ -1,0 +1,431 @@
+import type { Failure, Listed, ListItem, WaitItem } from '../../../lib/runtime/activity-items';
+import { ask, wordsOf } from '../../../lib/editor/ask';
+import { badgeOf } from '../../../lib/editor/badge';
+import { button, iconButton, notify, textBox } from '../../../lib/editor/dom';
+import { locale, numberOf } from '../../../lib/editor/locale';
+import { momentOf } from '../../../lib/editor/words';
+import { linkTo, openWindow } from '../../../lib/editor/window';
+import { carefulButton, labelOf, pageSize, Pager, revealButton, Rows, say, type Row } from './sidebar-rows';
+
+interface Advisor {
+  readonly advisor: string;
+  readonly state: 'authorized' | 'authorize_again' | 'confirm';
+  readonly expiresAt: number | null;
+}
+export interface ServiceState {
+  readonly service: string;
+  readonly pausedUntil: number | null;
+  readonly lateBy: number;
+  readonly queued: number | null;
+  readonly store: 'embedded' | 'postgres' | 'memory' | null;
+  readonly trouble: string | null;
+  /** What is to be filled in before anything can go on. */
+  readonly fault: string | null;
+  readonly clock: number | null;
+  readonly mayWrite: boolean;
+}
+/** What failed, and the sentence that says what to do. */
+interface Advised extends Failure {
+  readonly advice: string | null;
+}
+type Failures = Listed<Failure> & {
+  readonly codes: Readonly<Record<string, string>>;
+  readonly advice: readonly (string | null)[];
+};
+
+/** The section that a part is of. */
+export interface Host {
+  /** Of the environment. */
+  readonly id: string;
+  /** Of whoever looks, by the server's word: rights may change while the editor is open. */
+  readonly mayWrite: boolean;
+  readonly service: string | undefined;
+  /** Reads everything again, at once. */
+  read(): void;
+}
+
+const timeOf = (ms: number): string => momentOf(new Date(ms), new Date(), locale());
+const since = (ms: number): string => say('sidebar.since', { time: timeOf(ms) });
+const joined = (...said: readonly (string | false | null)[]): string =>
+  said.filter((each) => each !== false && each !== null).join(' · ');
+
+const complain = (fault: unknown): void => {
+  notify(wordsOf(fault), 'error');
+};
+const copy = (text: string): void => {
+  if (RED.clipboard.copyText(text)) notify(say('sidebar.copied'), 'success');
+};
+
+/** Beside `where` it offers a link, when the browser lets no window open. */
+const openBeside = async (where: JQuery, path: string, body: object): Promise<void> => {
+  const sent = await openWindow({ say, path, body });
+  where.next('.advisor-side-link').remove();
+  if (sent.state === 'failed') notify(sent.message, 'error');
+  if (sent.state === 'blocked')
+    where.after(linkTo(sent.url, say('sidebar.follow')).addClass('advisor-side-link'));
+};
+
+const rowWith = (...actions: JQuery[]): { row: JQuery; head: JQuery; facts: JQuery } => {
+  const head = $('<strong>');
+  const facts = $('<span>', { class: 'advisor-side-facts' });
+  const row = $('<li>').append(
+    $('<div>').append(head, facts),
+    $('<div>', { class: 'advisor-side-actions' }).append(...actions),
+  );
+  return { row, head, facts };
+};
+
+/** A heading of a section, and what a route says under it. */
+export abstract class Part<T> {
+  readonly element: JQuery;
+  /** When something of what is shown is over, in epoch milliseconds. */
+  due: number | null = null;
+  private readonly total = $('<span>', { class: 'advisor-side-count' });
+
+  constructor(
+    protected readonly host: Host,
+    name: string,
+    title: string,
+  ) {
+    this.element = $('<details>', { class: `advisor-side-part advisor-side-${name}` })
+      .prop('open', true)
+      .append($('<summary>').append($('<span>', { text: title }), ' ', this.total));
+  }
+
+  /** What is asked, below the environment. */
+  abstract readonly path: string;
+  abstract show(answer: T): void;
+  /** Nothing is known any more, or the rows have other buttons now. */
+  abstract clear(): void;
+
+  protected count(total: number | null): void {
+    this.total.text(total === null ? '' : numberOf(total));
+  }
+
+  protected act(method: 'POST' | 'DELETE', path: string): void {
+    ask(say, method, `${this.host.id}/${path}`)
+      .catch(complain)
+      .finally(() => {
+        this.host.read();
+      });
+  }
+}
+
+/** One that shows a page of many. */
+abstract class PagedPart<T, Answer extends Listed<unknown>> extends Part<Answer> {
+  protected readonly rows = new Rows<T>(
+    (item) => this.keyOf(item),
+    (item) => this.rowOf(item),
+  );
+  protected readonly pager = new Pager(() => {
+    this.host.read();
+  });
+
+  constructor(
+    host: Host,
+    private readonly route: string,
+    title: string,
+  ) {
+    super(host, route, title);
+    this.element.append(this.rows.element, this.pager.element);
+  }
+
+  get path(): string {
+    return `${this.route}?page=${String(this.pager.page)}&pageSize=${String(pageSize)}`;
+  }
+
+  show(answer: Answer): void {
+    const { totalRecord } = answer.pageInfo;
+    this.rows.show(this.itemsIn(answer));
+    this.count(totalRecord);
+    this.pager.show(totalRecord, answer.data.length);
+  }
+
+  clear(): void {
+    this.rows.show([]);
+    this.count(null);
+    this.pager.page = 1;
+    this.pager.show(0, 0);
+    this.due = null;
+  }
+
+  protected itemsIn(answer: Answer): readonly T[] {
+    return answer.data as readonly T[];
+  }
+
+  protected abstract keyOf(item: T): string;
+  protected abstract rowOf(item: T): Row<T>;
+}
+
+export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
+  private readonly search = textBox(say('sidebar.search'), say('sidebar.search'));
+  private readonly searched = $('<p>', { role: 'status' }).hide();
+
+  constructor(host: Host) {
+    super(host, 'waits', say('sidebar.waiting'));
+    this.rows.element.before(this.search.hide(), this.searched);
+    let typing: ReturnType<typeof setTimeout> | undefined;
+    const find = (): void => {
+      this.pager.page = 1;
+      host.read();
+    };
+    this.search.on('input', () => {
+      clearTimeout(typing);
+      typing = setTimeout(find, 300);
+    });
+    this.search.on('keydown', (event) => {
+      if (event.key !== 'Escape' || this.search.val() === '') return;
+      event.stopPropagation();
+      this.search.val('');
+      find();
+    });
+  }
+
+  override get path(): string {
+    return `${super.path}&phone=${encodeURIComponent(this.phone)}`;
+  }
+
+  override show(answer: Listed<WaitItem>): void {
+    super.show(answer);
+    const { data, pageInfo } = answer;
+    const { totalRecord } = pageInfo;
+    const nexts = data.flatMap(({ next }) => (next === null ? [] : [next]));
+    this.due = nexts.length > 0 ? Math.min(...nexts) : null;
+    // A search finds nothing for who sees no numbers.
+    this.search.toggle(this.host.mayWrite);
+    const isScanned = this.phone !== '' && totalRecord === null && data.length < pageSize;
+    const isNobody = this.phone !== '' && totalRecord === 0;
+    this.searched
+      .text(isScanned ? say('sidebar.scanned') : isNobody ? say('sidebar.nobody') : '')
+      .toggle(isScanned || isNobody);
+  }
+
+  override clear(): void {
+    super.clear();
+    this.search.val('').hide();
+    this.searched.hide();
+  }
+
+  private get phone(): string {
+    return this.host.mayWrite ? String(this.search.val() ?? '').trim() : '';
+  }
+
+  protected keyOf({ id }: WaitItem): string {
+    return id;
+  }
+
+  protected rowOf({ id, node }: WaitItem): Row<WaitItem> {
+    const actions = this.host.mayWrite
+      ? [
+          button('refresh', say('sidebar.check'), () => {
+            this.act('POST', `waits/${id}/check`);
+          }),
+          carefulButton('times', say('sidebar.cancel'), () => {
+            this.act('DELETE', `waits/${id}`);
+          }),
+        ]
+      : [];
+    const { row, head, facts } = rowWith(...actions, revealButton(node));
+    return {
+      row,
+      update: ({ phone, memberId, name, advisor, since: begun, next, until }) => {
+        const number = phone ?? say('sidebar.member', { id: String(memberId ?? '') });
+        head.text(name ?? number);
+        facts.text(
+          joined(
+            name !== undefined && number,
+            advisor,
+            since(begun),
+            next === null ? say('sidebar.asleep') : say('sidebar.next', { time: timeOf(next) }),
+            say('sidebar.until', { time: timeOf(until) }),
+          ),
+        );
+        // Its node does not run: nobody could do it.
+        for (const action of actions) action.prop('disabled', next === null);
+      },
+    };
+  }
+}
+
+export class ListsPart extends PagedPart<ListItem, Listed<ListItem>> {
+  constructor(host: Host) {
+    super(host, 'lists', say('sidebar.lists'));
+  }
+
+  protected keyOf({ id }: ListItem): string {
+    return id;
+  }
+
+  protected rowOf({ id, node }: ListItem): Row<ListItem> {
+    const bar = $('<progress>');
+    const actions = this.host.mayWrite
+      ? [
+          carefulButton('stop', say('sidebar.stop'), () => {
+            this.act('DELETE', `lists/${id}`);
+          }),
+        ]
+      : [];
+    const { row, head, facts } = rowWith(...actions, revealButton(node));
+    facts.before(bar);
+    return {
+      row,
+      update: ({ total, done, advisor, since: begun }) => {
+        head.text(labelOf(node));
+        bar.attr({ max: total, value: done, 'aria-label': labelOf(node) });
+        facts.text(joined(`${numberOf(done)} / ${numberOf(total)}`, advisor, since(begun)));
+      },
+    };
+  }
+}
+
+export class FailuresPart extends PagedPart<Advised, Failures> {
+  private codes: Readonly<Record<string, string>> = {};
+
+  constructor(host: Host) {
+    super(host, 'failures', say('sidebar.failures'));
+  }
+
+  override show(answer: Failures): void {
+    this.codes = answer.codes;
+    super.show(answer);
+  }
+
+  protected override itemsIn({ data, advice }: Failures): readonly Advised[] {
+    return data.map((failure, at) => ({ ...failure, advice: advice[at] ?? null }));
+  }
+
+  protected keyOf({ at, node, phone, traceId, code }: Advised): string {
+    return [at, node.id, phone, traceId, code].join(' ');
+  }
+
+  protected rowOf({ node, traceId }: Advised): Row<Advised> {
+    const copyTrace = iconButton('clipboard', say('sidebar.copy'), () => {
+      copy(traceId ?? '');
+    }).toggle(traceId !== null);
+    const { row, head, facts } = rowWith(copyTrace, revealButton(node));
+    const advised = $('<span>', { class: 'advisor-side-facts' });
+    facts.after(advised);
+    return {
+      row,
+      update: ({ at, phone, code, detail, advice }) => {
+        head.text(this.codes[code] ?? code);
+        const isDetailTold = detail === null || advice?.includes(detail) === true;
+        facts.text(joined(timeOf(at), labelOf(node), phone));
+        advised.text(
+          [
+            ...(advice === null ? [] : [advice]),
+            ...(isDetailTold ? [] : [say('sidebar.said', { words: detail })]),
+            ...(traceId === null ? [] : [say('sidebar.trace', { id: traceId })]),
+          ].join(' '),
+        );
+      },
+    };
+  }
+}
+
+/** Those who have to do something come first. */
+export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
+  constructor(host: Host) {
+    super(host, 'advisors', say('sidebar.advisors'));
+  }
+
+  protected keyOf({ advisor }: Advisor): string {
+    return advisor;
+  }
+
+  protected rowOf({ advisor }: Advisor): Row<Advisor> {
+    const { host } = this;
+    const authorize = button('key', say('sidebar.authorize'), () => {
+      void openBeside(authorize, `${host.id}/authorize`, { advisor });
+    });
+    const link = button('link', say('sidebar.link'), () => {
+      ask(say, 'POST', `${host.id}/link`, { advisor }).then((answer) => {
+        copy((answer as { url: string }).url);
+      }, complain);
+    });
+    const { row, head, facts } = rowWith(authorize, link);
+    const states = {
+      authorized: say('sidebar.authorized'),
+      authorize_again: say('sidebar.authorizeAgain'),
+      confirm: say('sidebar.confirm'),
+    };
+    return {
+      row,
+      update: ({ state, expiresAt }) => {
+        const isByPerson = RED.nodes.node(host.id)?.['grant'] !== 'client_credentials';
+        const isShown = host.mayWrite && host.service !== 'simulator' && isByPerson;
+        authorize.toggle(isShown);
+        link.toggle(isShown);
+        head.text(advisor);
+        row.toggleClass('advisor-warning', state !== 'authorized');
+        facts.text(
+          joined(states[state], expiresAt !== null && say('sidebar.expires', { time: timeOf(expiresAt) })),
+        );
+      },
+    };
+  }
+}
+
+export class ServicePart extends Part<ServiceState> {
+  readonly path = 'service';
+  /** What is wrong, for the head of the section. */
+  readonly alarm = $('<p>', { class: 'advisor-side-state advisor-warning', role: 'status' }).hide();
+  private readonly facts = new Rows<string>(
+    (fact) => fact,
+    (fact) => ({ row: $('<li>', { text: fact }), update: () => undefined }),
+  );
+  private readonly phones = button('mobile', say('sidebar.phones'), () => {
+    void openBeside(this.phones, 'simulator/open', {});
+  });
+
+  constructor(host: Host) {
+    super(host, 'service', say('sidebar.service'));
+    this.element.append(
+      this.facts.element,
+      this.phones.hide(),
+      button('download', say('sidebar.bundle'), () => {
+        this.download();
+      }),
+    );
+  }
+
+  show({ service, pausedUntil, lateBy, queued, store, trouble, clock, mayWrite }: ServiceState): void {
+    this.due = pausedUntil;
+    const paused = pausedUntil !== null && say('sidebar.paused', { time: timeOf(pausedUntil) });
+    const late = lateBy >= 1000 && say('sidebar.late', { seconds: numberOf(Math.round(lateBy / 1000)) });
+    const wrong = joined(trouble, paused, late);
+    if (this.alarm.text() !== wrong) this.alarm.text(wrong);
+    this.alarm.toggle(wrong !== '');
+    this.phones.toggle(service === 'simulator' && mayWrite);
+    const stores = {
+      embedded: say('sidebar.onDisk'),
+      postgres: say('sidebar.inDatabase'),
+      memory: say('sidebar.inMemory'),
+    };
+    this.facts.show([
+      badgeOf(service, say).title,
+      paused === false ? say('sidebar.ready') : paused,
+      late === false ? say('sidebar.punctual') : late,
+      ...(queued === null ? [] : [say('sidebar.queued', { count: numberOf(queued) })]),
+      store === null ? say('sidebar.noStore') : stores[store],
+      ...(clock === null ? [] : [say('sidebar.clock', { time: timeOf(clock) })]),
+    ]);
+  }
+
+  clear(): void {
+    this.alarm.text('').hide();
+    this.facts.show([]);
+    this.phones.hide();
+    this.due = null;
+  }
+
+  /** What helps whoever is asked for help: nobody's number, text or secret is in it. */
+  private download(): void {
+    ask(say, 'GET', `${this.host.id}/bundle`).then((bundle) => {
+      const file = new Blob([`${JSON.stringify(bundle, null, 2)}\n`], { type: 'application/json' });
+      const href = URL.createObjectURL(file);
+      $('<a>', { href, download: 'advisor-texting-bundle.json' })[0]?.click();
+      URL.revokeObjectURL(href);
+    }, complain);
+  }
+}
