@@ -245,6 +245,10 @@ export const threats: Readonly<Record<number, Threat>> = {
         'the canonical flow: an unknown number is asked, waited for, and texted once it has accepted',
         'a contact is created, read, changed without losing fields, found and deleted',
       ],
+      'profiles/independent.test.ts': [
+        'the canonical flow: a contact that is there late is asked, waited for, and texted once it has accepted',
+        'the address book: created, changed without losing fields, put into groups, found and deleted',
+      ],
       'profiles/real.test.ts': [
         'is authorized, asks an unknown number, waits over a restart, and texts it once it has accepted',
       ],
