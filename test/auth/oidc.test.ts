@@ -2,8 +2,17 @@ import should from 'should';
 import type { MovableClock } from '../../lib/service/clock';
 import { setImmediate as turn } from 'node:timers/promises';
 import { postForm } from '../../lib/service/transport';
+import { runCheck } from '../command/support';
 import { startOidcServer, type OidcServer } from './oidc-server';
-import { connectionTo, freshFolder, frozenClock, removeFolders, startProcess, type Process } from './support';
+import {
+  callbackUri,
+  connectionTo,
+  freshFolder,
+  frozenClock,
+  removeFolders,
+  startProcess,
+  type Process,
+} from './support';
 
 describe('with a certified authorization server', () => {
   let server: OidcServer;
@@ -36,6 +45,36 @@ describe('with a certified authorization server', () => {
     while (!isSo()) await turn();
   };
   const spend = (): Promise<void> => clock.move(3600_000);
+
+  it('is found in order by the command check, which issues nothing there, and says what it refuses', async () => {
+    const { clientId, clientSecret, apiKey } = server.credentials;
+    const check = async (changes: Record<string, string> = {}): Promise<string> => {
+      const settings = {
+        BASE_URL: 'http://127.0.0.1:9/v1',
+        AUTH_URL: server.authUrl,
+        TOKEN_URL: server.tokenUrl,
+        REDIRECT_URI: callbackUri,
+        CLIENT_ID: clientId,
+        CLIENT_SECRET: clientSecret,
+        API_KEY: apiKey,
+        ACCESS_TOKEN: 'given',
+        SCOPES: 'offline_access text.messaging.read core.contacts.read',
+        ...changes,
+      };
+      const variables = Object.entries(settings).map(([name, value]) => [`ADVISOR_TEXTING_${name}`, value]);
+      return (await runCheck([], Object.fromEntries(variables) as Record<string, string>)).out;
+    };
+    const right = await check();
+    right.should.match(/^ok +client /m);
+    right.should.match(/^ok +authorization /m);
+    (await check({ CLIENT_SECRET: 'another' })).should.match(/^WRONG client .*refuses the client/m);
+    (await check({ CLIENT_ID: 'another' })).should.match(/^WRONG authorization /m);
+    (await check({ REDIRECT_URI: 'http://127.0.0.1/other' })).should.match(
+      /^WRONG authorization .*Redirect/m,
+    );
+    (await check({ TOKEN_URL: server.authUrl })).should.match(/^WRONG client .*Token address/m);
+    should(server.granted).be.empty();
+  });
 
   it('knows who authorized, what was granted and until when', () => {
     const [entry] = red.vault.list('env1');
