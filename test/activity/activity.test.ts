@@ -82,6 +82,40 @@ describe('what goes on: waits', () => {
     should(streamed.toSorted()).deepEqual(phones);
   });
 
+  it('reads and gives no more of a page when very many wait', async () => {
+    const flow = await waitNode();
+    const page = store.page.bind(store);
+    let read = 0;
+    const counting: Store['page'] = async (...asked) => {
+      const found = await page(...asked);
+      read += found.length;
+      return found as never;
+    };
+    Object.assign(store, { page: counting });
+    const readFor = async (number: number): Promise<number> => {
+      read = 0;
+      const { data } = await activity().waits({ page: number, pageSize: 20 });
+      should(data).have.length(20);
+      return read;
+    };
+    // Above a thousand they are no longer sorted, which takes all of them.
+    await waitFor(
+      flow,
+      Array.from({ length: 1500 }, (_, n) => `+1206${String(2_000_000 + n)}`),
+    );
+    const few = await readFor(1);
+    for (let from = 1500; from < 20_000; from += 4000)
+      await waitFor(
+        flow,
+        Array.from(
+          { length: Math.min(4000, 20_000 - from) },
+          (_, n) => `+1206${String(2_000_000 + from + n)}`,
+        ),
+      );
+    should((await activity().waits(some)).pageInfo.totalRecord).equal(20_000);
+    for (const number of [1, 500, 1000]) should(await readFor(number)).be.belowOrEqual(few);
+  }).timeout(120_000);
+
   it('finds a number whoever its advisor is, and by some of its digits', async () => {
     const flow = await waitNode();
     await waitFor(flow, [numbered(2001), numbered(2002)]);
