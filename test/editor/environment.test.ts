@@ -191,6 +191,17 @@ for (const version of [4, 5] as const) {
       });
     }
 
+    it('has nodes that ask how long a key is remembered only where texts are sent once', async () => {
+      await openNode(page, 'send');
+      await page.locator('.advisor-advanced summary').click();
+      const rememberFor = page.locator('[data-field=onceFor]');
+      await page.locator('[data-field=onceKey]').waitFor();
+      should(await rememberFor.isVisible()).be.false();
+      await page.evaluate(`$('#node-input-onceKey').typedInput('type', 'text')`);
+      await rememberFor.waitFor();
+      await closeNode(page, 'cancel');
+    });
+
     it('says how much is cancelled before it is pointed elsewhere, and only then', async () => {
       await red.send('ask', { phone: ['+12145550104', '+12155550105'] });
       const pending = async (): Promise<unknown> =>
