@@ -70,11 +70,12 @@ class Events {
     private readonly words: Words,
     private readonly status: Status,
   ) {
-    this.trouble = environment.trouble;
     this.pausesToldUntil = environment.clock.now();
   }
 
   async start(): Promise<void> {
+    // A store that is away now may be away for long.
+    this.lookAtStore();
     const store = await this.environment.store();
     this.hasBegun = (await store.get(table, this.marker)) !== undefined;
     for (let from = this.prefix; ;) {

@@ -15,6 +15,7 @@ import { begin, hours } from '../consent/world';
 import { closeAll } from '../service/support';
 import { scripted } from '../address-book/setup';
 import { Flow } from '../support/flow';
+import { gate } from '../support/gate';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { errorOf, inOrder, only } from '../texting/setup';
 
@@ -375,6 +376,20 @@ describe('texting events node', () => {
     environment.trouble = undefined;
     changed();
     should(only(await flow.arrivals.next()).msg.payload).containEql({ ok: true });
+  });
+
+  it('tells of a store that was in trouble before the flows started', async () => {
+    const store = createMemoryStore();
+    const { environment } = await office(store);
+    environment.trouble = 'the database is away';
+    // Nothing can be read of it yet.
+    const { opened, open } = gate();
+    Object.assign(environment, { store: () => opened.then(() => store) });
+    const flow = await load(environment);
+    const { msg } = only(await flow.arrivals.next());
+    should(msg.topic).equal('store');
+    should(msg.payload).containEql({ ok: false });
+    open();
   });
 
   it('tells of a pause and of its end', async () => {
