@@ -26,6 +26,9 @@ const parts = {
   fuzz: (count = '1000000') => passes(['test/proof/fuzz.test.ts'], 'FUZZ_SEED', { FUZZ_RUNS: count }),
   /** As many simulated weeks, each with its seed. */
   weeks: (count = '100') => passes(['test/proof/week.test.ts'], 'WEEK_SEED', { WEEKS: count }),
+  /** As many kills of each Node-RED around texts with a key, held texts and blocks. */
+  'guard-kills': (count = '10') =>
+    passes(['test/real/guard-kills.test.ts'], 'GUARD_KILLS_SEED', { GUARD_KILLS: count }),
   /** All tests with generated cases, as many times. */
   models: (count = '20') =>
     Array.from({ length: Number(count) }).every(() => passes(modelFiles(), 'MODEL_SEED', {})),

@@ -17,6 +17,8 @@ export interface Asked {
   /** A number, some of its digits, or for waits a part of a name; empty means all. */
   readonly phone?: string;
   readonly advisor?: string;
+  /** Of the queue: only what has come so far. */
+  readonly state?: QueueItem['state'];
 }
 
 interface Outbox {
@@ -229,12 +231,16 @@ export class Activity {
   async queue(asked: Asked): Promise<Listed<QueueItem>> {
     const { whole, digits, name } = searched(asked.phone);
     if (name !== undefined) return listed([], asked, 0);
-    const { advisor } = asked;
+    const { advisor, state } = asked;
     const part = whole?.slice(1) ?? digits;
     const counts = await Promise.all(this.allOutboxes().map(([, { outbox }]) => outbox.reader.listCount()));
     const isCounted = counts.reduce((sum, count) => sum + count, 0) <= mostListsCounted;
-    if (part !== undefined || advisor !== undefined || !isCounted)
-      return pageOf(this.allQueued(), asked, (item) => isFor(item, part, advisor));
+    if (part !== undefined || advisor !== undefined || state !== undefined || !isCounted)
+      return pageOf(
+        this.allQueued(),
+        asked,
+        (item) => isFor(item, part, advisor) && (state === undefined || item.state === state),
+      );
     let skip = skippedBy(asked);
     let total = 0;
     const data: QueueItem[] = [];

@@ -115,6 +115,7 @@ const waitsFound = async (
   return found && found.data.length > 0 ? found : activity.waits(wanted);
 };
 
+const states = ['queued', 'held', 'sending'] as const;
 const mostPatient = 8000;
 
 /** For somebody who is looking: the store may be away for long. */
@@ -163,7 +164,8 @@ export const readActivity = async (
     return { ...found, data: shown(found.data) };
   }
   if (what === 'queue') {
-    const found = await soon(activity.queue(wanted));
+    const state = states.find((each) => each === textIn(request, 'state'));
+    const found = await soon(activity.queue(state === undefined ? wanted : { ...wanted, state }));
     return { ...found, data: shown(found.data) };
   }
   const { data, pageInfo } = await soon(activity.failureRecords(wanted));

@@ -11,6 +11,8 @@ import * as checkRuntime from '../../nodes/check-consent/runtime';
 import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import * as eventsRuntime from '../../nodes/events/runtime';
 import { spec as eventsSpec } from '../../nodes/events/spec';
+import * as sendRuntime from '../../nodes/send-text/runtime';
+import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { begin, hours } from '../consent/world';
 import { closeAll } from '../service/support';
 import { scripted } from '../address-book/setup';
@@ -138,6 +140,53 @@ describe('texting activity node', () => {
     should(port).equal(1);
     should(errorOf(msg).code).equal('not_found');
     should(msg.payload).deepEqual(first);
+  });
+
+  it('shows what is held until its text hours, and cancels it by its id', async () => {
+    // Four in the morning in New York.
+    const night = { from: 8 * 60, until: 21 * 60, outside: 'hold' as const };
+    await on.close();
+    on = await startSimulated(
+      { clock: new MovableClock(() => Date.UTC(2027, 0, 5, 9)) },
+      { store: createMemoryStore(), settings: { textHours: night, journal: true } },
+    );
+    const flow = await Flow.load({
+      folders: [...folders, { spec: sendSpec, runtime: sendRuntime }],
+      environment: on.environment,
+      nodes: [
+        { id: 'show', type: 'advisor-activity', operation: 'queue' },
+        { id: 'n-cancel', type: 'advisor-activity', operation: 'cancel' },
+        { id: 'send', type: 'advisor-send-text', name: 'my send' },
+      ],
+    });
+    flow.send({ phone: [numbered(113), numbered(121)], text: 'confidential' }, 'send');
+    const activity = activityOf(on.environment);
+    const held = async () => (await activity.queue({ page: 1, pageSize: 10, state: 'held' })).data;
+    while ((await held()).length < 2) await nextTurn();
+    const { msg } = only(await flow.ask({}));
+    const { data } = msg.payload as { data: { id: string; phone: string; notBefore: number }[] };
+    const opening = Date.UTC(2027, 0, 5, 13);
+    for (const [at, item] of data.entries()) {
+      should(item).containEql({
+        node: { id: 'send', name: 'my send' },
+        phone: numbered([113, 121][at] ?? 0),
+        advisor: 'default',
+        state: 'held',
+      });
+      should(item.notBefore).within(opening, opening + hours(0.25));
+    }
+    should(data).have.length(2);
+    should(JSON.stringify(data)).not.match(/confidential/);
+    const arriving = flow.arrivals.next(2);
+    flow.send({ payload: data[0] }, 'n-cancel');
+    const cancelled = (await arriving).find(({ from }) => from === 'send');
+    should(cancelled?.msg.phone).equal(data[0]?.phone);
+    should(errorOf(cancelled?.msg ?? {}).code).equal('cancelled');
+    while ((await held()).length > 1) await nextTurn();
+    const left = flow.arrivals.next(1);
+    await on.simulator.clock.move(hours(5));
+    should(only(await left).msg.phone).equal(data[1]?.phone);
+    should(on.received('sendMessage')).equal(1);
   });
 
   it('checks a wait now', async () => {

@@ -15,6 +15,7 @@ import {
   openEditor,
   openEnvironment,
   openNode,
+  saved,
   windowFrom,
 } from './support';
 
@@ -148,6 +149,52 @@ for (const version of [4, 5] as const) {
       await form.getByText('Everybody who sees the flow would see').waitFor();
       await field('proxy').fill('http://${USER}:${PASSWORD}@proxy.example:3128');
       await form.getByText('Everybody who sees the flow would see').waitFor({ state: 'hidden' });
+      await closeEnvironment(page, 'cancel');
+    });
+
+    it('has text hours for the asking: each says what it means, and is there again when reopened', async function () {
+      this.timeout(240_000);
+      const choice = field('textHours');
+      const note = page.locator('.form-row', { has: choice }).locator('.advisor-hint');
+      const byTheirClock = (hours: string): RegExp =>
+        new RegExp(`^${hours} by the recipient's clock.*as of [A-Z]\\w+ 20\\d\\d.* No legal advice: ask `);
+      const presets = [
+        ['8 to 21 (federal)', '08:00', '21:00', byTheirClock('8:00 to 21:00')],
+        ['8 to 20 (strictest states)', '08:00', '20:00', byTheirClock('8:00 to 20:00')],
+        [
+          'custom',
+          '20:30',
+          '06:15',
+          /^Two times by the recipient's clock.*over midnight.*No legal advice: ask /,
+        ],
+        ['any time', '', '', /^People are texted and asked for consent at any hour\.$/],
+      ] as const;
+      const shows = async ([words, from, until, meaning]: (typeof presets)[number]): Promise<void> => {
+        should(await choice.locator('option:checked').textContent()).equal(words);
+        should(await note.textContent()).match(meaning);
+        should([await field('textFrom').inputValue(), await field('textUntil').inputValue()]).deepEqual([
+          from,
+          until,
+        ]);
+        should(await field('textFrom').isVisible()).equal(words === 'custom');
+        should(await field('outsideHours').isVisible()).equal(words !== 'any time');
+      };
+      await openEnvironment(page, 'simulated');
+      for (const preset of presets) {
+        const [words, textFrom, textUntil] = preset;
+        await choice.selectOption(words);
+        if (words === 'custom') {
+          await field('textFrom').fill('');
+          await note.getByText('Set both times').waitFor();
+          await field('textFrom').fill(textFrom);
+          await field('textUntil').fill(textUntil);
+        }
+        await shows(preset);
+        await closeEnvironment(page, 'ok');
+        should(await saved(page, 'simulated')).containEql({ textFrom, textUntil });
+        await openEnvironment(page, 'simulated');
+        await shows(preset);
+      }
       await closeEnvironment(page, 'cancel');
     });
 

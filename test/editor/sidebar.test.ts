@@ -40,12 +40,28 @@ const subflow: FlowNode[] = [
   ]),
 ];
 
+/** Two hours that are far from now, whenever that is. */
+const quietHours = ((): { textFrom: string; textUntil: string } => {
+  const inHours = (count: number): string =>
+    new Date(Date.now() + count * 3_600_000).toISOString().slice(11, 16);
+  return { textFrom: inHours(8), textUntil: inHours(10) };
+})();
+
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'Mine' },
   { id: 'other', type: 'tab', label: 'Other' },
   { id: 'env', type: 'advisor-environment', name: 'Play <b>', service: 'simulator' },
   // As good as stopped: what is sent through it stays queued.
   { id: 'slow', type: 'advisor-environment', name: 'Slow', service: 'simulator', requestsPerSecond: 0.001 },
+  {
+    id: 'quiet',
+    type: 'advisor-environment',
+    name: 'Quiet',
+    service: 'simulator',
+    ...quietHours,
+    outsideHours: 'hold',
+    timeZone: 'UTC',
+  },
   {
     id: 'office',
     type: 'advisor-environment',
@@ -73,14 +89,14 @@ const flows: FlowNode[] = [
     wires: [['out'], ['out'], ['out']],
   },
   { id: 'out', type: 'test-port', z: 'tab', name: 'out', x: 500, y: 40, wires: [[]] },
-  ...['env', 'slow'].flatMap((environment, at) => [
+  ...['env', 'slow', 'quiet'].flatMap((environment, at) => [
     {
       id: `to ${environment}`,
       type: 'test-port',
       z: 'tab',
       name: `text ${environment}`,
       x: 100,
-      y: 140 + 60 * at,
+      y: 140 + 40 * at,
       wires: [[`send ${environment}`]],
     },
     {
@@ -90,7 +106,7 @@ const flows: FlowNode[] = [
       name: `my send ${environment}`,
       environment,
       x: 300,
-      y: 140 + 60 * at,
+      y: 140 + 40 * at,
       wires: [[], ['failed'], []],
     },
   ]),
@@ -320,6 +336,29 @@ for (const version of [4, 5] as const) {
         await press(named(list, 'Press again to do it'), how);
         await list.waitFor({ state: 'detached' });
       }
+    });
+
+    it('shows what is held and until when, and cancels it, by mouse and by keyboard', async () => {
+      const { red } = editor;
+      const held = section('Quiet').locator('.advisor-side-held');
+      const hows = ['mouse', 'Enter'] as const;
+      // The zone of the environment counts for a number that says nothing of its own.
+      const phones = hows.map((_, at) => `+1800555010${String(at)}`);
+      await red.send('text quiet', { phone: phones[0], text: 'confidential' });
+      await red.send('text quiet', { phone: phones[1], text: 'confidential' });
+      const told = (await red.messages('failed', 0)).length;
+      for (const [at, how] of hows.entries()) {
+        const row = held.locator('li', { hasText: phones[at] ?? '' });
+        await row.waitFor();
+        should(await row.textContent()).match(/my send quiet · default · since .* · leaves .*\d/);
+        should(await row.textContent()).not.match(/confidential/);
+        await press(named(row, 'Cancel'), how);
+        await press(named(row, 'Press again to do it'), how);
+        await row.waitFor({ state: 'detached' });
+      }
+      const cancelled = (await red.messages('failed', told + hows.length, 60_000)).slice(told);
+      should(cancelled.map(({ phone }) => phone)).deepEqual(phones);
+      should(cancelled.every(({ error }) => (error as { code: string }).code === 'cancelled')).be.true();
     });
 
     it('opens the phones and the authorization page, and copies a link, by mouse and by keyboard', async () => {

@@ -1,4 +1,4 @@
-import type { Failure, Listed, ListItem, WaitItem } from '../../../lib/runtime/activity-items';
+import type { Failure, Listed, ListItem, QueueItem, WaitItem } from '../../../lib/runtime/activity-items';
 import { ask, wordsOf } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
 import { button, iconButton, notify, textBox } from '../../../lib/editor/dom';
@@ -273,6 +273,39 @@ export class ListsPart extends PagedPart<ListItem, Listed<ListItem>> {
         head.text(labelOf(node));
         bar.attr({ max: total, value: done, 'aria-label': labelOf(node) });
         facts.text(joined(`${numberOf(done)} / ${numberOf(total)}`, advisor, since(begun)));
+      },
+    };
+  }
+}
+
+export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
+  constructor(host: Host) {
+    super(host, 'held', say('sidebar.held'));
+  }
+
+  override get path(): string {
+    return `queue?state=held&page=${String(this.pager.page)}&pageSize=${String(pageSize)}`;
+  }
+
+  protected keyOf({ id }: QueueItem): string {
+    return id;
+  }
+
+  protected rowOf({ id, node }: QueueItem): Row<QueueItem> {
+    const actions = this.host.mayWrite
+      ? [
+          carefulButton('times', say('sidebar.cancel'), () => {
+            this.act('DELETE', `queue/${id}`);
+          }),
+        ]
+      : [];
+    const { row, head, facts } = rowWith(...actions, revealButton(node));
+    return {
+      row,
+      update: ({ phone, advisor, since: begun, notBefore }) => {
+        head.text(phone ?? '');
+        const leaves = say('sidebar.leaves', { time: timeOf(notBefore ?? begun) });
+        facts.text(joined(labelOf(node), advisor, since(begun), leaves));
       },
     };
   }

@@ -5,6 +5,7 @@ import type { EditedNode } from '../../../lib/editor/red';
 import {
   AdvisorsPart,
   FailuresPart,
+  HeldPart,
   ListsPart,
   ServicePart,
   WaitsPart,
@@ -45,6 +46,7 @@ class Section implements Host {
   private readonly lists: readonly Part<never>[] = [
     this.waits,
     new ListsPart(this),
+    new HeldPart(this),
     new FailuresPart(this),
     new AdvisorsPart(this),
   ];
