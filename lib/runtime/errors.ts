@@ -92,7 +92,7 @@ export const sentences = {
   zone_unknown:
     'The timeZone of this recipient is not the name of a time zone: give one such as America/New_York, or leave it out.',
   once_key_missing:
-    'The key that a text is to be sent once by is to come from __where__, and there is none there: put a text there, or choose in the node to send every text.',
+    'The key that a text is to be sent once by is to come from __where__, and there is neither a text nor a number there: put one there, or choose in the node to send every text.',
   once_unknown:
     'A text with the same key was sent before, and nobody knows whether it got there: look in the texting app before you send another.',
   reason_kind: 'What is in __where__ is not a text: give the reason as a text, or leave it empty.',

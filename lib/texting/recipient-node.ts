@@ -293,6 +293,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const { item, order, environment } = turn;
     options.check?.(item);
     if (!options.guards) return order.dryRun && options.dryRun ? options.dryRun(turn) : options.work(turn);
+    const hours = this.hoursFor(turn);
     const { phone = '' } = item;
     const list = await this.listOf(environment);
     const judged = { isAsked: false };
@@ -310,7 +311,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       throw refusalBy(ended);
     };
     try {
-      return await this.once(turn, (steps) => this.withinHours(turn, steps, permit));
+      return await this.once(turn, (steps) => this.withinHours(turn, hours, steps, permit));
     } finally {
       // It ended without a request. Whoever is on the list is told so all the same.
       if (!judged.isAsked && !turn.signal.aborted) await ask();
@@ -323,12 +324,12 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
 
   private async withinHours(
     turn: Turn<T, O>,
+    hours: RecipientHours | undefined,
     { begin, undo }: Steps,
     permit: () => Promise<() => void>,
   ): Promise<Outcome> {
     const { options } = this;
     const { order, environment } = turn;
-    const hours = this.hoursFor(turn);
     const deliveryDate = options.deliveryDateOf?.(order, environment);
     if (order.dryRun && options.dryRun) return options.dryRun({ ...turn, ...hours?.foresee(deliveryDate) });
     const moved = deliveryDate === undefined ? undefined : hours?.move(deliveryDate);
@@ -462,6 +463,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return list;
   }
 
+  /** Throws `invalid_input` where the zone that was given is none. */
   private hoursFor({ environment, item, order, entry }: Turn<T, O>): RecipientHours | undefined {
     const { textHours, timeZone: fallback } = environment.settings;
     if (!textHours || this.options.guards?.hours === 'any') return undefined;

@@ -84,6 +84,21 @@ describe('guards, where two of them meet', () => {
     should(errorOf(msg).code).equal('blocked');
   });
 
+  it('are asked in their order: a zone that is none is told before the list is asked, and that before keys and hours', async () => {
+    await begin(night, { textHours: { ...hold.textHours, outside: 'fail' } });
+    const once = { ...send, onceKeyType: 'text' } as typeof send;
+    const flow = await load({ ...once, hours: 'any' } as typeof send, { ...once, id: 'later' }, block);
+    const codeOf = async (msg: Message): Promise<unknown> => {
+      const { port, msg: left } = await ask(flow, { text: 'Hi', phone: consented, ...msg }, 'later');
+      return port === 1 ? errorOf(left).code : left.payload;
+    };
+    should(await codeOf({})).equal('quiet_hours');
+    await ask(flow, { phone: consented }, 'block');
+    should(await codeOf({})).equal('blocked');
+    should(await codeOf({ timeZone: 'nowhere' })).equal('invalid_input');
+    should(await codeOf({ timeZone: 'nowhere', dryRun: true })).equal('invalid_input');
+  });
+
   it('the day between two consent requests counts from when the first left, when it was held', async () => {
     await begin(night, hold);
     const flow = await load(request);

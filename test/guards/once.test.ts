@@ -108,6 +108,37 @@ describe('a text with a key', () => {
     should(texts().length).equal(3);
   });
 
+  it('takes any text or number for a key, however long, and nothing else', async () => {
+    const flow = await load();
+    const keys = [0, -1, 'x'.repeat(100_000), 'a\u0000b', '\ud800', 7];
+    for (const order of keys) await flow.ask({ phone: consented, text: 'Hi', order });
+    should(texts().length).equal(keys.length);
+    should(only(await flow.ask({ phone: consented, text: 'Hi', order: '7' })).msg.payload).containEql({
+      alreadySent: true,
+    });
+    for (const order of ['', ' ', {}, ['a'], true, NaN, null]) {
+      const { msg } = only(await flow.ask({ phone: consented, text: 'Hi', order }));
+      should(errorOf(msg).code).equal('invalid_input');
+      should(errorOf(msg).message).match(/neither a text nor a number/);
+    }
+    should(texts().length).equal(keys.length);
+  });
+
+  for (const [onceFor, count] of [
+    [0, 2],
+    [0.5, 1],
+    [1e300, 1],
+    [-1, 0],
+    ['soon', 0],
+  ] as const)
+    it(`counts for ${String(onceFor)} hours: two at once are ${String(count)}`, async () => {
+      const flow = await load({ onceFor });
+      const arrived = [1, 2].map(() => flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+      for (const { port, msg } of (await Promise.all(arrived)).flat())
+        should(port === 0 ? 'sent' : errorOf(msg).code).equal(count === 0 ? 'invalid_input' : 'sent');
+      should(texts().length).equal(count);
+    });
+
   it('takes its key from a field of the recipient, and the sum of a list counts repeats', async () => {
     const flow = await load({ onceKey: '{{id}}', onceKeyType: 'str' });
     const phone = [
