@@ -198,6 +198,8 @@ for (const run of runs) {
         phone: '+12135550103',
         reason: 'wrote stop',
       });
+      await flow.press('Another answer');
+      should(payloadText(await flow.one('other answers'))).equal('See you at the end of May.');
       for (let round = 0; round < 2; round++) {
         await flow.press('Export the list');
         const [names, ...rows] = payloadText(await flow.one('the CSV'))
