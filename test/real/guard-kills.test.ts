@@ -48,11 +48,12 @@ const outcome = async (red: RealRed, from: string, mark: string): Promise<Messag
 /** Resolves when these, and no others, are held. */
 const areHeld = async (red: RealRed, phones: readonly string[]): Promise<void> => {
   const path = `advisor-texting/${environmentId}/queue?state=held&pageSize=100`;
-  for (const end = Date.now() + limit; ; await pause(20)) {
+  for (const end = Date.now() + limit; ;) {
     const { text, json } = await red.request('GET', path);
     const { data = [] } = json as { data?: { phone: string }[] };
     if (data.map(({ phone }) => phone).join() === phones.join()) return;
     if (Date.now() > end) throw new Error(`${phones.join()} are not held: ${text}`);
+    await pause(20);
   }
 };
 
