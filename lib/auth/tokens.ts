@@ -2,7 +2,8 @@ import { within, type Clock } from '../service/clock';
 import { backoff } from '../service/retry';
 import { ClientTokens } from './client-tokens';
 import type { Connection } from './connection';
-import { Flights } from '../service/concurrency';
+import { Flights, onAbort } from '../service/concurrency';
+import { serviceError } from '../service/errors';
 import { isNearEnd, renewed, usableToken, type Grant } from './grants';
 import { authorizeAgain, notAuthorized, notStored, tryLater, type TokenEndpoints } from './token-endpoint';
 import { storingLimit, type Entry, type Vault } from './vault';
@@ -104,14 +105,17 @@ export class Tokens {
   private renew(connection: Connection, advisor: string, rejected?: string): Promise<string> {
     const { vault, endpoints } = this.options;
     const name = vault.name(connection, advisor);
-    const attempt = (): Promise<string> => this.attempt(name, connection, advisor, rejected);
-    return this.flights.join(name, connection, (signal) => endpoints.run(connection, attempt, { signal }));
+    return this.flights.join(name, connection, (signal) => {
+      const attempt = (): Promise<string> => this.attempt(name, connection, advisor, signal, rejected);
+      return endpoints.run(connection, attempt, { signal });
+    });
   }
 
   private async attempt(
     name: string,
     connection: Connection,
     advisor: string,
+    signal: AbortSignal,
     rejected?: string,
   ): Promise<string> {
     const { vault, clock, endpoints } = this.options;
@@ -140,7 +144,7 @@ export class Tokens {
       }
       if (!(await this.intend(name, connection))) {
         // Another process is renewing it: what comes of that serves here too.
-        await new Promise<void>((resolve) => clock.after(lookAgain, resolve));
+        await this.lookLater(signal);
         continue;
       }
       const result = await endpoints.refresh(connection, grant.refreshToken);
@@ -153,6 +157,19 @@ export class Tokens {
       await this.store({ name, connection, advisor, entry: fresh, replaces: [tried] });
       return result.answer.accessToken;
     }
+  }
+
+  private async lookLater(signal: AbortSignal): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const wake = (): void => {
+        cancel();
+        forget();
+        resolve();
+      };
+      const cancel = this.options.clock.after(lookAgain, wake);
+      const forget = onAbort(signal, wake);
+    });
+    if (signal.aborted) throw serviceError('cancelled', 'abandoned');
   }
 
   /**

@@ -44,13 +44,13 @@ export interface RequestRules {
 }
 
 /**
- * Makes the request. It awaits `begin` before the request leaves, and `undo` when it was certainly not carried out; it calls
- * `left` at each attempt, for it may have waited for its turn since it began.
+ * Makes the request. It awaits `begin` before the request leaves, and `undo` when it was certainly not carried out; it awaits
+ * `leave` at each attempt, for it may have waited for its turn since it began.
  */
 export type Request = (
   begin: () => Promise<void>,
   undo: () => Promise<void>,
-  left: () => void,
+  leave: () => Promise<void>,
 ) => Promise<Reply>;
 
 export interface RequestHistoryOptions {
@@ -72,6 +72,8 @@ export class ConsentLimit extends Error {
 
 const day = 24 * 3600 * 1000;
 const keptFor = 30 * day;
+/** Milliseconds by which the time on record may differ from when a request left. */
+const unrecorded = 1000;
 const noAnswer: RequestAnswer = { memberId: null, consentState: null };
 const table = 'wait';
 const sweepPage = 100;
@@ -180,12 +182,10 @@ export class RequestHistory {
       isBegun: false,
       isOvertaken: false,
     };
-    const left = (): void => {
-      intent.time = { at: clock.now(), shownAt: wallTime() };
-    };
+    const timeNow = (): typeof intent.time => ({ at: clock.now(), shownAt: wallTime() });
     const begin = async (): Promise<void> => {
       if (intent.isBegun) return;
-      left();
+      intent.time = timeNow();
       const { id, time } = intent;
       const value: RequestRecord = { of, ...time, id, unanswered: unanswered + 1, answer: noAnswer };
       intent.isBegun = await store.write([{ table, put: at, value }], [conditionOf(at, entry)]);
@@ -200,12 +200,19 @@ export class RequestHistory {
         if (!known || !isOwn || (intent.isBegun && known.answer.consentState === 'accepted')) return known;
         return change(known);
       });
+    const leave = async (): Promise<void> => {
+      const before = intent.time;
+      intent.time = timeNow();
+      // A process that is killed from now on cannot put it on record any more.
+      if (intent.isBegun && intent.time.at - before.at > unrecorded)
+        await finish((record) => ({ ...record, ...intent.time }));
+    };
     const undo = async (): Promise<void> => {
       if (intent.isBegun) await finish(() => last);
       intent.isBegun = false;
     };
     try {
-      const { requested, ...answer } = await request(begin, undo, left);
+      const { requested, ...answer } = await request(begin, undo, leave);
       if (!requested) {
         await finish(() => last && { ...last, unanswered: 0, answer });
         return { ...answer, requested, requestedAt: last?.shownAt ?? null };

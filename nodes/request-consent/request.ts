@@ -120,7 +120,7 @@ export const requestHandler = (tools: Tools): Handler => {
     const { phone = '' } = turn.item;
     const consent = await consentOf(turn.environment);
     if (!consent.store.durable) tools.markUnsaved();
-    const result = await consent.history.ask(turn.order.advisor, phone, rules, (begin, undo, left) => {
+    const result = await consent.history.ask(turn.order.advisor, phone, rules, (begin, undo, leave) => {
       const both = {
         begin: async () => {
           await Promise.all([turn.begin(), begin()]);
@@ -130,7 +130,7 @@ export const requestHandler = (tools: Tools): Handler => {
         },
         permit: async () => {
           const ended = await turn.permit?.();
-          left();
+          await leave();
           return ended ?? (() => undefined);
         },
       };

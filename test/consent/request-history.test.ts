@@ -77,10 +77,10 @@ describe('the history of consent requests', () => {
     [', also when its outcome is unknown', false],
   ] as const)
     it(`counts from when the request left, however long it had waited for its turn${what}`, async () => {
-      const asking = history().ask('default', ann, daily, async (begun, _undo, left) => {
+      const asking = history().ask('default', ann, daily, async (begun, _undo, leave) => {
         await begun();
         await clock.move(hours(5));
-        left();
+        await leave();
         if (!isKnown) throw problem('outcome_unknown', 'no');
         return pending;
       });
@@ -93,6 +93,21 @@ describe('the history of consent requests', () => {
       await clock.move(hours(0.1));
       should((await history().ask('default', ann, daily, request)).requested).be.true();
     });
+
+  it('counts from when the request left, also when the process is killed before its answer', async () => {
+    const { opened, open } = gate();
+    void history().ask('default', ann, daily, async (begun, _undo, leave) => {
+      await begun();
+      await clock.move(hours(5));
+      await leave();
+      open();
+      return new Promise(() => undefined);
+    });
+    await opened;
+    await clock.move(hours(23.9));
+    const after = history('space/', elsewhere(store));
+    should((await after.ask('default', ann, daily, request)).requested).be.false();
+  });
 
   it('counts a request whose outcome is unknown, or that a kill interrupted, as asked', async () => {
     await should(history().ask('default', ann, daily, failing('outcome_unknown'))).be.rejected();

@@ -92,7 +92,7 @@ describe('the judge of a history', () => {
     'somebody who was asked again too soon': {
       deeds: [
         { ...deed, kind: 'ask' },
-        { ...deed, kind: 'ask', age: day - 1 },
+        { ...deed, kind: 'ask', age: day - 120_000 },
       ],
     },
     'a wait that ended before its consent': { steps: [...begun, step('ok', { kind: 'wait' })] },

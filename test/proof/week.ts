@@ -216,6 +216,7 @@ class Process {
   private readonly vault: Vault;
   private readonly closing = new AbortController();
   private readonly limits: Limits;
+  private readonly tokens: Tokens;
   private readonly boxes: Boxes[] = [];
   readonly ready: Promise<unknown>;
 
@@ -235,7 +236,7 @@ class Process {
       life,
     });
     void this.vault.hold();
-    const tokens = new Tokens({
+    const tokens = (this.tokens = new Tokens({
       vault: this.vault,
       clock: this.ageClock,
       endpoints: new TokenEndpoints({
@@ -249,7 +250,7 @@ class Process {
         },
       }),
       warn: () => undefined,
-    });
+    }));
     this.limits = new Limits(clock, 4, world.instances === 1 ? 0 : 20);
     const shared: Shared = {
       transport: {
@@ -325,6 +326,7 @@ class Process {
   async close(): Promise<void> {
     await Promise.all(this.boxes.map((boxes) => boxes.close()));
     this.closing.abort();
+    await this.tokens.leave(connection);
     this.limits.close();
   }
 
@@ -466,25 +468,38 @@ class Boxes {
         return { type: 'ok' };
       },
       ask: async ({ phone }: Text, { signal, begin, undo }: Turn): Promise<Ending> => {
-        await consent.history.ask(advisor, phone, { every: askEvery, limit: 0 }, async (asked, unasked) => {
-          const { data } = await client.call(
-            'requestConsent',
-            { body: { phoneNumbers: [phone] } },
-            {
-              advisor,
-              signal,
-              begin: async () => {
-                await asked();
-                await begin();
+        await consent.history.ask(
+          advisor,
+          phone,
+          { every: askEvery, limit: 0 },
+          async (asked, unasked, leave) => {
+            const { data } = await client.call(
+              'requestConsent',
+              { body: { phoneNumbers: [phone] } },
+              {
+                advisor,
+                signal,
+                begin: async () => {
+                  await asked();
+                  await begin();
+                },
+                permit: async () => {
+                  await leave();
+                  return () => undefined;
+                },
+                undo: async () => {
+                  await undo();
+                  await unasked();
+                },
               },
-              undo: async () => {
-                await undo();
-                await unasked();
-              },
-            },
-          );
-          return { requested: true, memberId: null, consentState: data.successes?.[0]?.consentState ?? null };
-        });
+            );
+            return {
+              requested: true,
+              memberId: null,
+              consentState: data.successes?.[0]?.consentState ?? null,
+            };
+          },
+        );
         return { type: 'ok' };
       },
     };
