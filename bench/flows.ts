@@ -10,6 +10,7 @@ export const outputs = {
   waits: 6,
   burst: 7,
   scripted: 8,
+  paced: 9,
 } as const;
 
 export const pageSize = 200;
@@ -151,6 +152,7 @@ export const benchFlows = (url: string): FlowNode[] => [
       ['waits'],
       ['send-burst'],
       ['scripted-first'],
+      ['paced'],
     ],
   },
   { ...placed, id: 'results', type: 'test-port', name: 'results', wires: [[]] },
@@ -185,6 +187,14 @@ export const benchFlows = (url: string): FlowNode[] => [
     environment: 'environment-on',
     mode: 'wait',
     ...unhurried,
+    wires: [['failed'], ['failed'], ['end-waits']],
+  },
+  {
+    ...placed,
+    id: 'paced',
+    type: 'advisor-check-consent',
+    environment: 'environment-on',
+    mode: 'wait',
     wires: [['failed'], ['failed'], ['end-waits']],
   },
   ...['off', 'on', 'burst', 'http', 'contacts', 'loop', 'scripted', 'waits'].map(end),

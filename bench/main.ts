@@ -10,6 +10,7 @@ import { editor } from './parts/editor';
 import { growth } from './parts/growth';
 import { latency } from './parts/latency';
 import { list } from './parts/list';
+import { million } from './parts/million';
 import { send } from './parts/send';
 import { sidebar } from './parts/sidebar';
 import { start } from './parts/start';
@@ -20,7 +21,19 @@ import { startBenchRed, type BenchRed } from './red';
 import { startService } from './service';
 import { tableOf, withTable, type Machine, type Measured, type Results } from './table';
 
-const parts: readonly Part[] = [send, latency, list, waits, stream, tokens, start, editor, sidebar, growth];
+const parts: readonly Part[] = [
+  send,
+  latency,
+  list,
+  waits,
+  million,
+  stream,
+  tokens,
+  start,
+  editor,
+  sidebar,
+  growth,
+];
 
 const help = `Usage: npm run bench [-- [NAME…] [options]]
 

@@ -6,7 +6,10 @@ import { contactsPage } from './contacts';
  * what the client costs and not what the server does.
  */
 
-const counts = { texts: 0, polls: 0, pages: 0, refreshes: 0, rejected: 0 };
+const counts = { texts: 0, polls: 0, pages: 0, refreshes: 0, rejected: 0, limited: 0 };
+/** Epoch milliseconds of the first text and the first poll that were counted. */
+const first = { text: 0, poll: 0 };
+let isLimited = false;
 let contacts = 100_000;
 let generation = 1;
 
@@ -51,8 +54,12 @@ const control = (path: string): string => {
   const [, , order, value] = path.split('/');
   if (order === 'contacts') contacts = Number(value);
   if (order === 'expire') generation += 1;
-  if (order === 'reset') for (const name of Object.keys(counts) as (keyof typeof counts)[]) counts[name] = 0;
-  return ok(JSON.stringify({ ...counts, token: tokenOf(generation) }));
+  if (order === 'limit') isLimited = value === 'on';
+  if (order === 'reset') {
+    for (const name of Object.keys(counts) as (keyof typeof counts)[]) counts[name] = 0;
+    first.text = first.poll = 0;
+  }
+  return ok(JSON.stringify({ ...counts, first, token: tokenOf(generation) }));
 };
 
 const number = (path: string, name: string): number =>
@@ -64,10 +71,16 @@ const served = (head: string): string => {
   if (path.startsWith('/oauth/token')) return refreshed();
   if (!head.includes(`Bearer ${tokenOf(generation)}\r\n`)) return expired();
   if (path.startsWith('/v1/text/messaging/messages')) {
+    if (isLimited) {
+      counts.limited += 1;
+      return answer('429 Too Many Requests\r\nretry-after: 3600', '{}');
+    }
+    first.text ||= Date.now();
     counts.texts += 1;
     return ok(`{"successes":[{"messageId":${String(counts.texts)},"memberId":7}],"failures":[]}`);
   }
   if (path.startsWith('/v1/text/messaging/consents')) {
+    first.poll ||= Date.now();
     counts.polls += 1;
     return ok('{"memberId":7,"state":"pending","lastChanged":1700000000000}');
   }

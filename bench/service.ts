@@ -8,6 +8,10 @@ export interface Counts {
   readonly pages: number;
   readonly refreshes: number;
   readonly rejected: number;
+  /** Texts that met a 429. */
+  readonly limited: number;
+  /** Epoch milliseconds of the first text and the first poll since the reset; 0 when there was none. */
+  readonly first: { readonly text: number; readonly poll: number };
   /** The access token that holds now. */
   readonly token: string;
 }
@@ -23,6 +27,8 @@ export interface Service {
   reset(): Promise<Counts>;
   expire(): Promise<Counts>;
   setContacts(count: number): Promise<Counts>;
+  /** Every text meets a 429 that asks for an hour. */
+  limit(isOn: boolean): Promise<Counts>;
   close(): void;
 }
 
@@ -54,6 +60,7 @@ export const startService = async (): Promise<Service> => {
     reset: () => control('reset'),
     expire: () => control('expire'),
     setContacts: (count) => control(`contacts/${String(count)}`),
+    limit: (isOn) => control(`limit/${isOn ? 'on' : 'off'}`),
     close: () => {
       child.disconnect();
     },

@@ -239,6 +239,15 @@ const orders = {
     );
   },
 
+  /** Lists of texts, one message after the other; nobody waits for what becomes of them. */
+  async lists({ output, count, perMessage }, send) {
+    for (let from = 0; from < count; from += perMessage) {
+      const length = Math.min(perMessage, count - from);
+      send(output, { phone: Array.from({ length }, (_, index) => phoneOf(from + index)), text });
+      await nextTurn();
+    }
+  },
+
   /** Ends all waits at once. */
   async reset({ output, end, count, profile }, send) {
     return profiled(profile, () =>
@@ -269,6 +278,7 @@ const orders = {
 
   /** Milliseconds since the process began: when this node was made, and when a status counted so many waits. */
   ready: async ({ count }, _send, { waiting, since }) => ({
+    madeAt: performance.timeOrigin + since,
     made: since,
     waiting: count === 0 ? since : await waiting(count),
   }),

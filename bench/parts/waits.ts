@@ -83,7 +83,7 @@ const rss = async (node: BenchRed): Promise<number> =>
   (await node.order<{ rss: number }>('memory')).rss / megabyte;
 
 const diskOf = (node: BenchRed): number =>
-  statSync(join(node.red.userDir, 'advisor-texting', 'state.mdb')).size;
+  statSync(join(node.red.userDir, 'advisor-texting', 'store.mdb')).size;
 
 interface Ready {
   readonly made: number;

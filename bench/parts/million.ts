@@ -1,0 +1,150 @@
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { figureOf, median, nameOf, type Row } from '../figures';
+import { firstToken, inFlight, outputs } from '../flows';
+import type { Part, Surroundings } from '../part';
+import type { BenchRed } from '../red';
+import type { Counts } from '../service';
+
+const perMessage = 10_000;
+/** Milliseconds of work before memory is looked at, and for how long it is. */
+const warmUp = 10_000;
+const watched = 20_000;
+const longest = 20 * 60_000;
+
+/** Megabytes that the process has for itself: pages of the store's file are the system's. */
+const anonymous = (node: BenchRed): number => {
+  const status = readFileSync(`/proc/${String(node.red.pid)}/status`, 'utf8');
+  return Number(/RssAnon:\s+(\d+)/.exec(status)?.[1]) / 1000;
+};
+
+/** The middle of what it has while it works. */
+const whileWorking = async (node: BenchRed): Promise<number> => {
+  await sleep(warmUp);
+  const found: number[] = [];
+  for (const end = performance.now() + watched; performance.now() < end;) {
+    found.push(anonymous(node));
+    await sleep(200);
+  }
+  return median(found);
+};
+
+const sizeOf = (node: BenchRed): number =>
+  statSync(join(node.red.userDir, 'advisor-texting', 'store.mdb')).size;
+
+/** Nothing more is being written. */
+const atRest = async (node: BenchRed): Promise<void> => {
+  for (let [size, since] = [0, performance.now()]; performance.now() - since < 5000;) {
+    await sleep(250);
+    if (sizeOf(node) === size) continue;
+    size = sizeOf(node);
+    since = performance.now();
+  }
+};
+
+const untilCounted = async (
+  { service }: Surroundings,
+  isThere: (counts: Counts) => boolean,
+): Promise<Counts> => {
+  for (const end = performance.now() + longest; performance.now() < end;) {
+    const counts = await service.counts();
+    if (isThere(counts)) return counts;
+    await sleep(10);
+  }
+  throw new Error('Nothing came within twenty minutes.');
+};
+
+/** Milliseconds since the epoch at which the nodes of a Node-RED were made. */
+const madeAt = async (node: BenchRed): Promise<number> =>
+  (await node.order<{ madeAt: number }>('ready', { count: 0 })).madeAt;
+
+/** As much work as the other does, without anything on record. */
+const bareWork = async (node: BenchRed, { service }: Surroundings): Promise<number> => {
+  const state = { isOver: false };
+  const { token } = await service.counts();
+  const details = { url: service.url, token: token || firstToken, inFlight, count: 2000 };
+  const working = (async () => {
+    while (!state.isOver) await node.order('calls', details);
+  })();
+  const found = await whileWorking(node);
+  state.isOver = true;
+  await working;
+  return found;
+};
+
+const rowsOf = (
+  what: string,
+  memory: { readonly full: number; readonly empty: number; readonly than: string },
+  first: { readonly what: string; readonly seconds: number },
+): readonly Row[] => [
+  {
+    measurement: `${what}, memory of its own (RssAnon) added`,
+    unit: 'MB',
+    ours: figureOf([memory.full - memory.empty]),
+    against: { what: memory.than, figure: figureOf([memory.empty]) },
+    goal: { of: 'ours', below: 50 },
+  },
+  {
+    measurement: `${what}, from the nodes being there to the first ${first.what}`,
+    unit: 's',
+    ours: figureOf([first.seconds]),
+    goal: { of: 'ours', below: 1 },
+  },
+];
+
+export const million: Part = {
+  name: 'million',
+  title: 'A million waits; a million texts behind a pause',
+  roundsFor: () => 1,
+  async run(around) {
+    const { versions, scaled, start, service } = around;
+    const count = scaled(1_000_000);
+    const named = count.toLocaleString('en-US');
+    const rows: Row[] = [];
+    for (const version of versions) {
+      const where = nameOf(version);
+      const empty = await start(version);
+      const waiting = await start(version);
+      await waiting.order('waits', { output: outputs.paced, count, perMessage });
+      await atRest(waiting);
+      await service.reset();
+      await waiting.restart();
+      const { first: polled } = await untilCounted(around, ({ first }) => first.poll > 0);
+      const full = await whileWorking(waiting);
+      const made = await madeAt(waiting);
+      await waiting.close();
+      rows.push(
+        ...rowsOf(
+          `${where}: ${named} waits that are polled`,
+          { full, empty: await bareWork(empty, around), than: 'a flow that makes bare calls has' },
+          { what: 'poll', seconds: (polled.poll - made) / 1000 },
+        ),
+      );
+
+      const queued = await start(version);
+      await service.limit(true);
+      await queued.order('lists', { output: outputs.on, count, perMessage });
+      await atRest(queued);
+      await queued.restart();
+      await untilCounted(around, ({ limited }) => limited > 0);
+      const paused = await whileWorking(queued);
+      await service.limit(false);
+      await service.reset();
+      await queued.restart();
+      const { first: sent } = await untilCounted(around, ({ first }) => first.text > 0);
+      const madeAgain = await madeAt(queued);
+      await queued.close();
+      await empty.restart();
+      rows.push(
+        ...rowsOf(
+          `${where}: ${named} texts behind a pause`,
+          { full: paused, empty: await whileWorking(empty), than: 'an idle flow has' },
+          { what: 'text', seconds: (sent.text - madeAgain) / 1000 },
+        ),
+      );
+      await empty.close();
+    }
+    return rows;
+  },
+};
