@@ -184,7 +184,7 @@ export const removeUnder = async (store: Store, table: Table, prefix: Buffer): P
 /** How long the data of a node or an environment that left the flow is kept, in case its id returns. */
 export const keptAfterRemoval = 7 * 24 * 3600 * 1000;
 
-/** Of these all processes that work together have one, and not each its own. By the first or second text of a key. */
+/** Of these all processes that work together have one, and not each its own. By the first text of a key. */
 const sharedKinds: ReadonlySet<string> = new Set([
   'grant',
   'once',
@@ -192,16 +192,18 @@ const sharedKinds: ReadonlySet<string> = new Set([
   'link',
   'missed',
   'granted',
-  'asked',
   'blocked',
   'event-told',
   'event-first',
 ]);
+/** And of these, in the space of an environment at a service: by the second text. */
+const sharedInSpace = 'asked';
 
 export const isShared = (_table: Table, of: Buffer): boolean => {
   const first = of.indexOf(0);
   if (first <= 0) return false;
-  if (sharedKinds.has(of.toString('utf8', 0, first))) return true;
-  const second = of.indexOf(0, first + 1);
-  return second > 0 && sharedKinds.has(of.toString('utf8', first + 1, second));
+  const name = of.toString('utf8', 0, first);
+  if (sharedKinds.has(name)) return true;
+  // Only the name of a space has a slash: the second text of other keys is the id of a node, which may be any word.
+  return name.includes('/') && of.toString('utf8', first + 1, of.indexOf(0, first + 1)) === sharedInSpace;
 };

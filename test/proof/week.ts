@@ -442,7 +442,7 @@ class Boxes {
     const clock = process.ageClock;
     const consent = await Consent.open({
       service: 'simulator',
-      space: 'space',
+      space: 'environment/service',
       clock,
       settings: { maxConcurrent: 4 },
       client: () => client,
@@ -507,7 +507,7 @@ class Boxes {
       const outbox = new RequestOutbox<Text, object, Ending>({
         store,
         node: kind,
-        space: 'space',
+        space: 'environment/service',
         width: 4,
         resumeWithin: hour,
         clock,
@@ -531,7 +531,7 @@ class Boxes {
     const waiting = new WaitOutbox<Text, { readonly start?: number }, Ending, Wait>({
       store,
       node: 'wait',
-      space: 'space',
+      space: 'environment/service',
       entries: (space) => consent.entriesIn(space),
       host: {
         ...common,

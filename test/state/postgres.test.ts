@@ -87,6 +87,16 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal(await two.get('work', key('job', 'n')), undefined);
   });
 
+  it('keep what each has apart, whatever the ids of nodes are', async () => {
+    const [one, two] = await Promise.all([start('one').opened, start('two').opened]);
+    const ids = ['asked', 'blocked', 'link', 'once'];
+    await one.write(ids.map((id) => ({ table: 'work', put: key('job', id, 'n'), value: 1 })));
+    for (const id of ids) assert.equal(await two.get('work', key('job', id, 'n')), undefined, id);
+    const asked = key('environment/sandbox', 'asked', 'n');
+    await one.write([{ table: 'wait', put: asked, value: 'yesterday' }]);
+    assert.equal((await two.get('wait', asked))?.value, 'yesterday');
+  });
+
   it('succeed one that ends, with all it had', async () => {
     const [one, two] = [start('one'), start('two')];
     const store = await one.opened;
