@@ -10,6 +10,7 @@ import {
   type Operation,
   type Store,
 } from '../state/store';
+import { processMemory } from '../process-memory';
 
 /** What a text with a key of its own is known by: at one service, in one send node, for one advisor and number. */
 export interface OnceKey {
@@ -73,9 +74,9 @@ export type Verdict =
 const table = 'work';
 const run = randomBytes(9).toString('base64url');
 /** Texts with a key that are at work in this process, until their end is on record. */
-const atWork = new Set<string>();
+const atWork = processMemory('onceKeys', new Set<string>());
 /** Who waits for something to become of a key. */
-const waiting = new Map<string, Set<() => void>>();
+const waiting = processMemory('onceKeys', new Map<string, Set<() => void>>());
 /** Another process may have changed a key: it is looked at again. */
 const lookAgainAfter = 500;
 const hour = 3_600_000;

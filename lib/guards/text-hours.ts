@@ -1,5 +1,6 @@
 import type { parsePhoneNumberFromString as parse } from 'libphonenumber-js/max';
 import { zoneTable } from './zone-table';
+import { processMemory } from '../process-memory';
 
 /** When somebody may be texted, by the clock on their wall: minutes of the day, `until` exclusive. */
 export interface TextHours {
@@ -61,7 +62,7 @@ export const zonesOfNumber = (phone: string): readonly string[] | undefined => {
   return zones && !isNowhere(phone) ? zones : undefined;
 };
 
-const formats = new Map<string, Intl.DateTimeFormat>();
+const formats = processMemory('calculated', new Map<string, Intl.DateTimeFormat>());
 
 const minuteAt = (zone: string, at: number): number => {
   const format =
@@ -111,7 +112,7 @@ const sharedFrom = (hours: TextHours, zones: readonly string[], at: number): num
   return shared;
 };
 
-const judged = new Map<string, boolean>();
+const judged = processMemory('calculated', new Map<string, boolean>());
 const mostJudged = 1000;
 
 /** Several zones must leave a time of day to text at. */

@@ -1,3 +1,5 @@
+import { processMemory } from '../process-memory';
+
 /** Hidden in a message: the outcome it tells. Survives Node-RED's copies of a message, and no flow trips over it. */
 const mark = Symbol.for('advisor-texting.outcome');
 
@@ -10,13 +12,15 @@ interface Offer {
   claims: number;
 }
 
-const offers = new Map<string, Offer>();
-let count = 0;
+const offers = processMemory('handOvers', new Map<string, Offer>());
+const passing = processMemory('handOvers', {
+  count: 0,
+  leaving: [] as string[],
+  timer: undefined as NodeJS.Timeout | undefined,
+});
 
 /** How long an outcome that has left may reach another node of ours before it counts as told. */
 const grace = 100;
-let leaving: string[] = [];
-let timer: NodeJS.Timeout | undefined;
 
 const conclude = (id: string): void => {
   const offer = offers.get(id);
@@ -26,10 +30,10 @@ const conclude = (id: string): void => {
 };
 
 const concludeAll = (): void => {
-  clearTimeout(timer);
-  timer = undefined;
-  const due = leaving;
-  leaving = [];
+  clearTimeout(passing.timer);
+  passing.timer = undefined;
+  const due = passing.leaving;
+  passing.leaving = [];
   for (const id of due) if (offers.get(id)?.claims === 0) conclude(id);
 };
 
@@ -41,16 +45,16 @@ const concludeAll = (): void => {
 export const handOver = {
   /** Before a message leaves; the messages of one outcome share an offer. */
   offer(msg: object, told: () => void, shared?: string): string {
-    if (shared === undefined) count += 1;
-    const id = shared ?? String(count);
+    if (shared === undefined) passing.count += 1;
+    const id = shared ?? String(passing.count);
     if (shared === undefined) offers.set(id, { told, claims: 0 });
     (msg as Marked)[mark] = id;
     return id;
   },
   /** It has reached whoever it was for. */
   arrived(id: string): void {
-    leaving.push(id);
-    timer ??= setTimeout(concludeAll, grace).unref();
+    passing.leaving.push(id);
+    passing.timer ??= setTimeout(concludeAll, grace).unref();
   },
   /** It did not get there: nobody can claim it any more. */
   withdraw(id: string): void {

@@ -1,3 +1,4 @@
+import { processMemory } from '../process-memory';
 import { randomBytes } from 'node:crypto';
 import { closeLimit, systemClock } from '../service/clock';
 import type { Operation, Store, Table } from '../state/store';
@@ -61,19 +62,18 @@ const mostUnwritten = 32 * 1024 * 1024;
 export const readAtOnce = 100;
 
 const run = randomBytes(3);
-let lastTime = 0;
-let sequence = 0;
+const last = processMemory('arrivals', { time: 0, sequence: 0 });
 
 /** Unique, and in the order of arrival: by the store's time, then by count. */
 export const newArrival = (now: number): Buffer => {
-  if (now > lastTime) {
-    lastTime = now;
-    sequence = 0;
+  if (now > last.time) {
+    last.time = now;
+    last.sequence = 0;
   }
-  sequence += 1;
+  last.sequence += 1;
   const bytes = Buffer.allocUnsafe(12);
-  bytes.writeUIntBE(lastTime, 0, 6);
-  bytes.writeUIntBE(sequence, 6, 3);
+  bytes.writeUIntBE(last.time, 0, 6);
+  bytes.writeUIntBE(last.sequence, 6, 3);
   run.copy(bytes, 9);
   return bytes;
 };

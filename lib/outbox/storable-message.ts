@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { processMemory } from '../process-memory';
 
 /** Deeper than any message that means something; a guard for the stack. */
 const deepest = 100;
@@ -92,7 +93,7 @@ export const storable = ({ message, entries }: Input): Storable => {
 
 /** Messages with live parts are kept in memory up to this many; of the others the live parts are gone. */
 const mostLive = 10_000;
-const live = new Map<string, Input>();
+const live = processMemory('liveMessages', new Map<string, Input>());
 
 /** Messages that lose something on disk, as they came: they outlive a deploy, but not the process. */
 export const liveMessages = {

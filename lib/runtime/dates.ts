@@ -1,9 +1,11 @@
+import { processMemory } from '../process-memory';
+
 /**
  * Dates as a flow gives them. Nodes read by this when a message comes, and their forms while one types. It imports
  * nothing: the editor loads it too.
  */
 
-const formats = new Map<string, Intl.DateTimeFormat>();
+const formats = processMemory('calculated', new Map<string, Intl.DateTimeFormat>());
 
 /** Throws RangeError for a zone that is none. */
 const formatOf = (timeZone: string): Intl.DateTimeFormat => {

@@ -14,6 +14,7 @@ import type { NodeSpec } from './spec';
 import { atNextStart } from './delivery';
 import { createStatus, look, type Status } from './status';
 import { type Words, wordsOf } from './language';
+import { processMemory } from '../process-memory';
 
 /** What a flow node is given to work with. */
 export interface Tools {
@@ -100,7 +101,7 @@ const isAuthorized = (environment: Environment, advisor: string): boolean => {
 const noSource: Source = { value: '', type: 'str', where: '', read: () => undefined };
 
 /** By node, where its status comes from: it says nothing of another service. */
-const shownFor = new Map<string, string>();
+const shownFor = processMemory('statuses', new Map<string, string>());
 
 /** Empty where there is no environment, or one that is not configured. */
 const spaceOf = (environment: Environment | undefined): string => {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fill, type Language, localeOf, spokenOf } from '../languages';
 import { isRecord, type Red } from './red';
 import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
+import { processMemory } from '../process-memory';
 
 const folder = join(__dirname, '..', '..', 'locales');
 
@@ -18,7 +19,7 @@ const readAll = (language: Language): Group => ({
   ...read(language, 'runtime.json'),
 });
 
-const opened = new Map<string, Group>();
+const opened = processMemory('calculated', new Map<string, Group>());
 
 const once = (name: string, open: () => Group): Group => {
   const found = opened.get(name) ?? open();

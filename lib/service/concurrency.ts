@@ -1,3 +1,5 @@
+import { processMemory } from '../process-memory';
+
 /**
  * Ten thousand recipients may share one signal, and an AbortSignal compares every new listener with all it has: so
  * each signal gets a single listener that serves them all.
@@ -28,7 +30,7 @@ export const onAbort = (signal: AbortSignal, task: () => void): (() => void) => 
 };
 
 /** The last task of each key; a key is forgotten when its last task has ended. */
-const lastOf = new Map<string, Promise<void>>();
+const lastOf = processMemory('turns', new Map<string, Promise<void>>());
 
 /**
  * Runs the tasks of one key one after the other, in the order they came, whichever node they come from: what one read

@@ -24,6 +24,7 @@ import {
   type Table,
 } from './store';
 import { recordName, WriteQueue } from './write-queue';
+import { processMemory } from '../process-memory';
 
 export interface EmbeddedOptions {
   readonly directory: string;
@@ -60,7 +61,7 @@ const neverBack = (now: () => number): (() => number) => {
 };
 
 /** Files of an earlier version that were mentioned. */
-const named = new Set<string>();
+const named = processMemory('saidOnce', new Set<string>());
 
 type FoundOwner = NonNullable<ReturnType<typeof ownerIn>>;
 const ownerIn = (file: DatabaseFile): { readonly value: Ownership; readonly version: number } | undefined =>

@@ -3,6 +3,7 @@ import { loadLmdb, NewerFormat, type Lmdb } from './database-file';
 import { EmbeddedStore, reasonOf, type EmbeddedOptions } from './embedded-store';
 import { createMemoryStore, type MemoryStore } from './memory';
 import type { Store } from './store';
+import { processMemory } from '../process-memory';
 
 export type { EmbeddedOptions } from './embedded-store';
 
@@ -11,10 +12,10 @@ interface Shared {
   readonly opening: Promise<Store>;
 }
 
-const shared = new Map<string, Shared>();
-const closing = new Map<string, Promise<void>>();
+const shared = processMemory('stores', new Map<string, Shared>());
+const closing = processMemory('stores', new Map<string, Promise<void>>());
 /** A deploy closes and opens again: what is in memory alone stays there for the life of the process. */
-const inMemory = new Map<string, MemoryStore>();
+const inMemory = processMemory('storesInMemory', new Map<string, MemoryStore>());
 
 const openOnce = async (options: EmbeddedOptions): Promise<Store> => {
   const { directory, warn, clock } = options;

@@ -14,6 +14,7 @@ import {
   type Store,
   type StoreOrder,
 } from './store';
+import { processMemory } from '../process-memory';
 
 /**
  * PostgreSQL, for several processes that work together. Each process writes to a slot of its own, which it has by a lease:
@@ -638,9 +639,9 @@ interface SharedDatabase {
   opened: Promise<Slot>;
 }
 
-const shared = new Map<string, SharedDatabase>();
+const shared = processMemory('stores', new Map<string, SharedDatabase>());
 /** What this process had under a name before, once that is closed. */
-const closing = new Map<string, Promise<readonly Lease[]>>();
+const closing = processMemory('stores', new Map<string, Promise<readonly Lease[]>>());
 
 /** One in a process for each database and group, whoever asks; it closes with its last user. */
 export const openPostgres = (options: PostgresOptions): PostgresHandle => {

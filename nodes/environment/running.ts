@@ -1,7 +1,8 @@
 import type { Red } from '../../lib/runtime/red';
 import type { RunningEnvironment } from './environment';
+import { processMemory } from '../../lib/process-memory';
 
-const running = new WeakMap<Red, Set<RunningEnvironment>>();
+const running = processMemory('environments', new WeakMap<Red, Set<RunningEnvironment>>());
 
 /** The environments that are deployed now. One inside a subflow is there once for each use of the subflow. */
 export const runningOf = (RED: Red): Set<RunningEnvironment> => {

@@ -22,6 +22,7 @@ import { SharedSimulator } from '../../lib/runtime/simulator';
 import { systemClock } from '../../lib/service/clock';
 import type { PostgresHandle } from '../../lib/state/postgres';
 import type { Store } from '../../lib/state/store';
+import { processMemory } from '../../lib/process-memory';
 
 /** What all environments of a runtime share. */
 export interface Services {
@@ -60,7 +61,7 @@ const post: PostForm = async (address, fields, options) => {
  * A runtime without settings (as in tests) that has a user directory forgets nothing either for as long as the process
  * lives: what lies there is sealed with a key that this holds.
  */
-const unsaved = new Map<string, DataKeys>();
+const unsaved = processMemory('unsavedKeys', new Map<string, DataKeys>());
 
 const dataKeysOf = (settings: RuntimeSettings, isAvailable: boolean, log: Log): DataKeys => {
   const secrets = (): Secrets => readSecrets(settings, process.env);
@@ -161,7 +162,7 @@ const start = (RED: Red): Services => {
   return services;
 };
 
-const started = new WeakMap<Red, Services>();
+const started = processMemory('services', new WeakMap<Red, Services>());
 
 /** One per runtime: Node-RED hands the same object to the registration and to every node of the type. */
 export const servicesOf = (RED: Red): Services => {
