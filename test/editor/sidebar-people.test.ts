@@ -266,7 +266,7 @@ describe('the sidebar, for each as they may', function () {
       should(place).equal(side === 'left');
       const headings = await section(page).locator('summary > span:first-child').allTextContents();
       should(headings).deepEqual(
-        ['waiting', 'lists', 'failures', 'advisors', 'service'].map((name) => words[name]),
+        ['waiting', 'lists', 'held', 'failures', 'advisors', 'service'].map((name) => words[name]),
       );
       for (const name of ['check', 'cancel', 'show'])
         should(await named(rowOf(page, silent), words[name] ?? '').count()).equal(1);
