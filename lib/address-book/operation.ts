@@ -6,7 +6,7 @@ import type { Source } from '../runtime/inputs';
 import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import { nodeError } from '../runtime/errors';
-import type { Problem } from '../service/errors';
+import { type Problem, ServiceError } from '../service/errors';
 import { NodeOutbox, type Item, type Order, type Turn } from '../runtime/node-outbox';
 import { failureLook, outcomeStatus } from '../runtime/outcome-status';
 import { failedOutcome, problemOf, type Outcome } from '../runtime/outcomes';
@@ -23,6 +23,12 @@ export interface Caller {
   /** What changes something is on record before it leaves. */
   call<N extends EndpointName>(name: N, request: RequestOf<N>, signal?: AbortSignal): Promise<ResponseOf<N>>;
 }
+
+/** An error about an answer says how many requests that took. */
+const withAttempts = (thrown: unknown, attempts: number): unknown =>
+  thrown instanceof ServiceError && thrown.problem.attempts === 0 && attempts > 0
+    ? new ServiceError({ ...thrown.problem, attempts }, { cause: thrown.cause })
+    : thrown;
 
 /** What a message is about: one item, or a list of them. */
 export interface Given<D> {
@@ -265,9 +271,10 @@ export class OperationHandler implements Handler {
     if (operation?.kind !== 'items') throw nodeError('cancelled', 'cancelled');
     const list = order.list !== undefined;
     const known = operation.carries(entry, list);
+    let attempts = 0;
     try {
       const payload = await operation.work({
-        caller: this.callerOf(turn),
+        caller: this.callerOf(turn, (made) => (attempts = made)),
         item: entry,
         index: item.index,
         list,
@@ -277,7 +284,7 @@ export class OperationHandler implements Handler {
       });
       return { port: 0, payload, set: known };
     } catch (thrown) {
-      const why = problemOf(thrown);
+      const why = problemOf(withAttempts(thrown, attempts));
       if (why.code === 'cancelled') throw thrown;
       return failedOutcome(why, known);
     }
@@ -289,22 +296,24 @@ export class OperationHandler implements Handler {
     return finding;
   }
 
-  private callerOf({
-    client,
-    environment,
-    order: { advisor },
-    signal,
-    begin,
-    undo,
-  }: Turn<Item, OperationOrder>): Caller {
+  private callerOf(
+    { client, environment, order: { advisor }, signal, begin, undo }: Turn<Item, OperationOrder>,
+    answered: (attempts: number) => void,
+  ): Caller {
     const lane = this.tools.node.id;
     return {
       environment,
       advisor,
       async call(name, request, stop = signal) {
         const steps = endpoints[name].method === 'GET' ? {} : { begin, undo };
-        const answer = await client.call(name, request, { advisor, lane, signal: stop, ...steps });
-        return answer.data;
+        const { data, attempts } = await client.call(name, request, {
+          advisor,
+          lane,
+          signal: stop,
+          ...steps,
+        });
+        answered(attempts);
+        return data;
       },
     };
   }
@@ -325,6 +334,7 @@ export class OperationHandler implements Handler {
       ? anyAdvisor(tools.advisorSource, given, msg)
       : tools.advisor(environment, given, msg);
     const client = operation.isLocal ? undefined : await environment.client();
+    let attempts = 0;
     const caller: Caller = {
       environment,
       advisor,
@@ -332,10 +342,15 @@ export class OperationHandler implements Handler {
         if (!client) throw new Error('this operation asks the service for nothing');
         const options = { advisor, lane: tools.node.id, ...(signal && { signal }) };
         const answer = await client.call(name, request, options);
+        ({ attempts } = answer);
         return answer.data;
       },
     };
-    await this.streams.run(new Stream(tools, msg, job, caller), operation.run);
+    const run = (stream: Stream): Promise<void> =>
+      operation.run(stream).catch((thrown: unknown) => {
+        throw withAttempts(thrown, attempts);
+      });
+    await this.streams.run(new Stream(tools, msg, job, caller), run);
   }
 
   private breakOff({ msg, job }: Stream, why: Problem): void {

@@ -53,7 +53,7 @@ export const wholeId = (value: unknown): number | string | undefined => {
 };
 
 /** What a service may use for ids in place of numbers: one word, which is neither a path nor a number that no id can be. */
-const idText = /^(?![+-]?\d*\.?\d+$)[\p{L}\p{N}_{][^\s/\\\p{C}]{0,199}$/u;
+const idText = /^(?![+-]?\d*\.?\d+$)(?=-*[\p{L}\p{N}_{])[^\s/\\\p{C}]{1,200}$/u;
 
 /** The same, or a text as a service gives it for an id. */
 export const anyId = (value: unknown): number | string | undefined => {

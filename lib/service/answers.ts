@@ -27,6 +27,7 @@ interface Definition {
   readonly element?: Defined;
   readonly options?: readonly Defined[];
   readonly shape?: Readonly<Record<string, Defined>>;
+  readonly out?: Defined;
   readonly catchall?: Defined;
 }
 
@@ -156,6 +157,8 @@ const ruleOf = ({ def }: Defined): Rule | undefined => {
   if (type === 'number' && def.format === 'safeint') return { ...nothing, whole: true };
   if (type === 'number' && def.format === undefined) return { ...nothing, number: true };
   if (type === 'union') return unionOf(def.options ?? []);
+  // Preprocessing changes only what does not fit yet.
+  if (type === 'pipe') return def.out && ruleOf(def.out);
   const rule = innerType && ruleOf(innerType);
   if (type === 'nullable') return rule && { ...rule, null: true };
   if (type === 'optional') return rule && { ...rule, missing: true };

@@ -55,6 +55,9 @@ const joined = (pieces: readonly Buffer[], size: number): string => {
   return assembly.toString('utf8', 0, size);
 };
 
+/** Some servers begin with a byte order mark, which a reader of JSON may ignore (RFC 8259, section 8.1). */
+const withoutMark = (text: string): string => (text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
+
 /**
  * One request on its way, as undici calls back about it. These are undici's plain calls (`onConnect`, `onHeaders`, …)
  * rather than the newer ones, which turn every header of every answer into an object that nobody here reads.
@@ -132,8 +135,9 @@ export class Exchange {
   }
 
   onComplete(): void {
-    const text =
-      this.more === undefined ? (this.first?.toString('utf8') ?? '') : joined(this.more, this.size);
+    const text = withoutMark(
+      this.more === undefined ? (this.first?.toString('utf8') ?? '') : joined(this.more, this.size),
+    );
     const { status, retryAfter, location } = this;
     this.finish({
       state: 'answered',

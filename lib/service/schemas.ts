@@ -31,7 +31,10 @@ const integer = z.int();
 /** Answers: whatever the contract does not require may be missing or null, and unknown fields are kept. */
 const maybe = <T extends z.ZodType>(schema: T) => schema.nullish();
 const text = maybe(z.string());
-const number = maybe(z.number());
+/** A long integer comes as the text of its digits, lest an id be rounded; what the contract calls a number is one here. */
+const numberOf = (value: unknown): unknown =>
+  typeof value === 'string' && /^-?\d{16,}$/.test(value) ? Number(value) : value;
+const number = maybe(z.preprocess(numberOf, z.number()));
 const whole = maybe(integer);
 const flag = maybe(z.boolean());
 /** The contract says integer; an id that is a string, or a longer integer than a number holds, is passed on. */

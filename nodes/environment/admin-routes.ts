@@ -68,6 +68,10 @@ const querySources: Readonly<Record<string, readonly string[]>> = {
 };
 const ofAddress = ['authUrl'];
 
+/** A page of ours, beside the callback; relative to the editor where that would tell the value of a variable. */
+const placeTold = (form: FormReader, redirectUri: string, page: string): string =>
+  placeBeside(form.hasVariable('redirectUri') ? '' : redirectUri, page);
+
 /**
  * Where the window begins. Our own page comes first where it can bind the browser, and where the address of the
  * authorization page would tell the value of a variable: it leads there without telling. The query is that of the
@@ -77,14 +81,14 @@ const addressTold = (
   url: string,
   { redirectUri }: Connection,
   isBound: boolean,
-  hasVariable: (setting: string) => boolean,
+  form: FormReader,
 ): string => {
+  const hasVariable = (setting: string): boolean => form.hasVariable(setting);
   const { search, searchParams } = new URL(url);
   const isTold = [...ofAddress, ...Object.values(querySources).flat()].some(hasVariable);
   if (!isBound && !isTold) return url;
   const page = `link/${searchParams.get('state') ?? ''}`;
-  const place =
-    isBound && !hasVariable('redirectUri') ? placeBeside(redirectUri, page) : `advisor-texting/${page}`;
+  const place = placeTold(form, isBound ? redirectUri : '', page);
   const kept = search
     .slice(1)
     .split('&')
@@ -116,7 +120,7 @@ const table: readonly AdminRoute[] = [
       const connection = codeConnection(asked.id, asked.form.use(field(asked.request, 'form')));
       const isBound = comesBackHere(asked.request, connection.redirectUri);
       const url = await authorizations.begin(connection, bodyAdvisor(asked), undefined, isBound);
-      return { url: addressTold(url, connection, isBound, (setting) => asked.form.hasVariable(setting)) };
+      return { url: addressTold(url, connection, isBound, asked.form) };
     },
   },
   {
@@ -136,7 +140,7 @@ const table: readonly AdminRoute[] = [
       const { redirectUri } = codeConnection(asked.id, values);
       const advisor = bodyAdvisor(asked);
       const token = await vault.useNow(() => authorizations.createLink(asked.id, advisor));
-      return { url: placeBeside(redirectUri, `link/${token}`) };
+      return { url: placeTold(asked.form, redirectUri, `link/${token}`) };
     },
   },
   {

@@ -45,8 +45,7 @@ const verbatim = new Set([
   'advisor',
   'state',
   'check',
-  // Where a window or an advisor is to go. It is made without variables, but for one: a link for an advisor begins as the
-  // deployed redirect address does, which every browser that authorizes is shown.
+  // Where a window or an advisor is to go: it is made without variables.
   'url',
   // Records of the service.
   'data',

@@ -115,7 +115,7 @@ describe('contact group node', () => {
           const flow = await groupNode(environment, { operation });
           const failed = first(await flow.ask({ contactId: 5, groupId: 9 }));
           should(failed.port).equal(1);
-          should(errorOf(failed).code).equal('invalid_response');
+          should(errorOf(failed)).containEql({ code: 'invalid_response', attempts: 1 });
           should(errorOf(failed).message).match(/without its groups, so nothing was written/);
           should(requests().map(({ method }) => method)).deepEqual(['GET']);
         });

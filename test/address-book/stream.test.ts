@@ -209,7 +209,7 @@ describe('search of all pages', () => {
     }));
     const flow = await contactNode(environment, { operation: 'search', page: 3 });
     const failed = first(await flow.ask({}));
-    should(errorOf(failed).code).equal('invalid_response');
+    should(errorOf(failed)).containEql({ code: 'invalid_response', attempts: 1 });
     should(errorOf(failed).message).match(/^The service gave page 1 when asked for page 3/);
   });
 

@@ -51,6 +51,24 @@ describe('one request on its way', () => {
     should(results).eql([{ state: 'answered', status: 200, text: '{"a":"ä"}', retryAfter: undefined }]);
   });
 
+  it('leaves out a byte order mark, and nothing else', () => {
+    for (const [body, text] of [
+      ['\ufeff{"a":1}', '{"a":1}'],
+      ['\ufeff', ''],
+      ['{"a":"\ufeff"}', '{"a":"\ufeff"}'],
+    ] as const) {
+      for (const size of [1, 100]) {
+        const { exchange, results, abort } = start();
+        exchange.onConnect(abort);
+        exchange.onHeaders(200, []);
+        const bytes = Buffer.from(body);
+        for (let at = 0; at < bytes.length; at += size) exchange.onData(bytes.subarray(at, at + size));
+        exchange.onComplete();
+        should(results).eql([{ state: 'answered', status: 200, text, retryAfter: undefined }]);
+      }
+    }
+  });
+
   it('joins a character that came in two pieces', () => {
     const { exchange, results, abort } = start();
     const bytes = Buffer.from('"€"');

@@ -103,6 +103,16 @@ describe('what an answer means', () => {
       });
     });
 
+    it('numbers as numbers, however long an id beside them is', () => {
+      const ticks = 638_980_000_000_000_000;
+      for (const memberId of ['7', '"m-7"', '9007199254740993']) {
+        const body = `{"memberId":${memberId},"state":"accepted","lastChanged":638980000000000000,"row":9007199254740995}`;
+        const { happened, data } = judge('getConsent', answered(200, body));
+        should(happened.what).equal('done');
+        should(data).containEql({ state: 'accepted', lastChanged: ticks, row: '9007199254740995' });
+      }
+    });
+
     it('null and missing fields where the contract does not require them', () => {
       const lookup = judge('getConsent', answered(200, { state: 'pending', memberId: null }));
       should(lookup.happened.what).equal('done');

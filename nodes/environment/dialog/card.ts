@@ -1,4 +1,4 @@
-import { ask, editorAddress, wordsOf } from '../../../lib/editor/ask';
+import { ask, wordsOf } from '../../../lib/editor/ask';
 import { button, icon } from '../../../lib/editor/dom';
 import type { Form, Say } from '../../../lib/editor/red';
 import { type Advisor, factsOf, lookOf } from './facts';
@@ -119,7 +119,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   const link = button('link', say('advisors.link'), () => {
     begin(async () => {
       const { url } = (await ask(say, 'POST', path('link'), { advisor })) as { url: string };
-      show(...shownLink(editorAddress(url), say));
+      show(...shownLink(url, say));
     });
   });
 

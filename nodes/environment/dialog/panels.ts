@@ -1,3 +1,4 @@
+import { editorAddress } from '../../../lib/editor/ask';
 import { button, icon, onEnter, textBox } from '../../../lib/editor/dom';
 import type { Say } from '../../../lib/editor/red';
 
@@ -42,7 +43,9 @@ export const entry = (say: Say, done: (address: string) => void): Panel => {
   };
 };
 
-export const shownLink = (url: string, say: Say): (JQuery | string)[] => {
+/** `place` may be relative to the editor: the runtime does not tell a redirect address that has a variable. */
+export const shownLink = (place: string, say: Say): (JQuery | string)[] => {
+  const url = editorAddress(place);
   const input = textBox(say('link.label'), '').attr('readonly', '').val(url);
   const note = $('<p>', { text: say('link.text') });
   const copy = (): void => {
@@ -50,7 +53,8 @@ export const shownLink = (url: string, say: Say): (JQuery | string)[] => {
   };
   input.on('focus', () => input.trigger('select'));
   copy();
-  return [note, $('<div>', { class: 'advisor-line' }).append(input, button('copy', say('link.copy'), copy))];
+  const line = $('<div>', { class: 'advisor-line' }).append(input, button('copy', say('link.copy'), copy));
+  return URL.canParse(place) ? [note, line] : [note, line, $('<p>', { text: say('link.here') })];
 };
 
 interface Result {

@@ -1,5 +1,5 @@
 import type { Failure, Listed, ListItem, QueueItem, WaitItem } from '../../../lib/runtime/activity-items';
-import { ask, wordsOf } from '../../../lib/editor/ask';
+import { ask, editorAddress, wordsOf } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
 import { button, iconButton, notify, textBox } from '../../../lib/editor/dom';
 import { locale, numberOf } from '../../../lib/editor/locale';
@@ -373,7 +373,7 @@ export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
     });
     const link = button('link', say('sidebar.link'), () => {
       ask(say, 'POST', `${host.id}/link`, { advisor }).then((answer) => {
-        copy((answer as { url: string }).url);
+        copy(editorAddress((answer as { url: string }).url));
       }, complain);
     });
     const { row, head, facts } = rowWith(authorize, link);
