@@ -14,6 +14,9 @@ const finding =
   (check: SignInName) =>
   (ok: boolean | null, key: string, values: MessageValues = {}): Finding => ({ check, ok, key, values });
 
+/** Contract, *Authentication*: a 503 is transient. */
+const isTrouble = (status: number): boolean => status === 429 || status >= 500;
+
 interface Said {
   readonly status: number;
   readonly error: unknown;
@@ -43,6 +46,7 @@ export const rehearseClient = async (connection: Connection): Promise<Finding> =
     const { status, error } = await ask(connection.clientSecret);
     const isRefused = status === 401 || status === 403 || (status === 400 && clientErrors.includes(error));
     if (isRefused) return say(false, 'check.clientRefused', { address, status });
+    if (isTrouble(status)) return say(false, 'check.signInFails', { address, status });
     if (status !== 400) return say(false, 'check.clientElsewhere', { address, status });
     if (error === 'invalid_grant') return say(true, 'check.client', { address });
     const wrong = await ask(randomBytes(24).toString('base64url'));
@@ -104,7 +108,8 @@ export const rehearseAuthorization = async (connection: Connection): Promise<Fin
   const say = finding('authorization');
   const address = shown(trustedUrl(connection.authUrl, 'authUrl').href);
   const own = await open(connection);
-  if (!own || own.status === 404 || own.status >= 500)
+  if (own && isTrouble(own.status)) return say(false, 'check.signInFails', { address, status: own.status });
+  if (!own || own.status === 404)
     return say(false, 'check.authorizationNotThere', { address, status: own?.status ?? '-' });
   const { status, backWith } = own;
   if (backWith === '' || wouldGoOn.has(backWith ?? '?')) return say(true, 'check.authorization', { address });

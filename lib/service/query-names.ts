@@ -22,12 +22,16 @@ interface Source {
   readonly read: (query: Query) => Promise<Seen>;
 }
 
-/** `untold`: no read can tell. `untried`: no read was allowed or answered. */
-type Verdict = 'right' | 'wrong' | 'untold' | 'untried';
+/**
+ * `untold`: no read can tell. `untried`: no read was allowed or answered. `doubtful`: wrong if another name works, else
+ * untold.
+ */
+type Verdict = 'right' | 'wrong' | 'untold' | 'untried' | 'doubtful';
 
 const isRefused = ({ status }: Seen): boolean => status === 400 || status === 422;
-/** A search without any query may be refused for the want of one. */
-const isUsable = ({ plain }: Source): boolean => plain.kind === 'fine' || isRefused(plain);
+/** A search without any query may be refused for the want of one, and nobody has the number that is asked about. */
+const isUsable = ({ plain }: Source): boolean =>
+  plain.kind === 'fine' || isRefused(plain) || (plain.kind === 'problem' && plain.status === 404);
 
 /** Whether a search was told how many to give: one. `whole` is what it gives untold. */
 const isOne = ({ data, pageInfo }: Page, whole: Page | undefined): boolean =>
@@ -94,14 +98,17 @@ const kindVerdict = async ({ plain, read }: Source, name: string): Promise<Verdi
   return isRefused(await read({ [name]: 'NoSuchKind' })) ? 'right' : 'untold';
 };
 
-/** Whoever is asked about by a name that is not known is asked about nobody. */
+/**
+ * Whoever is asked about by a name that is not known is asked about nobody. A service that always wants `phone` refuses
+ * the right name as well (contract, gaps of the consents lookup).
+ */
 const memberVerdict = async ({ read }: Source, name: string): Promise<Verdict> => {
   const aboutNobody = await read({});
   if (!isRefused(aboutNobody)) return 'untold';
   const seen = await read({ [name]: 1 });
   if (seen.kind === 'fine' || (seen.kind === 'problem' && seen.status === 404)) return 'right';
   if (!isRefused(seen)) return 'untried';
-  return seen.detail === aboutNobody.detail || seen.detail.includes(name) ? 'wrong' : 'untold';
+  return seen.detail === aboutNobody.detail || seen.detail.includes(name) ? 'doubtful' : 'untold';
 };
 
 type SourceName = 'contacts' | 'groups' | 'content' | 'consents';
@@ -223,14 +230,14 @@ const judgeParameter = async (
   configured: string,
 ): Promise<Judged> => {
   const judged = { source: sourceName, name };
-  const isKnown = sourceName === 'consents' ? source.plain.kind !== 'silent' : isUsable(source);
-  if (!isKnown) return { ...judged, verdict: 'untried' };
+  if (!isUsable(source)) return { ...judged, verdict: 'untried' };
   const verdict = await judge(source, configured);
   if (verdict === 'right') return { ...judged, verdict, found: configured };
-  if (verdict !== 'wrong') return { ...judged, verdict };
+  if (verdict !== 'wrong' && verdict !== 'doubtful') return { ...judged, verdict };
   const guesses = new Guesses().source(source);
   const found = await findName(likely, async (each) => (await judge(guesses, each)) === 'right');
-  return { ...judged, verdict, found };
+  const isUntold = verdict === 'doubtful' && found === undefined;
+  return { ...judged, verdict: isUntold ? 'untold' : 'wrong', found };
 };
 
 /** The page and its size are judged together: neither shows without the other. */

@@ -32,7 +32,9 @@ export const spoken = <Name extends string>(
 export const neverHad = (fault: unknown): Omit<Finding, 'check'> | undefined => {
   const wording = fault instanceof ServiceError ? fault.problem.wording : undefined;
   if (wording?.key !== 'token_later') return undefined;
-  return { ok: false, key: 'check.tokenFailed', values: { reason: wording.values['reason'] ?? '' } };
+  const { reason = '' } = wording.values;
+  const isPassing = typeof reason === 'object' && 'reason' in reason && /HTTP (?:429|5)/.test(reason.reason);
+  return { ok: false, key: isPassing ? 'check.tokenLater' : 'check.tokenFailed', values: { reason } };
 };
 
 /** Somebody who reads this has the environment open. */

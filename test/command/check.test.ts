@@ -2,6 +2,8 @@ import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
@@ -275,6 +277,20 @@ describe('the command check', function () {
       out.should.match(client);
       out.should.match(page);
     });
+
+  it('does not blame the addresses where the authorization service cannot answer now', async () => {
+    await start();
+    const down = createServer((_, response) => response.writeHead(503).end()).listen(0, '127.0.0.1');
+    await once(down, 'listening');
+    const url = `http://127.0.0.1:${String((down.address() as AddressInfo).port)}`;
+    const { out } = await run([], { ...variables(), ADVISOR_TEXTING_TOKEN_URL: `${url}/token` });
+    const settings = { ...withToken(), ADVISOR_TEXTING_AUTH_URL: `${url}/authorize` };
+    const { out: page } = await run([], settings);
+    down.close();
+    out.should.match(/^WRONG token .*\(HTTP 503\): try again later/m);
+    out.should.match(/^WRONG client .*\/token cannot answer now \(HTTP 503\): try again later/m);
+    page.should.match(/^WRONG authorization .*\/authorize cannot answer now \(HTTP 503\): try again later/m);
+  });
 
   it('ends with 2, and says what to do, where there is nothing to check', async () => {
     await start();

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, get, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import should from 'should';
 import { wordsIn } from '../../lib/runtime/language';
@@ -183,6 +183,35 @@ describe('a rehearsal', () => {
       message.should.containEql('"pageSize":"limit"');
       message.should.not.containEql('"page":');
     });
+
+  it('finds nothing wrong with a service that always wants a phone number, which the contract allows', async () => {
+    await start();
+    const baseUrl = await serve(({ url = '', headers }, response) => {
+      const { searchParams } = new URL(url, 'http://service');
+      if (url.includes('/consents') && !searchParams.has('phone') && 'authorization' in headers) {
+        const problem = {
+          code: 'invalid_request',
+          retryable: false,
+          status: 400,
+          detail: 'phone is required',
+        };
+        response.writeHead(400).end(JSON.stringify(problem));
+        return;
+      }
+      get(simulator.url + url, { headers }, (answer) => {
+        answer.pipe(response.writeHead(answer.statusCode ?? 500));
+      });
+    });
+    const { pathname } = new URL(simulator.baseUrl);
+    const found = await try_(settings({ baseUrl: new URL(pathname, baseUrl).href }));
+    should(found('names')).match([true, /No read tells whether it heeds consents: memberId/]);
+  });
+
+  it('says that names were not tried where the service let nobody in', async () => {
+    await start();
+    for (const wrong of [settings({ apiKey: 'wrong' }), settings({ baseUrl: `${simulator.url}/v2` })])
+      should((await try_(wrong))('names')).match([null, /^Not tried/]);
+  });
 
   it('does not judge names by an address book without a second page', async () => {
     await start();
