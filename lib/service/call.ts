@@ -39,6 +39,13 @@ const futileFor = 30_000;
 /** What may stand in a header; anything else would make the request unsendable. */
 export const headerSafe = /^[\x21-\x7e]+$/;
 
+const released =
+  (release: (() => void) | undefined) =>
+  (fault: unknown): never => {
+    release?.();
+    throw fault;
+  };
+
 /** One call, from its first request to its outcome. */
 export class Call {
   private readonly shared: Shared;
@@ -81,10 +88,14 @@ export class Call {
     const { signal } = this.options;
     const token = this.fetchToken();
     if (token) await token;
-    // Ahead of its turn where that comes at once: a turn covers the request, and not the disk.
-    if (limits.isOpen) await this.begin();
+    // Ahead of its turn where that comes at once: a turn covers the request, and not the disk. The token that was taken must
+    // not end meanwhile, as it would by a clock that is moved.
+    let release = limits.isOpen ? clock.hold?.() : undefined;
+    if (limits.isOpen) await this.begin().catch(released(release));
     const entered = limits.enter(this.place());
     if (entered !== true) {
+      release?.();
+      release = undefined;
       if (limits.pausedUntil > 0) await this.undo();
       if (!(await entered)) throw this.stopped();
     }
@@ -98,10 +109,10 @@ export class Call {
           return 0;
         }
       }
+      release ??= clock.hold?.();
       await this.begin();
       const ended = await this.permit();
       this.attempts++;
-      const release = clock.hold?.();
       // Cutting a request that must not happen twice would only make its outcome unknown: it lands.
       const sentAt = requested ? performance.now() : 0;
       const result = await transport.send(this.outgoing(), this.plan.kind === 'once' ? undefined : signal);
@@ -116,6 +127,7 @@ export class Call {
       // Before the turn is given up: a pause must hold for whoever is next.
       return this.judge(result);
     } finally {
+      release?.();
       limits.leave();
     }
   }
