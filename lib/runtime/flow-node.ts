@@ -1,5 +1,6 @@
 import { handOver } from '../outbox/hand-over';
 import { systemClock } from '../service/clock';
+import { ServiceError } from '../service/errors';
 import { activityOf } from './activity';
 import { whoseAdvisor } from './advisor';
 import type { Environment } from './environment';
@@ -162,6 +163,17 @@ export const flowNode = (
     if (fault) throw fault;
   };
 
+  /** What fails in a node that is not set up fails for that: a number that is missing is not the first thing to mend. */
+  const unready = (thrown: unknown): unknown => {
+    try {
+      tools.environment().advisors();
+      return thrown;
+    } catch (fault) {
+      const { dryRun } = problemOf(thrown);
+      return dryRun ? new ServiceError({ ...problemOf(fault), dryRun }) : fault;
+    }
+  };
+
   const now = (): number => (environment?.clock ?? systemClock).now();
   const tools: Tools = {
     RED,
@@ -258,10 +270,11 @@ export const flowNode = (
     // It is the sum of the list that this message is of, and not of what this node makes of it.
     if (summary && parts && summary.id === parts.id) delete msg.summary;
     const fail = (thrown: unknown): void => {
-      const why = problemOf(thrown);
+      const told = unready(thrown);
+      const why = problemOf(told);
       const at = now();
       status.show(() => failureLook(words, why, at, now()));
-      job.fail(thrown);
+      job.fail(told);
     };
     const take = (): void => {
       try {

@@ -412,11 +412,13 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
 
   private refuseAll(job: Job, order: O, { items, entries, count }: Taken<T>, thrown: unknown): void {
     const why = failedOutcome(problemOf(thrown));
+    // Whether a number can be read may depend on the country of an environment that is not there.
+    const isUnready = why.problem?.code === 'not_configured';
     const counts: Record<string, number> = {};
     let left = count;
     for (const item of items)
       for (const index of indexesOf(item)) {
-        const outcome = item.wrong ? failedOutcome(item.wrong) : why;
+        const outcome = item.wrong && !isUnready ? failedOutcome(item.wrong) : why;
         for (const kind of kindsIn(this.tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
         left -= 1;
         job.leave(index, this.handler.addUsedFields(outcome, order, item, index, entries?.[index]), {

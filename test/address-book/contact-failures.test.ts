@@ -111,6 +111,7 @@ describe('contact node, failures', () => {
     await Flow.unload();
     const bare = await contactNode(on().environment, { environment: '' });
     should(errorOf(first(await bare.ask({ payload: {} }))).code).equal('not_configured');
+    should(errorOf(first(await bare.ask({}))).code).equal('not_configured');
   });
 
   it('hands a problem of the service on as it came', async () => {

@@ -416,12 +416,19 @@ describe('send text node', () => {
     });
   });
 
-  it('says what is missing when it has no environment', async () => {
-    const flow = await sendNode(undefined);
-    const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
-    should(port).equal(1);
-    should(errorOf(msg)).containEql({ code: 'not_configured' });
-  });
+  for (const [what, given] of [
+    ['a number', { phone: numbers.consented, text: 'Hi' }],
+    ['no number', { text: 'Hi' }],
+    ['what is no number', { phone: '555 0101', text: 'Hi' }],
+    ['neither number nor text, in a dry run', { dryRun: true }],
+  ] as const) {
+    it(`says what is missing when it has no environment, before anything else: given ${what}`, async () => {
+      const flow = await sendNode(undefined);
+      const { port, msg } = only(await flow.ask({ ...given }));
+      should(port).equal(1);
+      should(errorOf(msg)).containEql({ code: 'not_configured', ...('dryRun' in given && { dryRun: true }) });
+    });
+  }
 
   describe('msg.reset', () => {
     it('cancels what has not begun, lets what is under way land, and emits nothing itself', async () => {
