@@ -1,7 +1,7 @@
 import { countText, signsOutsideGsm } from '../guards/segments';
 import { placeholder } from '../runtime/kinds';
 import type { TypedField } from '../runtime/spec';
-import { numberOf } from './locale';
+import { numberOf, zoneOfEnvironment } from './locale';
 import { isTimeZone, ownTimeZone, wallTimeIn } from '../runtime/dates';
 import { momentIn, writtenOf } from './moments';
 import type { Say } from './red';
@@ -61,19 +61,20 @@ const textArea = (say: Say): Box => {
   };
 };
 
-/** That of the environment which is chosen in the open form; empty where it has none. */
-const zoneOfEnvironment = (): string => {
-  const id = valueOf($('#node-input-environment'));
-  const zone = id === '' ? undefined : RED.nodes.node(id)?.['timeZone'];
-  return typeof zone === 'string' && zone !== '' && isTimeZone(zone) ? zone : '';
-};
-
 const momentBox = (say: Say): Box => {
   const own = ownTimeZone();
-  const ofEnvironment = zoneOfEnvironment();
-  const first = [...new Set([ofEnvironment, own].filter((zone) => zone !== ''))];
+  const environment = $('#node-input-environment');
+  let ofEnvironment = '';
+  /** The zones that are offered first. */
+  let first: readonly string[] = [];
+  const readZones = (): void => {
+    ofEnvironment = zoneOfEnvironment(valueOf(environment));
+    first = [...new Set([ofEnvironment, own].filter((zone) => zone !== ''))];
+  };
+  readZones();
   // Older browsers know no list.
   const all = 'supportedValuesOf' in Intl ? Intl.supportedValuesOf('timeZone') : [];
+  const element = $('<input>', { type: 'datetime-local' });
   const choice = $('<select>', { 'aria-label': say('moment.zone') });
   const said = $('<span>');
   const note = $('<span>', { class: 'advisor-hint advisor-zone' }).append(
@@ -87,18 +88,27 @@ const momentBox = (say: Say): Box => {
     if (zone !== '') return zone;
     return ofEnvironment === '' ? say('moment.ofMachine') : say('moment.asEnvironment');
   };
+  let offered = '';
   const choose = (zone: string): void => {
     const options = [...new Set([...first, '', 'UTC', ...all, zone])];
-    if (choice.children().length !== options.length)
-      choice.empty().append(options.map((value) => $('<option>', { value, text: nameOf(value) })));
+    const named = options.map((value) => ({ value, text: nameOf(value) }));
+    const key = JSON.stringify(named);
+    if (key !== offered) choice.empty().append(named.map((option) => $('<option>', option)));
+    offered = key;
     choice.val(zone);
     said.text(zone === '' ? say('moment.later') : say('moment.exact'));
+    const clocks = zone === '' ? ofEnvironment : zone;
+    element.attr('min', isTimeZone(clocks) ? wallTimeIn(Date.now(), clocks) : '');
   };
-  const [usual = ''] = first;
-  choose(usual);
-  const element = $('<input>', { type: 'datetime-local', min: wallTimeIn(Date.now(), own) });
+  choose(first[0] ?? '');
   // A change of the zone is one of the moment: the same handler hears of it.
   choice.on('change', () => element.trigger('change'));
+  environment.on('change', () => {
+    const [usual = ''] = first;
+    readZones();
+    const isUntouched = valueOf(element) === '' && valueOf(choice) === usual;
+    choose(isUntouched ? (first[0] ?? '') : valueOf(choice));
+  });
   return {
     element,
     note,

@@ -1,8 +1,7 @@
-import { isTimeZone } from '../runtime/dates';
 import { hideOnlyAdvisor } from './advisor';
 import { addBadge } from './badge';
 import { controlOf } from './inputs';
-import { sayOf } from './locale';
+import { sayOf, zoneOfEnvironment } from './locale';
 import { addPicker } from './picker';
 import { describe, showProblem } from './problems';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
@@ -22,10 +21,10 @@ const surroundings = (say: Say): Surroundings => ({
   environment: (id) => {
     const found = typeof id === 'string' && id !== '' ? RED.nodes.node(id) : null;
     if (!found) return undefined;
-    const { country, timeZone } = found;
+    const { country } = found;
     return {
       country: typeof country === 'string' ? country : '',
-      timeZone: typeof timeZone === 'string' && isTimeZone(timeZone) ? timeZone : '',
+      timeZone: zoneOfEnvironment(id),
       isComplete: found.valid !== false,
     };
   },

@@ -1,3 +1,4 @@
+import { isTimeZone } from '../runtime/dates';
 import type { EditedNode, Say } from './red';
 
 const baseOf = (tag: string): string => tag.split('-')[0] ?? '';
@@ -26,3 +27,9 @@ export const locale = (): string => {
 };
 
 export const numberOf = (value: number): string => new Intl.NumberFormat(locale()).format(value);
+
+/** The time zone of an environment; empty where it has none, or there is no such environment. */
+export const zoneOfEnvironment = (id: unknown): string => {
+  const zone = typeof id === 'string' && id !== '' ? RED.nodes.node(id)?.['timeZone'] : undefined;
+  return typeof zone === 'string' && isTimeZone(zone) ? zone : '';
+};

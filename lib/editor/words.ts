@@ -1,3 +1,4 @@
+import { ownTimeZone, wallTimeIn } from '../runtime/dates';
 import type { Values } from './values';
 
 const longest = 20;
@@ -31,14 +32,18 @@ export const literalOf = (values: Values, field: string): string | undefined => 
   return typeof value === 'string' && value !== '' && (type === 'str' || type === 'num') ? value : undefined;
 };
 
-export const isSameDay = (time: Date, now: Date): boolean => time.toDateString() === now.toDateString();
+const dayIn = (time: Date, timeZone: string): string => wallTimeIn(time.getTime(), timeZone).slice(0, 10);
+
+/** By the clocks of a zone, or of this browser. */
+export const isSameDay = (time: Date, now: Date, timeZone = ownTimeZone()): boolean =>
+  dayIn(time, timeZone) === dayIn(now, timeZone);
 
 /** Today by its time, another day by its date and time, the year only if it is another; as the language writes them. */
-export const momentOf = (time: Date, now: Date, language?: string): string => {
-  const clock = { hour: '2-digit', minute: '2-digit' } as const;
-  if (isSameDay(time, now)) return time.toLocaleTimeString(language, clock);
+export const momentOf = (time: Date, now: Date, language?: string, timeZone = ownTimeZone()): string => {
+  const clock = { hour: '2-digit', minute: '2-digit', timeZone } as const;
+  if (isSameDay(time, now, timeZone)) return time.toLocaleTimeString(language, clock);
   const date = { day: 'numeric', month: 'short' } as const;
-  const isThisYear = time.getFullYear() === now.getFullYear();
+  const isThisYear = dayIn(time, timeZone).slice(0, 4) === dayIn(now, timeZone).slice(0, 4);
   return time.toLocaleString(language, { ...date, ...(!isThisYear && { year: 'numeric' }), ...clock });
 };
 

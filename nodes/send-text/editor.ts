@@ -1,19 +1,19 @@
-import { locale } from '../../lib/editor/locale';
+import { epochOf, ownTimeZone } from '../../lib/runtime/dates';
+import { locale, zoneOfEnvironment } from '../../lib/editor/locale';
 import type { Form, Say, Values } from '../../lib/editor/red';
 import { isSameDay, literalOf, momentOf, shortened } from '../../lib/editor/words';
 
-const timeIn = (values: Values): Date | undefined => {
+const timeIn = (values: Values, zone: string): Date | undefined => {
   const written = literalOf(values, 'deliveryDate');
-  if (written === undefined) return undefined;
-  const time = new Date(values['deliveryDateType'] === 'num' ? Number(written) : written);
-  return Number.isNaN(time.getTime()) ? undefined : time;
+  const epoch = epochOf(written, zone);
+  return Number.isNaN(epoch) ? undefined : new Date(epoch);
 };
 
 /** Languages that say “at” a time say something else of a date. */
-const atTime = (time: Date, text: string | undefined, say: Say): string => {
+const atTime = (time: Date, zone: string, text: string | undefined, say: Say): string => {
   const now = new Date();
-  const moment = momentOf(time, now, locale());
-  if (isSameDay(time, now))
+  const moment = momentOf(time, now, locale(), zone);
+  if (isSameDay(time, now, zone))
     return text === undefined ? say('sentence.sendAt', { moment }) : say('sentence.textAt', { text, moment });
   return text === undefined ? say('sentence.sendOn', { moment }) : say('sentence.textOn', { text, moment });
 };
@@ -23,8 +23,10 @@ export const label = (values: Values, say: Say): string => {
   const text = written === undefined ? undefined : shortened(written);
   if (values['schedule'] !== 'at')
     return text === undefined ? say('sentence.send') : say('sentence.text', { text });
-  const time = timeIn(values);
-  if (time !== undefined) return atTime(time, text, say);
+  // As the status of the node will say it.
+  const zone = zoneOfEnvironment(values['environment']) || ownTimeZone();
+  const time = timeIn(values, zone);
+  if (time !== undefined) return atTime(time, zone, text, say);
   return text === undefined ? say('sentence.schedule') : say('sentence.scheduleText', { text });
 };
 

@@ -18,10 +18,15 @@ const sayIn =
     return text.replaceAll(/__(\w+?)__/g, (_, part: string) => String(parts[part]));
   };
 
-/** The little of the editor that a label asks: which language its words are in. */
+/** The little of the editor that a label asks: which language its words are in, and an environment that is named for its zone. */
 const within = (language: string, act: () => void): void => {
   Object.assign(globalThis, {
-    RED: { nodes: { getType: () => ({ _: sayIn(language, 'advisor-environment') }) } },
+    RED: {
+      nodes: {
+        getType: () => ({ _: sayIn(language, 'advisor-environment') }),
+        node: (id: string) => ({ timeZone: id }),
+      },
+    },
   });
   const own = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
   Object.defineProperty(globalThis, 'navigator', { value: { languages: [language] }, configurable: true });
@@ -69,6 +74,16 @@ describe('the label of a node', () => {
     momentOf(new Date(2030, 5, 1, 9, 0), now, 'de').should.equal('09:00');
     momentOf(new Date(2030, 6, 1, 9, 0), now, 'de').should.not.match(/2030/);
     momentOf(new Date(2040, 0, 31, 9, 0), now, 'en-US').should.match(/31, 2040.*9:00/);
+  });
+
+  it('says a time by the clocks of the environment, as its status does', () => {
+    within('en-US', () => {
+      const say = sayIn('en-US', 'advisor-send-text');
+      const at = { ...textAt(new Date('2040-01-31T15:00:00Z')), environment: 'America/Chicago' };
+      sendText(at, say).should.match(/Jan 31, 2040, 09:00\sAM$/);
+      sendText({ ...at, deliveryDate: '2040-01-31T09:00' }, say).should.match(/Jan 31, 2040, 09:00\sAM$/);
+      sendText({ ...at, environment: 'Asia/Tokyo' }, say).should.match(/Feb 1, 2040, 12:00\sAM$/);
+    });
   });
 
   const dates: Readonly<Record<string, string>> = {
