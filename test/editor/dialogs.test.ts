@@ -17,7 +17,10 @@ import {
   triangle,
 } from './support';
 
-const flowTypes = ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'];
+const flowTypes = [
+  ...['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'],
+  ...['do-not-text', 'activity', 'events'],
+];
 
 /** Nodes as a flow of an older version would have them: hardly a property saved. */
 const flows: FlowNode[] = [
@@ -199,6 +202,22 @@ for (const version of [4, 5] as const) {
       (await saved(page, 'send-text')).should.containEql({ deliveryDate: '2040-01-31T09:00' });
     });
 
+    it('offer the zone of the environment first, also of one that is chosen meanwhile', async () => {
+      await page.evaluate(`RED.nodes.node('itself').timeZone = 'Pacific/Honolulu'`);
+      await openNode(page, 'send-text');
+      const first = page.locator('.advisor-zone select option').first();
+      (await first.textContent())?.should.match(/\(this browser\)$/);
+      await page.locator('#node-input-environment').selectOption('itself');
+      (await first.textContent())?.should.equal('Pacific/Honolulu (the environment)');
+      await page.locator('.advisor-zone select').selectOption('Pacific/Honolulu');
+      await closeNode(page);
+      (await saved(page, 'send-text')).should.containEql({ deliveryDate: '2040-01-31T09:00:00-10:00' });
+      (await labelOf(page, 'send-text')).should.match(/ on Jan 31, 2040, 0?9:00/);
+      await openNode(page, 'send-text');
+      await page.locator('#node-input-environment').selectOption('environment');
+      await closeNode(page);
+    });
+
     it('keep a date that only the machine of the flow knows', async () => {
       await page.evaluate(`RED.nodes.node('send-text').deliveryDate = '\${WHEN}'`);
       await openNode(page, 'send-text');
@@ -222,6 +241,16 @@ for (const version of [4, 5] as const) {
       await closeNode(page);
       (await saved(page, 'check-consent')).should.containEql({ mode: 'wait', pollEvery: 5, thenEvery: 300 });
       (await labelOf(page, 'check-consent')).should.equal('wait for consent');
+    });
+
+    it('say of an id what it is the id of', async () => {
+      const hint = page.locator('[data-field=itemId] .advisor-hint');
+      await openNode(page, 'activity');
+      await page.locator('#node-input-operation').selectOption('cancel');
+      (await hint.textContent())?.should.match(/wait, a queued item or its list/);
+      await page.locator('#node-input-operation').selectOption('check');
+      (await hint.textContent())?.should.not.match(/queue/);
+      await closeNode(page, 'cancel');
     });
 
     it('leave no doubt whether real people are texted', async () => {
