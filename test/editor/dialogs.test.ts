@@ -17,10 +17,7 @@ import {
   triangle,
 } from './support';
 
-const flowTypes = [
-  ...['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'],
-  ...['do-not-text', 'activity', 'events'],
-];
+const flowTypes = ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'];
 
 /** Nodes as a flow of an older version would have them: hardly a property saved. */
 const flows: FlowNode[] = [
@@ -34,7 +31,7 @@ const flows: FlowNode[] = [
     grant: 'client_credentials',
   },
   { id: 'real', type: 'advisor-environment', name: 'Real', service: 'production' },
-  ...flowTypes.map((name, index) => ({
+  ...[...flowTypes, 'activity'].map((name, index) => ({
     id: name,
     type: `advisor-${name}`,
     z: 'tab',
