@@ -41,9 +41,18 @@ export const proxyFor = (
 const proxyError = (reason: string): Error =>
   Object.assign(new Error('The proxy did not connect.'), { code: `proxy: ${reason}` });
 
+/** A variable may hold a password as it is, with a percent sign that encodes nothing. */
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
+
 const credentialsOf = ({ username, password }: URL): Record<string, string> => {
   if (username === '' && password === '') return {};
-  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  const pair = `${decoded(username)}:${decoded(password)}`;
   return { 'proxy-authorization': `Basic ${Buffer.from(pair).toString('base64')}` };
 };
 

@@ -45,6 +45,9 @@ const introduction = [
   `advisor-texting-node-red/${ownVersion}`,
   'accept',
   'application/json, application/problem+json',
+  // Without this header a server may compress as it likes (RFC 9110, 12.5.3).
+  'accept-encoding',
+  'identity',
 ] as const;
 
 /** The address, if a secret may go there: HTTPS, or this machine. Throws `not_configured`. */

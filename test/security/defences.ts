@@ -132,6 +132,17 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       needsBuild: true,
     },
     {
+      what: 'no place of ours begins with the value of a variable',
+      file: 'nodes/environment/admin-routes.ts',
+      changes: [["form.hasVariable('redirectUri') ? '' : redirectUri", 'redirectUri']],
+      shownBy: {
+        'security/routes.test.ts': [
+          'uses what the deployed environment refers to for whoever may ask, and tells nobody',
+        ],
+      },
+      needsBuild: true,
+    },
+    {
       what: 'what is deployed goes to no address that only a form names',
       file: form,
       changes: [

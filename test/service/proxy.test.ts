@@ -84,6 +84,14 @@ describe('an HTTP proxy', () => {
     should(server.received[0]?.headers).not.have.property('proxy-authorization');
   });
 
+  it('is given a password as it is where its percent sign encodes nothing', async () => {
+    const server = await startServer(() => ({ body: 'hello' }));
+    const proxy = await startConnectProxy(server.port);
+    await through('http://service.test', proxy.url.replace('://', '://ann:50%off@'))();
+    const authorization = `Basic ${Buffer.from('ann:50%off').toString('base64')}`;
+    should(proxy.asked).eql([{ target: 'service.test:80', authorization }]);
+  });
+
   it('that refuses, or is not there, is no connection: nothing can have been carried out', async () => {
     const server = await startServer(() => ({ body: 'hello' }));
     const proxy = await startConnectProxy(server.port, 407);

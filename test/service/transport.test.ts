@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import should from 'should';
 import { postForm } from '../../lib/service/transport';
 import { clientOf, codeOf, closeAll, sent, startServer, text } from './support';
@@ -67,5 +68,15 @@ describe('every request', () => {
         accept: 'application/json, application/problem+json',
       });
     }
+  });
+
+  it('is answered in plain text, also by a service that compresses whatever it may', async () => {
+    const server = await startServer(({ headers }, response) => {
+      if (headers['accept-encoding'] === 'identity') return { body: sent };
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(JSON.stringify(sent)));
+      return undefined;
+    });
+    const { data } = await clientOf(server.url).call('sendMessage', text, { advisor: 'ann' });
+    should(data).eql(sent);
   });
 });
