@@ -1,4 +1,4 @@
-import { failedOutcome, problemOf, type Exit, type Outcome, type Parts } from './outcomes';
+import { failedOutcome, problemOf, type Exit, type Leave, type Outcome, type Parts } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 
 type Done = (error?: Error) => void;
@@ -22,10 +22,8 @@ const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Mess
   };
 };
 
-/** What goes with the leaving of one outcome. */
-export interface Departure {
-  /** Called with the message before it is sent. */
-  readonly mark?: (msg: object) => void;
+/** The same of a job. */
+export interface Departure extends Leave {
   /** The sum of an array, with its last outcome. */
   readonly summary?: Readonly<Record<string, unknown>> | undefined;
 }
@@ -100,7 +98,7 @@ export class Job {
       this.conclude(about.summary);
       msg.summary = this.msg.summary;
     }
-    const error = this.exit.leave(msg, outcome, about.mark);
+    const error = this.exit.leave(msg, outcome, about);
     if (error && this.list) this.node.error(error, msg);
     else if (error) this.raised = error;
     this.left += 1;

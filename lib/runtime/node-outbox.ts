@@ -135,8 +135,11 @@ const jobOf = <T extends Item, O extends Order>(
   return job;
 };
 
-/** Lets an outcome leave, with the duplicates of its item; false when the node closed first. */
-export const emitOutcome = <T extends Item, O extends Order>(
+/**
+ * Lets an outcome leave, with the duplicates of its item; false when the node closed first. What did not arrive leaves again,
+ * so that it counts only once it has.
+ */
+export const emitOutcome = async <T extends Item, O extends Order>(
   tools: Tools,
   open: OpenJob<T, O, Outcome>,
   life: string,
@@ -150,16 +153,23 @@ export const emitOutcome = <T extends Item, O extends Order>(
   const indexes = indexesOf(item);
   let job = jobOf(tools, open, life);
   let isFirst = true;
-  return deliver(RED, node, outcome.port, closed, () => {
+  let uncounted: (() => void)[] = [];
+  const hasArrived = await deliver(RED, node, outcome.port, closed, () => {
     if (!isFirst) job = job.anew();
     isFirst = false;
+    uncounted = [];
     indexes.forEach((index, place) => {
       const dressed = dress(outcome, order, item, index, entries?.[index]);
       const summary =
         isLast && order.list && place === indexes.length - 1 ? summaryOf(tools, count, counts) : undefined;
-      job.leave(index, repeated ? { ...dressed, repeated } : dressed, { mark, summary });
+      const toCount = (each: () => void): void => {
+        uncounted.push(each);
+      };
+      job.leave(index, repeated ? { ...dressed, repeated } : dressed, { mark, summary, toCount });
     });
   });
+  if (hasArrived) for (const each of uncounted) each();
+  return hasArrived;
 };
 
 /**

@@ -68,19 +68,31 @@ const write = (msg: Message, fields: Readonly<Record<string, unknown>> | undefin
   for (const name in fields) msg[name] = fields[name];
 };
 
+/** What goes with the leaving of one outcome. */
+export interface Leave {
+  /** Called with the message before it is sent. */
+  readonly mark?: (msg: object) => void;
+  /** Given what counts the outcome, for whoever knows later whether it has arrived; without it, it counts at once. */
+  readonly toCount?: (count: () => void) => void;
+}
+
 export interface Exit {
   /** Sends the outcome where it belongs; returns the error to raise when no output takes it. */
-  leave(msg: Message, outcome: Outcome, mark?: (msg: object) => void): Error | undefined;
+  leave(msg: Message, outcome: Outcome, about?: Leave): Error | undefined;
   /** The output an outcome leaves by, as `msg.outcome` names it: a third output that nothing is wired to fails. */
   nameOf(outcome: Outcome): string;
 }
+
+const atOnce = (count: () => void): void => {
+  count();
+};
 
 export const createExit = (
   RED: Red,
   node: RunningNode,
   outputs: readonly string[],
   translate: (why: Problem) => string,
-  /** Called with each outcome that leaves; a failure comes with why. */
+  /** Called with each outcome that leaves, once; a failure comes with why. */
   left?: (msg: Message, outcome: string, why?: Problem) => void,
 ): Exit => {
   const isWired = (port: number): boolean =>
@@ -96,7 +108,7 @@ export const createExit = (
 
   return {
     nameOf: (outcome) => outputs[portOf(outcome)] ?? '',
-    leave(msg, outcome, mark) {
+    leave(msg, outcome, { mark, toCount = atOnce } = {}) {
       write(msg, outcome.set);
       if (outcome.repeated) msg.repeated = true;
       else if ('repeated' in msg) delete msg.repeated;
@@ -105,13 +117,13 @@ export const createExit = (
         msg.payload = outcome.payload;
         write(msg, outcome.carry);
         if ('error' in msg) delete msg.error;
-        if (!outcome.repeated) left?.(msg, outputs[port] ?? '');
+        if (!outcome.repeated) toCount(() => left?.(msg, outputs[port] ?? ''));
         send(msg, port, mark);
         return undefined;
       }
       const why = outcome.problem;
       if (!why) throw new Error('a failure without a problem');
-      if (!outcome.repeated) left?.(msg, outputs[1] ?? '', why);
+      if (!outcome.repeated) toCount(() => left?.(msg, outputs[1] ?? '', why));
       const { wording: _wording, ...said } = why;
       const details = {
         ...said,

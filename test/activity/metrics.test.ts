@@ -9,7 +9,9 @@ import {
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import helper from 'node-red-node-test-helper';
 import should from 'should';
+import { activityOf } from '../../lib/runtime/activity';
 import { metrics } from '../../lib/runtime/metrics';
 import { createMemoryStore } from '../../lib/state/memory';
 import { gaugesOf } from '../../nodes/environment/activity';
@@ -120,6 +122,37 @@ describe('metrics', () => {
       should(await labels()).not.match(/secret|555|nobody|my send/);
     } finally {
       unobserve();
+      await Flow.unload();
+      await on.close();
+    }
+  });
+
+  it('count an outcome once that left while the next node was closed already, as the list of failures does', async () => {
+    const before = await read('advisor_texting.outcomes');
+    const on = await startSimulated({}, { store: createMemoryStore(), settings: { journal: true } });
+    try {
+      await sendNode(on.environment);
+      const leaving = new Promise<void>((resolve) => {
+        helper.getNode('send')?.once('call:send', () => {
+          // As the runtime does with a node that it closes.
+          Object.assign(helper.getNode('send-out-1') ?? {}, { _inputCallback: null, _inputCallbacks: null });
+          resolve();
+        });
+      });
+      helper.getNode('send')?.receive({ phone: numbers.landline, text: 'Hi' });
+      await leaving;
+      await Flow.unload();
+      const after = await sendNode(on.environment);
+      const [told] = await after.arrivals.next();
+      should(errorOf(told?.msg ?? {}).code).equal('rejected');
+      should(told?.msg).not.have.property('repeated');
+      should(more(await read('advisor_texting.outcomes'), before)).deepEqual({
+        'advisor-send-text failed rejected': 1,
+      });
+      const activity = activityOf(on.environment);
+      await activity.flush();
+      should(await activity.allFailures()).have.length(1);
+    } finally {
       await Flow.unload();
       await on.close();
     }
