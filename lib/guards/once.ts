@@ -116,7 +116,9 @@ export class OwnClaim {
     const now = this.store.now();
     const at = state === 'cancelled' ? now : this.time.age();
     const { of, item, holder } = this.claim;
-    return this.put({ of, item, holder, at, until: now + this.within, state, payload });
+    // A repeat that waits with one that is held comes when that would have left, and goes with it then.
+    const until = Math.max(now + this.within, state === 'cancelled' ? this.claim.until : 0);
+    return this.put({ of, item, holder, at, until, state, payload });
   }
 
   /** What was put on record last is there, or cannot be: whoever waits for the key looks again. */

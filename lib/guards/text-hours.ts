@@ -9,6 +9,7 @@ export interface TextHours {
   readonly until: number;
 }
 
+const second = 1000;
 const minute = 60_000;
 const hour = 60 * minute;
 const day = 24 * hour;
@@ -152,7 +153,8 @@ export const allowedFrom = (
 export const spreadFrom = (hours: TextHours, whose: Whose, opening: number): number => {
   let share = 0;
   for (const digit of whose.phone.slice(-6)) share = (share * 7 + Number(digit) * 149) % 997;
-  const spread = opening + Math.floor((share / 997) * spreadOver);
+  // Whole seconds: a delivery date may be one on the wire.
+  const spread = opening + Math.floor(((share / 997) * spreadOver) / second) * second;
   // Hours that are shorter than that are used from their beginning.
   return allowedFrom(hours, whose, spread) === spread ? spread : opening;
 };

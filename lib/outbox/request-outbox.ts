@@ -74,6 +74,9 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   private forgetAlarm: (() => void) | undefined;
   /** What breaks off an item at work whose request has not begun. */
   private readonly atWork = new Map<AbortController, { readonly arrival: Buffer; readonly item: I }>();
+  /** Numbers whose held items are to be judged again. */
+  private readonly toRelease = new Set<string>();
+  private releasing: Promise<void> = Promise.resolve();
   private resets: (readonly [arrival: Buffer, reset: ResetRecord])[] = [];
 
   constructor(private readonly request: RequestOptions<I, O, E>) {
@@ -184,7 +187,17 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   /** What is held for a number is judged again. */
   release(phone: string): void {
-    this.track(this.sweepHeld((_arrival, item) => this.host.phoneOf(item) === phone));
+    this.toRelease.add(phone);
+    if (this.toRelease.size > 1) return;
+    // Of many that are named while one sweep is under way, the next one finds all.
+    this.releasing = this.releasing.catch(() => undefined).then(() => this.releaseNamed());
+    this.track(this.releasing);
+  }
+
+  private async releaseNamed(): Promise<void> {
+    const phones = new Set(this.toRelease);
+    this.toRelease.clear();
+    await this.sweepHeld((_arrival, item) => phones.has(this.host.phoneOf(item) ?? ''));
   }
 
   override async close(): Promise<void> {

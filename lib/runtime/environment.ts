@@ -1,6 +1,7 @@
 import type { RunningNode } from './red';
 import type { TextHours } from '../guards/text-hours';
 import type { Client } from '../service/types';
+import type { ServiceError } from '../service/errors';
 import type { Clock } from '../service/clock';
 import type { Store } from '../state/store';
 
@@ -48,6 +49,8 @@ export interface Environment {
   /** In `simulator` the simulator's own, which can be moved; else the system's. */
   readonly clock: Clock;
   readonly settings: EnvironmentSettings;
+  /** A setting has a value that it may not have: nothing is sent. */
+  readonly fault?: ServiceError | undefined;
   /** Throws ServiceError `not_configured` with what to fill in. One client per environment, whoever asks. */
   client(): Client | Promise<Client>;
   /** This environment and the service it points to: whatever was accepted belongs there. Throws `not_configured`. */

@@ -59,8 +59,8 @@ export interface ItemHandler<T, O> {
   readonly addUsedFields: (outcome: Outcome, order: O, item: T, index: number, entry: unknown) => Outcome;
   readonly cancelled: () => Outcome;
   readonly phoneOf: (item: T) => string | undefined;
-  /** An item ends without its work. */
-  readonly dropped?: (order: O, item: T, name: string, reason: Reason) => Promise<void>;
+  /** An item ends without its work; `space` is where it was accepted. */
+  readonly dropped?: (order: O, item: T, name: string, reason: Reason, space: string) => Promise<void>;
   /** So many items are held, the first until then. */
   readonly held?: (count: number, notBefore: number) => void;
   /** It is known where messages are put on record. */
@@ -274,6 +274,8 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     if (item.wrong) return Promise.resolve(failedOutcome(item.wrong));
     const { environment } = this;
     if (!environment) throw nodeError('not_configured', 'no_environment');
+    // What was accepted before a setting was spoilt is not sent by a default in its place.
+    if (environment.fault) throw environment.fault;
     const client = environment.client();
     const begin = (ready: Client): Promise<Outcome> => {
       const entry = open.input.entries?.[item.index];
@@ -321,7 +323,8 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   }
 
   async dropped(open: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<void> {
-    await this.handler.dropped?.(open.record.order, item, nameOf(open, item), reason);
+    const { order, space } = open.record;
+    await this.handler.dropped?.(order, item, nameOf(open, item), reason, space);
   }
 
   held(count: number, notBefore: number): void {

@@ -207,7 +207,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       cancelled: options.cancelled,
       phoneOf: ({ phone }) => phone,
       ...(options.onceOf && {
-        dropped: (order, item, name, reason) => this.dropped(order, item, name, reason),
+        dropped: (order, item, name, reason, space) => this.dropped(order, item, name, reason, space),
       }),
       ...(options.guards && {
         held: (count, notBefore) => this.showHeld(count, notBefore),
@@ -287,8 +287,21 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return this.outbox.environment?.settings.country ?? '';
   }
 
-  /** The guards, in their order: what was given, the do-not-text list, whether it was sent before, the hours. */
   private async work(turn: Turn<T, O>): Promise<Outcome> {
+    const progress = { isOnceAsked: false };
+    try {
+      return await this.guarded(turn, progress);
+    } catch (thrown) {
+      // It may have claimed its key in an earlier turn, before it was held.
+      const { order, item, name, environment } = turn;
+      if (!progress.isOnceAsked && !order.dryRun)
+        await this.dropped(order, item, name, 'refused', environment.space).catch(() => undefined);
+      throw thrown;
+    }
+  }
+
+  /** The guards, in their order: what was given, the do-not-text list, whether it was sent before, the hours. */
+  private async guarded(turn: Turn<T, O>, progress: { isOnceAsked: boolean }): Promise<Outcome> {
     const { options } = this;
     const { item, order, environment } = turn;
     options.check?.(item);
@@ -310,6 +323,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       if (typeof ended === 'function') return ended;
       throw refusalBy(ended);
     };
+    progress.isOnceAsked = true;
     try {
       return await this.once(turn, (steps) => this.withinHours(turn, hours, steps, permit));
     } finally {
@@ -355,13 +369,14 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const store = await environment.store();
     const guard = onceIn(store);
     const time = timeOf(environment, store);
-    const of = this.onceKeyOf(environment, order, item, wanted.key);
+    const of = this.onceKeyOf(environment.space, order, item, wanted.key);
     if (order.dryRun) {
       const seen = await guard.look(of, wanted.within, time);
       if (seen?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
-      return seen?.kind === 'sent'
-        ? alreadySent(seen.payload)
-        : this.onceInDryRun(turn.job, of, () => send(turn));
+      if (seen?.kind === 'sent') return alreadySent(seen.payload);
+      const outcome = await this.onceInDryRun(turn.job, of, () => send(turn));
+      // It would wait for the first one, and leave as that does.
+      return seen?.kind === 'wait' && outcome.port === 0 ? alreadySent(outcome.payload) : outcome;
     }
     for (;;) {
       const verdict = await guard.claim(of, { name, since, time }, wanted.within);
@@ -435,19 +450,21 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return outcome;
   }
 
-  private onceKeyOf({ space }: Environment, { advisor }: O, { phone = '' }: T, key: string): OnceKey {
+  private onceKeyOf(space: string, { advisor }: O, { phone = '' }: T, key: string): OnceKey {
     return { space, node: this.tools.node.id, advisor, phone, key };
   }
 
   /** What ends without being sent gives its key back, and takes along who waits for it when it was cancelled. */
-  private async dropped(order: O, item: T, name: string, reason: string): Promise<void> {
+  private async dropped(order: O, item: T, name: string, reason: string, space: string): Promise<void> {
     const wanted = this.options.onceOf?.(order, item);
     const environment = this.outbox.environment;
     if (!wanted || !environment) return;
     const state = reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none';
-    const of = this.onceKeyOf(environment, order, item, wanted.key);
+    const of = this.onceKeyOf(space, order, item, wanted.key);
     const store = await environment.store();
     await onceIn(store).end(of, name, { state }, wanted.within, timeOf(environment, store));
+    // Those that wait for it are held as long as it was.
+    if (state === 'cancelled' && item.phone !== undefined) this.outbox.release(item.phone);
   }
 
   private async listOf(environment: Environment): Promise<DoNotText> {

@@ -99,7 +99,7 @@ export class RunningEnvironment implements Environment {
   trouble: string | undefined;
   /** Since when nothing can be put on record. */
   troubleSince: number | undefined;
-  private readonly fault: ServiceError | undefined;
+  readonly fault: ServiceError | undefined;
   private read: Complete | undefined;
   private openClient: Client | Promise<Client> | undefined;
   private openedStore: Promise<Store> | undefined;

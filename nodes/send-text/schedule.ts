@@ -40,15 +40,15 @@ export const deliveryOf = (
 export const millisecondsOf = ({ deliveryDate }: Delivery, { deliveryDateUnit }: Zone): number =>
   deliveryDateUnit === 's' ? deliveryDate * 1000 : deliveryDate;
 
-const onWire = (at: number, { deliveryDateUnit }: Zone): number =>
-  deliveryDateUnit === 's' ? Math.ceil(at / 1000) : at;
-
-/** A delivery that was moved into the hours of its recipient. */
-export const movedDelivery = (delivery: Delivery, movedTo: number | undefined, settings: Zone): Delivery =>
+/** A delivery that was moved into the hours of its recipient, to a whole second. */
+export const movedDelivery = (
+  delivery: Delivery,
+  movedTo: number | undefined,
+  { deliveryDateUnit }: Zone,
+): Delivery =>
   movedTo === undefined
     ? delivery
-    : // Not up: the end of the hours is not among them.
-      { ...delivery, deliveryDate: onWire(Math.floor(movedTo / 1000) * 1000, settings) };
+    : { ...delivery, deliveryDate: deliveryDateUnit === 's' ? movedTo / 1000 : movedTo };
 
 /** When a scheduled text is delivered, and when it was to be where that is another time; in milliseconds. */
 export const datesOf = (delivery: Delivery | undefined, movedTo: number | undefined, settings: Zone) => {
