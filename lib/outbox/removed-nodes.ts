@@ -33,6 +33,30 @@ const removeAll = async (store: Store, table: Table, node: string): Promise<void
 };
 
 /**
+ * The nodes that this process or another that works with the same store has, as each has told. Undefined while one has not:
+ * nobody knows then what it needs.
+ */
+export const existingEverywhere = async (
+  store: Store,
+  existing: ReadonlySet<string>,
+  processes: () => number,
+): Promise<ReadonlySet<string> | undefined> => {
+  if (store.processName === undefined) return existing;
+  const all = key('present');
+  await store.write([{ table: 'work', put: key('present', store.processName), value: [...existing] }]);
+  const everywhere = new Set<string>();
+  let living = 0;
+  for (const process of await idsUnder(store, 'work', all)) {
+    const at = key('present', process);
+    if (await store.isAlive?.(process)) {
+      living += 1;
+      for (const id of (await store.get<readonly string[]>('work', at))?.value ?? []) everywhere.add(id);
+    } else await store.write([{ table: 'work', remove: at }]);
+  }
+  return living < processes() ? undefined : everywhere;
+};
+
+/**
  * Called when flows have started, with the ids of all nodes that exist, disabled ones among them. Records of others are
  * kept seven days from when they were first missed, and are as they were if the id returns before that.
  */
@@ -43,8 +67,13 @@ export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<str
     for (const kind of ['job', 'event-first'])
       for (const id of await idsUnder(store, table, key(kind))) if (!doesExist(id, existing)) missing.add(id);
 
-  for (const id of await idsUnder(store, 'work', key('absent')))
-    if (!missing.has(id)) await store.write([{ table: 'work', remove: absentKey(id) }]);
+  for (const id of await idsUnder(store, 'work', key('absent'))) {
+    if (missing.has(id)) continue;
+    const since = (await store.get<number>('work', absentKey(id)))?.value ?? 0;
+    // Other processes may have records of it that they are yet to remove.
+    const isLeftToOthers = store.isShared && !doesExist(id, existing) && now - since < 2 * keptAfterRemoval;
+    if (!isLeftToOthers) await store.write([{ table: 'work', remove: absentKey(id) }]);
+  }
 
   for (const id of missing) {
     const since = await store.get<number>('work', absentKey(id));

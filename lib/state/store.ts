@@ -195,6 +195,8 @@ const sharedKinds: ReadonlySet<string> = new Set([
   'blocked',
   'event-told',
   'event-first',
+  'absent',
+  'present',
 ]);
 /** And of these, in the space of an environment at a service: by the second text. */
 const sharedInSpace = 'asked';

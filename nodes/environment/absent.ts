@@ -1,6 +1,8 @@
+import { isStateKept } from '../../lib/auth/data-keys';
 import { lazy } from '../../lib/runtime/lazy';
 import type { Red } from '../../lib/runtime/red';
 import { keptAfterRemoval } from '../../lib/state/store';
+import { runningOf } from './running';
 import type { Services } from './services';
 
 /** Authorizations of environments that left the flow: kept seven days from when they were first missed. */
@@ -28,7 +30,13 @@ const forgetAbsentNodes = async ({ openStore }: Services, existing: ReadonlySet<
  */
 export const forgetAbsent = (RED: Red, services: Services): void => {
   const existing = new Set<string>();
-  RED.nodes.eachNode(({ id }) => existing.add(id));
+  const ours = new Set<string>();
+  RED.nodes.eachNode(({ id, type }) => {
+    existing.add(id);
+    if (/^(advisor-|subflow:)/.test(type)) ours.add(id);
+  });
+  for (const environment of runningOf(RED)) environment.forgetRemovedNodes(ours);
+  if (!isStateKept(RED.settings.userDir)) return;
   Promise.all([forgetAbsentEnvironments(services, existing), forgetAbsentNodes(services, existing)]).catch(
     (fault: unknown) => {
       services.log.warn(`Data of removed nodes could not be cleared: ${String(fault)}`);

@@ -87,6 +87,7 @@ export class RunningEnvironment implements Environment {
   private readonly orderListeners = new Map<string, OrderListener>();
   /** What processes that ended have left, which this one has. */
   private readonly orphans = new Map<Slot, Environment>();
+  private existingNodes: ReadonlySet<string> | undefined;
   /** In place of a store that was lost. */
   private renewed: Environment | undefined;
   private readonly listeners = new Set<() => void>();
@@ -150,6 +151,11 @@ export class RunningEnvironment implements Environment {
     const store = await this.store();
     await forgetOnce(store, this.space);
     await forgetRequests(store, this.space);
+  }
+
+  /** It shares its state with other processes. */
+  get isInDatabase(): boolean {
+    return this.shared !== undefined;
   }
 
   /** Where its authorizations are. */
@@ -229,6 +235,22 @@ export class RunningEnvironment implements Environment {
     return this.store()
       .then(() => (isElsewhere() ? undefined : vault.opening))
       .catch(() => undefined);
+  }
+
+  /** Of nodes that left the flow, what lies in a database; `existing` are those that this process has. */
+  forgetRemovedNodes(existing: ReadonlySet<string> | undefined): void {
+    this.existingNodes = existing;
+    if (!this.shared || !existing) return;
+    const { existingEverywhere, forgetRemovedNodes } = lazy.removedNodes();
+    const forget = async (): Promise<void> => {
+      const own = await this.store();
+      const everywhere = await existingEverywhere(own, existing, this.processes);
+      if (!everywhere) return;
+      const left = await Promise.all(Array.from(this.orphans.values(), (view) => view.store()));
+      for (const store of [own, ...left]) await forgetRemovedNodes(store, everywhere);
+    };
+    // It closes, or another has what was left: the next start of the flows looks again.
+    forget().catch(() => undefined);
   }
 
   private get needsVault(): boolean {
@@ -416,6 +438,7 @@ export class RunningEnvironment implements Environment {
         const view = over(this, storeOver(store));
         this.orphans.set(store, view);
         for (const listener of this.storeListeners) listener(view, 'orphan');
+        this.forgetRemovedNodes(this.existingNodes);
       }),
       handle.onOrder(async (slot, order) => {
         const view = this.orphans.get(slot);

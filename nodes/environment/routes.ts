@@ -3,6 +3,7 @@ import { areKeysKept, isStateKept, type RuntimeSettings } from '../../lib/auth/d
 import type { Red } from '../../lib/runtime/red';
 import type { OpenRoutes } from './open-routes';
 import type { Reception } from './reception';
+import { runningOf } from './running';
 
 const listeners = new WeakMap<Red['events'], () => void>();
 
@@ -38,7 +39,8 @@ export const routes = (RED: Red, reception: () => Reception): void => {
   RED.httpAdmin.use('/advisor-texting', addAll);
 
   const onStarted = (): void => {
-    if (isStateKept(settings.userDir)) reception().forgetAbsent(RED);
+    const isInDatabase = [...runningOf(RED)].some((environment) => environment.isInDatabase);
+    if (isInDatabase || isStateKept(settings.userDir)) reception().forgetAbsent(RED);
   };
   const before = listeners.get(RED.events);
   if (before) RED.events.off('flows:started', before);

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { openPostgres, storeOf, type PostgresHandle, type Slot } from '../../lib/state/postgres';
-import { key, type Store } from '../../lib/state/store';
+import { existingEverywhere, forgetRemovedNodes } from '../../lib/outbox/removed-nodes';
+import { endOf, key, type Store } from '../../lib/state/store';
 import { Postgres } from '../support/postgres';
 import { runChild } from './child';
 import { testEngine } from './engine-suite';
@@ -119,6 +120,47 @@ describe('several processes on one PostgreSQL', () => {
     await killed.kill();
     const left = await orphanOf(two);
     assert.equal((await left.get('work', key('job', 'n')))?.value, 'of the killed');
+  });
+
+  it('keep what belongs to a node that only another has, and forget it seven days after none had it', async () => {
+    const [one, two] = [start('one'), start('two')];
+    const [own, other] = await Promise.all([one.opened, two.opened]);
+    await until(() => one.processes === 2 && two.processes === 2);
+    await own.write([put('job', 'of a removed node')]);
+    const sweepAfter = async (days: number, has: ReadonlySet<string>): Promise<boolean> => {
+      const later: Store = Object.assign(Object.create(own) as Store, {
+        now: () => own.now() + days * 24 * 3_600_000,
+      });
+      const everywhere = await existingEverywhere(later, has, () => one.processes);
+      if (everywhere) await forgetRemovedNodes(later, everywhere);
+      return (await own.get('work', key('job', 'n'))) !== undefined;
+    };
+    const none = new Set(['some']);
+    const tell = (ids: readonly string[]) => existingEverywhere(other, new Set(ids), () => two.processes);
+    // The other one has not told what it has.
+    assert.ok(await sweepAfter(0, none));
+    assert.ok(await sweepAfter(30, none));
+    await tell(['n']);
+    assert.ok(await sweepAfter(60, none));
+    await tell([]);
+    assert.ok(await sweepAfter(90, none));
+    assert.ok(await sweepAfter(96, none));
+    // It was here again in between.
+    assert.ok(await sweepAfter(97, new Set(['n'])));
+    assert.ok(await sweepAfter(98, none));
+    assert.ok(await sweepAfter(104, none));
+    assert.equal(await sweepAfter(105, none), false);
+  });
+
+  it('know nothing of the nodes of one that has ended', async () => {
+    const [one, two] = [start('one'), start('two')];
+    const [own, other] = await Promise.all([one.opened, two.opened]);
+    await existingEverywhere(other, new Set(['n']), () => two.processes);
+    await two.close();
+    await until(() => one.processes === 1);
+    const everywhere = await existingEverywhere(own, new Set(['m']), () => one.processes);
+    assert.deepEqual([...(everywhere ?? [])], ['m']);
+    assert.equal(await own.count('work', key('present'), endOf(key('present'))), 1);
   });
 
   it('take in the work of another store, and go on with it once it is released', async () => {
