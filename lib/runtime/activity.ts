@@ -260,7 +260,7 @@ export class Activity {
     return listed(data, asked, total);
   }
 
-  /** Exact, however many lists have to be read for it. */
+  /** An estimate where there are very many lists: see `QueueReader.count`. */
   async queueLength(): Promise<number> {
     const counts = await Promise.all(this.allOutboxes().map(([, { outbox }]) => outbox.reader.count()));
     return counts.reduce((sum, count) => sum + count, 0);

@@ -49,7 +49,7 @@ export interface Environment {
   /** In `simulator` the simulator's own, which can be moved; else the system's. */
   readonly clock: Clock;
   readonly settings: EnvironmentSettings;
-  /** A setting has a value that it may not have: nothing is sent. */
+  /** A setting has a value that it may not have: nobody is texted. */
   readonly fault?: ServiceError | undefined;
   /** Throws ServiceError `not_configured` with what to fill in. One client per environment, whoever asks. */
   client(): Client | Promise<Client>;

@@ -274,8 +274,6 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     if (item.wrong) return Promise.resolve(failedOutcome(item.wrong));
     const { environment } = this;
     if (!environment) throw nodeError('not_configured', 'no_environment');
-    // What was accepted before a setting was spoilt is not sent by a default in its place.
-    if (environment.fault) throw environment.fault;
     const client = environment.client();
     const begin = (ready: Client): Promise<Outcome> => {
       const entry = open.input.entries?.[item.index];

@@ -306,6 +306,8 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const { item, order, environment } = turn;
     options.check?.(item);
     if (!options.guards) return order.dryRun && options.dryRun ? options.dryRun(turn) : options.work(turn);
+    // What was accepted before a setting was spoilt is not sent by a default in its place.
+    if (environment.fault) throw environment.fault;
     const hours = this.hoursFor(turn);
     const { phone = '' } = item;
     const list = await this.listOf(environment);

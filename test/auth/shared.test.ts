@@ -2,7 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import type { Red } from '../../lib/runtime/red';
 import { doNotTextOf } from '../../lib/guards/do-not-text';
+import { endOf, key } from '../../lib/state/store';
+import { health } from '../../nodes/environment/activity';
 import { RunningEnvironment } from '../../nodes/environment/environment';
+import { runningOf } from '../../nodes/environment/running';
 import { servicesOf } from '../../nodes/environment/services';
 import { startSimulator, type Simulator } from '../../simulator';
 import { Postgres } from '../support/postgres';
@@ -123,6 +126,84 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     const two = start('two', 'another');
     await until(() => two.trouble !== undefined);
     should(two.trouble).match(/another credentialSecret.*Set the same credentialSecret/);
+  });
+
+  /** What a load balancer is answered by a Node-RED that runs these. */
+  const healthOf = (...environments: RunningEnvironment[]): number => {
+    const RED = {} as Red;
+    for (const environment of environments) runningOf(RED).add(environment);
+    let answered = 0;
+    const response = {
+      status(status: number) {
+        answered = status;
+        return response;
+      },
+      set: () => response,
+      json: () => undefined,
+    };
+    health(RED, response as never);
+    return answered;
+  };
+  const longAgo = (environment: RunningEnvironment): void => {
+    if (environment.troubleSince !== undefined) environment.troubleSince -= 31_000;
+  };
+
+  it('is not well once PostgreSQL was away for thirty seconds, and is again when that is back', async () => {
+    const one = start('one', 'a');
+    await one.opening;
+    should(healthOf(one)).equal(200);
+    await server.stop();
+    try {
+      await until(() => one.trouble !== undefined);
+      should(healthOf(one)).equal(200);
+      longAgo(one);
+      should(healthOf(one)).equal(503);
+    } finally {
+      await server.run();
+    }
+    await until(() => one.trouble === undefined);
+    should(healthOf(one)).equal(200);
+  });
+
+  it('is not well where PostgreSQL could never be reached', async () => {
+    const one = start('one', 'a', { storeUrl: 'postgres://test@localhost/none?host=/nowhere' });
+    await until(() => one.trouble !== undefined);
+    should(healthOf(one)).equal(200);
+    longAgo(one);
+    should(healthOf(one)).equal(503);
+  });
+
+  it('is well though an authorization is lost: what comes in can be put on record', async () => {
+    const one = start('one', 'a');
+    await one.opening;
+    await authorize(one.services, one.connection(), 'alice');
+    const { vault, tokens } = one.services;
+    const accessToken = vault.get(one.connection(), 'alice')?.grant.accessToken ?? '';
+    simulator.faults.add({ endpoint: 'token', status: 400 });
+    await should((async () => tokens.token(one.connection(), 'alice', accessToken))()).be.rejectedWith({
+      code: 'authorization_required',
+    });
+    should(one.advisorState('alice')).equal('authorize_again');
+    should(healthOf(one)).equal(200);
+  });
+
+  it('has what nodes that left the flow had there noted as missed, once all have told which they have', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    const [store] = await Promise.all([one.store(), two.store()]);
+    await store.write([{ table: 'work', put: key('job', 'gone', 'x'), value: 0 }]);
+    const isMissed = async (): Promise<boolean> =>
+      (await store.get('work', key('absent', 'gone'))) !== undefined;
+    two.forgetRemovedNodes(new Set(['gone']));
+    const isTold = async (): Promise<boolean> =>
+      (await store.count('work', key('present'), endOf(key('present')))) > 0;
+    while (!(await isTold())) await pause(20);
+    two.forgetRemovedNodes(new Set(['other']));
+    // Until both have heard that the other is there, and what it has.
+    while (!(await isMissed())) {
+      one.forgetRemovedNodes(new Set(['other']));
+      await pause(100);
+    }
+    should(await store.get('work', key('job', 'gone', 'x'))).not.be.undefined();
   });
 
   it('says what is missing when it has no address', () => {

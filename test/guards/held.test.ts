@@ -142,7 +142,9 @@ describe('what is held until its text hours', () => {
     await areHeld(before, 1);
     await Flow.unload();
     const spoilt = { ...environmentAt(simulator, {}), fault: invalidInput('setting_hours') };
-    const after = await load(spoilt, send);
+    const after = await load(spoilt, send, { id: 'block', type: 'advisor-do-not-text' });
+    // Whoever asks to be left alone is, all the same.
+    should((await ask(after, { phone: never }, 'block')).port).equal(0);
     const coming = after.arrivals.next();
     await simulator.clock.move(12 * hour);
     should(codeOf(only(await coming))).equal('invalid_input');

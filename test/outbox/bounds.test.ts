@@ -8,6 +8,7 @@ import type { Item } from '../../lib/outbox/open-job';
 import { RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
 import { systemClock } from '../../lib/service/clock';
 import { openEmbedded } from '../../lib/state/embedded';
+import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { sealerOf } from '../state/sealer';
 
@@ -27,6 +28,34 @@ describe('what is queued while the service is away', function () {
   afterEach(async () => {
     await store.close();
     rmSync(directory, { recursive: true, force: true });
+  });
+
+  it('is counted by reading a thousand lists at most', async () => {
+    let reads = 0;
+    const memory = createMemoryStore();
+    const counting = Object.assign(Object.create(memory) as Store, {
+      get: (...args: Parameters<Store['get']>) => {
+        reads += 1;
+        return memory.get(...args);
+      },
+    });
+    const outbox = new RequestOutbox<Item, object, string>({
+      store: counting,
+      node: 'node',
+      space: 'space',
+      width: 16,
+      resumeWithin: 3_600_000,
+      clock: systemClock,
+      host: {} as RequestHost<Item, object, string>,
+    });
+    const items = [{ index: 0 }, { index: 1 }];
+    for (let list = 0; list < 3000; list++)
+      outbox.accept({ message: {}, order: { advisor: 'default' }, items, count: 2 }, undefined);
+    outbox.accept({ message: {}, order: { advisor: 'default' }, items: [{ index: 0 }], count: 1 }, undefined);
+    await outbox.close();
+    reads = 0;
+    should(await outbox.reader.count()).equal(6001);
+    should(reads).equal(1000);
   });
 
   it('lies in the store: memory holds a page of it, however much that is', async () => {
