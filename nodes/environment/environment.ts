@@ -246,8 +246,8 @@ export class RunningEnvironment implements Environment {
       const own = await this.store();
       const everywhere = await existingEverywhere(own, existing, this.processes);
       if (!everywhere) return;
-      const left = await Promise.all(Array.from(this.orphans.values(), (view) => view.store()));
-      for (const store of [own, ...left]) await forgetRemovedNodes(store, everywhere);
+      await forgetRemovedNodes(own, everywhere);
+      for (const view of this.orphans.values()) await forgetRemovedNodes(await view.store(), everywhere);
     };
     // It closes, or another has what was left: the next start of the flows looks again.
     forget().catch(() => undefined);
