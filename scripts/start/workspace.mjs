@@ -73,7 +73,7 @@ ${titles.map((title) => `- ${title}`).join('\n')}`,
     'welcome000000002',
     120,
     '1. Open the phones: the link is in the information sidebar, on the right.',
-    `${phones}\n\nYou also find them in every environment: double-click an advisor node, open its environment, press "Open the phones".`,
+    `${phones}\n\nEvery texting node leads there, too: double-click it and press "Open the phones".`,
   ),
   comment(
     'welcome000000003',
