@@ -140,7 +140,7 @@ for (const run of runs) {
     });
 
     if (run.profile === 'usual') {
-      it('4: pressed twice, killed, started again and deployed, it texts each person once and tells what became of each', async () => {
+      it('4: pressed twice, stopped, killed, started again and deployed, it texts each person once and tells what became of each', async () => {
         const flow = example(4);
         await flow.press('Run the campaign');
         await flow.one('sum of the first pass');
@@ -152,6 +152,9 @@ for (const run of runs) {
           needsConsent: 1,
           alreadySent: 3,
         });
+        await flow.status(/^sim 2 waiting \(1 person\)/);
+        // The simulator puts its own state on record a little later: a kill could take from it that Finn was asked.
+        await red.restart();
         await flow.status(/^sim 2 waiting \(1 person\)/);
         await red.kill9();
         await red.run();
