@@ -27,7 +27,9 @@ export const pictures = [
   {
     name: 'palette',
     open: ['palette', 'advisor'],
-    of: '#red-ui-palette-container',
+    of: '.red-ui-palette-category:has([data-palette-type=advisor-send-text])',
+    // Node-RED 5 divides its sidebars in two.
+    viewport: { width: 1280, height: 1350 },
     shows: order
       .filter((name) => name !== 'environment')
       .map((name) => `[data-palette-type="advisor-${name}"]`),
@@ -63,16 +65,18 @@ export const pictures = [
     name: 'environment-simulator',
     open: ['environment', 'picture-simulator'],
     of: 'dialog',
+    viewport: { width: 1280, height: 1000 },
     shows: [
       '.advisor-form[data-type="advisor-environment"] button:has-text("Open the phones")',
       '.advisor-form[data-type="advisor-environment"] [data-field=service]',
+      '.advisor-form[data-type="advisor-environment"] .advisor-advanced summary',
     ],
   },
   {
     name: 'environment-production',
     open: ['environment', 'picture-production'],
     of: 'dialog',
-    viewport: { width: 1280, height: 1450 },
+    viewport: { width: 1280, height: 1900 },
     shows: ['service', 'baseUrl', 'redirectUri', 'clientId', 'scopes']
       .map((field) => `.advisor-form[data-type="advisor-environment"] [data-field=${field}]`)
       .concat('.advisor-form button:has-text("Authorize")'),
