@@ -171,6 +171,14 @@ export class Phones {
     return messages.filter((one) => one.kind === kind && one.arrived).map(({ text }) => text);
   }
 
+  /** Moves the clock until what is awaited has come: how many looks a while has room for depends on the machine. */
+  async advanceUntil<T>(coming: Promise<T>): Promise<T> {
+    const state = { isOver: false };
+    void coming.catch(() => undefined).finally(() => (state.isOver = true));
+    while (!state.isOver) await this.advance(5);
+    return coming;
+  }
+
   async advance(seconds: number): Promise<void> {
     await this.control('POST', 'clock', { advance: seconds });
   }

@@ -87,12 +87,10 @@ for (const run of runs) {
       await flow.press('Text Elif');
       await flow.status(/^sim 2 waiting/);
       should(await phones.texts(dana)).deepEqual([]);
-      await phones.advance(20 + habits.contactDelay);
-      should(await flow.one('the text is sent')).containEql({ phone: dana });
+      should(await phones.advanceUntil(flow.one('the text is sent'))).containEql({ phone: dana });
       should(await phones.texts(dana)).deepEqual(['Dana, your quarterly review is ready.']);
       await phones.accept(elif);
-      await phones.advance(10);
-      const last = await flow.one('the text is sent');
+      const last = await phones.advanceUntil(flow.one('the text is sent'));
       should(last).containEql({ phone: elif });
       should(last).not.have.any.keys('resend', 'error');
       should(await phones.texts(elif)).deepEqual(['Elif, your quarterly review is ready.']);
@@ -106,8 +104,7 @@ for (const run of runs) {
       should(await flow.one('sent')).containEql({ phone: ann });
       await flow.press('Text Erin');
       await flow.status(/^sim 1 waiting/);
-      await phones.advance(25 + habits.contactDelay);
-      should(await flow.one('sent')).containEql({ phone: erin });
+      should(await phones.advanceUntil(flow.one('sent'))).containEql({ phone: erin });
       should(await phones.texts(erin)).deepEqual(['Erin, your statement is ready.']);
       await flow.press('Text a landline');
       const failed = await flow.one('failed');

@@ -6,7 +6,7 @@ const seconds = (count: number): Promise<void> => new Promise((resolve) => setTi
 
 for (const version of [4, 5] as const) {
   describe(`restarts of Node-RED ${version.toString()}`, function () {
-    this.timeout(120_000);
+    this.timeout(240_000);
     let on: Sandbox;
 
     before(async () => {
@@ -25,7 +25,7 @@ for (const version of [4, 5] as const) {
       await on.received('sendMessage', 3000);
       await red.restart();
       should(on.entries('sendMessage').length).be.below(10_000);
-      await red.until(() => red.arrived.length >= 10_000 || undefined, 'The last of 10,000', 60_000);
+      await red.until(() => red.arrived.length >= 10_000 || undefined, 'The last of 10,000', 180_000);
       const { byPhone } = toldOf(red, sends);
       should(byPhone.size).equal(10_000);
       for (const told of byPhone.values())
