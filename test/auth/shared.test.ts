@@ -12,7 +12,7 @@ import { Postgres } from '../support/postgres';
 import { authorize, callbackUri, FileSettings, freshFolder, removeFolders } from './support';
 
 describe('an environment that several Node-RED keep in PostgreSQL', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let server: Postgres;
   let simulator: Simulator;
   let group = 0;

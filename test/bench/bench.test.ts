@@ -58,7 +58,7 @@ describe('docs/performance.md', () => {
 });
 
 describe('editor code of all nodes', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
 
   it('is under 200 kB and fetches nothing from outside', () => {
     tarball();

@@ -29,7 +29,7 @@ const parts = [
 ];
 
 describe('the build', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let project: string;
 
   const build = (): { status: number | null; said: string } => {

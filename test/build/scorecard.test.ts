@@ -9,7 +9,7 @@ type Card = Record<string, { test?: boolean } & Record<string, unknown>>;
 
 /** The scorecard of the flow library, for the package as it is packed. */
 describe('the scorecard of node-red-dev', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let card: Card;
 
   before(() => {

@@ -16,7 +16,7 @@ interface Line {
 type Node = Record<string, unknown>;
 
 describe('the command check, of a user directory', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let simulator: Simulator;
   let directory: string;
   let settings: string;

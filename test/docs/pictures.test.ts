@@ -13,7 +13,7 @@ type Pictures = Awaited<ReturnType<typeof list>>['pictures'];
 const folder = join(root, 'docs', 'pictures');
 
 describe('the pictures of the docs', function () {
-  this.timeout(90_000);
+  this.timeout(180_000);
 
   it('are those on the list, in both themes, and each is shown somewhere', async () => {
     const { pictures, themes } = await list();

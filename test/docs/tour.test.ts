@@ -5,7 +5,7 @@ import { type RealRed, startRed } from '../support/node-red';
 import { buildTheFlow, deploy, pressInject, statusOf } from './tour';
 
 describe('the five-minute tour of the README, by mouse and keyboard', function () {
-  this.timeout(90_000);
+  this.timeout(180_000);
   let red: RealRed;
   let browser: TestBrowser;
   let page: Page;

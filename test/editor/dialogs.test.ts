@@ -44,7 +44,7 @@ const flows: FlowNode[] = [
 
 for (const version of [4, 5] as const) {
   describe(`the dialogs in Node-RED ${version.toString()}`, function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     let editor: StartedEditor;
     let page: Page;
 

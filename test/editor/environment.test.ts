@@ -56,7 +56,7 @@ const flows: FlowNode[] = [
 
 for (const version of [4, 5] as const) {
   describe(`the dialog of the environment in Node-RED ${version.toString()}`, function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     let simulator: Simulator;
     let red: RealRed;
     let browser: TestBrowser;

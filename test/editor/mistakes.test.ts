@@ -40,7 +40,7 @@ const unknown = 'This version does not know what is chosen here: choose again.';
 
 for (const version of [4, 5] as const) {
   describe(`mistakes in a form in Node-RED ${version.toString()}`, function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     let editor: StartedEditor;
     let page: Page;
 

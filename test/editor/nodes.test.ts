@@ -66,7 +66,7 @@ const flows: FlowNode[] = [
 
 for (const version of [4, 5] as const) {
   describe(`from the palette to the phone in Node-RED ${version.toString()}`, function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     let editor: StartedEditor;
     let page: Page;
     const ids = new Map<string, string>();

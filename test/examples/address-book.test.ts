@@ -22,7 +22,7 @@ const form = { firstName: "Pat O'Neil", lastName: '', emailAddress: 'pat@example
 
 for (const run of runs) {
   describe(`the examples from the eighth on, ${titleOf(run)}`, function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     let red: RealRed;
     let phones: Phones;
 

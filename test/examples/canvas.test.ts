@@ -30,7 +30,7 @@ const readBoxes = `(() => {
 
 for (const version of [4, 5] as const) {
   describe(`the examples on the canvas of Node-RED ${version.toString()}`, function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     let red: RealRed;
     let browser: TestBrowser;
     let page: Page;

@@ -50,7 +50,7 @@ const text = (message: Record<string, unknown> | undefined): string =>
   (message?.['error'] as { message: string }).message;
 
 describe('a Node-RED 5 whose language is German', function () {
-  this.timeout(90_000);
+  this.timeout(180_000);
   let red: RealRed;
   let browser: TestBrowser;
 

@@ -46,7 +46,7 @@ const canonical: FlowNode[] = [
 
 for (const profile of Object.keys(profiles) as ProfileName[]) {
   describe(`a real Node-RED on a service of the ${profile} profile`, function () {
-    this.timeout(90_000);
+    this.timeout(180_000);
     const habits: Habits = profiles[profile];
     let simulator: Simulator;
     let red: RealRed;

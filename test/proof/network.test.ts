@@ -199,7 +199,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
 
   for (const fault of breaks) {
     it(`${nameOf(fault)}, once: what must not happen twice is unknown, the rest is repeated and succeeds`, async function () {
-      this.timeout(60_000);
+      this.timeout(180_000);
       const flow = await start();
       meet(fault, 1);
       const seen = await run(flow);
@@ -221,7 +221,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
 
   for (const fault of breaks) {
     it(`${nameOf(fault)}, for good: a read is a network_error, whatever else is unknown`, async function () {
-      this.timeout(60_000);
+      this.timeout(180_000);
       const flow = await start();
       meet(fault, Infinity);
       const seen = await run(flow);
@@ -240,7 +240,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
 
   for (const fault of stalls) {
     it(`${nameOf(fault)}, for good: each ends by the time limit, and none says untruly that it was not carried out`, async function () {
-      this.timeout(60_000);
+      this.timeout(180_000);
       const flow = await start('contract', stallLimit);
       meet(fault, Infinity);
       const seen = await run(flow);
@@ -269,7 +269,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
     { kind: 'drip', ms: 1 },
   ] as const) {
     it(`${fault.kind}, within the time limit: nothing is repeated, nothing fails`, async function () {
-      this.timeout(60_000);
+      this.timeout(180_000);
       const flow = await start();
       proxy.otherwise = ({ path }) => (path.includes('/text/') ? fault : { kind: 'pass' });
       const seen = await run(flow);

@@ -14,7 +14,7 @@ const environmentId = `(() => {
 
 for (const version of [4, 5] as const) {
   describe(`the consent flow as a newcomer meets it, on Node-RED ${version.toString()}`, function () {
-    this.timeout(90_000);
+    this.timeout(180_000);
     let red: RealRed;
     let browser: TestBrowser;
 

@@ -14,7 +14,7 @@ const deploys: readonly (readonly [type: DeployType, name: string])[] = [
 
 for (const version of [4, 5] as const) {
   describe(`deploys on Node-RED ${version.toString()}`, function () {
-    this.timeout(90_000);
+    this.timeout(180_000);
     let on: Sandbox;
 
     before(async () => {

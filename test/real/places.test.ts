@@ -22,7 +22,7 @@ const tab = 'f0f0f0f0f0f0f0f0';
 
 for (const version of [4, 5] as const) {
   describe(`waits wherever their node goes, on Node-RED ${version.toString()}`, function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     let red: RealRed;
     let phones: Phones;
 

@@ -47,7 +47,7 @@ const flowsOn = (service: string): FlowNode[] => [
 ];
 
 describe('hostile data and errors in a real browser', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let red: RealRed;
   let browser: TestBrowser;
   let page: Page;

@@ -31,7 +31,7 @@ describe("the service's ledger against the outcomes of the node, with half of al
 
   for (const repeatSends of ['never', 'contract'] as const) {
     it(`repeatSends ${repeatSends}: no text twice, no recipient without an outcome, no outcome that is untrue`, async function () {
-      this.timeout(60_000);
+      this.timeout(180_000);
       on = await startSimulated({ randomSeed: 9 }, { client: { repeatSends } });
       const { simulator, environment } = on;
       simulator.change({ consentRequired: false });

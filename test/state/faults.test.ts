@@ -14,7 +14,7 @@ const everything = { from: Buffer.alloc(0), to: Buffer.alloc(100, 0xff), limit: 
 const turn = (ms = 0): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('a store in trouble', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let directory: string;
   let warnings: string[];
   let processes: StoreProcess[];

@@ -18,7 +18,7 @@ const numbersOf = async (store: Store, name: string): Promise<number[]> => {
 };
 
 describe('the owner of a store', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let directory: string;
   let processes: StoreProcess[];
   const start = (...[args, options]: Parameters<typeof startStore>): StoreProcess => {

@@ -11,7 +11,7 @@ import { sealerOf } from './sealer';
 
 let server: Postgres;
 before(async function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   server = await Postgres.start();
 });
 after(() => server.close());
@@ -110,7 +110,7 @@ describe('several processes on one PostgreSQL', () => {
   });
 
   it('succeed one that is killed, once its lease has run out', async function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     const two = start('two', 3000);
     await two.opened;
     const killed = runChild('postgres-child.ts', server.url(), group);
@@ -223,7 +223,7 @@ describe('several processes on one PostgreSQL', () => {
   });
 
   it('succeed one that is stopped for longer than its lease, which then writes nothing more', async function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     const two = start('two', 3000);
     await two.opened;
     const stopped = runChild('postgres-child.ts', server.url(), group);
@@ -239,7 +239,7 @@ describe('several processes on one PostgreSQL', () => {
   });
 
   it('all come back after the database was away for longer than a lease: none takes over what another has', async function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     const started = [start('one', 3000), start('two', 3000), start('three', 3000)];
     const stores = await Promise.all(started.map((each) => each.opened));
     await server.stop();
@@ -253,7 +253,7 @@ describe('several processes on one PostgreSQL', () => {
   });
 
   it('make each write once while connections are cut in the middle of commits', async function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     const stores = await Promise.all(['one', 'two'].map((name) => start(name).opened));
     const place = { table: 'work', key: key('once', 'counter') } as const;
     const each = 40;
@@ -331,7 +331,7 @@ describe('several processes on one PostgreSQL', () => {
   });
 
   it('leave nothing lying that was taken by a process that does not know of it', async function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     const [one, two] = [start('one'), start('two', 3000)];
     await (await one.opened).write([put('job', 'left')]);
     const own = await two.opened;
@@ -348,7 +348,7 @@ describe('several processes on one PostgreSQL', () => {
   });
 
   it('know when the database has lost commits, and leave in doubt what was accepted before', async function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     const one = start('one');
     const store = await one.opened;
     await store.write([put('job', 'accepted')]);
@@ -397,7 +397,7 @@ describe('several processes on one PostgreSQL', () => {
   });
 
   it('wait while the database has no connection to give, and go on when it has', async function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     await start('first').opened;
     server.query(`create role few login connection limit 10`);
     server.query(`grant usage on schema advisor_texting to few`);
@@ -470,7 +470,7 @@ describe('several processes on one PostgreSQL', () => {
   });
 
   it('wait while the database is away, say so, and go on by themselves: each write is made once', async function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     const one = start('one');
     const store = await one.opened;
     const written: Promise<boolean>[] = [];

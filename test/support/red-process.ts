@@ -18,7 +18,7 @@ export interface RedOptions {
   readonly userDir?: string;
 }
 
-const defaultWait = 20_000;
+const defaultWait = 60_000;
 
 export const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, '127.0.0.1');
