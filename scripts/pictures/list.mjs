@@ -38,10 +38,11 @@ export const pictures = [
     name: 'sidebar',
     open: ['sidebar'],
     of: '.advisor-sidebar',
-    viewport: { width: 1500, height: 900 },
+    viewport: { width: 1500, height: 668 },
     shows: [
       '.advisor-side-waits li:has-text("+12175550107")',
       '.advisor-side-advisors li:has-text("authorized")',
+      '.advisor-sidebar button:has-text("Download a support bundle")',
     ],
   },
   {

@@ -9,6 +9,18 @@ const closeTray = async (page, button) => {
   await page.locator(button).waitFor({ state: 'detached' });
 };
 
+/** The sidebar of texting alone on its side. */
+const undivided = {
+  v: 4,
+  tabs: [],
+  primary: {
+    width: 300,
+    top: { tabs: ['info', 'advisor-texting'], active: 'advisor-texting' },
+    bottom: { tabs: [], hidden: true },
+  },
+  secondary: { width: 210, top: { tabs: ['explorer'] }, bottom: { tabs: ['palette'], hidden: true } },
+};
+
 /** Each opens its part of the product in the editor's page, and gives the page to look at and how to leave it. */
 const openers = {
   flow: async ({ page }) => ({ page, leave: async () => {} }),
@@ -36,9 +48,22 @@ const openers = {
     return { page, leave: () => closeTray(page, '#node-config-dialog-cancel') };
   },
 
-  sidebar: async ({ page }) => {
-    await page.evaluate(`RED.sidebar.show('advisor-texting')`);
-    return { page, leave: () => page.evaluate(`RED.sidebar.show('info')`) };
+  sidebar: async ({ page, url }) => {
+    // Node-RED 5 divides its sidebars in two, and remembers for each user how.
+    const editor = await page.context().newPage();
+    await editor.setViewportSize(page.viewportSize());
+    await editor.goto(url);
+    await editor.evaluate(
+      `fetch('settings/user', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: ${JSON.stringify(JSON.stringify({ editor: { sidebar: { state: undivided } } }))},
+      })`,
+    );
+    await editor.goto(url);
+    await nodeOf(editor, 'inject').waitFor();
+    await editor.evaluate(`RED.sidebar.show('advisor-texting')`);
+    return { page: editor, leave: () => editor.close() };
   },
 
   import: async ({ page }) => {
