@@ -31,13 +31,13 @@ const whileWorking = async (node: BenchRed): Promise<number> => {
 };
 
 const sizeOf = (node: BenchRed): number =>
-  statSync(join(node.red.userDir, 'advisor-texting', 'store.mdb')).size;
+  statSync(join(node.red.userDir, 'advisor-texting', 'store.mdb'), { throwIfNoEntry: false })?.size ?? 0;
 
 /** Nothing more is being written. */
 const atRest = async (node: BenchRed): Promise<void> => {
   for (let [size, since] = [0, performance.now()]; performance.now() - since < 5000;) {
     await sleep(250);
-    if (sizeOf(node) === size) continue;
+    if (size > 0 && sizeOf(node) === size) continue;
     size = sizeOf(node);
     since = performance.now();
   }
