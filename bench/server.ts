@@ -73,7 +73,7 @@ const served = (head: string): string => {
   if (path.startsWith('/v1/text/messaging/messages')) {
     if (isLimited) {
       counts.limited += 1;
-      return answer('429 Too Many Requests\r\nretry-after: 3600', '{}');
+      return answer('429 Too Many Requests\r\nretry-after: 1800', '{}');
     }
     first.text ||= Date.now();
     counts.texts += 1;

@@ -27,7 +27,7 @@ export interface Service {
   reset(): Promise<Counts>;
   expire(): Promise<Counts>;
   setContacts(count: number): Promise<Counts>;
-  /** Every text meets a 429 that asks for an hour. */
+  /** Every text meets a 429 that asks for half an hour. */
   limit(isOn: boolean): Promise<Counts>;
   close(): void;
 }
