@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +7,7 @@ import { openEmbedded, type EmbeddedOptions } from '../../lib/state/embedded';
 import { endOf, key, type Store } from '../../lib/state/store';
 import { sealerOf } from './sealer';
 import { startStore, type StoreProcess } from './processes';
+import { smallDisk } from './small-disk';
 
 const isNumber = (line: string): boolean => /^\d+$/.test(line);
 const everything = { from: Buffer.alloc(0), to: Buffer.alloc(100, 0xff), limit: 100_000 };
@@ -156,20 +156,20 @@ describe('a store in trouble', function () {
 
   describe('with a disk that takes no more', () => {
     it('writes nothing it says it wrote, says why, and goes on by itself when there is room', async () => {
-      // As on a full disk, writing past this length fails; a process may raise its own limit up to the hard one.
-      const writer = start([directory, 'a', 'write'], {
-        before: ['bash', '-c', 'ulimit -S -f 2000; exec "$@"', 'bash'],
-      });
+      const disk = await smallDisk(directory);
+      const writer = start([directory, 'a', 'write'], { before: disk.before });
+      await writer.said((line) => Number(line) > 10);
+      disk.fill();
       await writer.said((line) => line.startsWith('trouble') && line.includes('cannot be written'));
       const acknowledged = writer.lines.filter(isNumber).length;
-      assert.ok(acknowledged > 10, 'it wrote until the disk was full');
       await turn(3000);
       assert.equal(writer.lines.filter(isNumber).length, acknowledged);
       const before = writer.lines.length;
-      execFileSync('prlimit', ['--pid', String(writer.pid), '--fsize=unlimited']);
+      disk.makeRoom(writer.pid);
       await writer.said(isNumber, before);
       writer.signal('SIGKILL');
       await writer.ended;
+      disk.unmount();
       const store = await open();
       const prefix = key('a', 'a');
       const page = await store.page<{ n: number }>('work', { from: prefix, to: endOf(prefix), limit: 1e6 });

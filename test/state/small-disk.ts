@@ -1,0 +1,62 @@
+import { spawn, spawnSync, execFileSync } from 'node:child_process';
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A disk for one process that can be filled up and be made room on. */
+export interface SmallDisk {
+  /** What goes before a command so that the command finds the disk at the directory. */
+  readonly before: readonly string[];
+  fill(): void;
+  makeRoom(pid: number): void;
+  /** What the disk holds in the end, at the directory itself. */
+  unmount(): void;
+}
+
+const inNamespace = ['unshare', '--user', '--map-root-user', '--mount', 'bash', '-c'] as const;
+
+/** A file system of eight megabytes, which only processes that are started with `before` have at the directory. */
+const mountedDisk = async (directory: string): Promise<SmallDisk> => {
+  const [command, ...rest] = inNamespace;
+  const mount = 'mount -t tmpfs -o size=8m small "$0" && echo mounted && exec cat';
+  const holder = spawn(command, [...rest, mount, directory], { stdio: ['pipe', 'pipe', 'inherit'] });
+  await new Promise<void>((resolve, reject) => {
+    holder.stdout.once('data', () => resolve());
+    holder.once('close', () => reject(new Error('The small disk could not be mounted.')));
+  });
+  // It ends with its input, which ends with this process.
+  holder.unref();
+  const pid = String(holder.pid);
+  const seen = join('/proc', pid, 'root', directory);
+  const filler = join(seen, 'filler');
+  return {
+    before: ['nsenter', '--target', pid, '--user', '--preserve-credentials', '--mount', '--'],
+    fill: () => {
+      for (let bytes = 1 << 22; bytes >= 1; bytes >>= 1)
+        try {
+          for (;;) writeFileSync(filler, Buffer.alloc(bytes), { flag: 'a' });
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+        }
+    },
+    makeRoom: () => rmSync(filler),
+    unmount: () => {
+      cpSync(seen, directory, { recursive: true });
+      holder.kill('SIGKILL');
+    },
+  };
+};
+
+/** Where the machine lets nobody mount: files that may not grow beyond two megabytes. */
+const limitedFiles: SmallDisk = {
+  before: ['bash', '-c', 'ulimit -S -f 2000; exec "$@"', 'bash'],
+  fill: () => undefined,
+  makeRoom: (pid) => execFileSync('prlimit', ['--pid', String(pid), '--fsize=unlimited']),
+  unmount: () => undefined,
+};
+
+export const smallDisk = async (directory: string): Promise<SmallDisk> => {
+  const [command, ...rest] = inNamespace;
+  const canMount =
+    spawnSync(command, [...rest, 'mount -t tmpfs -o size=8m small "$0"', directory]).status === 0;
+  return canMount ? mountedDisk(directory) : limitedFiles;
+};
