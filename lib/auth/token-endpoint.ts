@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { onAbort } from '../service/concurrency';
+import { abortOf, wokenBy } from '../service/concurrency';
 import type { Clock } from '../service/clock';
 import { serviceError, ServiceError } from '../service/errors';
 import { contractScope, usualPrefixes, wireScope } from '../service/prefixes';
@@ -289,17 +289,15 @@ export class TokenEndpoints {
 
   /** Ends when the time has come, something has changed, or the signal aborts. */
   private change(access: Access, ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = (): void => {
-        access.waiting.delete(wake);
-        for (const forget of forgets) forget();
-        resolve();
-      };
-      const forgets: (() => void)[] = [];
+    const changed = (wake: () => void) => {
       access.waiting.add(wake);
-      if (ms > 0) forgets.push(this.options.clock.after(ms, wake));
-      if (signal) forgets.push(onAbort(signal, wake));
-    });
+      return () => access.waiting.delete(wake);
+    };
+    return wokenBy(
+      changed,
+      ...(ms > 0 ? [(wake: () => void) => this.options.clock.after(ms, wake)] : []),
+      ...(signal ? [abortOf(signal)] : []),
+    );
   }
 
   private async ask(connection: Connection, fields: Readonly<Record<string, string>>): Promise<TokenResult> {

@@ -2,7 +2,7 @@ import { within, type Clock } from '../service/clock';
 import { backoff } from '../service/retry';
 import { ClientTokens } from './client-tokens';
 import type { Connection } from './connection';
-import { Flights, onAbort } from '../service/concurrency';
+import { abortOf, Flights, wokenBy } from '../service/concurrency';
 import { serviceError } from '../service/errors';
 import { isNearEnd, renewed, usableToken, type Grant } from './grants';
 import { authorizeAgain, notAuthorized, notStored, tryLater, type TokenEndpoints } from './token-endpoint';
@@ -160,15 +160,7 @@ export class Tokens {
   }
 
   private async lookLater(signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const wake = (): void => {
-        cancel();
-        forget();
-        resolve();
-      };
-      const cancel = this.options.clock.after(lookAgain, wake);
-      const forget = onAbort(signal, wake);
-    });
+    await wokenBy((wake) => this.options.clock.after(lookAgain, wake), abortOf(signal));
     if (signal.aborted) throw serviceError('cancelled', 'abandoned');
   }
 

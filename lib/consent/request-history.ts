@@ -24,6 +24,12 @@ interface RequestRecord {
   readonly answer: RequestAnswer;
 }
 
+/** A number that is being asked, and the key of its record. */
+interface Asked {
+  readonly of: string;
+  readonly at: Buffer;
+}
+
 /** What a request came to; `requested` is false when the service says there is nothing to ask. */
 export interface Reply extends RequestAnswer {
   readonly requested: boolean;
@@ -129,9 +135,10 @@ export class RequestHistory {
    */
   async ask(advisor: string, phone: string, rules: RequestRules, request: Request): Promise<RequestResult> {
     const of = nameOf(advisor, phone);
-    const name = this.keyOf(of).toString('latin1');
+    const at = this.keyOf(of);
+    const name = at.toString('latin1');
     for (let other = this.asking.get(name); other; other = this.asking.get(name)) await other;
-    const asking = this.askAlone(of, rules, request);
+    const asking = this.askAlone({ of, at }, rules, request);
     this.asking.set(name, settled(asking));
     try {
       return await asking;
@@ -157,21 +164,20 @@ export class RequestHistory {
     });
   }
 
-  private async askAlone(of: string, rules: RequestRules, request: Request): Promise<RequestResult> {
+  private async askAlone(who: Asked, rules: RequestRules, request: Request): Promise<RequestResult> {
     for (;;) {
-      const result = await this.askOnce(of, rules, request);
+      const result = await this.askOnce(who, rules, request);
       if (result) return result;
     }
   }
 
   /** Undefined when another process was quicker. */
   private async askOnce(
-    of: string,
+    { of, at }: Asked,
     rules: RequestRules,
     request: Request,
   ): Promise<RequestResult | undefined> {
     const { store, clock, wallTime = () => clock.now() } = this.options;
-    const at = this.keyOf(of);
     const entry = await this.read(at);
     const { last, isRecent } = this.judge(entry, rules);
     if (last && isRecent) return { ...last.answer, requested: false, requestedAt: last.shownAt };

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { onAbort } from '../service/concurrency';
+import { abortOf, wokenBy } from '../service/concurrency';
 import type { Movable } from '../state/moving';
 import {
   endOf,
@@ -192,18 +192,18 @@ export class Once {
     const name = this.keyOf(of).toString('latin1');
     const all = waiting.get(name) ?? new Set();
     waiting.set(name, all);
-    await new Promise<void>((resolve) => {
-      const wake = (): void => {
-        clearTimeout(timer);
-        forget();
+    const become = (wake: () => void) => {
+      all.add(wake);
+      return () => {
         all.delete(wake);
         if (all.size === 0 && waiting.get(name) === all) waiting.delete(name);
-        resolve();
       };
+    };
+    const another = (wake: () => void) => {
       const timer = setTimeout(wake, lookAgainAfter);
-      const forget = onAbort(signal, wake);
-      all.add(wake);
-    });
+      return () => clearTimeout(timer);
+    };
+    await wokenBy(become, another, abortOf(signal));
   }
 
   /** Undefined when the key is free. */

@@ -1,4 +1,4 @@
-import { onAbort } from './concurrency';
+import { abortOf, onAbort, wokenBy } from './concurrency';
 import { elapsedBy, type Clock } from './clock';
 import type { Result } from './exchange';
 import type { Limits, Place } from './limits';
@@ -278,14 +278,7 @@ export class Call {
     const { clock, closing } = this.shared;
     const { signal } = this.options;
     if (this.isStopped()) return Promise.resolve();
-    return new Promise((resolve) => {
-      const wake = (): void => {
-        for (const forget of forgets) forget();
-        resolve();
-      };
-      const forgets = [clock.after(ms, wake), onAbort(closing, wake)];
-      if (signal) forgets.push(onAbort(signal, wake));
-    });
+    return wokenBy((wake) => clock.after(ms, wake), ...[closing, ...(signal ? [signal] : [])].map(abortOf));
   }
 
   private isStopped(): boolean {

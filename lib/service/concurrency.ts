@@ -29,6 +29,21 @@ export const onAbort = (signal: AbortSignal, task: () => void): (() => void) => 
   };
 };
 
+/** Resolves when the first of these calls its `wake`; what each set up for that is then taken back. */
+export const wokenBy = (...wakers: readonly ((wake: () => void) => () => unknown)[]): Promise<void> =>
+  new Promise((resolve) => {
+    const wake = (): void => {
+      for (const forget of forgets) forget();
+      resolve();
+    };
+    const forgets = wakers.map((waker) => waker(wake));
+  });
+
+export const abortOf =
+  (signal: AbortSignal) =>
+  (wake: () => void): (() => void) =>
+    onAbort(signal, wake);
+
 /** The last task of each key; a key is forgotten when its last task has ended. */
 const lastOf = processMemory('turns', new Map<string, Promise<void>>());
 
