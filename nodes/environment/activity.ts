@@ -14,7 +14,7 @@ import type { Gauges } from '../../lib/runtime/metrics';
 import { hideNumbers, lastFour } from '../../lib/runtime/log';
 import { problemOf } from '../../lib/runtime/outcomes';
 import type { Red } from '../../lib/runtime/red';
-import { systemClock, within } from '../../lib/service/clock';
+import { elapsedBy, systemClock, within } from '../../lib/service/clock';
 import { phoneNumber } from '../../lib/texting/recipients';
 import type { Asked } from './admin-routes';
 import type { RunningEnvironment } from './environment';
@@ -44,12 +44,12 @@ export const announcerOf = (RED: Red): (() => void) => {
   const schedule = (): void => {
     if (isDue) return;
     isDue = true;
-    const rest = lastTime + leastInterval - systemClock.now();
-    systemClock.after(Math.min(Math.max(rest, 0), leastInterval), publish);
+    const rest = lastTime + leastInterval - elapsedBy(systemClock);
+    systemClock.after(Math.max(rest, 0), publish);
   };
   const publish = (): void => {
     isDue = false;
-    lastTime = systemClock.now();
+    lastTime = elapsedBy(systemClock);
     // Retained: an editor that connects, or connects again, hears it then, for something may have changed before.
     (RED as Announcing).comms?.publish(topic, {}, true);
     // What has changed may be on record only a moment later: it is said once more.
@@ -66,9 +66,7 @@ export const announcerOf = (RED: Red): (() => void) => {
 
 /** For load balancers and the like: whether what comes in can be put on record. */
 export const health = (RED: Red, response: Response): void => {
-  const isWell = [...runningOf(RED)].every(
-    ({ troubleSince }) => troubleSince === undefined || systemClock.now() - troubleSince < patience,
-  );
+  const isWell = [...runningOf(RED)].every(({ troubledFor }) => troubledFor < patience);
   response
     .status(isWell ? 200 : 503)
     .set('Cache-Control', 'no-store')

@@ -16,7 +16,7 @@ import type {
 import { nodeError } from '../../lib/runtime/errors';
 import { metrics } from '../../lib/runtime/metrics';
 import { lazy } from '../../lib/runtime/lazy';
-import { systemClock, within, type Clock } from '../../lib/service/clock';
+import { elapsedBy, systemClock, within, type Clock } from '../../lib/service/clock';
 import type { ServiceError } from '../../lib/service/errors';
 import type { Client, ClientOptions } from '../../lib/service/types';
 import type { PostgresHandle, Slot } from '../../lib/state/postgres';
@@ -78,6 +78,8 @@ export class RunningEnvironment implements Environment {
   readonly clock: Clock;
   readonly settings: EnvironmentSettings;
   private readonly ownServices: Services;
+  /** Monotonic. */
+  private readonly elapsed: () => number;
   private readonly shared: SharedServices | undefined;
   private readonly storeListeners = new Set<StoreListener>();
   /** Of all that have the limits in common. */
@@ -98,8 +100,7 @@ export class RunningEnvironment implements Environment {
   private readonly held = new Set<Promise<void>>();
   private readonly endings: (() => Promise<unknown>)[] = [];
   trouble: string | undefined;
-  /** Since when nothing can be put on record. */
-  troubleSince: number | undefined;
+  private troubleSince: number | undefined;
   readonly fault: ServiceError | undefined;
   private read: Complete | undefined;
   private openClient: Client | Promise<Client> | undefined;
@@ -118,7 +119,8 @@ export class RunningEnvironment implements Environment {
     this.name = nameOf(values);
     // A service that is none of the three can do nothing until it is corrected, least of all pretend to send.
     this.service = serviceOf(values) ?? 'sandbox';
-    this.clock = this.service === 'simulator' ? services.simulator.clock : systemClock;
+    this.clock = this.service === 'simulator' ? services.simulator.clock : services.clock;
+    this.elapsed = () => elapsedBy(services.clock);
     this.settings = settingsOf(values);
     this.fault = faultInValues(values);
     const url = this.fault || this.service === 'simulator' ? '' : storeUrlOf(values);
@@ -403,8 +405,7 @@ export class RunningEnvironment implements Environment {
     let isRenewing = false;
     this.processes = () => handle.processes;
     const look = (): void => {
-      this.trouble = handle.trouble;
-      this.troubleSince = this.trouble === undefined ? undefined : (this.troubleSince ?? systemClock.now());
+      this.noteTrouble(handle.trouble);
       for (const [slot, view] of this.orphans) {
         if (!slot.isLost) continue;
         this.orphans.delete(slot);
@@ -489,12 +490,21 @@ export class RunningEnvironment implements Environment {
     }
   }
 
+  /** For how many milliseconds nothing could be put on record, however the clock was set meanwhile. */
+  get troubledFor(): number {
+    return this.troubleSince === undefined ? 0 : this.elapsed() - this.troubleSince;
+  }
+
+  private noteTrouble(trouble: string | undefined): void {
+    this.trouble = trouble;
+    this.troubleSince = trouble === undefined ? undefined : (this.troubleSince ?? this.elapsed());
+  }
+
   private async openStore(): Promise<Store> {
     if (this.shared) return this.openDatabase(this.shared);
     const store = await this.ownServices.openStore();
     const look = (): void => {
-      this.trouble = store.trouble;
-      this.troubleSince = store.trouble === undefined ? undefined : (this.troubleSince ?? systemClock.now());
+      this.noteTrouble(store.trouble);
     };
     const unlisten = store.onChange(() => {
       look();

@@ -19,7 +19,7 @@ import { logOf, type Log } from '../../lib/runtime/log';
 import { metrics } from '../../lib/runtime/metrics';
 import type { Red } from '../../lib/runtime/red';
 import { SharedSimulator } from '../../lib/runtime/simulator';
-import { systemClock } from '../../lib/service/clock';
+import { systemClock, type Clock } from '../../lib/service/clock';
 import type { PostgresHandle } from '../../lib/state/postgres';
 import type { Store } from '../../lib/state/store';
 import { processMemory } from '../../lib/process-memory';
@@ -27,6 +27,7 @@ import { processMemory } from '../../lib/process-memory';
 /** What all environments of a runtime share. */
 export interface Services {
   readonly log: Log;
+  readonly clock: Clock;
   readonly vault: Vault;
   readonly tokens: Tokens;
   readonly authorizations: Authorizations;
@@ -116,6 +117,7 @@ const start = (RED: Red): Services => {
   const shared = new Map<string, SharedServices>();
   const services: Services = {
     log,
+    clock,
     ...authorizing(openStore),
     simulator: new SharedSimulator(userDir === undefined ? undefined : openStore),
     memory,

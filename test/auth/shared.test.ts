@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import type { Red } from '../../lib/runtime/red';
+import { systemClock, type Clock } from '../../lib/service/clock';
 import { doNotTextOf } from '../../lib/guards/do-not-text';
 import { endOf, key } from '../../lib/state/store';
 import { health } from '../../nodes/environment/activity';
@@ -17,6 +18,9 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
   let simulator: Simulator;
   let group = 0;
   const open: RunningEnvironment[] = [];
+  /** Milliseconds that the clock of environments is ahead. */
+  let ahead = 0;
+  const clock: Clock = { ...systemClock, elapsed: () => performance.now() + ahead };
 
   before(async () => {
     server = await Postgres.start();
@@ -54,7 +58,12 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
       storeUrl: `${server.url()}&application_name=${name}`,
       ...changes,
     };
-    const environment = new RunningEnvironment(services, `env${group}`, values, () => undefined);
+    const environment = new RunningEnvironment(
+      { ...services, clock },
+      `env${group}`,
+      values,
+      () => undefined,
+    );
     open.push(environment);
     return environment;
   };
@@ -144,10 +153,6 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     health(RED, response as never);
     return answered;
   };
-  const longAgo = (environment: RunningEnvironment): void => {
-    if (environment.troubleSince !== undefined) environment.troubleSince -= 31_000;
-  };
-
   it('is not well once PostgreSQL was away for thirty seconds, and is again when that is back', async () => {
     const one = start('one', 'a');
     await one.opening;
@@ -155,7 +160,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     await server.stop();
     try {
       await until(() => one.trouble !== undefined);
-      longAgo(one);
+      ahead += 31_000;
       should(healthOf(one)).equal(503);
     } finally {
       await server.run();
@@ -167,7 +172,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
   it('is not well where PostgreSQL could never be reached', async () => {
     const one = start('one', 'a', { storeUrl: 'postgres://test@localhost/none?host=/nowhere' });
     await until(() => one.trouble !== undefined);
-    longAgo(one);
+    ahead += 31_000;
     should(healthOf(one)).equal(503);
   });
 
