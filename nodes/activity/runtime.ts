@@ -18,53 +18,50 @@ interface Item {
 
 /** One way to read all items, and one to read a page of them. */
 interface Reading {
-  all(): AsyncIterable<Item> | Iterable<Item>;
+  all(): Promise<{ readonly items: AsyncIterable<Item> | Iterable<Item>; readonly count: number | null }>;
   page(asked: { page: number; pageSize: number; advisor?: string }): Promise<Page<Item>>;
-  count(): Promise<number | null>;
-}
-
-async function* after<T>(items: () => Promise<Iterable<T>>): AsyncGenerator<T> {
-  yield* await items();
 }
 
 const readingOf = (what: string, activity: Activity, tools: Tools): Reading => {
   const first = { page: 1, pageSize: 1 };
-  const total = async (page: Promise<{ pageInfo: { totalRecord: number | null } }>): Promise<number | null> =>
-    (await page).pageInfo.totalRecord;
   switch (what) {
     case 'waits':
       return {
-        all: () => activity.allWaits(),
+        all: async () => ({
+          count: (await activity.waits(first)).pageInfo.totalRecord,
+          items: activity.allWaits(),
+        }),
         page: (asked) => activity.waits(asked),
-        count: () => total(activity.waits(first)),
       };
     case 'queue':
       return {
-        all: () => activity.allQueued(),
+        all: async () => ({
+          count: (await activity.queue(first)).pageInfo.totalRecord,
+          items: activity.allQueued(),
+        }),
         page: (asked) => activity.queue(asked),
-        count: () => total(activity.queue(first)),
       };
     case 'failures':
       return {
-        all: () => after(() => activity.allFailures()),
+        all: async () => {
+          const items = await activity.allFailures();
+          return { items, count: items.length };
+        },
         page: (asked) => activity.failures(asked),
-        count: () => total(activity.failures(first)),
       };
-    default: {
-      const advisors = async (advisor?: string): Promise<readonly Item[]> => {
-        const all = await tools.environment().advisorList();
-        return advisor === undefined ? all : all.filter((each) => each.advisor === advisor);
-      };
+    default:
       return {
-        all: () => after(advisors),
-        count: async () => (await advisors()).length,
+        all: async () => {
+          const items = await tools.environment().advisorList();
+          return { items, count: items.length };
+        },
         page: async ({ page, pageSize, advisor }) => {
-          const all = await advisors(advisor);
-          const data = all.slice((page - 1) * pageSize, page * pageSize);
-          return { data, pageInfo: { page, pageSize, totalRecord: all.length } };
+          const all = await tools.environment().advisorList();
+          const meant = advisor === undefined ? all : all.filter((each) => each.advisor === advisor);
+          const data = meant.slice((page - 1) * pageSize, page * pageSize);
+          return { data, pageInfo: { page, pageSize, totalRecord: meant.length } };
         },
       };
-    }
   }
 };
 
@@ -73,20 +70,23 @@ const readingOf = (what: string, activity: Activity, tools: Tools): Reading => {
  * it. Pages are asked for in order, one behind the other.
  */
 const inOrder = (reading: Reading): ((page: number, pageSize: number) => Promise<Page<Item>>) => {
+  let total: number | null = null;
   const items = (async function* () {
-    yield* reading.all();
+    const { items: all, count } = await reading.all();
+    total = count;
+    yield* all;
   })();
   let before: Promise<unknown> = Promise.resolve();
   const read = async (page: number, pageSize: number): Promise<Page<Item>> => {
-    const count = page === 1 ? await reading.count() : null;
     const data: Item[] = [];
     while (data.length < pageSize) {
       const next = await items.next();
       if (next.done === true) break;
       data.push(next.value);
     }
+    if (page > 1) return { data, pageInfo: { page, pageSize, totalRecord: null } };
     // What has come to its end is counted for certain.
-    const totalRecord = page === 1 && data.length < pageSize ? data.length : count;
+    const totalRecord = data.length < pageSize ? data.length : total;
     return { data, pageInfo: { page, pageSize, totalRecord } };
   };
   return (page, pageSize) => {

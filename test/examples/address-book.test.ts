@@ -169,6 +169,13 @@ for (const run of runs) {
       should(payloadText(report)).match(
         /^Waiting for consent: 0\nFailed since yesterday: 1\n\d{4}-\d\d-\d\d \d\d:\d\d {2}\+12025550115 {2}rejected$/,
       );
+      const phone = Array.from({ length: 300 }, (_, n) => `nobody ${String(n)}`);
+      await flow.press('Text a landline', { phone });
+      await flow.shown('it failed', phone.length);
+      await flow.press('Report now');
+      const [, heading, ...lines] = payloadText(await flow.one('the report')).split('\n');
+      should(heading).equal('Failed since yesterday: 301');
+      should(lines.filter((line) => line.includes('nobody'))).have.length(phone.length);
     });
 
     it('14: the mail names the advisor and has the link', async () => {

@@ -101,10 +101,11 @@ export class Clicked {
     this.tab = tabOf(example.nodes);
   }
 
-  async press(button: string): Promise<void> {
+  /** As the button is pressed, or with other values than its own. */
+  async press(button: string, values?: Readonly<Record<string, unknown>>): Promise<void> {
     const found = this.example.nodes.find((node) => node.type === 'inject' && nameOf(node) === button);
     if (!found) throw new Error(`${this.example.title} has no button ${button}.`);
-    await this.red.inject(found.id);
+    await this.red.inject(found.id, values);
   }
 
   /** The next messages at the debug node of this name. */

@@ -121,8 +121,11 @@ export class RealRed extends RedProcess {
     await this.logged(/Started (modified )?(flows|nodes)|Waiting for missing/, { from });
   }
 
-  async inject(id: string): Promise<void> {
-    const answer = await this.request('POST', `inject/${id}`, {});
+  /** Presses the button of an inject node, or injects other values instead of its own. */
+  async inject(id: string, values?: Readonly<Record<string, unknown>>): Promise<void> {
+    const props = Object.entries(values ?? {}).map(([p, v]) => ({ p, v: JSON.stringify(v), vt: 'json' }));
+    const body = values === undefined ? {} : { __user_inject_props__: props };
+    const answer = await this.request('POST', `inject/${id}`, body);
     if (answer.status !== 200) throw new Error(`The inject was answered with ${answer.status.toString()}.`);
   }
 }
