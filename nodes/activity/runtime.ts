@@ -99,8 +99,15 @@ const inOrder = (reading: Reading): ((page: number, pageSize: number) => Promise
 const listing = (tools: Tools, what: string): Operation => {
   const settings = searchSettings(tools);
   const run = async (stream: Stream): Promise<void> => {
-    const reading = readingOf(what, activityOf(stream.caller.environment), tools);
+    const { environment } = stream.caller;
+    const reading = readingOf(what, activityOf(environment), tools);
     const advisor = stream.caller.advisor === '' ? undefined : stream.caller.advisor;
+    // One who must authorize again still has waits and failures to be shown.
+    if (advisor !== undefined && environment.advisorState(advisor) === 'unknown')
+      throw nodeError('authorization_required', 'advisor_unauthorized', {
+        advisor,
+        environment: environment.name,
+      });
     const idOf = ({ id }: Item): string | undefined => id;
     if (settings.all) {
       const isMeant = (item: Item): boolean => advisor === undefined || item.advisor === advisor;

@@ -104,6 +104,23 @@ describe('texting activity node', () => {
     should(both.map((each) => (each.msg.parts as { count?: number }).count)).deepEqual([undefined, 2]);
   });
 
+  it('takes no advisor for all, an empty or unreadable one for a mistake, and one that nobody knows for unauthorized', async () => {
+    on.environment.advisorState = (advisor) =>
+      advisor === 'anna' ? 'authorize_again' : advisor === 'default' ? 'authorized' : 'unknown';
+    for (const operation of ['waits', 'queue', 'failures', 'advisors']) {
+      const flow = await load({ operation, advisor: '', advisorType: 'str' }, 0);
+      for (const msg of [{}, { advisor: '' }, { advisor: 'anna' }])
+        should(only(await flow.ask(msg))).containEql({ port: 0 });
+      for (const advisor of [{}, [], true])
+        should(errorOf(only(await flow.ask({ advisor })).msg).code).equal('invalid_input');
+      should(errorOf(only(await flow.ask({ advisor: 'ana' })).msg).code).equal('authorization_required');
+      await Flow.unload();
+    }
+    const flow = await load({ advisor: 'who', advisorType: 'msg' }, 0);
+    should(errorOf(only(await flow.ask({ advisor: 'anna' })).msg).code).equal('invalid_input');
+    should(only(await flow.ask({ who: 'default' }))).containEql({ port: 0 });
+  });
+
   it('gives failures that are alike, each once', async () => {
     const flow = await load({ operation: 'failures', all: true, emit: 'item', pageSize: 10 }, 0);
     flow.send({ phone: Array.from({ length: 45 }, () => 'nobody') }, 'waiting');
