@@ -99,6 +99,12 @@ const settled = (work: Promise<unknown>): Promise<void> =>
     () => undefined,
   );
 
+const notRepeated = ({ answer, shownAt }: RequestRecord): RequestResult => ({
+  ...answer,
+  requested: false,
+  requestedAt: shownAt,
+});
+
 const nameOf = (advisor: string, phone: string): string => `${advisor}\n${phone}`;
 
 /** What was requested at a service, as another store has it. */
@@ -148,11 +154,17 @@ export class RequestHistory {
     }
   }
 
+  /** What `ask` comes to without a request; undefined when it takes one. Throws `ConsentLimit` as it does. */
+  async known(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult | undefined> {
+    const { last, isRecent } = this.judge(await this.read(this.keyOf(nameOf(advisor, phone))), rules);
+    return last && isRecent ? notRepeated(last) : undefined;
+  }
+
   /** What `ask` would come to before any request; throws `ConsentLimit` as it does. Nothing is asked, nothing changes. */
   async preview(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult> {
     const entry = await this.options.store.get<RequestRecord>(table, this.keyOf(nameOf(advisor, phone)));
     const { last } = this.judge(entry, rules);
-    return { ...(last?.answer ?? noAnswer), requested: false, requestedAt: last?.shownAt ?? null };
+    return last ? notRepeated(last) : { ...noAnswer, requested: false, requestedAt: null };
   }
 
   /** An acceptance was seen: its number has answered. */
@@ -180,7 +192,7 @@ export class RequestHistory {
     const { store, clock, wallTime = () => clock.now() } = this.options;
     const entry = await this.read(at);
     const { last, isRecent } = this.judge(entry, rules);
-    if (last && isRecent) return { ...last.answer, requested: false, requestedAt: last.shownAt };
+    if (last && isRecent) return notRepeated(last);
     const unanswered = last?.unanswered ?? 0;
     const intent = {
       id: randomBytes(9).toString('base64url'),

@@ -44,6 +44,8 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   readonly guards?: { readonly hours: 'environment' | 'any' };
   /** What may not leave as it is: throws `invalid_input`. */
   readonly check?: (recipient: T) => void;
+  /** The outcome that takes no request, which no hours hold up; undefined when it takes one. */
+  readonly known?: (turn: GuardedTurn<T, O>) => Promise<Outcome | undefined>;
   /** From a recipient to an outcome. What it throws becomes a failure. */
   readonly work: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
   /** The same for `msg.dryRun`: makes no request that sends or asks anything. */
@@ -346,6 +348,8 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   ): Promise<Outcome> {
     const { options } = this;
     const { order, environment } = turn;
+    const known = hours && (await options.known?.(turn));
+    if (known) return known;
     const deliveryDate = options.deliveryDateOf?.(order, environment);
     if (order.dryRun && options.dryRun) return options.dryRun({ ...turn, ...hours?.foresee(deliveryDate) });
     const moved = deliveryDate === undefined ? undefined : hours?.move(deliveryDate);

@@ -85,6 +85,11 @@ const request = async (
   }
 };
 
+const asked = ({ memberId, consentState, requested, requestedAt }: RequestResult, more = {}): Outcome => ({
+  port: 0,
+  payload: { memberId, consentState, requested, requestedAt, ...more },
+});
+
 /** Nobody is asked: what asking would come to, as far as the record of earlier requests tells. */
 const preview = async (
   { environment, order, item, notBefore }: RequestTurn,
@@ -93,17 +98,12 @@ const preview = async (
   // Somebody who was not accepted by a dry run never will be: to ask again would go round for ever.
   if (order.isRoundTrip) return failedOutcome(nodeError('cancelled', 'dry_run_round').problem);
   const { history } = await consentOf(environment);
-  const { memberId, consentState, requested, requestedAt } = await history.preview(
-    order.advisor,
-    item.phone ?? '',
-    rules,
-  );
-  const held = notBefore === undefined ? {} : { notBefore };
-  return { port: 0, payload: { memberId, consentState, requested, requestedAt, ...held } };
+  const result = await history.preview(order.advisor, item.phone ?? '', rules);
+  return asked(result, notBefore === undefined ? {} : { notBefore });
 };
 
 /** Says which limit was reached. */
-const withLimit = async (outcome: Promise<Outcome>): Promise<Outcome> => {
+const withLimit = async <T>(outcome: Promise<T>): Promise<T> => {
   try {
     return await outcome;
   } catch (fault) {
@@ -136,8 +136,13 @@ export const requestHandler = (tools: Tools): Handler => {
       };
       return request(phone, { ...turn, ...both }, tools.node.id, consent);
     });
-    const { memberId, consentState, requested, requestedAt } = result;
-    return { port: 0, payload: { memberId, consentState, requested, requestedAt } };
+    return asked(result);
+  };
+  const known = async ({ environment, order, item }: RequestTurn): Promise<Outcome | undefined> => {
+    if (order.isRoundTrip) return undefined;
+    const { history } = await consentOf(environment);
+    const result = await history.known(order.advisor, item.phone ?? '', rules);
+    return result && asked(result);
   };
 
   return new RecipientNode<Recipient, RequestOrder>(tools, {
@@ -151,6 +156,7 @@ export const requestHandler = (tools: Tools): Handler => {
       },
     ),
     guards: { hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment' },
+    known: (turn) => withLimit(known(turn)),
     work: (turn) => withLimit(work(turn)),
     dryRun: (turn) => withLimit(preview(turn, rules)),
     cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),

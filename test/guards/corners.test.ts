@@ -99,6 +99,25 @@ describe('guards, where two of them meet', () => {
     should(await codeOf({ timeZone: 'nowhere', dryRun: true })).equal('invalid_input');
   });
 
+  it('who was asked within the day, or as often as may be, is told so at once outside the hours', async () => {
+    await begin(noon, hold);
+    const limited = { ...request, id: 'limited', every: 0, limit: 1 } as typeof request;
+    const flow = await load(request, limited);
+    const first = await ask(flow, { phone: never }, 'request');
+    should(first.msg.payload).containEql({ requested: true });
+    await simulator.clock.move(night - simulator.clock.now());
+    const { requestedAt } = first.msg.payload as { requestedAt: number };
+    for (const dryRun of [undefined, true]) {
+      const { port, msg } = await ask(flow, { phone: never, ...(dryRun && { dryRun }) }, 'request');
+      should(port).equal(0);
+      should(msg.payload).containEql({ requested: false, requestedAt });
+      should(msg.payload).not.have.property('notBefore');
+      const again = await ask(flow, { phone: never, ...(dryRun && { dryRun }) }, 'limited');
+      should(errorOf(again.msg).code).equal('consent_limit');
+    }
+    should(received('requestConsent')).have.length(1);
+  });
+
   it('the day between two consent requests counts from when the first left, when it was held', async () => {
     await begin(night, hold);
     const flow = await load(request);
