@@ -127,14 +127,15 @@ export const flowNode = (
   const words = wordsOf(RED);
   const environment = environmentOf(RED, config.environment);
   let isUnsaved = false;
-  const status = createStatus(node, () => {
+  const prefix = (): string => {
     const marks = [
       ...(environment?.service === 'simulator' ? [words.say('status.sim')] : []),
       ...(isUnsaved ? [words.say('status.unsaved')] : []),
       '',
     ];
     return marks.join(' ');
-  });
+  };
+  const status = createStatus(node, prefix, systemClock, environment?.clock);
   let hasWarned = false;
   let forgetStart = (): void => undefined;
   const started = new Promise<void>((resolve) => {
@@ -166,7 +167,9 @@ export const flowNode = (
   /** What fails in a node that is not set up fails for that: a number that is missing is not the first thing to mend. */
   const unready = (thrown: unknown): unknown => {
     try {
-      tools.environment().advisors();
+      const from = tools.environment();
+      if (hasAdvisor) from.advisors();
+      else if (from.fault) throw from.fault;
       return thrown;
     } catch (fault) {
       const { dryRun } = problemOf(thrown);

@@ -59,6 +59,8 @@ export interface ItemHandler<T, O> {
   readonly addUsedFields: (outcome: Outcome, order: O, item: T, index: number, entry: unknown) => Outcome;
   readonly cancelled: () => Outcome;
   readonly phoneOf: (item: T) => string | undefined;
+  /** It makes no request: it needs no service, and what it has accepted belongs to none. */
+  readonly isLocal?: boolean | undefined;
   /** An item ends without its work; `space` is where it was accepted. */
   readonly dropped?: (order: O, item: T, name: string, reason: Reason, space: string) => Promise<void>;
   /** So many items are held, the first until then. */
@@ -86,6 +88,13 @@ export const queueFullError = (thrown: unknown): unknown =>
 
 const unknownAfterRestart = (): Outcome =>
   failedOutcome(nodeError('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem);
+
+/** For nodes that make no request. */
+const noService: Client = {
+  call: () => Promise.reject(nodeError('not_configured', 'no_environment')),
+  pausedUntil: 0,
+  close: () => Promise.resolve(),
+};
 
 const indexesOf = ({ index, duplicates = [] }: Item): readonly number[] => [
   index,
@@ -274,7 +283,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     if (item.wrong) return Promise.resolve(failedOutcome(item.wrong));
     const { environment } = this;
     if (!environment) throw nodeError('not_configured', 'no_environment');
-    const client = environment.client();
+    const client = this.handler.isLocal ? noService : environment.client();
     const begin = (ready: Client): Promise<Outcome> => {
       const entry = open.input.entries?.[item.index];
       return this.handler.work({
@@ -378,7 +387,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     const outbox = new RequestOutbox<T, O, Outcome>({
       store,
       node: tools.node.id,
-      space: environment.space,
+      space: this.handler.isLocal ? `${environment.id}/local` : environment.space,
       width: maxConcurrent,
       resumeWithin,
       clock: environment.clock,

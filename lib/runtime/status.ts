@@ -30,10 +30,12 @@ const untilTomorrow = (now: number): number => {
   return tomorrow.getTime() - now;
 };
 
+/** `calendar` is the clock that the times in statuses are by: on the simulator it can be moved by a day. */
 export const createStatus = (
   node: Pick<RunningNode, 'status'>,
   prefix: () => string,
   clock: Clock = systemClock,
+  calendar: Clock = clock,
 ): Status => {
   let latest: (() => Look) | undefined;
   let lastDrawn = -Infinity;
@@ -50,8 +52,8 @@ export const createStatus = (
     const { fill, shape, text } = drawn;
     shown = latest;
     latest = undefined;
-    cancelTomorrow?.();
-    cancelTomorrow = clock.after(untilTomorrow(clock.now()), () => {
+    cancelTomorrow ??= calendar.after(untilTomorrow(calendar.now()), () => {
+      cancelTomorrow = undefined;
       latest ??= shown;
       draw();
     });

@@ -44,6 +44,8 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   readonly guards?: { readonly hours: 'environment' | 'any' };
   /** What may not leave as it is: throws `invalid_input`. */
   readonly check?: (recipient: T) => void;
+  /** It makes no request at all: it needs no service. */
+  readonly isLocal?: true;
   /** The outcome that takes no request, which no hours hold up; undefined when it takes one. */
   readonly known?: (turn: GuardedTurn<T, O>) => Promise<Outcome | undefined>;
   /** From a recipient to an outcome. What it throws becomes a failure. */
@@ -208,6 +210,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       },
       cancelled: options.cancelled,
       phoneOf: ({ phone }) => phone,
+      isLocal: options.isLocal,
       ...(options.onceOf && {
         dropped: (order, item, name, reason, space) => this.dropped(order, item, name, reason, space),
       }),
@@ -296,7 +299,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     } catch (thrown) {
       // It may have claimed its key in an earlier turn, before it was held.
       const { order, item, name, environment } = turn;
-      if (!progress.isOnceAsked && !order.dryRun)
+      if (this.options.onceOf && !progress.isOnceAsked && !order.dryRun)
         await this.dropped(order, item, name, 'refused', environment.space).catch(() => undefined);
       throw thrown;
     }
@@ -498,9 +501,11 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   }
 
   private showHeld(count: number, notBefore: number): void {
-    const { status, words } = this.tools;
-    const time = words.time(notBefore, this.tools.now());
-    status.show(() => look('blue', 'ring', words.say('status.held', { count: words.number(count), time })));
+    const { status, words, now } = this.tools;
+    status.show(() => {
+      const time = words.time(notBefore, now());
+      return look('blue', 'ring', words.say('status.held', { count: words.number(count), time }));
+    });
   }
 
   private take(

@@ -2,6 +2,7 @@ import type { Node, NodeAPI } from 'node-red';
 import { Stream, Streams } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { doNotTextOf, type Blocked, type DoNotText } from '../../lib/guards/do-not-text';
+import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { flowNode, isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import { readAll } from '../../lib/runtime/inputs';
@@ -44,6 +45,15 @@ const payloadOf = (phone: string, blocked: Blocked | undefined): Listed => ({
   reason: blocked?.reason ?? null,
 });
 
+/** Throws where the list cannot be told; it needs no service that is configured. */
+const checked = (tools: Tools): Environment => {
+  tools.checkSettings();
+  const environment = tools.environment();
+  // A setting that is wrong may be the one that says where the list is.
+  if (environment.fault) throw environment.fault;
+  return environment;
+};
+
 const carryOut = async ({ environment, order, item }: GuardedTurn<Entry, ListOrder>): Promise<Outcome> => {
   const { phone = '', reason = null } = item;
   const list = await doNotTextOf(environment);
@@ -77,8 +87,7 @@ const reader = (tools: Tools, operation: string): RecipientNodeOptions<Entry, Li
       return {
         ...recipients,
         complete: (order: { operation?: string }) => {
-          tools.checkSettings();
-          tools.environment();
+          checked(tools);
           order.operation = operation;
         },
       };
@@ -110,6 +119,7 @@ const handler = (tools: Tools): Handler => {
   const numbers = new RecipientNode<Entry, ListOrder>(tools, {
     source: tools.source('phone'),
     read: reader(tools, operation),
+    isLocal: true,
     work: carryOut,
     cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),
     said: { first: 'status.done', third: 'status.blocked' },
@@ -122,8 +132,7 @@ const handler = (tools: Tools): Handler => {
     },
     input: async (msg, job) => {
       if (operation !== 'list') return numbers.input(msg, job);
-      tools.checkSettings();
-      const all = await doNotTextOf(tools.environment());
+      const all = await doNotTextOf(checked(tools));
       return listings.run(new Stream(tools, msg, job, all), list);
     },
     control: (msg, at) => {

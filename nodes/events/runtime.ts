@@ -282,9 +282,8 @@ export const create = (RED: NodeAPI, created: Node, config: Config): void => {
     return;
   }
   const release = environment.hold();
-  const status = createStatus(node, () =>
-    environment.service === 'simulator' ? `${words.say('status.sim')} ` : '',
-  );
+  const prefix = (): string => (environment.service === 'simulator' ? `${words.say('status.sim')} ` : '');
+  const status = createStatus(node, prefix, systemClock, environment.clock);
   const events = new Events(node, environment, words, status);
   const fault = (thrown: unknown): void => {
     node.warn(words.problem(problemOf(thrown)));

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import should from 'should';
 import { doNotTextOf } from '../../lib/guards/do-not-text';
+import { nodeError } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
@@ -227,6 +228,35 @@ describe('the do-not-text list', () => {
     const next = await Flow.load({ folders, environment, nodes });
     const { port, msg } = only(await next.arrivals.next());
     should([port, msg.campaign, errorOf(msg).code]).deepEqual([1, 'autumn', 'cancelled']);
+  });
+
+  it('is kept and read before the service is configured', async () => {
+    const lacking = (): never => {
+      throw nodeError('not_configured', 'no_environment');
+    };
+    const unready = alsoClose(
+      environmentOn({ baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'key', token: () => 'token' }, { store }),
+    );
+    Object.assign(unready, { client: lacking, advisors: lacking, advisorState: lacking });
+    Object.defineProperty(unready, 'space', { get: lacking });
+    const flow = await Flow.load({
+      folders,
+      environment: unready,
+      nodes: [
+        blockNode,
+        { ...blockNode, id: 'n-check', operation: 'check' },
+        { ...blockNode, id: 'n-list', operation: 'list' },
+        sendNode,
+      ],
+    });
+    should(only(await ask(flow, { phone: consented }, 'block')).port).equal(0);
+    should(only(await ask(flow, { phone: consented }, 'n-check')).port).equal(2);
+    const listed = only(await ask(flow, {}, 'n-list'));
+    should((listed.msg.payload as { data: unknown[] }).data).have.length(1);
+    const unreadable = only(await ask(flow, { phone: 'nobody' }, 'block'));
+    should(errorOf(unreadable.msg).code).equal('invalid_input');
+    const unsent = only(await ask(flow, { phone: notConsented, text: 'Hi' }, 'send'));
+    should(errorOf(unsent.msg).code).equal('not_configured');
   });
 
   it('is the same after the environment was pointed elsewhere, and not that of another environment', async () => {

@@ -557,6 +557,14 @@ describe('send text node', () => {
       should(texts).deepEqual(['sent 12:00 PM', 'sent Jan 31, 12:00 PM']);
     });
 
+    it('shows the date of what is older than today by a simulator that was moved', async () => {
+      const flow = await sendNode(on.environment);
+      await flow.ask({ phone: numbers.consented, text: 'Hi' });
+      await flow.completed.next();
+      await on.simulator.clock.move(86_400_000);
+      should(flow.statuses.at(-1)?.text).match(/^sim sent [A-Z][a-z]+ \d+, \d\d:\d\d( [AP]M)?$/);
+    });
+
     it('says how many of a list left by each output, whatever became of the last', async () => {
       const flow = await sendNode(on.environment);
       await flow.ask({ phone: ['x', 'y', numbers.notConsented, numbers.consented], text: 'Hi' }, 4);
