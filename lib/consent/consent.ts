@@ -63,6 +63,7 @@ export class Consent {
   attach(node: string, waiter: Waiter): () => void {
     if (this.waiters.size === 0) this.waits.start();
     this.waiters.set(node, waiter);
+    this.waits.lookForBlocked();
     return () => {
       this.waiters.delete(node);
       if (this.waiters.size === 0) this.waits.stop();

@@ -89,6 +89,8 @@ export class Waits {
   /** By item, what is being written of it besides. */
   private readonly changing = new Map<string, Promise<unknown>>();
   private isStopped = true;
+  /** Since when all its nodes hear of whoever is put on the do-not-text list. */
+  private listeningSince = -Infinity;
   /** Why the last poll, whoever it was for, met no answer of the service. */
   outage: Problem | undefined;
 
@@ -110,6 +112,11 @@ export class Waits {
   start(): void {
     this.isStopped = false;
     this.poller.start();
+  }
+
+  /** A node has come: who was put on the do-not-text list while it was away is found at the next look. */
+  lookForBlocked(): void {
+    this.listeningSince = this.options.clock.now();
   }
 
   /** What polls in flight find is left to the next start. */
@@ -295,10 +302,19 @@ export class Waits {
     return 'phone' in subject && (await this.options.isBlocked?.(subject.phone)) === true;
   }
 
+  /**
+   * A node hears of whoever is put on the list, also by another process, and an acceptance is judged by it. So it is read
+   * where nobody may have listened: as a wait begins and ends, and for two turns after a node has come.
+   */
+  private mayBeBlocked({ at, wait: { start, pace } }: Found, { isLast }: Course): boolean {
+    const now = this.options.clock.now();
+    const interval = at === 'first' ? pace.pollEvery : pace.thenEvery;
+    return isLast || now - start < pace.pollEvery || now - this.listeningSince < 2 * interval;
+  }
+
   private async pollFor(found: Found, course: Course): Promise<Visited> {
     const { wait, group } = found;
-    // Whoever was put on the list by another process, or just before this one was killed, is found here.
-    if (await this.steady(this.isBlocked(wait.subject))) {
+    if (this.mayBeBlocked(found, course) && (await this.steady(this.isBlocked(wait.subject)))) {
       const ending = this.endAll([group], ({ seen }) => cancelled(seen));
       return { recorded: this.steady(ending).then(() => false) };
     }

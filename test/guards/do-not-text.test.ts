@@ -15,7 +15,7 @@ import { spec as requestSpec } from '../../nodes/request-consent/spec';
 import * as sendRuntime from '../../nodes/send-text/runtime';
 import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { alsoClose, closeAll, startServer } from '../service/support';
-import { environmentOn } from '../support/environment';
+import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
 import { startSimulated, type Simulated } from '../support/simulated';
@@ -140,21 +140,36 @@ describe('the do-not-text list', () => {
     should(later.msg.payload).containEql({ reason: 'cancelled' });
   });
 
-  it('ends waits for whoever another process puts on it, at their next look', async () => {
+  it('ends waits for whoever was put on it while their node was away, at their next look', async () => {
+    const wait = { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' };
+    const before = await load(wait);
+    before.send({ phone: notConsented }, 'n-wait');
+    await on.simulator.clock.move(600_000);
+    await Flow.unload();
+    await (await doNotTextOf(on.environment)).block(notConsented, null, begin);
+    const looks = on.received('getConsent');
+    const flow = await load(wait);
+    const left = flow.arrivals.next();
+    await on.simulator.clock.move(600_000);
+    const { port, msg } = only(await left);
+    should(port).equal(2);
+    should(msg.payload).containEql({ reason: 'cancelled' });
+    should(on.received('getConsent')).equal(looks);
+  });
+
+  it('ends waits for whoever another process puts on it, when they accept', async () => {
     const flow = await load({ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
     flow.send({ phone: notConsented }, 'n-wait');
-    await on.simulator.clock.move(60_000);
-    const before = on.received('getConsent');
+    await on.simulator.clock.move(3_600_000);
     const ofAnother = Object.create(store) as Store;
     const elsewhere = await doNotTextOf({ id: on.environment.id, store: () => ofAnother });
     await elsewhere.block(notConsented, null, begin);
     on.simulator.accept(notConsented);
     const left = flow.arrivals.next();
-    await on.simulator.clock.move(60_000);
+    await on.simulator.clock.move(600_000);
     const { port, msg } = only(await left);
     should(port).equal(2);
     should(msg.payload).containEql({ reason: 'cancelled' });
-    should(on.received('getConsent')).equal(before);
   });
 
   it('ends waits for whoever is on it also when somebody else sees that they have accepted', async () => {
@@ -174,29 +189,44 @@ describe('the do-not-text list', () => {
     should(waited?.msg.payload).containEql({ reason: 'cancelled', state: 'accepted' });
   });
 
-  it('is read once for a consent request', async () => {
-    let reads = 0;
-    const blocked = key('blocked', 'test-environment');
-    const counting = Object.assign(Object.create(store) as Store, {
-      get: (...asked: Parameters<Store['get']>) => {
-        if (asked[1].subarray(0, blocked.length).equals(blocked)) reads += 1;
-        return store.get(...asked);
-      },
+  describe('costs few reads', () => {
+    let reads: number;
+    let environment: TestEnvironment;
+
+    beforeEach(() => {
+      reads = 0;
+      const blocked = key('blocked', 'test-environment');
+      const counting = Object.assign(Object.create(store) as Store, {
+        get: (...asked: Parameters<Store['get']>) => {
+          if (asked[1].subarray(0, blocked.length).equals(blocked)) reads += 1;
+          return store.get(...asked);
+        },
+      });
+      const { baseUrl, credentials, clock } = on.simulator;
+      const token = (advisor: string): string => on.simulator.accessToken(advisor);
+      const service = { baseUrl, apiKey: credentials.apiKey, token };
+      environment = alsoClose(environmentOn(service, { service: 'simulator', clock, store: counting }));
     });
-    const { baseUrl, credentials, clock } = on.simulator;
-    const token = (advisor: string): string => on.simulator.accessToken(advisor);
-    const service = { baseUrl, apiKey: credentials.apiKey, token };
-    const environment = alsoClose(environmentOn(service, { service: 'simulator', clock, store: counting }));
-    const flow = await Flow.load({
-      folders,
-      environment,
-      nodes: [{ id: 'n-ask', type: 'advisor-request-consent' }],
+
+    it('one for a consent request', async () => {
+      const nodes = [{ id: 'n-ask', type: 'advisor-request-consent' }];
+      const flow = await Flow.load({ folders, environment, nodes });
+      should(only(await flow.ask({ phone: notConsented })).port).equal(0);
+      should(reads).equal(1);
+      // Nobody is asked: the list is read all the same.
+      should(only(await flow.ask({ phone: notConsented })).msg.payload).containEql({ requested: false });
+      should(reads).equal(2);
     });
-    should(only(await flow.ask({ phone: notConsented })).port).equal(0);
-    should(reads).equal(1);
-    // Nobody is asked: the list is read all the same.
-    should(only(await flow.ask({ phone: notConsented })).msg.payload).containEql({ requested: false });
-    should(reads).equal(2);
+
+    it('a handful for the 298 looks of a silent day', async () => {
+      const nodes = [{ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' }];
+      const flow = await Flow.load({ folders, environment, nodes });
+      const left = flow.arrivals.next();
+      flow.send({ phone: notConsented }, 'n-wait');
+      await on.simulator.clock.move(86_400_000 + 60_000);
+      should(only(await left).msg.payload).containEql({ reason: 'expired' });
+      should(reads).be.belowOrEqual(10);
+    });
   });
 
   it('leaves one failure when a close ends its listing, once the flows have started again', async () => {
