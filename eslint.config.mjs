@@ -1,5 +1,7 @@
 import js from '@eslint/js';
+import { relative } from 'node:path';
 import tseslint from 'typescript-eslint';
+import { cycleOf } from './scripts/imports.mjs';
 
 /** Dependencies point one way: a folder may use what stands before it. The files at the root of lib stand before all. */
 const order = [
@@ -69,6 +71,20 @@ const noOtherNode = {
   message: 'No node imports another: what two share belongs in lib/.',
 };
 
+/** For what runs in the editor. */
+const notForForms = [...withheld['lib/editor'], 'command'].map(patternOf);
+
+const noCycle = {
+  create: ({ filename, report }) => ({
+    Program(node) {
+      const way = cycleOf(filename);
+      if (!way) return;
+      const files = way.map((path) => relative(import.meta.dirname, path)).join(' → ');
+      report({ node, message: `This file imports itself, types included: ${files}.` });
+    },
+  }),
+};
+
 export default tseslint.config(
   { ignores: ['dist/', 'node_modules/', '.data*/', 'coverage/', 'test/output/'] },
   js.configs.recommended,
@@ -102,15 +118,21 @@ export default tseslint.config(
   },
   ...directions,
   {
+    files: ['lib/**/*.ts', 'nodes/**/*.ts', 'simulator/**/*.ts', 'command/**/*.ts'],
+    plugins: { imports: { rules: { 'no-cycle': noCycle } } },
+    rules: { 'imports/no-cycle': 'error' },
+  },
+  {
     // Where our own modules are loaded late.
     files: ['lib/runtime/lazy.ts', 'command/advisor-texting.ts'],
     rules: { '@typescript-eslint/no-require-imports': 'off' },
   },
-  { ...restricted(['nodes/*/*.ts'], [patternOf('lib/editor'), noOtherNode]), ignores: ['nodes/*/editor.ts'] },
-  restricted(
-    ['nodes/*/editor.ts', 'nodes/*/dialog/*.ts'],
-    [...withheld['lib/editor'].map(patternOf), noOtherNode],
-  ),
+  {
+    ...restricted(['nodes/*/*.ts'], [patternOf('lib/editor'), patternOf('command'), noOtherNode]),
+    ignores: ['nodes/*/editor.ts'],
+  },
+  restricted(['nodes/*/editor.ts'], [...notForForms, noOtherNode]),
+  restricted(['nodes/*/dialog/*.ts'], [...notForForms, { ...noOtherNode, regex: '^\\.\\./(\\.\\./)?[^.]' }]),
   {
     files: ['simulator/**/*.ts'],
     rules: {

@@ -8,10 +8,10 @@ import type { Job } from '../runtime/job';
 import { nodeError } from '../runtime/errors';
 import { type Problem, ServiceError } from '../service/errors';
 import { NodeOutbox, type Item, type Order, type Turn } from '../runtime/node-outbox';
-import { failureLook, outcomeStatus } from '../runtime/outcome-status';
+import { outcomeStatus } from '../runtime/outcome-status';
 import { failedOutcome, problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
-import { look } from '../runtime/status';
+import { failureLook, look } from '../runtime/status';
 
 /** Message fields of one outcome, filled in as they become known. */
 export type Known = Record<string, unknown>;

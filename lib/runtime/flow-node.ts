@@ -7,13 +7,12 @@ import type { Environment } from './environment';
 import { faultInSettings, plain, type Plain, source, type Source } from './inputs';
 import { Job } from './job';
 import { nodeError } from './errors';
-import { failureLook } from './outcome-status';
 import { metrics } from './metrics';
 import { createExit, problemOf, type Exit } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 import type { NodeSpec } from './spec';
 import { atNextStart } from './delivery';
-import { createStatus, look, type Status } from './status';
+import { createStatus, failureLook, look, type Status } from './status';
 import { type Words, wordsOf } from './language';
 import { processMemory } from '../process-memory';
 

@@ -1,4 +1,6 @@
 import { systemClock, type Clock } from '../service/clock';
+import type { Problem } from '../service/errors';
+import type { Words } from './language';
 import type { RunningNode } from './red';
 
 export type Fill = 'green' | 'yellow' | 'red' | 'blue' | 'grey';
@@ -12,6 +14,38 @@ export interface Look {
 }
 
 export const look = (fill: Fill, shape: Look['shape'], text: string): Look => ({ fill, shape, text });
+
+/** These last until somebody does something about them: what to do says more than since when. */
+const todo = new Map<string, string>([
+  ['authorization_required', 'status.authorizeAgain'],
+  ['not_configured', 'status.notConfigured'],
+]);
+
+const subjects = ['phone', 'text', 'date'];
+
+/** The kind of failure: its code, or for an invalid input what it is that is invalid. */
+const kindOf = (why: Problem): string => {
+  const key = why.code === 'invalid_input' ? (why.wording?.key ?? '') : '';
+  return subjects.find((subject) => key.startsWith(subject)) ?? why.code;
+};
+
+/** `at` is when it failed. */
+export const failureLook = (words: Words, why: Problem | undefined, at: number, now: number): Look => {
+  const time = words.time(at, now);
+  const said = (): string => {
+    if (!why) return words.say('status.failed', { time });
+    const action = why.wording?.key === 'not_authorized' ? 'status.authorize' : todo.get(why.code);
+    if (action !== undefined) return words.say(action);
+    const kind = words.find(`failed.${kindOf(why)}`);
+    return kind === undefined
+      ? words.say('status.failed', { time })
+      : words.say('status.failedFor', { why: kind, time });
+  };
+  const advisor = why?.wording?.values['advisor'];
+  const unauthorized =
+    why?.code === 'authorization_required' ? (typeof advisor === 'string' ? advisor : '') : undefined;
+  return { ...look('red', 'ring', said()), unauthorized };
+};
 
 export interface Status {
   /** What to show; it is put into words only when it is drawn, at most once a second. */

@@ -16,7 +16,7 @@ import type { Plan } from './requests';
 import { type Decision, type Happened, readRetryAfter } from './retry';
 
 /** Whether a value is certainly as a schema would give it back; when in doubt, false. */
-export type Fit = (value: unknown) => boolean;
+type Fit = (value: unknown) => boolean;
 
 /** The parts of a schema's definition that are read here. */
 interface Definition {
@@ -64,15 +64,6 @@ const allows = (rule: Rule, value: unknown): boolean => {
   if (value === null) return rule.null;
   if (value === undefined) return rule.missing;
   return rule.inside?.(value) ?? false;
-};
-
-export const goesDeeper = (value: object, than: number): boolean => {
-  if (than === 0) return true;
-  for (const key in value) {
-    const inner = (value as Readonly<Record<string, unknown>>)[key];
-    if (typeof inner === 'object' && inner !== null && goesDeeper(inner, than - 1)) return true;
-  }
-  return false;
 };
 
 /** What the contract does not name may hold anything, short of deep nesting and of integers that may be rounded. */
@@ -176,6 +167,15 @@ const ruleOf = ({ def }: Defined): Rule | undefined => {
 export const quickLook = (schema: z.ZodType): Fit => {
   const rule = ruleOf(schema);
   return (value) => rule !== undefined && allows(rule, value);
+};
+
+/** By the schema of a response. */
+const fits = new WeakMap<z.ZodType, Fit>();
+
+const fitOf = (schema: z.ZodType): Fit => {
+  const fit = fits.get(schema) ?? quickLook(schema);
+  fits.set(schema, fit);
+  return fit;
 };
 
 /** The service's word, ready to become an error. */
@@ -316,7 +316,7 @@ const assessSuccess = (
   const known = saysNothing(text) ? withoutBody(plan, id) : undefined;
   if (known !== undefined) return { happened: done, data: known, reason: '' };
   const value = parse(text);
-  if (plan.looksRight(value)) return { happened: done, data: value, reason: '' };
+  if (fitOf(plan.response)(value)) return { happened: done, data: value, reason: '' };
   const body = shallow(exact(value, text), text);
   if (body === undefined) return unread(text === '' ? 'empty' : 'not JSON');
   const checked = plan.response.safeParse(body);

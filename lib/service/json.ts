@@ -1,5 +1,3 @@
-import { goesDeeper } from './answers';
-
 const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 /** Deeper answers are hostile: what clones or prints them later goes down level by level, on the stack. */
@@ -65,6 +63,15 @@ const mayBeRounded = /\d{16}/;
 /** What was parsed from a text, its long integers as they came. */
 export const exact = (value: unknown, text: string): unknown =>
   isNested(value) && mayBeRounded.test(text) ? parse(quoteLongIntegers(text)) : value;
+
+const goesDeeper = (value: object, than: number): boolean => {
+  if (than === 0) return true;
+  for (const key in value) {
+    const inner = (value as Readonly<Record<string, unknown>>)[key];
+    if (typeof inner === 'object' && inner !== null && goesDeeper(inner, than - 1)) return true;
+  }
+  return false;
+};
 
 /** What was parsed from a text, unless it is too deep. */
 export const shallow = (value: unknown, text: string): unknown =>

@@ -1,5 +1,31 @@
-import type { Finding, Query, Seen } from './rehearsal';
+import type { MessageValues, Problem } from './errors';
 import { contentTypes, searchTextLimit } from './schemas';
+
+/** A sentence by its key and values, or the error that says it. */
+export interface Judgement {
+  /** Null: not tried, or nothing that could be right or wrong. */
+  readonly ok: boolean | null;
+  readonly key: string;
+  readonly values?: MessageValues;
+  readonly problem?: Problem;
+}
+
+/**
+ * `fine`: what was asked for. `problem`: the service's own refusal. `refused`: a 4xx of a gateway. `nothing`: a 404 of a
+ * gateway. `other`: a web page, a redirect, another interface. `trouble`: 429 or 5xx. `silent`: no whole answer.
+ */
+export type AnswerKind = 'fine' | 'problem' | 'refused' | 'nothing' | 'other' | 'trouble' | 'silent';
+
+/** What came of one read. */
+export interface Answer {
+  readonly kind: AnswerKind;
+  readonly status: number;
+  readonly data?: unknown;
+  readonly detail: string;
+  readonly reason: string;
+}
+
+export type Query = Readonly<Record<string, string | number>>;
 
 export interface Page {
   readonly data: readonly unknown[];
@@ -12,14 +38,14 @@ export interface Page {
   } | null;
 }
 
-export const pageIn = ({ kind, data }: Seen): Page | undefined =>
+export const pageIn = ({ kind, data }: Answer): Page | undefined =>
   kind === 'fine' ? (data as Page) : undefined;
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
 /** What a read without any query gives, and how to make one with a query. Names are those of the wire. */
 interface Source {
-  readonly plain: Seen;
-  readonly read: (query: Query) => Promise<Seen>;
+  readonly plain: Answer;
+  readonly read: (query: Query) => Promise<Answer>;
 }
 
 /**
@@ -28,7 +54,7 @@ interface Source {
  */
 type Verdict = 'right' | 'wrong' | 'untold' | 'untried' | 'doubtful';
 
-const isRefused = ({ status }: Seen): boolean => status === 400 || status === 422;
+const isRefused = ({ status }: Answer): boolean => status === 400 || status === 422;
 /** A search without any query may be refused for the want of one, and nobody has the number that is asked about. */
 const isUsable = ({ plain }: Source): boolean =>
   plain.kind === 'fine' || isRefused(plain) || (plain.kind === 'problem' && plain.status === 404);
@@ -333,7 +359,7 @@ const listed = (judged: readonly Judged[]): string =>
 export const judgeQueryNames = async (
   names: Readonly<Record<string, string>>,
   sources: Sources,
-): Promise<Omit<Finding, 'check'>> => {
+): Promise<Judgement> => {
   const judged: Judged[] = [];
   for (const source of ['contacts', 'groups', 'content'] as const) {
     const configured = {

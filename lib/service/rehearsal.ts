@@ -1,10 +1,18 @@
 import { headerSafe } from './call';
 import { endpoints, type EndpointName, type Id } from './endpoints';
-import { serviceError, type MessageValues, type Problem, ServiceError } from './errors';
+import { serviceError, ServiceError } from './errors';
 import { assess } from './answers';
 import { planEndpoint, type Request } from './requests';
 import type { Prefixes } from './prefixes';
-import { judgeQueryNames, pageIn, type Page } from './query-names';
+import {
+  judgeQueryNames,
+  pageIn,
+  type Answer,
+  type AnswerKind,
+  type Judgement,
+  type Page,
+  type Query,
+} from './query-names';
 import { createTransport, trustedUrl, type Transport } from './transport';
 
 /** What can be right or wrong about a connection. */
@@ -15,14 +23,9 @@ export const factNames = ['dates', 'groupIds'] as const;
 export type SignInName = 'client' | 'authorization';
 export type CheckName = (typeof checkNames)[number] | (typeof factNames)[number] | SignInName;
 
-/** One line of the report: a sentence by its key and values, or the error that says it. */
-export interface Finding<Name extends string = CheckName> {
+/** One line of the report. */
+export interface Finding<Name extends string = CheckName> extends Judgement {
   readonly check: Name;
-  /** Null: not tried, or nothing that could be right or wrong. */
-  readonly ok: boolean | null;
-  readonly key: string;
-  readonly values?: MessageValues;
-  readonly problem?: Problem;
 }
 
 export interface Rehearsal {
@@ -40,7 +43,7 @@ export interface Rehearsal {
   /** Why a token must not go to this address, as a key; asked once there is one. */
   readonly withheld?: () => string | undefined;
   /** What to say of a token that could not be had. */
-  readonly tokenless?: (fault: unknown) => Omit<Finding, 'check'> | undefined;
+  readonly tokenless?: (fault: unknown) => Judgement | undefined;
 }
 
 /** Milliseconds for one request. */
@@ -50,26 +53,10 @@ const patience = 10_000;
 const nobody = '+12025550100';
 const wrongKey = 'advisor-texting-check-of-a-wrong-key';
 
-/**
- * `fine`: what was asked for. `problem`: the service's own refusal. `refused`: a 4xx of a gateway. `nothing`: a 404 of a
- * gateway. `other`: a web page, a redirect, another interface. `trouble`: 429 or 5xx. `silent`: no whole answer.
- */
-type Kind = 'fine' | 'problem' | 'refused' | 'nothing' | 'other' | 'trouble' | 'silent';
-
-export interface Seen {
-  readonly kind: Kind;
-  readonly status: number;
-  readonly data?: unknown;
-  readonly detail: string;
-  readonly reason: string;
-}
-
-const isOfService = ({ kind }: Seen): boolean => kind === 'fine' || kind === 'problem';
-const isRefusal = ({ status }: Seen): boolean => status === 401 || status === 403;
-const alike = (one: Seen, other: Seen): boolean =>
+const isOfService = ({ kind }: Answer): boolean => kind === 'fine' || kind === 'problem';
+const isRefusal = ({ status }: Answer): boolean => status === 401 || status === 403;
+const alike = (one: Answer, other: Answer): boolean =>
   one.kind === other.kind && one.status === other.status && one.detail === other.detail;
-
-export type Query = Readonly<Record<string, string | number>>;
 
 interface Credentials {
   readonly token?: string;
@@ -101,7 +88,7 @@ class Reader {
     { token, apiKey = this.rehearsal.apiKey }: Credentials,
     query: Query = {},
     request: Request = {},
-  ): Promise<Seen> {
+  ): Promise<Answer> {
     const { prefixes } = this.rehearsal;
     const plan = planEndpoint(name, this.basePath, { names: new Map(), prefixes });
     if (plan.method !== 'GET') throw new Error('a rehearsal only reads');
@@ -134,7 +121,7 @@ class Reader {
    * Asks for the consent of nobody. The 404 that nobody owns the number looks like one for a path that does not exist,
    * but a number that is none gets 400 from the service (contract, *Limits*).
    */
-  async readConsent(credentials: Credentials): Promise<Seen> {
+  async readConsent(credentials: Credentials): Promise<Answer> {
     const seen = await this.read('getConsent', credentials, { phone: nobody });
     if (seen.kind !== 'problem' || seen.status !== 404) return seen;
     const malformed = await this.read('getConsent', credentials, { phone: '0' });
@@ -152,14 +139,14 @@ export const shown = (address: string): string => {
   return origin + pathname.replace(/\/+$/, '');
 };
 
-const reachability = (seen: readonly Seen[], address: string): Finding => {
+const reachability = (seen: readonly Answer[], address: string): Finding => {
   const say = (ok: boolean, key: string, { reason }: { reason: string }): Finding => ({
     check: 'reachability',
     ok,
     key,
     values: { address, reason: { reason } },
   });
-  const of = (...kinds: Kind[]): Seen | undefined => seen.find(({ kind }) => kinds.includes(kind));
+  const of = (...kinds: AnswerKind[]): Answer | undefined => seen.find(({ kind }) => kinds.includes(kind));
   const answered = of('fine', 'problem') ?? of('refused');
   if (answered) return say(true, 'check.reached', answered);
   const trouble = of('trouble');
@@ -177,11 +164,11 @@ const searchNames = Object.keys(searches) as SearchName[];
 
 /** What came of reading each half of the service. */
 interface Reads {
-  readonly text: Seen;
-  readonly core: Readonly<Partial<Record<SearchName, Seen>>>;
+  readonly text: Answer;
+  readonly core: Readonly<Partial<Record<SearchName, Answer>>>;
 }
 
-const apiKey = (reads: Reads, wrong: Seen): Finding => {
+const apiKey = (reads: Reads, wrong: Answer): Finding => {
   const all = [reads.text, ...Object.values(reads.core)];
   const say = (ok: boolean | null, key: string, status: number): Finding => ({
     check: 'apiKey',
@@ -203,7 +190,7 @@ const apiKey = (reads: Reads, wrong: Seen): Finding => {
 };
 
 const scopesOf = ({ wanted, granted }: Rehearsal, reads: Reads, isKeyAccepted: boolean): Finding => {
-  const byRead: readonly (readonly [string, Seen])[] = [
+  const byRead: readonly (readonly [string, Answer])[] = [
     [endpoints.getConsent.scope, reads.text],
     ...searchNames.flatMap((name) => {
       const seen = reads.core[name];
@@ -266,7 +253,7 @@ const mostContacts = 5;
 /** The format of a date, without the date: birthdays are nobody's business here. */
 const formatOf = (date: string): string => date.slice(0, 40).replaceAll(/\d/g, '0');
 
-const factsOf = async (whole: Page | undefined, read: (id: Id) => Promise<Seen>): Promise<Finding[]> => {
+const factsOf = async (whole: Page | undefined, read: (id: Id) => Promise<Answer>): Promise<Finding[]> => {
   const unknown = factNames.map((check): Finding => ({ check, ok: null, key: 'check.noContact' }));
   const ids = (whole?.data ?? []).flatMap((item) => {
     const id = isRecord(item) ? item['contactId'] : undefined;
@@ -315,7 +302,7 @@ const withToken = async (rehearsal: Rehearsal, reader: Reader, firstToken: strin
       text = await reader.readConsent({ token });
     }
   }
-  const search = (name: SearchName, query?: Query): Promise<Seen> =>
+  const search = (name: SearchName, query?: Query): Promise<Answer> =>
     reader.read(searches[name], { token }, query);
   const [contacts, groups, content] = await Promise.all([
     search('contacts'),

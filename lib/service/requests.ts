@@ -3,7 +3,6 @@ import { type EndpointName, endpoints, type Id } from './endpoints';
 import { serviceError } from './errors';
 import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
 import type { Kind } from './retry';
-import { type Fit, quickLook } from './answers';
 
 /** What a request is on the wire, less its headers. */
 export interface Wire {
@@ -23,8 +22,6 @@ export interface Plan {
   /** Finds a scope in what the service says. */
   readonly scopeNames: RegExp;
   readonly response: z.ZodType;
-  /** Whether an answer is plainly as `response` would have it; when in doubt, false. */
-  readonly looksRight: Fit;
   /** Throws `invalid_input` before anything is sent. */
   wire(request: Request): Wire;
 }
@@ -125,7 +122,6 @@ export const planEndpoint = (
     scope: wireScope(parts.scope, prefixes),
     scopeNames: scopeNames(prefixes),
     response,
-    looksRight: quickLook(response),
     wire(request) {
       const id = parameter === undefined ? undefined : pathId(request.params, parameter);
       const filled = basePath + before + (id === undefined ? '' : encodeURIComponent(id)) + after;

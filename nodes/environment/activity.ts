@@ -16,8 +16,8 @@ import { problemOf } from '../../lib/runtime/outcomes';
 import type { Red } from '../../lib/runtime/red';
 import { elapsedBy, systemClock, within } from '../../lib/service/clock';
 import { phoneNumber } from '../../lib/texting/recipients';
-import type { Asked } from './admin-routes';
 import type { RunningEnvironment } from './environment';
+import type { RouteRequest } from './form';
 import { Refused, wordsFor } from './reply';
 import { runningOf } from './running';
 
@@ -73,7 +73,7 @@ export const health = (RED: Red, response: Response): void => {
     .json({ status: isWell ? 'ok' : 'unavailable' });
 };
 
-const activityIn = ({ form }: Asked): Activity => {
+const activityIn = ({ form }: RouteRequest): Activity => {
   if (!form.running) throw new Refused(404, 'refused.notDeployed');
   return activityOf(form.running);
 };
@@ -130,7 +130,7 @@ const pageIn = (request: Request): { readonly page: number; readonly pageSize: n
 
 /** Those who have to do something come first. */
 export const advisorsIn = (
-  { request }: Asked,
+  { request }: RouteRequest,
   advisors: readonly AdvisorItem[],
 ): readonly AdvisorItem[] | Listed<AdvisorItem> => {
   if (request.query['page'] === undefined) return advisors;
@@ -144,7 +144,7 @@ export const advisorsIn = (
 /** A page of what goes on. Who may only read sees the last four digits, and cannot find out more by searching. */
 export const readActivity = async (
   what: 'waits' | 'queue' | 'lists' | 'failures',
-  asked: Asked,
+  asked: RouteRequest,
 ): Promise<object> => {
   const activity = activityIn(asked);
   const { request, mayWrite, form } = asked;
@@ -204,7 +204,7 @@ export const gaugesOf = (environment: RunningEnvironment): Gauges => {
 };
 
 /** How the service and the store are. */
-export const serviceState = async ({ form, request, mayWrite }: Asked): Promise<object> => {
+export const serviceState = async ({ form, request, mayWrite }: RouteRequest): Promise<object> => {
   const { running } = form;
   if (!running) throw new Refused(404, 'refused.notDeployed');
   const { service, clock, trouble = null } = running;
@@ -258,24 +258,24 @@ const stateIn = async (environment: RunningEnvironment): Promise<StoreState> => 
   }
 };
 
-const idIn = ({ request }: Asked): string => request.params['id'] ?? '';
+const idIn = ({ request }: RouteRequest): string => request.params['id'] ?? '';
 
-const done = (asked: Asked, isDone: boolean): object => {
+const done = (asked: RouteRequest, isDone: boolean): object => {
   if (!isDone) throw new Refused(404, 'refused.noSuchItem');
   return { id: idIn(asked) };
 };
 
-export const checkWait = async (asked: Asked): Promise<object> =>
+export const checkWait = async (asked: RouteRequest): Promise<object> =>
   done(asked, await soon(activityIn(asked).check(idIn(asked))));
 
-export const cancelItem = async (kind: 'w' | 'q' | 'l', asked: Asked): Promise<object> =>
+export const cancelItem = async (kind: 'w' | 'q' | 'l', asked: RouteRequest): Promise<object> =>
   done(asked, await soon(activityIn(asked).cancel(idIn(asked), [kind])));
 
 /**
  * What is cancelled when the environment is pointed to another service; of some nodes or uses of subflows, what rests
  * without them.
  */
-export const pendingIn = async ({ form, request }: Asked): Promise<object> => {
+export const pendingIn = async ({ form, request }: RouteRequest): Promise<object> => {
   const { node } = request.query;
   const wanted = node === undefined ? undefined : [node].flat().map(String);
   const counts = await Promise.all((form.running?.uses() ?? []).map((each) => each.pending(wanted)));

@@ -5,21 +5,12 @@ import { advisorsIn, cancelItem, checkWait, pendingIn, readActivity, serviceStat
 import { listAdvisors } from './advisor-list';
 import { bundleOf } from './bundle';
 import { runChecks } from './checks';
-import { connectionOf, serviceOf, type Values } from './config';
-import { FormReader } from './form';
+import { addressBeside, connectionOf, serviceOf, type Values } from './config';
+import { FormReader, type RouteRequest } from './form';
 import { lookUp } from './lookup';
-import { comesBackHere, placeBeside } from './open-routes';
+import { comesBackHere } from './open-routes';
 import { advisorKey, field, jsonOnly, Refused, reply, wordsFor } from './reply';
 import type { Services } from './services';
-
-/** A request to a route, and what it may know of the environment it names. */
-export interface Asked {
-  readonly id: string;
-  readonly form: FormReader;
-  readonly request: Request;
-  /** Whether whoever asks has the permission to change things: numbers are shown to nobody else. */
-  readonly mayWrite: boolean;
-}
 
 const codeConnection = (id: string, values: Values): Connection => {
   if (serviceOf(values) === 'simulator') throw new Refused(400, 'refused.simulator');
@@ -45,7 +36,7 @@ const shownValues = (form: FormReader, query: Request['query']): Values | undefi
 };
 
 /** The connection of a deployed environment, as far as it has one. */
-const deployedConnection = ({ form }: Asked): Connection | undefined => {
+const deployedConnection = ({ form }: RouteRequest): Connection | undefined => {
   try {
     return form.running?.connection();
   } catch {
@@ -53,8 +44,8 @@ const deployedConnection = ({ form }: Asked): Connection | undefined => {
   }
 };
 
-const pathAdvisor = ({ request }: Asked): string => advisorKey(request.params['advisor']);
-const bodyAdvisor = ({ request }: Asked): string => advisorKey(field(request, 'advisor'));
+const pathAdvisor = ({ request }: RouteRequest): string => advisorKey(request.params['advisor']);
+const bodyAdvisor = ({ request }: RouteRequest): string => advisorKey(field(request, 'advisor'));
 
 /** What the query of the authorization page comes from; whatever else is in it, from its address. */
 const querySources: Readonly<Record<string, readonly string[]>> = {
@@ -70,7 +61,7 @@ const ofAddress = ['authUrl'];
 
 /** A page of ours, beside the callback; relative to the editor where that would tell the value of a variable. */
 const placeTold = (form: FormReader, redirectUri: string, page: string): string =>
-  placeBeside(form.hasVariable('redirectUri') ? '' : redirectUri, page);
+  addressBeside(form.hasVariable('redirectUri') ? '' : redirectUri, page);
 
 /**
  * Where the window begins. Our own page comes first where it can bind the browser, and where the address of the
@@ -104,7 +95,7 @@ interface AdminRoute {
   readonly permission: 'advisor-texting.read' | 'advisor-texting.write';
   /** What the audit log calls it, with who did it; reading is not in there. */
   readonly audit?: string;
-  readonly work: (services: Services, asked: Asked, RED: Red) => unknown;
+  readonly work: (services: Services, asked: RouteRequest, RED: Red) => unknown;
 }
 
 const read = { method: 'get', permission: 'advisor-texting.read' } as const;

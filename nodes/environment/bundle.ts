@@ -5,9 +5,9 @@ import type { Red } from '../../lib/runtime/red';
 import type { Field } from '../../lib/runtime/spec';
 import { ownVersion } from '../../lib/service/transport';
 import { serviceState } from './activity';
-import type { Asked } from './admin-routes';
 import { listAdvisors } from './advisor-list';
 import type { Values } from './config';
+import type { RouteRequest } from './form';
 import type { Services } from './services';
 import { scopes, spec } from './spec';
 import { variablesIn } from './variables';
@@ -73,7 +73,7 @@ const failureTold = ({ at, node, phone, code, traceId }: Failure): object => ({
 });
 
 /** Everything that helps to find out what is wrong with an environment, and nothing that is anybody's business. */
-export const bundleOf = async (RED: Red, services: Services, asked: Asked): Promise<object> => {
+export const bundleOf = async (RED: Red, services: Services, asked: RouteRequest): Promise<object> => {
   const { id, form } = asked;
   const { running, written } = form;
   const whole = { made: new Date().toISOString(), versions: versions(nodeRedOf(RED)), environment: id };

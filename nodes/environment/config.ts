@@ -310,3 +310,13 @@ export const serviceAddressOf = (values: Values): { baseUrl: string; apiKey: str
   check(values, ['baseUrl', ...tokenFields(values), 'apiKey']);
   return { baseUrl: text(values['baseUrl']), apiKey: text(values['apiKey']) };
 };
+
+/**
+ * The address of a route of ours, beside the callback that the redirect URI leads to; relative to the editor where that
+ * leads elsewhere.
+ */
+export const addressBeside = (redirectUri: string, route: string): string => {
+  const path = `advisor-texting/${route}`;
+  const root = /^(.*\/)advisor-texting\/callback$/.exec(redirectUri.split('?')[0] ?? '')?.[1];
+  return root === undefined ? path : root + path;
+};

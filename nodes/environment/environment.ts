@@ -24,6 +24,7 @@ import type { Store, StoreOrder } from '../../lib/state/store';
 import { doNotTextOf, isBlockOrder } from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
 import {
+  addressBeside,
   connectionOf,
   faultInValues,
   grantOf,
@@ -37,7 +38,6 @@ import {
   type Values,
 } from './config';
 import { moveToDatabase, stayInFile } from './moving';
-import { placeBeside } from './open-routes';
 import type { Services, SharedServices } from './services';
 import type { Lookup } from './variables';
 
@@ -333,9 +333,9 @@ export class RunningEnvironment implements Environment {
     if (this.service === 'simulator') return undefined;
     const { grant, redirectUri } = this.complete().connection;
     // Relative: the redirect URI does not say where our own pages are.
-    if (grant !== 'authorization_code' || !URL.canParse(placeBeside(redirectUri, 'link'))) return undefined;
+    if (grant !== 'authorization_code' || !URL.canParse(addressBeside(redirectUri, 'link'))) return undefined;
     const token = await this.ownServices.authorizations.createLink(this.id, advisor, mailedLinkLifetime);
-    return placeBeside(redirectUri, `link/${token}`);
+    return addressBeside(redirectUri, `link/${token}`);
   }
 
   addPending(...[{ id, _path = id }, count]: Parameters<Environment['addPending']>): () => void {

@@ -1,3 +1,4 @@
+import type { Request } from 'express';
 import { splitScopes } from '../../lib/auth/grants';
 import { nodeError } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
@@ -193,4 +194,13 @@ export class FormReader {
     if (secrets.some((name) => Boolean(values[name]) && values[name] !== this.form[name])) return true;
     return !this.mayDeploy && variablesIn(Object.values(this.used)).length > 0;
   }
+}
+
+/** A request to a route, and what it may know of the environment that it names. */
+export interface RouteRequest {
+  readonly id: string;
+  readonly form: FormReader;
+  readonly request: Request;
+  /** Whether whoever asks has the permission to change things: numbers are shown to nobody else. */
+  readonly mayWrite: boolean;
 }

@@ -27,13 +27,6 @@ const browserOf = (request: Request): string =>
     .map((name) => cookieOf(request, name))
     .find((value) => /^[\w-]{43}$/.test(value)) ?? '';
 
-/** Where a place of ours is, told by the redirect URI, which leads to the callback; else relative to the editor. */
-export const placeBeside = (redirectUri: string, place: string): string => {
-  const path = `advisor-texting/${place}`;
-  const root = /^(.*\/)advisor-texting\/callback$/.exec(redirectUri.split('?')[0] ?? '')?.[1];
-  return root === undefined ? path : root + path;
-};
-
 /** Whether a browser that asks here also comes back here, and so can keep a cookie for us. */
 export const comesBackHere = (request: Request, redirectUri: string): boolean => {
   const { origin, host } = new URL(redirectUri);

@@ -1,6 +1,6 @@
 import type { Outcome } from '../../lib/runtime/outcomes';
 import { isRecord, type Message } from '../../lib/runtime/red';
-import type { Text } from './texts';
+import type { Place, Text } from './texts';
 
 /** What a message that lacked consent carries on its way round the loop, for the send node it came from. */
 export interface Resend {
@@ -24,12 +24,6 @@ export const takeResend = (msg: Message, node: string): Resend | undefined => {
   delete msg.resend;
   return resend as unknown as Resend;
 };
-
-/** Where a text stood in the list that it came in, as `msg.parts` says. */
-export interface Place {
-  readonly list: string;
-  readonly index: number;
-}
 
 const placeOf = ({ parts }: Message): Place | undefined => {
   if (!isRecord(parts)) return undefined;

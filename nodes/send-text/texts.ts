@@ -6,7 +6,12 @@ import type { Message } from '../../lib/runtime/red';
 import { compileTemplate, type Filled } from '../../lib/runtime/template';
 import { ServiceError, type MessageValue } from '../../lib/service/errors';
 import { recipientsOf, type Entry, type Recipient, type Recipients } from '../../lib/texting/recipients';
-import type { Place } from './resend';
+
+/** Where a text stood in the list that it came in, as `msg.parts` says. */
+export interface Place {
+  readonly list: string;
+  readonly index: number;
+}
 
 /** One text to one number, ready to be sent; or why it cannot be. */
 export interface Text extends Recipient {

@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, relative, resolve, sep } from 'node:path';
+import { relative, sep } from 'node:path';
 import { at } from '../build/folders.mjs';
+import { importsOf, sourcesIn } from '../imports.mjs';
 
 /** From what uses nothing, below, to what uses the most, above. */
 const rows = [
@@ -48,11 +48,6 @@ const placed = rows.flatMap((row, level) => {
   }));
 });
 
-const sourcesIn = (folder) =>
-  readdirSync(at(folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
-    .map((entry) => resolve(entry.parentPath ?? entry.path, entry.name));
-
 const folderOf = (path) => {
   const inside = relative(at(), path).split(sep).join('/');
   return placed.find(({ folder }) => inside.startsWith(`${folder}/`) || inside === folder)?.folder;
@@ -61,11 +56,7 @@ const folderOf = (path) => {
 /** The folders that the files of a folder import from, types included. */
 const usedBy = (folder) => {
   const used = new Set();
-  for (const file of sourcesIn(folder))
-    for (const [, target] of readFileSync(file, 'utf8').matchAll(
-      /(?:from|require\(|import\()\s*'(\.[^']+)'/g,
-    ))
-      used.add(folderOf(resolve(dirname(file), target)));
+  for (const file of sourcesIn(folder)) for (const path of importsOf(file)) used.add(folderOf(path));
   used.delete(folder);
   used.delete(undefined);
   return used;

@@ -1,7 +1,7 @@
 import should from 'should';
 import { languages } from '../../lib/languages';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
-import { failureLook } from '../../lib/runtime/outcome-status';
+import { failureLook } from '../../lib/runtime/status';
 import { wordsIn } from '../../lib/runtime/language';
 import { serviceError, ownCodes, problem, serviceCodes } from '../../lib/service/errors';
 
