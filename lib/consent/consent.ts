@@ -1,10 +1,11 @@
 import type { Clock } from '../service/clock';
 import type { Client } from '../service/types';
 import { itemIn } from '../outbox/records';
-import { ageClock, key, type Operation, type Store } from '../state/store';
-import type { WaitOutcome } from './consent-status';
+import { ageClock, key, type Operation, type Store, type StoreOrder } from '../state/store';
+import type { ConsentStatus, WaitOutcome } from './consent-status';
 import { RequestHistory } from './request-history';
-import { Waits, type Wait } from './waits';
+import { WaitEntries } from './wait-entries';
+import { Waits, type Subject, type Wait } from './waits';
 
 /** What is needed of an environment. */
 interface Surroundings {
@@ -28,6 +29,16 @@ export interface Waiter {
   /** Polls one wait now; false when there is none. */
   check(item: Buffer): Promise<boolean>;
 }
+
+/** One process has seen an acceptance that another waits for. */
+interface AcceptedOrder extends StoreOrder {
+  readonly kind: 'accepted';
+  readonly advisor: string;
+  readonly subject: Subject;
+  readonly status: ConsentStatus;
+}
+
+export const isAcceptedOrder = (order: StoreOrder): order is AcceptedOrder => order.kind === 'accepted';
 
 /** The waits and the request history of an environment: the same for all its nodes. */
 export class Consent {
@@ -75,6 +86,25 @@ export class Consent {
     return this.waiters.get(itemIn(item).node);
   }
 
+  /** Another process has seen that somebody accepted. */
+  heard({ advisor, subject, status }: AcceptedOrder): Promise<void> {
+    return this.waits.accepted(advisor, subject, status, true);
+  }
+
+  /** Whoever else has waits for the same number or member ends them, too. */
+  private async tellOthers(advisor: string, subject: Subject, status: ConsentStatus): Promise<void> {
+    const { memberId } = status;
+    const subjects: readonly Subject[] =
+      'phone' in subject && memberId !== null ? [subject, { memberId }] : [subject];
+    const order: AcceptedOrder = { kind: 'accepted', at: this.store.now(), advisor, subject, status };
+    await Promise.all(
+      (this.store.others?.() ?? []).map(async (store) => {
+        const entries = new WaitEntries(store, key(this.environment.space));
+        if (await entries.holdsAny(advisor, subjects)) await store.tellHolder?.(order);
+      }),
+    );
+  }
+
   private waitsIn(space: string): Waits {
     return new Waits({
       store: this.store,
@@ -89,6 +119,10 @@ export class Consent {
       },
       missing: async (item) => {
         await this.waiters.get(itemIn(item).node)?.restore(item);
+      },
+      acceptedHere: (...seen) => {
+        // Where it is not heard of, the next poll sees it.
+        this.tellOthers(...seen).catch(() => undefined);
       },
       changed: () => {
         for (const waiter of this.waiters.values()) waiter.changed();

@@ -185,6 +185,16 @@ export class WaitEntries {
     return found ? this.holds(this.listKey(found.at, found.wait, group)) : this.exists(group, item);
   }
 
+  /** Whether anybody waits for one of these, or for a number that was seen to be a member's. */
+  async holdsAny(advisor: string, subjects: readonly Subject[]): Promise<boolean> {
+    const groups = subjects.map((subject) => this.groupOf(advisor, subject));
+    const prefixes = groups.flatMap((group) => [key(this.records, group), key(this.members, group)]);
+    const found = await Promise.all(
+      prefixes.map((from) => this.store.keys(table, { from, to: rangeEnd(from), limit: 1 })),
+    );
+    return found.some(({ length }) => length > 0);
+  }
+
   private async holds(whole: Buffer): Promise<boolean> {
     const keys = await this.store.keys(table, { from: whole, to: after(whole), limit: 1 });
     return keys.length > 0;

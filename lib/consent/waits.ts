@@ -51,6 +51,8 @@ export interface WaitsOptions {
   readonly isBlocked?: (phone: string) => Promise<boolean>;
   /** Whether a wait is polled and ends: what belongs to a node that left the flow is kept for a while, as it is. */
   readonly isWanted?: (item: Buffer) => boolean;
+  /** An acceptance was seen here first. */
+  readonly acceptedHere?: (advisor: string, subject: Subject, status: ConsentStatus) => void;
   /** `outage` has changed, or polls have begun or ceased to be late. */
   readonly changed: () => void;
 }
@@ -192,9 +194,15 @@ export class Waits {
     }
   }
 
-  /** An acceptance that any check of this environment has seen: all waits for that number or member end. */
-  async accepted(advisor: string, subject: Subject, status: ConsentStatus): Promise<void> {
+  /** An acceptance that any check of this environment has seen, here or elsewhere: all waits for that number or member end. */
+  async accepted(
+    advisor: string,
+    subject: Subject,
+    status: ConsentStatus,
+    isFromElsewhere = false,
+  ): Promise<void> {
     const { entries } = this;
+    if (!isFromElsewhere) this.options.acceptedHere?.(advisor, subject, status);
     const isBlocked = await this.isBlocked(subject);
     const accept = (): WaitOutcome => (isBlocked ? cancelled(status) : { kind: 'accepted', status });
     const own = entries.groupOf(advisor, subject);

@@ -1,6 +1,6 @@
-import { endOf, type Entry, type Store } from '../state/store';
+import { endOf, type Entry, type Store, type Table } from '../state/store';
 import { OpenJob, type Item, type Page } from './open-job';
-import { after, arrivalIn, itemKey, jobKey, layout, type JobRecord, type Layout } from './records';
+import { after, arrivalIn, itemKey, jobKey, layout, pageOf, type JobRecord, type Layout } from './records';
 
 /** An item that has been accepted and has not ended. */
 export interface Queued<I> {
@@ -37,6 +37,22 @@ export interface QueueSource<I> {
   /** It is to be cancelled as soon as it is read. */
   isCancelled(arrival: Buffer, item: I): boolean;
 }
+
+/** Whether an item of a job is yet to begin, or without an index whether there is such a job. */
+export const isOpen = async (
+  store: Store,
+  table: Table,
+  node: string,
+  arrival: Buffer,
+  index?: number,
+): Promise<boolean> => {
+  const at = layout(node);
+  const found = await store.get<JobRecord<Item, unknown>>(table, at.job(arrival));
+  if (!found || index === undefined) return found !== undefined;
+  const page = await OpenJob.found(table, at, arrival, found.value).page(store, pageOf(index));
+  const isThere = page.items.some((item) => item.index === index);
+  return isThere && !page.begun.has(index) && !page.ended.has(index) && !page.told.has(index);
+};
 
 /** Of more lists, `count` reads none. */
 const mostListsCounted = 1000;

@@ -2,7 +2,7 @@ import type { Clock } from '../service/clock';
 import { endOf, key, TakenOver, type Entry, type Operation, type Store } from '../state/store';
 import { OpenJob, type Item, type NewJob, type Page } from './open-job';
 import { arrivalAt, newArrival, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
-import { QueueReader } from './queue-reader';
+import { isOpen, QueueReader } from './queue-reader';
 import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './records';
 
 /** Thrown by work that may not begin before a time: it is on record, and comes again then. */
@@ -160,14 +160,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   /** Cancels one item that has not begun, or all of a job that have not; false when it has begun or ended. */
   async cancel(job: Buffer, index?: number): Promise<boolean> {
-    const found = await this.store.get<JobRecord<I, O>>(this.table, this.at.job(job));
-    if (!found) return false;
-    if (index !== undefined) {
-      const page = await this.opened(found).page(this.store, pageOf(index));
-      const isThere = page.items.some((item) => item.index === index);
-      const isTooLate = page.begun.has(index) || page.ended.has(index) || page.told.has(index);
-      if (!isThere || isTooLate) return false;
-    }
+    if (!(await isOpen(this.store, this.table, this.options.node, job, index))) return false;
     this.addReset(index === undefined ? { job } : { job, index });
     return true;
   }

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { consentOf, type Consent, type Waiter } from '../consent/consent';
+import { consentOf, type Consent } from '../consent/consent';
 import type { Wait, Waits } from '../consent/waits';
-import type { QueueReader } from '../outbox/queue-reader';
-import { isItemKey, isJobKey, itemIn, jobIn } from '../outbox/records';
-import { systemClock } from '../service/clock';
+import { isOpen, QueueReader } from '../outbox/queue-reader';
+import { isItemKey, isJobKey, itemIn, jobIn, layout } from '../outbox/records';
+import { idsUnder } from '../outbox/removed-nodes';
+import { systemClock, within } from '../service/clock';
 import type { Problem } from '../service/errors';
-import { endOf, key, type Store } from '../state/store';
+import { endOf, key, type Store, type StoreOrder } from '../state/store';
 import type { Environment } from './environment';
 import type { NodeName, WaitItem, QueueItem, ListItem, Failure, Listed } from './activity-items';
 
@@ -21,10 +22,24 @@ export interface Asked {
   readonly state?: QueueItem['state'];
 }
 
+type Reader = QueueReader<{ readonly index: number; readonly phone?: string }>;
+
 interface Outbox {
-  readonly reader: QueueReader<{ readonly index: number; readonly phone?: string }>;
+  readonly reader: Reader;
   cancel(job: Buffer, index?: number): Promise<boolean>;
 }
+
+/** The process that has an item is to check or cancel it. */
+interface ItemOrder extends StoreOrder {
+  readonly kind: 'item';
+  readonly id: string;
+  readonly act: 'check' | 'cancel';
+}
+
+export const isItemOrder = (order: StoreOrder): order is ItemOrder => order.kind === 'item';
+
+/** Milliseconds; an order to a process that has died is carried out by whoever succeeds it. */
+const answeredWithin = 5000;
 
 /** A failure on record, with the sentence that says what to do. */
 export interface FailureRecord extends Failure {
@@ -83,6 +98,8 @@ const listed = <T>(data: readonly T[], { page, pageSize }: Asked, totalRecord: n
   pageInfo: { page, pageSize, totalRecord },
 });
 
+const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);
+
 const skippedBy = ({ page, pageSize }: Asked): number => (page - 1) * pageSize;
 
 /** One page of what passes; reads no further than it must. */
@@ -106,13 +123,13 @@ const pageOf = async <T>(
   return listed(data, asked, matches);
 };
 
-interface Added {
+interface Read {
   readonly node: NodeName;
-  readonly outbox: Outbox;
+  readonly reader: Reader;
 }
 
-async function* queuedOf({ node, outbox }: Added, skip: number): AsyncGenerator<QueueItem> {
-  for await (const { key: name, item, advisor, since, isBegun, notBefore, list } of outbox.reader.items(skip))
+async function* queuedOf({ node, reader }: Read, skip: number): AsyncGenerator<QueueItem> {
+  for await (const { key: name, item, advisor, since, isBegun, notBefore, list } of reader.items(skip))
     yield {
       id: idOf('q', name),
       node,
@@ -136,7 +153,7 @@ const isFor = (
 
 /** What goes on in one environment, read from the store by pages: for the sidebar, the routes and the activity node. */
 export class Activity {
-  private readonly outboxes = new Map<string, Added>();
+  private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: Outbox }>();
   private readonly listeners = new Set<() => void>();
   private failing: FailureRecord[] = [];
   private forgetTimer: (() => void) | undefined;
@@ -178,7 +195,7 @@ export class Activity {
       );
     const places = await this.waitPlaces();
     const counts = await Promise.all(places.map((waits) => waits.count(whole)));
-    const total = counts.reduce((sum, count) => sum + count, 0);
+    const total = sumOf(counts);
     let skip = skippedBy(asked);
     if (total <= mostSorted) {
       const found = await Promise.all(places.map((waits) => waits.list(mostSorted, { phone: whole })));
@@ -207,25 +224,51 @@ export class Activity {
   }
 
   /** Polls a wait now; false when there is none. */
-  async check(id: string): Promise<boolean> {
-    const item = nameIn('w', id);
-    return item ? ((await this.waiterOf(item))?.check(item) ?? false) : false;
+  check(id: string): Promise<boolean> {
+    return this.act('check', id, ['w']);
   }
 
   /** Cancels a wait, something queued, or the rest of a list; false when it has ended or begun. */
-  async cancel(id: string, kinds: readonly Kind[] = ['w', 'q', 'l']): Promise<boolean> {
-    const name = kinds.includes(id[0] as Kind) ? nameIn(id[0] as Kind, id) : undefined;
+  cancel(id: string, kinds: readonly Kind[] = ['w', 'q', 'l']): Promise<boolean> {
+    return this.act('cancel', id, kinds);
+  }
+
+  private async act(act: ItemOrder['act'], id: string, kinds: readonly Kind[]): Promise<boolean> {
+    const kind = kinds.find((each) => id.startsWith(each));
+    const name = kind && nameIn(kind, id);
     if (!name) return false;
-    if (id.startsWith('w')) return (await this.waiterOf(name))?.cancel(name) ?? false;
-    const { node, arrival } = jobIn(name);
-    for (const [each, { outbox }] of this.allOutboxes()) {
-      if (each !== node) continue;
-      const isCancelled = await (id.startsWith('l')
-        ? outbox.cancel(arrival)
-        : outbox.cancel(arrival, itemIn(name).index));
-      if (isCancelled) return true;
+    for (const activity of await this.usable()) {
+      const isDone = await (activity.environment.isElsewhere === true
+        ? activity.order(act, id, kind, name)
+        : activity.actHere(act, kind, name));
+      if (isDone === true) return true;
     }
     return false;
+  }
+
+  /** Another process was asked to, and this one has what is meant; false when its node is not there yet. */
+  async obey({ act, id }: ItemOrder): Promise<boolean> {
+    const kind = (['w', 'q', 'l'] as const).find((each) => id.startsWith(each));
+    const name = kind && nameIn(kind, id);
+    return !name || (await this.actHere(act, kind, name)) !== undefined;
+  }
+
+  /** Undefined when the node is not there. */
+  private async actHere(act: ItemOrder['act'], kind: Kind, name: Buffer): Promise<boolean | undefined> {
+    if (kind === 'w') return (await consentOf(this.environment)).waiterOf(name)?.[act](name);
+    const { node, arrival } = jobIn(name);
+    return this.outboxes.get(node)?.outbox.cancel(arrival, ...(kind === 'q' ? [itemIn(name).index] : []));
+  }
+
+  /** Has the process do it that has it; false when none does, or it has begun there. */
+  private async order(act: ItemOrder['act'], id: string, kind: Kind, name: Buffer): Promise<boolean> {
+    const store = await this.environment.store();
+    const { node, arrival } = jobIn(name);
+    const index = kind === 'l' ? undefined : itemIn(name).index;
+    if (!(await isOpen(store, kind === 'w' ? 'wait' : 'work', node, arrival, index))) return false;
+    const order: ItemOrder = { kind: 'item', at: store.now(), id, act };
+    await within(systemClock, answeredWithin, store.tellHolder?.(order) ?? Promise.resolve());
+    return true;
   }
 
   async queue(asked: Asked): Promise<Listed<QueueItem>> {
@@ -233,8 +276,9 @@ export class Activity {
     if (name !== undefined) return listed([], asked, 0);
     const { advisor, state } = asked;
     const part = whole?.slice(1) ?? digits;
-    const counts = await Promise.all(this.allOutboxes().map(([, { outbox }]) => outbox.reader.listCount()));
-    const isCounted = counts.reduce((sum, count) => sum + count, 0) <= mostListsCounted;
+    const readers = await this.readers();
+    const counts = await Promise.all(readers.map(({ reader }) => reader.listCount()));
+    const isCounted = sumOf(counts) <= mostListsCounted;
     if (part !== undefined || advisor !== undefined || state !== undefined || !isCounted)
       return pageOf(
         this.allQueued(),
@@ -244,13 +288,13 @@ export class Activity {
     let skip = skippedBy(asked);
     let total = 0;
     const data: QueueItem[] = [];
-    for (const [, added] of this.allOutboxes()) {
-      const count = await added.outbox.reader.count();
+    for (const read of readers) {
+      const count = await read.reader.count();
       total += count;
       if (skip >= count) skip -= count;
       else {
         if (data.length < asked.pageSize)
-          for await (const item of queuedOf(added, skip)) {
+          for await (const item of queuedOf(read, skip)) {
             data.push(item);
             if (data.length === asked.pageSize) break;
           }
@@ -260,14 +304,31 @@ export class Activity {
     return listed(data, asked, total);
   }
 
-  /** An estimate where there are very many lists: see `QueueReader.count`. */
+  /** Of this process alone. An estimate where there are very many lists: see `QueueReader.count`. */
   async queueLength(): Promise<number> {
-    const counts = await Promise.all(this.allOutboxes().map(([, { outbox }]) => outbox.reader.count()));
-    return counts.reduce((sum, count) => sum + count, 0);
+    const counts = await Promise.all(this.readersHere().map(({ reader }) => reader.count()));
+    return sumOf(counts);
+  }
+
+  /** Of this process alone. */
+  async waitCount(): Promise<number> {
+    const places = await this.waitPlaces(({ isElsewhere }) => isElsewhere !== true);
+    return sumOf(await Promise.all(places.map((waits) => waits.count())));
+  }
+
+  /** What another process has of these nodes. */
+  async countElsewhere(isMeant: (node: string) => boolean): Promise<number> {
+    const store = await this.environment.store();
+    const waiting = (await idsUnder(store, 'wait', key('job'))).filter(isMeant);
+    const counts = await Promise.all([
+      ...waiting.map(async (node) => (await store.get<number>('wait', layout(node).open))?.value ?? 0),
+      ...(await this.readersElsewhere()).map(({ node, reader }) => (isMeant(node.id) ? reader.count() : 0)),
+    ]);
+    return sumOf(counts);
   }
 
   async *allQueued(): AsyncGenerator<QueueItem> {
-    for (const [, added] of this.allOutboxes()) yield* queuedOf(added, 0);
+    for (const read of await this.readers()) yield* queuedOf(read, 0);
   }
 
   /** Lists in progress. */
@@ -275,11 +336,11 @@ export class Activity {
     let skip = skippedBy(asked);
     let total = 0;
     const data: ListItem[] = [];
-    for (const [, { node, outbox }] of this.allOutboxes()) {
-      const count = await outbox.reader.listCount();
+    for (const { node, reader } of await this.readers()) {
+      const count = await reader.listCount();
       total += count;
       if (skip < count && data.length < asked.pageSize)
-        for await (const { key: name, ...list } of outbox.reader.lists(skip)) {
+        for await (const { key: name, ...list } of reader.lists(skip)) {
           data.push({ id: idOf('l', name), node, ...list });
           if (data.length === asked.pageSize) break;
         }
@@ -381,18 +442,48 @@ export class Activity {
     return [this, ...peers.map(activityOf)];
   }
 
-  private allOutboxes(): (readonly [id: string, added: Added])[] {
-    return this.all().flatMap(({ outboxes }) => [...outboxes]);
+  private nodesHere(): ReadonlyMap<string, NodeName> {
+    return new Map(
+      this.all().flatMap(({ outboxes }) => Array.from(outboxes, ([id, { node }]) => [id, node])),
+    );
   }
 
-  /** Of all that are configured; throws what the first lacks when none is. */
-  private async consents(): Promise<{ readonly environment: Environment; readonly consent: Consent }[]> {
-    const found: { environment: Environment; consent: Consent }[] = [];
+  private readersHere(): Read[] {
+    return this.all().flatMap(({ outboxes }) =>
+      Array.from(outboxes.values(), ({ node, outbox: { reader } }) => ({ node, reader })),
+    );
+  }
+
+  /** Of this process, then of the others. */
+  private async readers(): Promise<Read[]> {
+    const elsewhere = this.all().filter(({ environment }) => environment.isElsewhere === true);
+    const names = this.nodesHere();
+    const read = await Promise.all(elsewhere.map((activity) => activity.readersElsewhere()));
+    return [
+      ...this.readersHere(),
+      ...read.flat().map(({ node, reader }) => ({ node: names.get(node.id) ?? node, reader })),
+    ];
+  }
+
+  /** Of each node that has something on record in another process. */
+  private async readersElsewhere(): Promise<Read[]> {
+    const { space } = this.environment;
+    const store = await this.environment.store();
+    const ids = await idsUnder(store, 'work', key('job'));
+    return ids.map((id) => ({
+      node: { id, name: '' },
+      reader: new QueueReader({ store, node: id, space, isCancelled: () => false }),
+    }));
+  }
+
+  /** Those that are configured and have their store; throws what the first lacks when none is. */
+  private async usable(): Promise<Activity[]> {
+    const found: Activity[] = [];
     const faults: unknown[] = [];
-    for (const { environment } of this.all())
+    for (const activity of this.all())
       try {
-        const consent = await consentOf(environment);
-        if (consent.store.isLost !== true) found.push({ environment, consent });
+        const { store } = await consentOf(activity.environment);
+        if (store.isLost !== true) found.push(activity);
       } catch (fault) {
         faults.push(fault);
       }
@@ -400,31 +491,35 @@ export class Activity {
     return found;
   }
 
+  private async consents(): Promise<{ readonly environment: Environment; readonly consent: Consent }[]> {
+    const usable = await this.usable();
+    return Promise.all(
+      usable.map(async ({ environment }) => ({ environment, consent: await consentOf(environment) })),
+    );
+  }
+
   /** Uses of one subflow have their waits in one place, unless they point to different services. */
-  private async waitPlaces(): Promise<readonly Waits[]> {
-    const places = new Map<unknown, Waits>();
+  private async waitPlaces(
+    isMeant = (_environment: Environment): boolean => true,
+  ): Promise<readonly Waits[]> {
+    const places = new Map<string, Waits>();
     for (const { environment, consent } of await this.consents()) {
-      const place = environment.isView === true ? environment : environment.space;
-      if (!places.has(place)) places.set(place, consent.waits);
+      const place = `${consent.store.part ?? ''} ${environment.space}`;
+      if (isMeant(environment) && !places.has(place)) places.set(place, consent.waits);
     }
     return [...places.values()];
   }
 
-  private async waiterOf(item: Buffer): Promise<Waiter | undefined> {
-    const consents = await this.consents();
-    return consents.map(({ consent }) => consent.waiterOf(item)).find((waiter) => waiter !== undefined);
-  }
-
   private async waitItems(found: readonly Wait[]): Promise<WaitItem[]> {
     const consents = await this.consents();
-    const nodes = new Map(this.allOutboxes());
+    const nodes = this.nodesHere();
     return found.map((wait) => {
       const { item, advisor, subject, start, pace, name } = wait;
       const { node } = itemIn(item);
       const consent = consents.find((each) => each.consent.waiterOf(item))?.consent;
       return {
         id: idOf('w', item),
-        node: nodes.get(node)?.node ?? { id: node, name: '' },
+        node: nodes.get(node) ?? { id: node, name: '' },
         phone: 'phone' in subject ? subject.phone : null,
         ...('memberId' in subject && { memberId: subject.memberId }),
         ...(name !== undefined && { name }),

@@ -88,9 +88,9 @@ export interface Environment {
   tellOthers?(node: string, order: Readonly<Record<string, unknown>>): void;
   /** Called with an order to a node that another process was given; false when it cannot be carried out yet. */
   onOrder?(node: string, listener: OrderListener): () => void;
-  /** It is this environment over another store; see `onStore`. */
-  readonly isView?: boolean;
-  /** The same environment once more: in other uses of a subflow, and over other stores. */
+  /** It is this environment over what another process has: to be read alone. */
+  readonly isElsewhere?: boolean;
+  /** The same environment once more: in other uses of a subflow, and over other stores, also those of other processes. */
   peers?(): readonly Environment[];
   /** A node says how much it has accepted and not ended; returns what takes that back. */
   addPending(node: Pick<RunningNode, 'id' | '_path'>, count: () => number | Promise<number>): () => void;

@@ -98,11 +98,14 @@ class Database implements Surroundings, JointWriter {
   readonly holder = randomUUID();
   readonly group: Buffer;
   readonly slots = new Map<number, Slot>();
+  /** What other processes have, to be read. */
+  private elsewhere = new Map<number, Slot>();
   readonly writes: FencedWrites;
   private readonly leases: Leases;
   private readonly watch: LeaseWatch;
   private readonly orphanListeners = new Set<(store: Slot) => void>();
   private readonly orderListeners = new Set<OrderListener>();
+  private readonly newsListeners = new Set<() => void>();
   /** Orders that are being carried out. */
   private readonly obeying = new Set<string>();
   private readonly listeners = new Set<() => void>();
@@ -189,14 +192,25 @@ class Database implements Surroundings, JointWriter {
     return () => this.orderListeners.delete(listener);
   }
 
-  async tell(from: Slot, order: StoreOrder): Promise<void> {
+  onNews(listener: () => void): () => void {
+    this.newsListeners.add(listener);
+    return () => this.newsListeners.delete(listener);
+  }
+
+  slotsBeside(slot: Slot): readonly Slot[] {
+    return [...this.slots.values(), ...this.elsewhere.values()].filter((each) => each !== slot);
+  }
+
+  async tell(to: { readonly only: Slot } | { readonly allBut: Slot }, order: StoreOrder): Promise<void> {
+    const [only, but] = 'only' in to ? [to.only.lease.slot, common] : [null, to.allBut.lease.slot];
     const key = Buffer.concat([orders, keyOf(order.at), randomBytes(6)]);
     const bytes = this.sealing.seal('work', key, order);
     await this.patiently(() =>
       this.writing.query(
         `insert into ${schema}.work select $1::bytea || int4send(slot) || $2::bytea, $3
-         from ${schema}.lease where grp = $1 and slot <> all($4::int[]) on conflict do nothing`,
-        [this.group, key, bytes, [common, from.lease.slot]],
+         from ${schema}.lease where grp = $1 and slot <> all($4::int[]) and ($5::int is null or slot = $5)
+         on conflict do nothing`,
+        [this.group, key, bytes, [common, but], only],
       ),
     );
     const unanswered = `select 1 from ${schema}.lease l join ${schema}.work w
@@ -211,7 +225,7 @@ class Database implements Surroundings, JointWriter {
 
   /** Where work of another store is put. */
   async takeIn(id: string): Promise<Destination> {
-    const slot = new Slot(this, await this.patiently(() => this.leases.moving(id)), true);
+    const slot = new Slot(this, await this.patiently(() => this.leases.moving(id)), 'orphan');
     return {
       store: slot,
       release: () => this.patiently(() => this.leases.release(id)),
@@ -241,7 +255,7 @@ class Database implements Surroundings, JointWriter {
           await this.readTime(this.writing);
           const own = await this.takeOwn(before);
           // Limits are divided from the first request on.
-          this.count((await this.leases.beat([own.lease.slot])).rows);
+          this.lookAround((await this.leases.beat([own.lease.slot])).rows);
           return own;
         });
         this.setTrouble(undefined);
@@ -273,6 +287,8 @@ class Database implements Surroundings, JointWriter {
     changes: readonly Change[],
     conditions: readonly FencedCondition[],
   ): Promise<boolean> {
+    if (fences.some(({ kind }) => kind === 'elsewhere'))
+      return Promise.reject(new Error('it belongs to another process'));
     if (fences.some(({ isLost }) => isLost)) return Promise.reject(new TakenOver(false));
     const isShared = [...changes, ...conditions].some(({ key }) => isOfAll(key));
     return this.writes.add({ fences, changes, conditions, isShared });
@@ -437,20 +453,39 @@ class Database implements Surroundings, JointWriter {
   private async takeOwn(before: readonly Lease[]): Promise<Slot> {
     for (const row of await this.leases.free(before)) {
       const lease = await this.leases.take(row);
-      if (lease) return this.have(lease, false);
+      if (lease) return this.have(lease, 'own');
     }
-    return this.have(await this.leases.add(), false);
+    return this.have(await this.leases.add(), 'own');
   }
 
-  private count(rows: readonly LeaseRow[]): void {
+  /** Who else there is, and what they have; true when they have written since. */
+  private lookAround(rows: readonly LeaseRow[]): boolean {
+    const before = this.elsewhere;
+    const others = rows.filter(({ slot }) => !this.slots.has(slot));
+    this.elsewhere = new Map(
+      others.map(({ slot, token, seq }) => {
+        const known = before.get(slot);
+        const isKnown = known?.lease.token === token;
+        return [slot, isKnown ? known : new Slot(this, { slot, token, seq: BigInt(seq) }, 'elsewhere')];
+      }),
+    );
+    let hasChanged = before.size !== this.elsewhere.size;
+    for (const { slot, seq } of others) {
+      const { lease } = this.elsewhere.get(slot) ?? {};
+      if (!lease || (before.has(slot) && lease.seq === BigInt(seq))) continue;
+      lease.seq = BigInt(seq);
+      hasChanged = true;
+    }
     const living = rows.filter(({ holder, isOver }) => holder !== '' && !isOver);
     this.processes = Math.max(1, new Set(living.map(({ holder }) => holder)).size);
+    return hasChanged;
   }
 
-  private async have(lease: Lease, isOrphan: boolean): Promise<Slot> {
-    const slot = new Slot(this, lease, isOrphan);
+  private async have(lease: Lease, kind: 'own' | 'orphan'): Promise<Slot> {
+    const slot = new Slot(this, lease, kind);
     await slot.readDoubt(this.writing);
     this.slots.set(lease.slot, slot);
+    this.elsewhere.delete(lease.slot);
     return slot;
   }
 
@@ -475,7 +510,7 @@ class Database implements Surroundings, JointWriter {
     const seqs = new Map(slots.map((slot) => [slot, slot.lease.seq]));
     const { time, rows } = await this.leases.beat([...this.slots.keys()]);
     this.time.hear(time);
-    this.count(rows);
+    const hasNews = this.lookAround(rows);
     for (const slot of slots) {
       const row = rows.find((each) => each.slot === slot.lease.slot);
       const isBehind = row !== undefined && BigInt(row.seq) < (seqs.get(slot) ?? 0n);
@@ -486,6 +521,7 @@ class Database implements Surroundings, JointWriter {
     await this.readOrders();
     const others = rows.filter(({ slot }) => !this.slots.has(slot));
     for (const row of this.watch.ended(others, performance.now())) await this.adopt(row);
+    if (hasNews) for (const listener of [...this.newsListeners]) listener();
     if (++this.pulses % dropEvery === 0) await this.dropEmpty();
   }
 
@@ -521,7 +557,7 @@ class Database implements Surroundings, JointWriter {
   private async adopt(row: LeaseRow): Promise<void> {
     const lease = await this.leases.take(row);
     if (!lease || this.isClosed) return;
-    const slot = await this.have(lease, true);
+    const slot = await this.have(lease, 'orphan');
     for (const listener of [...this.orphanListeners]) listener(slot);
   }
 
@@ -588,6 +624,8 @@ export interface PostgresHandle {
   onOrphan(listener: (store: Slot) => void): () => void;
   /** Called with what other processes have this one do. */
   onOrder(listener: OrderListener): () => void;
+  /** Called with a pulse when other processes have written since the last. */
+  onNews(listener: () => void): () => void;
   /** Where the work of another store is put, by a name that it has; once `opened`. */
   takeIn(id: string): Promise<Destination>;
   /** Whoever waits for a database that has not been reached yet waits no longer. */
@@ -613,6 +651,9 @@ export const storeOf = (slot: Slot, close: () => Promise<void>): Store => {
     },
     joint: slot.joint,
     processName: slot.processName,
+    part: slot.part,
+    others: () => slot.others(),
+    tellHolder: (order) => slot.tellHolder(order),
     isAlive: (processName) => slot.isAlive(processName),
     onChange: (listener) => slot.onChange(listener),
     now: () => slot.now(),
@@ -672,6 +713,7 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
     onChange: (listener) => database.onChange(listener),
     onOrphan: (listener) => database.onOrphan(listener),
     onOrder: (listener) => database.onOrder(listener),
+    onNews: (listener) => database.onNews(listener),
     takeIn: (id) => database.takeIn(id),
     abandon: () => {
       if (database.slots.size > 0 || shared.get(name) !== mine) return;

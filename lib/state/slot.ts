@@ -33,7 +33,10 @@ export interface Surroundings {
   warn(text: string): void;
   /** Resolves when it may be tried again. */
   failed(fault: unknown): Promise<void>;
-  tell(from: Slot, order: StoreOrder): Promise<void>;
+  /** To whoever has this slot, or to all that have another. */
+  tell(to: { readonly only: Slot } | { readonly allBut: Slot }, order: StoreOrder): Promise<void>;
+  /** All slots but this one. */
+  slotsBeside(slot: Slot): readonly Slot[];
   fenced(
     fences: readonly Slot[],
     changes: readonly Change[],
@@ -75,11 +78,28 @@ export class Slot implements Store, Fence {
   /** Ranges in which every record could be read, and when. */
   private readonly sound = new Map<string, number>();
 
+  /** `elsewhere`: another process has it, and here it is only read. */
   constructor(
     private readonly database: Surroundings & JointWriter,
     readonly lease: Lease,
-    readonly isOrphan: boolean,
+    readonly kind: 'own' | 'orphan' | 'elsewhere',
   ) {}
+
+  get isOrphan(): boolean {
+    return this.kind === 'orphan';
+  }
+
+  get part(): string {
+    return String(this.lease.slot);
+  }
+
+  others(): readonly Slot[] {
+    return this.database.slotsBeside(this);
+  }
+
+  tellHolder(order: StoreOrder): Promise<void> {
+    return this.database.tell({ only: this }, order);
+  }
 
   get trouble(): string | undefined {
     if (!this.isLost) return this.database.trouble;
@@ -165,7 +185,7 @@ export class Slot implements Store, Fence {
   }
 
   tellOthers(order: StoreOrder): Promise<void> {
-    return this.database.tell(this, order);
+    return this.database.tell({ allBut: this }, order);
   }
 
   /** The same, as the database takes it. */

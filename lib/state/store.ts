@@ -11,6 +11,12 @@ export interface Store {
   readonly isShared?: boolean;
   /** This process, as the others know it; where there are none, it has no name. */
   readonly processName?: string;
+  /** Which part of what several processes share; where there are none, it has no name. */
+  readonly part?: string;
+  /** The other parts, each as a store to be read alone. */
+  others?(): readonly Store[];
+  /** Has whoever works with this part do something; resolves as `tellOthers` does. */
+  tellHolder?(order: StoreOrder): Promise<void>;
   /** False once another has taken over all that a process had: from then on, nothing it writes is accepted. */
   isAlive?(processName: string): Promise<boolean>;
   /** Another process has taken it over for good: it is to be opened anew. */
@@ -195,6 +201,7 @@ const sharedKinds: ReadonlySet<string> = new Set([
   'blocked',
   'event-told',
   'event-first',
+  'failure',
   'absent',
   'present',
 ]);

@@ -193,11 +193,10 @@ const failuresInWords = (
 
 /** What is measured of an environment from time to time. */
 export const gaugesOf = (environment: RunningEnvironment): Gauges => {
-  const one = { page: 1, pageSize: 1 };
   const activity = activityOf(environment);
   return {
     environment: environment.id,
-    waits: async () => (await activity.waits(one)).pageInfo.totalRecord ?? 0,
+    waits: () => activity.waitCount(),
     queue: () => activity.queueLength(),
     lateBy: async () => (await consentOf(environment)).waits.lateBy,
   };

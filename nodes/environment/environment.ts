@@ -3,9 +3,10 @@ import type { Connection } from '../../lib/auth/connection';
 import { defaultAdvisor } from '../../lib/auth/connection';
 import { isOver } from '../../lib/auth/grants';
 import { fits } from '../../lib/auth/tokens';
+import { consentOf, isAcceptedOrder } from '../../lib/consent/consent';
 import { forgetRequests } from '../../lib/consent/request-history';
 import { forgetOnce } from '../../lib/guards/once';
-import { activityOf } from '../../lib/runtime/activity';
+import { activityOf, isItemOrder } from '../../lib/runtime/activity';
 import type {
   AdvisorItem,
   Environment,
@@ -59,12 +60,12 @@ interface Complete {
 /** Milliseconds; the runtime gives a node fifteen seconds to close. */
 const longestClose = 8000;
 
-/** An environment that keeps its state elsewhere. */
-const over = (environment: RunningEnvironment, store: Store): Environment =>
+/** An environment that keeps its state in another store, which may be another process's. */
+const over = (environment: RunningEnvironment, store: Store, isElsewhere = false): Environment =>
   new Proxy<Environment>(environment, {
     get(target, property, view) {
       if (property === 'store') return () => Promise.resolve(store);
-      if (property === 'isView') return true;
+      if (property === 'isElsewhere') return isElsewhere;
       const value: unknown = Reflect.get(target, property, target);
       if (typeof value !== 'function') return value;
       return (value as () => unknown).bind(property === 'isBlocked' ? view : target);
@@ -89,6 +90,8 @@ export class RunningEnvironment implements Environment {
   private readonly orderListeners = new Map<string, OrderListener>();
   /** What processes that ended have left, which this one has. */
   private readonly orphans = new Map<Slot, Environment>();
+  private slotsElsewhere = (): readonly Slot[] => [];
+  private readonly viewsElsewhere = new WeakMap<Slot, Environment>();
   private existingNodes: ReadonlySet<string> | undefined;
   /** In place of a store that was lost. */
   private renewed: Environment | undefined;
@@ -183,7 +186,16 @@ export class RunningEnvironment implements Environment {
     const views = this.uses().flatMap(({ orphans, renewed }) =>
       renewed ? [...orphans.values(), renewed] : [...orphans.values()],
     );
-    return [...others, ...views];
+    return [...others, ...views, ...this.elsewhere()];
+  }
+
+  /** As it is over what other processes have. */
+  private elsewhere(): Environment[] {
+    return this.slotsElsewhere().map((slot) => {
+      const view = this.viewsElsewhere.get(slot) ?? over(this, slot, true);
+      this.viewsElsewhere.set(slot, view);
+      return view;
+    });
   }
 
   tellOthers(node: string, order: Readonly<Record<string, unknown>>): void {
@@ -221,6 +233,11 @@ export class RunningEnvironment implements Environment {
       const left = order.at + (order as PauseOrder).ms - (await this.store()).now();
       if (left > 0) (await this.client()).pause?.(left);
       this.changed();
+      return true;
+    }
+    if (isItemOrder(order)) return activityOf(view ?? this).obey(order);
+    if (isAcceptedOrder(order)) {
+      await (await consentOf(view ?? this)).heard(order);
       return true;
     }
     if (order.kind !== 'control') return true;
@@ -349,7 +366,12 @@ export class RunningEnvironment implements Environment {
   /** What all its nodes, or those that these ids of the editor mean, have accepted and not ended. */
   async pending(ids?: readonly string[]): Promise<number> {
     const asked = [...this.pendingCounts].filter(({ path }) => ids?.some((id) => path.includes(id)) ?? true);
-    const counts = await Promise.all(asked.map(async ({ count }) => count()));
+    const isMeant = (node: string): boolean =>
+      ids?.some((id) => node === id || node.split('-').includes(id)) ?? true;
+    const counts = await Promise.all([
+      ...asked.map(async ({ count }) => count()),
+      ...this.elsewhere().map((view) => activityOf(view).countElsewhere(isMeant)),
+    ]);
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
@@ -404,6 +426,7 @@ export class RunningEnvironment implements Environment {
     let current: Slot | undefined;
     let isRenewing = false;
     this.processes = () => handle.processes;
+    this.slotsElsewhere = () => (current?.others() ?? []).filter(({ kind }) => kind === 'elsewhere');
     const look = (): void => {
       this.noteTrouble(handle.trouble);
       for (const [slot, view] of this.orphans) {
@@ -440,6 +463,9 @@ export class RunningEnvironment implements Environment {
         this.orphans.set(store, view);
         for (const listener of this.storeListeners) listener(view, 'orphan');
         this.forgetRemovedNodes(this.existingNodes);
+      }),
+      handle.onNews(() => {
+        activityOf(this).changed();
       }),
       handle.onOrder(async (slot, order) => {
         const view = this.orphans.get(slot);

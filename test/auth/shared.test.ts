@@ -5,19 +5,18 @@ import { systemClock, type Clock } from '../../lib/service/clock';
 import { doNotTextOf } from '../../lib/guards/do-not-text';
 import { endOf, key } from '../../lib/state/store';
 import { health } from '../../nodes/environment/activity';
-import { RunningEnvironment } from '../../nodes/environment/environment';
+import type { RunningEnvironment } from '../../nodes/environment/environment';
 import { runningOf } from '../../nodes/environment/running';
-import { servicesOf } from '../../nodes/environment/services';
 import { startSimulator, type Simulator } from '../../simulator';
 import { Postgres } from '../support/postgres';
-import { authorize, callbackUri, FileSettings, freshFolder, removeFolders } from './support';
+import { SharedEnvironments } from '../support/shared-environments';
+import { authorize, removeFolders } from './support';
 
 describe('an environment that several Node-RED keep in PostgreSQL', function () {
   this.timeout(180_000);
   let server: Postgres;
   let simulator: Simulator;
-  let group = 0;
-  const open: RunningEnvironment[] = [];
+  let environments: SharedEnvironments;
   /** Milliseconds that the clock of environments is ahead. */
   let ahead = 0;
   const clock: Clock = { ...systemClock, elapsed: () => performance.now() + ahead };
@@ -25,48 +24,20 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
   before(async () => {
     server = await Postgres.start();
     simulator = await startSimulator({ settings: { rotateRefreshTokens: true } });
+    environments = new SharedEnvironments(server, simulator, clock);
   });
   beforeEach(() => {
-    group += 1;
+    environments.next();
   });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map((environment) => environment.close()));
-  });
+  afterEach(() => environments.closeAll());
   after(async () => {
     await simulator.close();
     await server.close();
     removeFolders();
   });
 
-  /** As a process of its own would have it: what differs in its address is another one here. */
-  const start = (name: string, credentialSecret: string, changes: object = {}): RunningEnvironment => {
-    const settings = new FileSettings(freshFolder(), { credentialSecret });
-    const quiet = (): void => undefined;
-    const services = servicesOf({
-      settings: Object.assign(settings, { available: () => true }),
-      log: { info: quiet, warn: quiet, error: quiet },
-    } as unknown as Red);
-    const { baseUrl, authUrl, tokenUrl, credentials } = simulator;
-    const values = {
-      service: 'sandbox',
-      baseUrl,
-      authUrl,
-      tokenUrl,
-      redirectUri: callbackUri,
-      ...credentials,
-      store: 'postgres',
-      storeUrl: `${server.url()}&application_name=${name}`,
-      ...changes,
-    };
-    const environment = new RunningEnvironment(
-      { ...services, clock },
-      `env${group}`,
-      values,
-      () => undefined,
-    );
-    open.push(environment);
-    return environment;
-  };
+  const start = (name: string, credentialSecret: string, changes?: object): RunningEnvironment =>
+    environments.start(name, credentialSecret, changes);
   const until = async (isSo: () => boolean): Promise<void> => {
     while (!isSo()) await pause(20);
   };

@@ -77,7 +77,7 @@ export class Mortal {
           return (name: string) => alive(() => Promise.resolve(processes.get(name)?.isDead === false));
         if (typeof value !== 'function') return value;
         const method = value.bind(target) as (...args: unknown[]) => unknown;
-        if (['now', 'hash', 'onChange', 'isInDoubt'].includes(String(property))) return method;
+        if (['now', 'hash', 'onChange', 'isInDoubt', 'others'].includes(String(property))) return method;
         if (property !== 'write')
           return (...args: unknown[]) => alive(() => method(...args) as Promise<unknown>);
         return (...args: unknown[]) => {
@@ -106,7 +106,7 @@ export class Instance {
     config: Readonly<Record<string, unknown>> = {},
     private readonly process: { readonly isDead: boolean } = { isDead: false },
   ) {
-    const id = 'node';
+    const { id = 'node' } = config as { id?: string };
     const wires = spec.outputs.map((_, port) => [`out-${String(port)}`]);
     const events = new EventEmitter();
     const RED = {

@@ -1,0 +1,158 @@
+import should from 'should';
+import { activityOf } from '../../lib/runtime/activity';
+import * as checkRuntime from '../../nodes/check-consent/runtime';
+import { spec as checkSpec } from '../../nodes/check-consent/spec';
+import type { RunningEnvironment } from '../../nodes/environment/environment';
+import * as sendRuntime from '../../nodes/send-text/runtime';
+import { spec as sendSpec } from '../../nodes/send-text/spec';
+import { startSimulator, type Simulator } from '../../simulator';
+import { authorize, removeFolders } from '../auth/support';
+import { Instance } from '../support/instance';
+import { Postgres } from '../support/postgres';
+import { eventually, SharedEnvironments } from '../support/shared-environments';
+
+const some = { page: 1, pageSize: 50 };
+
+/** A Node-RED with a node that sends, and one that waits and looks once an hour. */
+interface Process {
+  readonly environment: RunningEnvironment;
+  readonly sender: Instance;
+  readonly waiter: Instance;
+}
+
+describe('what goes on in several Node-RED on one PostgreSQL', function () {
+  this.timeout(300_000);
+  let server: Postgres;
+  let simulator: Simulator;
+  let environments: SharedEnvironments;
+  let one: Process;
+  let two: Process;
+  const instances: Instance[] = [];
+
+  before(async () => {
+    server = await Postgres.start();
+    simulator = await startSimulator({ contacts: 100 });
+    environments = new SharedEnvironments(server, simulator);
+  });
+  beforeEach(async () => {
+    environments.next();
+    [one, two] = [process('one'), process('two')];
+    await Promise.all([one.environment.opening, two.environment.opening]);
+    await authorize(one.environment.services, one.environment.connection(), 'default', 'default');
+    await eventually(
+      'The authorization',
+      () => two.environment.advisorState('default') === 'authorized' || undefined,
+    );
+  });
+  afterEach(async () => {
+    simulator.faults.clear();
+    await Promise.all(instances.splice(0).map((instance) => instance.close()));
+    await environments.closeAll();
+  });
+  after(async () => {
+    await simulator.close();
+    await server.close();
+    removeFolders();
+  });
+
+  const process = (name: string): Process => {
+    const environment = environments.start(name);
+    const sender = new Instance({ spec: sendSpec, runtime: sendRuntime }, environment, { id: 'sender' });
+    const waiter = new Instance({ spec: checkSpec, runtime: checkRuntime }, environment, {
+      id: 'waiter',
+      mode: 'wait',
+      pollEvery: 3600,
+      pollFor: 3600,
+      thenEvery: 3600,
+    });
+    instances.push(sender, waiter);
+    return { environment, sender, waiter };
+  };
+  const number = (n: number): string => `+1300555${String(n).padStart(4, '0')}`;
+  const looks = (phone: string): number =>
+    simulator.ledger.entries().filter((each) => each.endpoint === 'getConsent' && each.phone === phone)
+      .length;
+
+  it('is shown by each: who waits, wherever that was begun; and one checks and cancels what another has', async () => {
+    const activity = activityOf(two.environment);
+    one.waiter.send({ phone: [number(101), number(102)] });
+    two.waiter.send({ phone: number(103) });
+    const shown = await eventually('All three waits', async () => {
+      const { data, pageInfo } = await activity.waits(some);
+      return pageInfo.totalRecord === 3 && data;
+    });
+    should(shown.map(({ phone }) => phone).toSorted()).deepEqual([101, 102, 103].map(number));
+    should(shown.every(({ node, next }) => node.id === 'waiter' && next !== null)).be.true();
+    should((await activity.waits({ ...some, phone: number(102) })).data).have.length(1);
+    should(await activity.waitCount()).equal(1);
+    should(await two.environment.pending()).equal(3);
+    const idOf = (phone: string): string => shown.find((each) => each.phone === phone)?.id ?? '';
+
+    const before = looks(number(101));
+    should(await activity.check(idOf(number(101)))).be.true();
+    await eventually('A look by the one that has it', () => looks(number(101)) > before);
+
+    const leaving = one.waiter.arrivals.next();
+    should(await activity.cancel(idOf(number(102)))).be.true();
+    const [left] = await leaving;
+    should(left?.port).equal(2);
+    should(left?.msg).containDeep({ phone: number(102), payload: { reason: 'cancelled' } });
+    should(await activity.cancel(idOf(number(102)))).be.false();
+  });
+
+  it('ends by an acceptance that any of them sees', async () => {
+    one.waiter.send({ phone: number(111) });
+    await eventually('The wait in the other', async () => {
+      const { pageInfo } = await activityOf(two.environment).waits(some);
+      return pageInfo.totalRecord === 1;
+    });
+    simulator.accept(number(111), 'default');
+    const once = new Instance({ spec: checkSpec, runtime: checkRuntime }, two.environment, {
+      id: 'once',
+      mode: 'once',
+    });
+    instances.push(once);
+    const ended = one.waiter.arrivals.next();
+    once.send({ phone: number(111) });
+    should((await ended)[0]?.port).equal(0);
+  });
+
+  it('is shown by each: texts and lists, and the failures of all; and one cancels and stops what another has', async () => {
+    simulator.faults.add({ status: 429, retryAfter: 600, rate: 1, endpoint: 'sendMessage' });
+    const activity = activityOf(two.environment);
+    one.sender.send({ phone: [number(121), number(122), number(123)], text: 'Hello' });
+    const queued = await eventually('The list', async () => {
+      const { data, pageInfo } = await activity.queue(some);
+      // What was refused for the pause is on record as not begun.
+      const isAtRest = data.every(({ state }) => state === 'queued');
+      return pageInfo.totalRecord === 3 && isAtRest && simulator.ledger.entries().length > 0 && data;
+    });
+    should(await activity.queueLength()).equal(0);
+    should(queued.map(({ phone }) => phone).toSorted()).deepEqual([121, 122, 123].map(number));
+    const [list] = (await activity.lists(some)).data;
+    should(list).containDeep({ node: { id: 'sender' }, total: 3, done: 0 });
+    const last = queued.find(({ phone }) => phone === number(123))?.id ?? '';
+    const first = one.sender.arrivals.next();
+    await eventually('The order to cancel', () => activity.cancel(last));
+    should((await first)[0]?.msg).containDeep({ phone: number(123), error: { code: 'cancelled' } });
+    const rest = one.sender.arrivals.next(2);
+    should(await activity.cancel(list?.id ?? '')).be.true();
+    should((await rest).map(({ msg }) => (msg.error as { code: string }).code)).deepEqual([
+      'cancelled',
+      'cancelled',
+    ]);
+    const failures = await eventually('The failures', async () => {
+      const { data } = await activity.failures(some);
+      return data.length === 3 && data;
+    });
+    should(failures.every(({ code, node }) => code === 'cancelled' && node.id === 'sender')).be.true();
+  });
+
+  it('tells whoever looks at one that something has changed in another', async () => {
+    let changes = 0;
+    const unlisten = activityOf(two.environment).onChange(() => (changes += 1));
+    one.waiter.send({ phone: number(131) });
+    await eventually('A change', () => changes > 0);
+    unlisten();
+  });
+});

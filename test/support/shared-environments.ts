@@ -1,0 +1,73 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Red } from '../../lib/runtime/red';
+import { systemClock, type Clock } from '../../lib/service/clock';
+import { RunningEnvironment } from '../../nodes/environment/environment';
+import { servicesOf } from '../../nodes/environment/services';
+import type { Simulator } from '../../simulator';
+import { callbackUri, FileSettings, freshFolder } from '../auth/support';
+import type { Postgres } from './postgres';
+
+/** An environment that several Node-RED keep in one PostgreSQL, each as a process of its own has it. */
+export class SharedEnvironments {
+  readonly open: RunningEnvironment[] = [];
+  private group = 0;
+
+  constructor(
+    private readonly server: Postgres,
+    private readonly simulator: Simulator,
+    private readonly clock: Clock = systemClock,
+  ) {}
+
+  /** What has begun before is of another environment. */
+  next(): void {
+    this.group += 1;
+  }
+
+  /** What differs in its address is another process here. */
+  start(name: string, credentialSecret = 'a', changes: object = {}): RunningEnvironment {
+    const settings = new FileSettings(freshFolder(), { credentialSecret });
+    const quiet = (): void => undefined;
+    const services = servicesOf({
+      settings: Object.assign(settings, { available: () => true }),
+      log: { info: quiet, warn: quiet, error: quiet },
+    } as unknown as Red);
+    const { baseUrl, authUrl, tokenUrl, credentials } = this.simulator;
+    const values = {
+      service: 'sandbox',
+      baseUrl,
+      authUrl,
+      tokenUrl,
+      redirectUri: callbackUri,
+      ...credentials,
+      store: 'postgres',
+      storeUrl: `${this.server.url()}&application_name=${name}`,
+      ...changes,
+    };
+    const environment = new RunningEnvironment(
+      { ...services, clock: this.clock },
+      `env${this.group}`,
+      values,
+      () => undefined,
+    );
+    this.open.push(environment);
+    return environment;
+  }
+
+  async closeAll(): Promise<void> {
+    await Promise.all(this.open.splice(0).map((environment) => environment.close()));
+  }
+}
+
+/** Fails after two minutes, with what it waited for. */
+export const eventually = async <T>(
+  what: string,
+  look: () => T | undefined | false | Promise<T | undefined | false>,
+): Promise<T> => {
+  const end = performance.now() + 120_000;
+  while (performance.now() < end) {
+    const found = await look();
+    if (found !== undefined && found !== false) return found;
+    await pause(20);
+  }
+  throw new Error(`${what} did not come.`);
+};
