@@ -1,4 +1,8 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import should from 'should';
+import { root } from '../support/installation';
 import { numbers, randomFrom, Sandbox, type Told, toldOf } from './sandbox';
 
 const sends = ['sent', 'failed', 'needs consent'];
@@ -17,17 +21,47 @@ const toldWell = (phones: readonly string[], byPhone: ReadonlyMap<string, readon
   should(byPhone.size).equal(phones.length);
 };
 
+/** What was counted, over all processes. */
+const countedIn = (file: string, name: string): Map<string, number> => {
+  const counts = new Map<string, number>();
+  for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
+    const added = JSON.parse(line) as { name: string; value: number; labels?: Record<string, string> };
+    if (added.name !== `advisor_texting.${name}`) continue;
+    const labels = Object.values(added.labels ?? {}).join(' ');
+    counts.set(labels, (counts.get(labels) ?? 0) + added.value);
+  }
+  return counts;
+};
+/** Of how many an outcome was told again. */
+const againIn = (byPhone: ReadonlyMap<string, readonly Told[]>): number =>
+  [...byPhone.values()].filter((told) => told.some(({ isRepeated }) => isRepeated)).length;
+const sum = (counts: ReadonlyMap<string, number>): number =>
+  [...counts.values()].reduce((all, each) => all + each, 0);
+
 for (const version of [4, 5] as const) {
   describe(`kill -9 on Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let on: Sandbox;
+    const folder = mkdtempSync(join(tmpdir(), 'advisor-texting-metered-'));
+    const metered = join(folder, 'counts');
 
     before(async () => {
-      on = await Sandbox.start({ version, simulator: { contacts: 1100 } });
+      on = await Sandbox.start({
+        version,
+        simulator: { contacts: 1100 },
+        env: {
+          NODE_OPTIONS: `--require ${JSON.stringify(join(root, 'test', 'support', 'counting-meter.cjs'))}`,
+          NODE_PATH: join(root, 'node_modules'),
+          METERED: metered,
+        },
+      });
     });
-    after(() => on.close());
+    after(async () => {
+      await on.close();
+      rmSync(folder, { recursive: true, force: true });
+    });
 
-    it('five times in a list of 2,000: each outcome is told, no text is sent twice, none is missing', async () => {
+    it('five times in a list of 2,000: each outcome is told, no text is sent or counted twice, none is missing', async () => {
       const { red, simulator } = on;
       const random = randomFrom(4000 + version);
       const phones = numbers(2000, 2000);
@@ -62,6 +96,19 @@ for (const version of [4, 5] as const) {
       }
       // At most 16 requests are in flight, and as many more are begun ahead.
       should(unknown).be.belowOrEqual(kills * 32);
+      // Metrics count each text once at most, and whatever a kill has not cut off.
+      const requests = countedIn(metered, 'requests').get('sendMessage 200') ?? 0;
+      should(requests)
+        .be.belowOrEqual(texts.size)
+        .and.aboveOrEqual(texts.size - unknown);
+      const outcomes = countedIn(metered, 'outcomes');
+      const again = againIn(byPhone);
+      should([...outcomes.keys()].filter((labels) => !labels.startsWith('advisor-send-text '))).be.empty();
+      should(sum(outcomes))
+        .be.belowOrEqual(phones.length)
+        .and.aboveOrEqual(phones.length - again);
+      should(outcomes.get('advisor-send-text sent')).be.belowOrEqual(phones.length - unknown);
+      should(outcomes.get('advisor-send-text failed outcome_unknown') ?? 0).be.belowOrEqual(unknown);
       for (const msg of messages) {
         should(msg['parts']).containEql({ count: 2000 });
         should(msg['campaign']).equal('autumn');
@@ -72,7 +119,7 @@ for (const version of [4, 5] as const) {
       );
     });
 
-    it('five times among 1,000 waits: each ends once it may, and none is lost', async () => {
+    it('five times among 1,000 waits: each ends once it may, and none is lost or counted twice', async () => {
       const { red, simulator } = on;
       const random = randomFrom(5000 + version);
       const phones = numbers(1000);
@@ -101,6 +148,10 @@ for (const version of [4, 5] as const) {
       toldWell(phones, byPhone);
       for (const told of byPhone.values()) for (const { port } of told) should(port).equal('accepted');
       for (const msg of messages) should(msg['campaign']).equal('consent');
+      const again = againIn(byPhone);
+      should(countedIn(metered, 'outcomes').get('advisor-check-consent accepted'))
+        .be.belowOrEqual(phones.length)
+        .and.aboveOrEqual(phones.length - again);
       console.log(
         `      ${messages.length.toString()} outcomes told, ` +
           `${messages.filter((msg) => msg['repeated'] === true).length.toString()} repeated`,
