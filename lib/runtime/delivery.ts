@@ -1,9 +1,15 @@
+import { elapsedBy, systemClock, within } from '../service/clock';
 import type { Red, RunningNode } from './red';
 
 type Events = Red['events'];
 
+/** Milliseconds. The runtime gives nodes fifteen seconds to close; after more, somebody has stopped the flows. */
+const longestDeploy = 16_000;
+
 interface Flows {
   isStopping: boolean;
+  /** By the monotonic clock. */
+  stoppedAt: number;
   /** To be done at the next start. */
   readonly tasks: Set<() => void>;
 }
@@ -14,10 +20,11 @@ const known = new WeakMap<Events, Flows>();
 const flowsOf = ({ events }: Red): Flows => {
   const found = known.get(events);
   if (found) return found;
-  const flows: Flows = { isStopping: false, tasks: new Set() };
+  const flows: Flows = { isStopping: false, stoppedAt: 0, tasks: new Set() };
   known.set(events, flows);
   events.on('flows:stopping', () => {
     flows.isStopping = true;
+    flows.stoppedAt = elapsedBy(systemClock);
   });
   events.on('flows:started', () => {
     flows.isStopping = false;
@@ -39,6 +46,19 @@ export const atNextStart = (RED: Red, task: () => void): (() => void) => {
 
 /** From the moment a deploy or a shutdown begins to close nodes until all nodes are there again. */
 const areFlowsStopping = (RED: Red): boolean => flowsOf(RED).isStopping;
+
+/** Resolves when a deploy that is under way is over. */
+export const deployEnd = async (RED: Red): Promise<void> => {
+  const { isStopping, stoppedAt } = flowsOf(RED);
+  const left = stoppedAt + longestDeploy - elapsedBy(systemClock);
+  if (!isStopping || left <= 0) return;
+  let forget = (): void => undefined;
+  const started = new Promise<void>((resolve) => {
+    forget = atNextStart(RED, resolve);
+  });
+  await within(systemClock, left, started);
+  forget();
+};
 
 /** Where the runtime keeps what a node does with its input, until it closes the node. */
 interface Receiver {

@@ -1,5 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Connection } from '../../lib/auth/connection';
+import { deployEnd } from '../../lib/runtime/delivery';
 import type { Red } from '../../lib/runtime/red';
 import { advisorsIn, cancelItem, checkWait, pendingIn, readActivity, serviceState } from './activity';
 import { listAdvisors } from './advisor-list';
@@ -10,6 +11,7 @@ import { FormReader, type RouteRequest } from './form';
 import { lookUp } from './lookup';
 import { comesBackHere } from './open-routes';
 import { advisorKey, field, jsonOnly, Refused, reply, wordsFor } from './reply';
+import { findRunning } from './running';
 import type { Services } from './services';
 
 const codeConnection = (id: string, values: Values): Connection => {
@@ -230,20 +232,29 @@ export const adminRoutes = (RED: Red, services: Services): void => {
   for (const { method, path, permission, audit, work } of table) {
     const handle = (request: Request, response: Response): void => {
       const id = request.params['env'] ?? '';
-      const form = new FormReader(RED, id, may(RED, request, 'flows.write'));
       const mayWrite = may(RED, request, 'advisor-texting.write');
+      let form: FormReader | undefined;
+      const tryOnce = async (): Promise<unknown> => {
+        await deployEnd(RED);
+        form = new FormReader(RED, id, may(RED, request, 'flows.write'));
+        const result = await work(form.running?.services ?? services, { id, form, request, mayWrite }, RED);
+        if (audit !== undefined)
+          (RED.log as unknown as AuditLog).audit(
+            { event: `advisor-texting.${audit}`, environment: id, ...advisorTold(result, request) },
+            request,
+          );
+        return result;
+      };
+      const isReplaced = (): boolean => form?.running !== findRunning(RED, id);
       void reply(
         { log: services.log, request, response },
-        async () => {
-          const result = await work(form.running?.services ?? services, { id, form, request, mayWrite }, RED);
-          if (audit !== undefined)
-            (RED.log as unknown as AuditLog).audit(
-              { event: `advisor-texting.${audit}`, environment: id, ...advisorTold(result, request) },
-              request,
-            );
-          return result;
-        },
-        (said) => form.hide(said),
+        () =>
+          // What is read from an environment that a deploy closes meanwhile is read from the next.
+          tryOnce().catch((fault: unknown) => {
+            if (method === 'get' && isReplaced()) return tryOnce();
+            throw fault;
+          }),
+        (said) => (form ? form.hide(said) : said),
       );
     };
     RED.httpAdmin[method](

@@ -9,7 +9,15 @@ import { announcerOf, health } from '../../nodes/environment/activity';
 import { RunningEnvironment } from '../../nodes/environment/environment';
 import { runningOf } from '../../nodes/environment/running';
 import { servicesOf } from '../../nodes/environment/services';
-import { adminAuth, adminPassword, auditIn, startRed, type Answer, type RealRed } from '../support/node-red';
+import {
+  adminAuth,
+  adminPassword,
+  auditIn,
+  startRed,
+  type Answer,
+  type FlowNode,
+  type RealRed,
+} from '../support/node-red';
 
 const password = adminAuth.users[0]?.password;
 const silent = '+12025550111';
@@ -26,6 +34,29 @@ interface Page {
   readonly data: Item[];
   readonly pageInfo: { readonly totalRecord: number | null };
 }
+
+const flows: FlowNode[] = [
+  { id: 'tab', type: 'tab', label: 'Test' },
+  { id: 'env', type: 'advisor-environment', name: 'Play', service: 'simulator', country: 'US' },
+  { id: 'in', type: 'test-port', z: 'tab', name: 'in', wires: [['wait']] },
+  {
+    id: 'wait',
+    type: 'advisor-check-consent',
+    z: 'tab',
+    name: 'my wait',
+    environment: 'env',
+    mode: 'wait',
+    wires: [['out'], ['out'], ['out']],
+  },
+  { id: 'out', type: 'test-port', z: 'tab', name: 'out', wires: [] },
+  { id: 'text', type: 'test-port', z: 'tab', name: 'text', wires: [['send']] },
+  { id: 'send', type: 'advisor-send-text', z: 'tab', environment: 'env', wires: [[], ['failed'], []] },
+  { id: 'failed', type: 'test-port', z: 'tab', name: 'failed', wires: [] },
+  // As good as stopped: what is sent through it stays queued.
+  { id: 'slow', type: 'advisor-environment', service: 'simulator', requestsPerSecond: 0.001 },
+  { id: 'slowly', type: 'test-port', z: 'tab', name: 'slowly', wires: [['creep']] },
+  { id: 'creep', type: 'advisor-send-text', z: 'tab', environment: 'slow', wires: [[], ['failed'], []] },
+];
 
 describe('the routes of what goes on, on a real Node-RED', function () {
   this.timeout(120_000);
@@ -53,28 +84,7 @@ describe('the routes of what goes on, on a real Node-RED', function () {
       await red.login(user, adminPassword);
       tokens.set(user, red.token);
     }
-    await red.deploy([
-      { id: 'tab', type: 'tab', label: 'Test' },
-      { id: 'env', type: 'advisor-environment', name: 'Play', service: 'simulator', country: 'US' },
-      { id: 'in', type: 'test-port', z: 'tab', name: 'in', wires: [['wait']] },
-      {
-        id: 'wait',
-        type: 'advisor-check-consent',
-        z: 'tab',
-        name: 'my wait',
-        environment: 'env',
-        mode: 'wait',
-        wires: [['out'], ['out'], ['out']],
-      },
-      { id: 'out', type: 'test-port', z: 'tab', name: 'out', wires: [] },
-      { id: 'text', type: 'test-port', z: 'tab', name: 'text', wires: [['send']] },
-      { id: 'send', type: 'advisor-send-text', z: 'tab', environment: 'env', wires: [[], ['failed'], []] },
-      { id: 'failed', type: 'test-port', z: 'tab', name: 'failed', wires: [] },
-      // As good as stopped: what is sent through it stays queued.
-      { id: 'slow', type: 'advisor-environment', service: 'simulator', requestsPerSecond: 0.001 },
-      { id: 'slowly', type: 'test-port', z: 'tab', name: 'slowly', wires: [['creep']] },
-      { id: 'creep', type: 'advisor-send-text', z: 'tab', environment: 'slow', wires: [[], ['failed'], []] },
-    ]);
+    await red.deploy(flows);
   });
   after(async () => {
     await red.close();
@@ -171,6 +181,27 @@ describe('the routes of what goes on, on a real Node-RED', function () {
     await red.logged(/advisor-texting\.cancel/, { from });
     const clerk = { username: 'clerk', environment: 'slow', advisor: undefined };
     should(auditIn(red, from)).deepEqual(['stop', 'cancel'].map((event) => ({ event, ...clerk })));
+  });
+
+  it('wait for a deploy to end instead of missing an environment that it starts anew', async () => {
+    red.token = tokens.get('admin');
+    const statuses = new Set<number>();
+    const deploys = { areOver: false };
+    const reading = (async () => {
+      while (!deploys.areOver) {
+        const paths = ['service', 'waits', 'queue', 'lists', 'failures', 'advisors?page=1'];
+        const asked = paths.map((path) => red.request('GET', `advisor-texting/env/${path}`));
+        for (const { status } of await Promise.all(asked)) statuses.add(status);
+      }
+    })();
+    for (let n = 0; n < 5; n++)
+      await red.deploy(
+        flows.map((node) => (node.id === 'env' ? { ...node, name: `Play ${String(n)}` } : node)),
+        n % 2 === 0 ? 'full' : 'nodes',
+      );
+    deploys.areOver = true;
+    await reading;
+    should([...statuses]).deepEqual([200]);
   });
 
   it('say that the store cannot be written, without why to who has no rights, and that it can again', async () => {

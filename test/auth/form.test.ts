@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import should from 'should';
@@ -35,6 +35,7 @@ describe('what a form may do with what is stored', () => {
     const quiet = (): void => undefined;
     const app = express().use(express.json());
     RED = {
+      events: new EventEmitter(),
       httpAdmin: app,
       auth: { needsPermission: () => (_: Request, __: Response, next: NextFunction) => next() },
       nodes: {
