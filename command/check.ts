@@ -2,35 +2,44 @@ import { closeSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { authorizeAgain, clientScopes, TokenEndpoints } from '../lib/auth/token-endpoint';
 import type { Connection } from '../lib/auth/connection';
-import type { TokenAnswer } from '../lib/auth/grants';
+import { scopesIn, type TokenAnswer } from '../lib/auth/grants';
 import { rehearseAuthorization, rehearseClient } from '../lib/auth/sign-in-rehearsal';
 import { wordsIn, type Words } from '../lib/runtime/language';
 import { isRecord } from '../lib/runtime/red';
-import { systemClock } from '../lib/service/clock';
+import { systemClock, type Clock } from '../lib/service/clock';
 import { serviceError, ServiceError } from '../lib/service/errors';
-import { rehearse, type Finding } from '../lib/service/rehearsal';
+import { contractScope } from '../lib/service/prefixes';
+import { checkNames, factNames, rehearse, type Finding } from '../lib/service/rehearsal';
 import { postForm } from '../lib/service/transport';
-import { neverHad, spoken, type Check } from '../nodes/environment/checks';
+import { markOf, neverHad, spoken, type MarkedCheck } from '../nodes/environment/checks';
 import {
   connectionOf,
+  faultInValues,
   requestSettingsOf,
   serviceAddressOf,
   serviceOf,
   type Values,
 } from '../nodes/environment/config';
+import { needsOf } from '../nodes/environment/needs';
 import { hiderOf, resolveValues, type Lookup } from '../nodes/environment/variables';
 import {
   askRunning,
   credentialsOf,
-  flowFileIn,
   nodesIn,
+  placeIn,
   propertiesIn,
   runtimeSettingsIn,
   UsageError,
   usualUserDir,
   type Variables,
 } from './installation';
-import { environmentsMeant, judgePreparedness, type Prepared } from './preparedness';
+import {
+  environmentsMeant,
+  faultInSetting,
+  judgePreparedness,
+  toldApart,
+  type Prepared,
+} from './preparedness';
 
 /** Settings that matter here, by the names that the environment has for them. */
 const settings = [
@@ -45,6 +54,10 @@ const settings = [
   'textPrefix',
   'names',
   'proxy',
+  'timeout',
+  'retries',
+  'requestsPerSecond',
+  'maxConcurrent',
   'clientId',
   'clientSecret',
   'apiKey',
@@ -55,16 +68,27 @@ const settings = [
 const variableOf = (setting: string): string =>
   `ADVISOR_TEXTING_${setting.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 
+/** Milliseconds for pauses and repeats: whoever runs this waits for it. */
+const patience = 60_000;
+
+/** Time and chance: tests have their own. */
+export interface Chance {
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
 export const help = `Usage: advisor-texting check [--user-dir DIR | --settings FILE] [options]
 
 Looks whether everything is ready for production, and prints a line for each check: its name, whether it is in
-order, and what to set if it is not. It asks the service what can be asked without harm, and looks at the settings and
-the flows of a Node-RED. It only reads: nothing is written, nobody is texted.
+order, and what to set if it is not. It asks the service what can be asked without harm, at the pace that the
+environment sets and pausing where the service asks for it, and looks at the settings and the flows of a Node-RED. It
+only reads: nothing is written, nobody is texted.
 
   --user-dir DIR             the directory of a Node-RED. Its settings.js is run as Node-RED runs it, so use the
                              account and the variables of Node-RED; its flow file has the environment and the nodes
   --flows FILE               the flow file, when it is not the one in that directory
   --environment NAME         which environment, by name or id, when there are several
+  --also NAME                another environment whose nodes are meant to stay there; may be given several times
   --url URL                  the admin address of that Node-RED while it runs: it tries the connection itself, with
                              the authorization that it keeps. ADVISOR_TEXTING_ADMIN_TOKEN holds an access token where
                              it has logins; the permission advisor-texting.write is needed
@@ -72,8 +96,12 @@ the flows of a Node-RED. It only reads: nothing is written, nobody is texted.
   --settings FILE            without a Node-RED: JSON with the properties of an environment; \${NAME} is a variable
   --use-refresh-token FILE   get a token with the refresh token. The service may replace it by a new one, which
                              is then in FILE; FILE must not exist yet
-  --json                     print [{ check, ok, message }]; ok is true, false or null (no verdict)
+  --json                     print [{ check, ok, mark, message }], also when the check cannot be made; ok is true,
+                             false or null, and mark tells the nulls apart: "untried" or "none"
   --help                     show this
+
+A line begins with "ok", "WRONG", "?" where something that could be tried was not, or "-" where there is no
+verdict to be had: nobody can tell, or no setting changes it.
 
 Settings and the variables that outweigh them:
 ${settings.map((setting) => `  ${setting.padEnd(14)} ${variableOf(setting)}`).join('\n')}
@@ -97,6 +125,7 @@ const read = (args: readonly string[]) => {
         'user-dir': { type: 'string' },
         flows: { type: 'string' },
         environment: { type: 'string' },
+        also: { type: 'string', multiple: true },
         url: { type: 'string' },
         advisor: { type: 'string' },
         'use-refresh-token': { type: 'string' },
@@ -118,6 +147,7 @@ const refreshInto = async (
   refreshToken: string,
   connection: Connection,
   endpoints: TokenEndpoints,
+  waiting: { readonly signal: AbortSignal },
 ): Promise<TokenAnswer> => {
   let place: number;
   try {
@@ -129,7 +159,11 @@ const refreshInto = async (
   }
   let isKept = false;
   try {
-    const result = await endpoints.run(connection, () => endpoints.refresh(connection, refreshToken));
+    const result = await endpoints.run(
+      connection,
+      () => endpoints.refresh(connection, refreshToken),
+      waiting,
+    );
     if (result.outcome === 'refused') throw authorizeAgain(connection, 'default');
     const { refreshToken: rotated } = result.answer;
     if (rotated !== null && rotated !== refreshToken) {
@@ -148,43 +182,53 @@ const refreshInto = async (
 };
 
 const noToken = serviceError('authorization_required', 'token_unusable');
+/** The token endpoint asks for more patience than there is. */
+const isLate = serviceError('network_error', 'token_unreached', { reason: { reason: 'timeout' } });
 
-const missingIn = (values: Values, wanted: readonly string[]): string =>
-  wanted.filter((setting) => textOf(values[setting]) === '').join(', ');
+const missingIn = (values: Values, wanted: readonly string[]): string[] =>
+  wanted.filter((setting) => textOf(values[setting]) === '');
 
-const untried = (check: 'client' | 'authorization', missing: string): Finding => ({
+/** By setting and by variable: either is a way to give it. */
+const ways = (missing: readonly string[]): string =>
+  missing.map((setting) => `${setting} (${variableOf(setting)})`).join(', ');
+
+const untried = (check: 'client' | 'authorization', missing: readonly string[]): Finding => ({
   check,
-  ok: null,
+  ok: 'untried',
   key: 'check.clientUntried',
-  values: { settings: missing },
+  values: { settings: ways(missing) },
 });
 
 /** Whether the token endpoint is there and knows the application, whatever token was used. */
-const clientFinding = async (values: Values, isGiven: boolean): Promise<Finding> => {
+const clientFinding = async (values: Values, isGiven: boolean, chance: Chance): Promise<Finding> => {
   if (isGiven) return { check: 'client', ok: true, key: 'check.clientGiven' };
   const missing = missingIn(values, ['tokenUrl', 'clientId', 'clientSecret']);
-  if (missing !== '') return untried('client', missing);
-  return rehearseClient(connectionOf('check', { ...values, grant: 'client_credentials' }));
+  if (missing.length > 0) return untried('client', missing);
+  return rehearseClient(connectionOf('check', { ...values, grant: 'client_credentials' }), chance);
 };
 
 /** Whether the authorization page takes the application, the redirect address and the scopes. */
-const authorizationFinding = async (values: Values): Promise<Finding> => {
+const authorizationFinding = async (values: Values, chance: Chance): Promise<Finding> => {
   if (values['grant'] === 'client_credentials')
     return { check: 'authorization', ok: null, key: 'check.authorizationNobody' };
   const missing = missingIn(values, ['authUrl', 'redirectUri', 'clientId']);
-  if (missing !== '') return untried('authorization', missing);
+  if (missing.length > 0) return untried('authorization', missing);
   // What only the token endpoint needs may be missing here.
   const unneeded = { tokenUrl: values['authUrl'], clientSecret: 'none' };
-  return rehearseAuthorization(connectionOf('check', { ...values, ...unneeded }));
+  return rehearseAuthorization(connectionOf('check', { ...values, ...unneeded }), chance);
 };
 
-const signInFindings = async (values: Values, isGiven: boolean): Promise<Finding[]> => [
-  await clientFinding(values, isGiven),
-  await authorizationFinding(values),
+const signInFindings = async (values: Values, isGiven: boolean, chance: Chance): Promise<Finding[]> => [
+  await clientFinding(values, isGiven, chance),
+  await authorizationFinding(values, chance),
 ];
 
 /** All that is asked of the service, and of the two addresses that tokens come from. */
-const connectionFindings = async (values: Values, refreshFile: string | undefined): Promise<Finding[]> => {
+const connectionFindings = async (
+  { values, prepared }: Subject,
+  refreshFile: string | undefined,
+  chance: Chance,
+): Promise<Finding[]> => {
   const accessToken = textOf(values['accessToken']);
   const refreshToken = textOf(values['refreshToken']);
   const isByClient = values['grant'] === 'client_credentials';
@@ -196,35 +240,56 @@ const connectionFindings = async (values: Values, refreshFile: string | undefine
     ...(needsEndpoint ? {} : { tokenUrl: values['baseUrl'], clientId: 'none', clientSecret: 'none' }),
   };
   const address = serviceAddressOf(complete);
-  const connection = { ...connectionOf('check', complete), retries: 0 };
-  const endpoints = new TokenEndpoints({ clock: systemClock, post: postForm });
+  const connection = connectionOf('check', complete);
+  const endpoints = new TokenEndpoints({ ...chance, post: postForm });
+  const giveUp = new AbortController();
+  const waiting = { signal: giveUp.signal };
   let answer: TokenAnswer | undefined;
   const obtain = async (): Promise<string> => {
     if (accessToken !== '') return accessToken;
-    if (isByClient) answer = await endpoints.run(connection, () => endpoints.clientCredentials(connection));
+    if (isByClient)
+      answer = await endpoints.run(connection, () => endpoints.clientCredentials(connection), waiting);
     else if (refreshFile !== undefined && refreshToken !== '')
-      answer = await refreshInto(refreshFile, refreshToken, connection, endpoints);
+      answer = await refreshInto(refreshFile, refreshToken, connection, endpoints, waiting);
     else throw noToken;
     return answer.accessToken;
   };
+  // What is under way is not cut off: a new refresh token must not be lost.
+  const forget = chance.clock.after(patience, () => {
+    giveUp.abort();
+  });
   // Before anything is asked, so that a file that cannot be written stops it all.
   const first = await obtain().catch((fault: unknown) => {
     if (!(fault instanceof ServiceError)) throw fault;
-    return fault;
+    return fault.code === 'cancelled' ? isLate : fault;
   });
+  forget();
+  const granted = (): readonly string[] | undefined => {
+    // RFC 6749, section 5.1: an answer that names no scopes grants those that were asked for.
+    if (answer) return answer.scopes ?? clientScopes(connection);
+    const { prefixes } = requestSettingsOf(values);
+    return scopesIn(accessToken)?.map((scope) => contractScope(scope, prefixes));
+  };
   const findings = await rehearse({
     ...requestSettingsOf(values),
     ...address,
+    ...chance,
+    patience,
+    needs: prepared ? needsOf(prepared.nodes, String(values['id'])) : [],
     wanted: clientScopes(connection),
-    // RFC 6749, section 5.1: an answer that names no scopes grants those that were asked for.
-    granted: () => answer && (answer.scopes ?? clientScopes(connection)),
+    granted,
     token: () => {
       if (typeof first === 'string') return first;
       throw first;
     },
-    tokenless: (fault) => (fault === noToken ? { ok: null, key: 'check.tokenNeeded' } : neverHad(fault)),
+    tokenless: (fault) => {
+      if (fault === noToken) return { ok: 'untried', key: 'check.tokenNeeded' };
+      return fault === isLate
+        ? { ok: 'untried', key: 'check.tokenLater', values: { reason: { reason: 'timeout' } } }
+        : neverHad(fault);
+    },
   });
-  return [...findings, ...(await signInFindings(values, answer !== undefined))];
+  return [...findings, ...(await signInFindings(values, answer !== undefined, chance))];
 };
 
 /** What is to be checked. */
@@ -232,7 +297,11 @@ interface Subject {
   /** As it is written, with variables in it. */
   readonly written: Values;
   readonly values: Values;
+  /** Settings that were given by variables. */
+  readonly given: readonly string[];
   readonly prepared?: Prepared;
+  /** The file whose credentials cannot be read with what is known here. */
+  readonly unread?: string | undefined;
 }
 
 const onlyOne = (found: readonly Values[], flowFile: string): Values => {
@@ -265,38 +334,40 @@ const subjectOf = (options: Options, variables: Variables): Subject => {
       throw new UsageError('There is nothing to check: give --user-dir DIR, --settings FILE, or variables.');
     if (options.url !== undefined)
       throw new UsageError('--url needs --user-dir DIR: the directory of the Node-RED that runs there.');
-    const written = file === undefined ? {} : propertiesIn(file);
-    return { written, values: resolved(written) };
+    const written = file === undefined ? {} : propertiesIn(file, ['accessToken']);
+    return { written, values: resolved(written), given: Object.keys(fromVariables) };
   }
   if (file !== undefined)
     throw new UsageError('Give either --settings or --user-dir: the flow file has the settings.');
   const userDir = named ?? usualUserDir();
   const runtime = runtimeSettingsIn(userDir, variables);
-  const flowFile = flows ?? flowFileIn(userDir, runtime?.flowFile);
-  const nodes = nodesIn(flowFile);
-  const one = onlyOne(environmentsMeant(nodes, environment), flowFile);
-  const credentials = credentialsOf(String(one['id']), { userDir, flowFile, settings: runtime });
+  const place = placeIn(userDir, runtime, flows);
+  const nodes = nodesIn(place.flowFile);
+  const one = onlyOne(environmentsMeant(nodes, environment), place.flowFile);
+  const { credentials, unread } = credentialsOf(String(one['id']), place);
   // A node of an older version may lack it: that is the simulator.
   const written = { service: 'simulator', ...one, ...credentials };
   const values = resolved(written);
-  return { written, values, prepared: { userDir, settings: runtime, nodes, values } };
+  const prepared = { userDir, settings: runtime, nodes, values, also: options.also ?? [] };
+  return { written, values, given: Object.keys(fromVariables), prepared, unread };
 };
 
-/** A line, and whether something that could have been tried was not. */
-interface Line {
-  readonly line: Check<string>;
-  readonly isUntried: boolean;
-}
+type Line = MarkedCheck<string>;
 
-/** Without these, nothing is known about the connection. */
-const essential = ['reachability', 'token', 'apiKey', 'prefixes'];
-const unlooked = ['check.clientUntried', 'check.settingsUnread'];
-
-const isCheck = (value: unknown): value is Check<string> => {
+const isLine = (value: unknown): value is Omit<Line, 'mark'> & { mark?: Line['mark'] } => {
   if (!isRecord(value)) return false;
   const { check: name, ok, message } = value;
   return typeof name === 'string' && typeof message === 'string' && (ok === null || typeof ok === 'boolean');
 };
+
+/** One line says why, and the others that it is said there. */
+const untriedFor = (finding: Omit<Finding, 'check' | 'ok'>, names: readonly Finding['check'][]): Finding[] =>
+  names.map((name, index) =>
+    index === 0
+      ? { check: name, ok: 'untried', ...finding }
+      : { check: name, ok: 'untried', key: 'check.untriedAbove' },
+  );
+const ofService = [...checkNames, ...factNames];
 
 /** The connection as the Node-RED that runs finds it, with the authorizations it keeps. */
 const testRunning = async (
@@ -304,19 +375,50 @@ const testRunning = async (
   { values }: Subject,
   { advisor = 'default' }: Options,
   token: string | undefined,
-): Promise<Line[]> => {
-  const asked = await askRunning({ url, id: String(values['id']), route: 'test', token }, { advisor });
-  if ('failed' in asked)
-    throw new UsageError(`The Node-RED at ${url} did not test the connection (${asked.failed}).`);
-  const lines = Array.isArray(asked.answer) ? (asked.answer as unknown[]).filter(isCheck) : [];
-  if (lines.length === 0) throw new UsageError(`What answers at ${url} is not a Node-RED with this package.`);
-  return lines.map((line) => ({ line, isUntried: line.ok === null && essential.includes(line.check) }));
+): Promise<Line[] | Finding[]> => {
+  const route = { url, id: String(values['id']), route: 'test', token };
+  const asked = await askRunning(route, { advisor, whole: true });
+  if ('failed' in asked) {
+    const key =
+      { 401: 'runningLogin', 403: 'runningLogin', 404: 'runningElsewhere' }[asked.status] ?? 'runningFailed';
+    return untriedFor({ key: `check.${key}`, values: { url, reason: asked.failed } }, ofService);
+  }
+  const lines = Array.isArray(asked.answer) ? (asked.answer as unknown[]).filter(isLine) : [];
+  if (lines.length === 0) return untriedFor({ key: 'check.runningElsewhere', values: { url } }, ofService);
+  // An older one sends no marks.
+  return lines.map((line) => ({ ...line, mark: line.mark ?? markOf(line.ok ?? 'untried') }));
 };
 
-const linesOf = async (options: Options, variables: Variables, words: Words): Promise<Line[]> => {
+/** Settings as they can be used: one that cannot be what was meant has its default, and is told of elsewhere. */
+const usable = (values: Values): Values =>
+  Object.fromEntries(Object.entries(values).filter(([name]) => !faultInSetting(values, name)));
+
+const settingsFinding = (values: Values): Finding<string> => {
+  const rest = Object.fromEntries(Object.entries(values).filter(([name]) => !toldApart.includes(name)));
+  const fault = faultInValues(rest);
+  return fault
+    ? { check: 'settings', ok: false, key: '', problem: fault.problem }
+    : { check: 'settings', ok: true, key: 'check.settingsFine' };
+};
+
+/** Node-RED tries what it has deployed: what is given besides would be taken for what was tried. */
+const refuseUnused = ({ given }: Subject): void => {
+  const unused = given.filter((setting) => setting !== 'clientId' && setting !== 'clientSecret');
+  if (unused.length > 0)
+    throw new UsageError(
+      `With --url, the Node-RED that runs tries its own settings, and ${unused.map(variableOf).join(', ')} would not be used: leave out either.`,
+    );
+};
+
+const linesOf = async (
+  options: Options,
+  variables: Variables,
+  words: Words,
+  chance: Chance,
+): Promise<Line[]> => {
   const subject = subjectOf(options, variables);
-  const { written, values, prepared } = subject;
-  if (serviceOf(values) === 'simulator')
+  const { written, prepared, unread } = subject;
+  if (serviceOf(subject.values) === 'simulator')
     throw new UsageError('The simulator needs no check: name the settings of a sandbox or of production.');
   const hide = hiderOf(
     written,
@@ -325,57 +427,85 @@ const linesOf = async (options: Options, variables: Variables, words: Words): Pr
   );
   const told = (finding: Finding<string>): Line => {
     const line = spoken(finding, words);
-    const isEssential = essential.includes(finding.check) || unlooked.includes(finding.key);
-    return { line: { ...line, message: hide(line.message) }, isUntried: line.ok === null && isEssential };
+    return { ...line, message: hide(line.message) };
   };
   const { url, 'use-refresh-token': refreshFile } = options;
-  const token = variables['ADVISOR_TEXTING_ADMIN_TOKEN'];
-  const ofConnection = async (): Promise<Line[]> =>
-    url === undefined
-      ? (await connectionFindings(values, refreshFile)).map(told)
-      : [
-          ...(await testRunning(url, subject, options, token)),
-          ...(await signInFindings(values, false)).map(told),
-        ];
-  if (!prepared) return ofConnection();
-  const ofMachine = judgePreparedness(prepared).map(told);
-  const tried = await ofConnection().catch((fault: unknown) => {
+  const values = usable(subject.values);
+  const connect = async (): Promise<(Line | Finding<string>)[]> => {
+    if (url !== undefined) {
+      refuseUnused(subject);
+      const token = variables['ADVISOR_TEXTING_ADMIN_TOKEN'];
+      return [
+        ...(await testRunning(url, subject, options, token)),
+        ...(await signInFindings(values, false, chance)),
+      ];
+    }
+    const hasToken = textOf(values['accessToken']) !== '';
+    const missing = missingIn(values, hasToken ? ['apiKey'] : ['apiKey', 'clientId', 'clientSecret']);
+    if (unread !== undefined && missing.length > 0) {
+      const said = { file: unread, variables: missing.map(variableOf).join(', ') };
+      return [
+        ...untriedFor({ key: 'check.credentialsUnread', values: said }, ofService),
+        ...(await signInFindings(values, false, chance)),
+      ];
+    }
+    return connectionFindings({ ...subject, values }, refreshFile, chance);
+  };
+  const tried = await connect().catch((fault: unknown): Finding[] => {
     // Settings that are missing or wrong: what is not about the connection can be told all the same.
-    if (!(fault instanceof ServiceError)) throw fault;
-    return [told({ check: 'reachability', ok: false, key: '', problem: fault.problem })];
+    if (!(fault instanceof ServiceError) || !prepared) throw fault;
+    const [first, ...rest] = untriedFor({ key: '', problem: fault.problem }, [
+      ...ofService,
+      ...(['client', 'authorization'] as const),
+    ]);
+    return first ? [{ ...first, ok: false }, ...rest] : [];
   });
-  return [...tried, ...ofMachine];
+  const rest: Finding<string>[] = [
+    settingsFinding(subject.values),
+    ...(prepared ? judgePreparedness({ ...prepared, values: subject.values }) : []),
+  ];
+  return [...tried, ...rest].map((each) => ('mark' in each ? each : told(each)));
 };
 
-const signs = { true: 'ok', false: 'WRONG', null: '-' } as const;
+const signs = { ok: 'ok', wrong: 'WRONG', untried: '?', none: '-' } as const;
+
+const print = (lines: readonly Line[], isJson: boolean): void => {
+  process.stdout.write(
+    isJson
+      ? `${JSON.stringify(lines, null, 2)}\n`
+      : lines
+          .map(({ check: name, mark, message }) => `${signs[mark].padEnd(6)}${name.padEnd(18)}${message}\n`)
+          .join(''),
+  );
+};
 
 /** The exit code: 0 when all is in order, 1 when something is wrong, 2 when something could not be tried. */
-export const check = async (args: readonly string[], variables: Variables): Promise<number> => {
+export const check = async (
+  args: readonly string[],
+  variables: Variables,
+  chance: Chance = { clock: systemClock, random: Math.random },
+): Promise<number> => {
   const { LC_ALL, LC_MESSAGES, LANG } = variables;
   const words = wordsIn((LC_ALL ?? LC_MESSAGES ?? LANG ?? '').slice(0, 2));
+  const isJson = args.includes('--json');
   try {
     const options = read(args);
     if (options.help === true) {
       process.stdout.write(help);
       return 0;
     }
-    const lines = await linesOf(options, variables, words);
-    const told = lines.map(({ line }) => line);
-    process.stdout.write(
-      options.json === true
-        ? `${JSON.stringify(told, null, 2)}\n`
-        : told
-            .map(
-              ({ check: name, ok, message }) => `${signs[`${ok}`].padEnd(6)}${name.padEnd(18)}${message}\n`,
-            )
-            .join(''),
-    );
-    if (told.some(({ ok }) => ok === false)) return 1;
-    return lines.some(({ isUntried }) => isUntried) ? 2 : 0;
+    const lines = await linesOf(options, variables, words, chance);
+    print(lines, isJson);
+    if (lines.some(({ mark }) => mark === 'wrong')) return 1;
+    return lines.some(({ mark }) => mark === 'untried') ? 2 : 0;
   } catch (fault) {
-    if (!(fault instanceof UsageError) && !(fault instanceof ServiceError)) throw fault;
-    const message = fault instanceof ServiceError ? words.problem(fault.problem) : fault.message;
+    const isKnown = fault instanceof UsageError || fault instanceof ServiceError;
+    // Whoever reads JSON reads it whatever happens.
+    if (!isKnown && !isJson) throw fault;
+    const said = fault instanceof Error ? fault.message : String(fault);
+    const message = fault instanceof ServiceError ? words.problem(fault.problem) : said;
     process.stderr.write(`${message}\nSee: advisor-texting check --help\n`);
+    if (isJson) print([{ check: 'settings', ok: null, mark: 'untried', message }], true);
     return 2;
   }
 };

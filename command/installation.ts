@@ -20,6 +20,7 @@ export interface RuntimeSettings {
   /** False: what is stored is not encrypted. Undefined: Node-RED makes one up. */
   readonly credentialSecret?: string | false;
   readonly flowFile?: string;
+  readonly hasProjects: boolean;
   readonly uiHost?: string;
   readonly hasEditor: boolean;
   readonly hasLogin: boolean;
@@ -38,6 +39,7 @@ const { credentialSecret: secret, adminAuth, httpAdminRoot, httpRoot } = setting
 require('node:fs').writeSync(3, JSON.stringify({
   credentialSecret: secret === false ? false : text(secret),
   flowFile: text(settings.flowFile),
+  hasProjects: settings.editorTheme?.projects?.enabled === true,
   uiHost: text(settings.uiHost),
   hasEditor: (httpAdminRoot ?? httpRoot) !== false,
   hasLogin: Boolean(adminAuth),
@@ -100,13 +102,26 @@ export const nodesIn = (flowFile: string): Values[] => {
 
 export const isEnvironment = ({ type }: Values): boolean => type === spec.type;
 
-/** One object: the properties of an environment. */
-export const propertiesIn = (file: string): Values => {
+/** What Node-RED itself writes into a config node. */
+const ofAnyNode = ['id', 'type', 'z', 'g', 'd', 'l', 'x', 'y', 'info', 'wires', 'credentials', '_users'];
+
+/** One object: the properties of an environment, and `more`. */
+export const propertiesIn = (file: string, more: readonly string[]): Values => {
   const given = jsonIn(file);
-  if (!isRecord(given))
+  if (!isRecord(given) || Array.isArray(given))
     throw new UsageError(`${file} must hold one object: the properties of an environment.`);
   const { credentials, ...properties } = given;
-  return { ...(isRecord(credentials) ? credentials : {}), ...properties };
+  const all = { ...(isRecord(credentials) ? credentials : {}), ...properties };
+  const known = [...spec.fields.map(({ name }) => name), ...more];
+  const unknown = Object.keys(all).find((name) => ![...known, ...ofAnyNode].includes(name));
+  if (unknown !== undefined) {
+    const plain = (name: string): string => name.toLowerCase().replaceAll(/[^a-z]/g, '');
+    const meant = known.find((name) => plain(name) === plain(unknown));
+    throw new UsageError(
+      `${file} has "${unknown}", which is no setting of an environment: ${meant === undefined ? `there are ${known.join(', ')}` : `write ${meant}`}.`,
+    );
+  }
+  return all;
 };
 
 const generatedSecret = (userDir: string): unknown => {
@@ -118,38 +133,68 @@ const generatedSecret = (userDir: string): unknown => {
   return undefined;
 };
 
-/**
- * The credentials of a node, as Node-RED has stored them beside the flow file. Throws UsageError where they cannot be
- * read, which is so with projects: those have secrets of their own.
- */
+/** Where a Node-RED keeps its flows and their credentials, and what those are encrypted with. */
+export interface Place {
+  readonly flowFile: string;
+  readonly credentialFiles: readonly string[];
+  readonly secret: unknown;
+}
+
+/** The project that Node-RED has open: it has files and a secret of its own. */
+const projectIn = (userDir: string): Place | undefined => {
+  const config = join(userDir, '.config.projects.json');
+  const { activeProject, projects } = existsSync(config) ? (jsonIn(config) as Values) : {};
+  if (typeof activeProject !== 'string') return undefined;
+  const folder = join(userDir, 'projects', activeProject);
+  const description = join(folder, 'package.json');
+  const { 'node-red': about } = existsSync(description) ? (jsonIn(description) as Values) : {};
+  const settings = isRecord(about) && isRecord(about['settings']) ? about['settings'] : {};
+  const { flowFile = 'flows.json', credentialsFile = 'flows_cred.json' } = settings;
+  const own = isRecord(projects) ? projects[activeProject] : undefined;
+  return {
+    flowFile: join(folder, String(flowFile)),
+    credentialFiles: [join(folder, String(credentialsFile))],
+    secret: isRecord(own) ? own['credentialSecret'] : undefined,
+  };
+};
+
+export const placeIn = (
+  userDir: string,
+  settings: RuntimeSettings | undefined,
+  named: string | undefined,
+): Place => {
+  const project = settings?.hasProjects === true ? projectIn(userDir) : undefined;
+  if (project && (named === undefined || resolve(named) === resolve(project.flowFile))) return project;
+  const flowFile = named ?? flowFileIn(userDir, settings?.flowFile);
+  const beside = flowFile.replace(/\.json$/, '_cred.json');
+  return {
+    flowFile,
+    credentialFiles: [join(userDir, basename(beside)), beside],
+    secret: settings?.credentialSecret ?? generatedSecret(userDir),
+  };
+};
+
+/** The credentials of a node, as Node-RED has stored them; `unread` is their file where the secret does not fit. */
 export const credentialsOf = (
   id: string,
-  {
-    userDir,
-    flowFile,
-    settings,
-  }: { userDir: string; flowFile: string; settings?: RuntimeSettings | undefined },
-): Values => {
-  const beside = flowFile.replace(/\.json$/, '_cred.json');
-  const file = [join(userDir, basename(beside)), beside].find(existsSync);
-  if (file === undefined) return {};
+  { credentialFiles, secret }: Place,
+): { readonly credentials: Values; readonly unread?: string } => {
+  const file = credentialFiles.find(existsSync);
+  if (file === undefined) return { credentials: {} };
   let stored = jsonIn(file);
   const sealed = isRecord(stored) ? stored['$'] : undefined;
   if (typeof sealed === 'string') {
     try {
-      const secret = settings?.credentialSecret ?? generatedSecret(userDir);
       const key = createHash('sha256').update(String(secret)).digest();
       const decipher = createDecipheriv('aes-256-ctr', key, Buffer.from(sealed.slice(0, 32), 'hex'));
       const plain = decipher.update(sealed.slice(32), 'base64', 'utf8') + decipher.final('utf8');
       stored = JSON.parse(plain);
     } catch {
-      throw new UsageError(
-        `The credentials in ${file} cannot be read with the secret of this Node-RED: give them by variables.`,
-      );
+      return { credentials: {}, unread: file };
     }
   }
   const own = isRecord(stored) ? stored[id] : undefined;
-  return isRecord(own) ? own : {};
+  return { credentials: isRecord(own) ? own : {} };
 };
 
 /** The address of a route of a Node-RED that runs, about one environment. */
@@ -165,7 +210,7 @@ const routeOf = (url: string, id: string, route: string): URL => {
 export const askRunning = async (
   { url, id, route, token }: { url: string; id: string; route: string; token: string | undefined },
   body?: object,
-): Promise<{ readonly answer: unknown } | { readonly failed: string }> => {
+): Promise<{ readonly answer: unknown } | { readonly failed: string; readonly status: number }> => {
   const address = routeOf(url, id, route);
   try {
     const answer = await fetch(address, {
@@ -177,8 +222,8 @@ export const askRunning = async (
       ...(body && { method: 'POST', body: JSON.stringify(body) }),
     });
     if (answer.ok) return { answer: await answer.json() };
-    return { failed: `HTTP ${String(answer.status)}` };
+    return { failed: `HTTP ${String(answer.status)}`, status: answer.status };
   } catch {
-    return { failed: 'Node-RED cannot be reached there' };
+    return { failed: 'Node-RED cannot be reached there', status: 0 };
   }
 };

@@ -4,14 +4,15 @@ import { recommended } from '../lib/consent/rings';
 import { plain } from '../lib/runtime/inputs';
 import { wrongSetting } from '../lib/runtime/settings';
 import type { NodeSpec } from '../lib/runtime/spec';
-import type { MessageValues } from '../lib/service/errors';
-import type { Finding } from '../lib/service/rehearsal';
+import type { MessageValues, ServiceError } from '../lib/service/errors';
+import type { Finding, Verdict } from '../lib/service/rehearsal';
 import { spec as activity } from '../nodes/activity/spec';
 import { spec as checkConsent } from '../nodes/check-consent/spec';
 import { spec as contact } from '../nodes/contact/spec';
 import { spec as content } from '../nodes/content/spec';
 import { spec as doNotText } from '../nodes/do-not-text/spec';
-import { serviceOf, type Values } from '../nodes/environment/config';
+import { faultInValues, serviceOf, type Values } from '../nodes/environment/config';
+import { nodeName, runningIn } from '../nodes/environment/needs';
 import { spec as environment } from '../nodes/environment/spec';
 import { spec as events } from '../nodes/events/spec';
 import { spec as group } from '../nodes/group/spec';
@@ -46,6 +47,8 @@ export interface Prepared {
   readonly nodes: readonly Values[];
   /** The environment that goes to production, with its variables filled in. */
   readonly values: Values;
+  /** Names or ids of other environments whose nodes are meant to stay there. */
+  readonly also: readonly string[];
 }
 
 const specs: readonly NodeSpec[] = [
@@ -63,7 +66,7 @@ const specOf = ({ type }: Values): NodeSpec | undefined => specs.find((each) => 
 
 const say = (
   check: PreparednessName,
-  ok: boolean | null,
+  ok: Verdict,
   key: string,
   values: MessageValues = {},
 ): PreparednessFinding => ({ check, ok, key: `check.${key}`, values });
@@ -116,6 +119,20 @@ const diskFinding = (userDir: string, values: Values): PreparednessFinding => {
   return type === fuse ? say('userDir', null, 'diskUntold') : say('userDir', true, 'disk');
 };
 
+/** What is wrong with one setting, whatever the others are. */
+export const faultInSetting = (values: Values, name: string): ServiceError | undefined =>
+  faultInValues({ service: values['service'], [name]: values[name] });
+
+/** Settings that have a line of their own. */
+export const toldApart: readonly string[] = [
+  'timeZone',
+  'deliveryDateUnit',
+  'consentPattern',
+  'requestsPerSecond',
+  'journal',
+  'repeatSends',
+];
+
 const environmentFindings = (values: Values, nodes: readonly Values[]): PreparednessFinding[] => {
   const { number, flag, text } = plain(environment, values);
   const doesSchedule = nodes.some((node) => node['type'] === sendText.type && node['schedule'] === 'at');
@@ -130,7 +147,7 @@ const environmentFindings = (values: Values, nodes: readonly Values[]): Prepared
       ? say('timeZone', false, 'zoneMissing', { zone: zoneOfProcess, ...setting('timeZone') })
       : say('timeZone', true, 'zoneUnneeded');
   };
-  return [
+  const findings = [
     zoneFinding(),
     doesSchedule
       ? say('deliveryDateUnit', null, 'unitUntold', { unit: text('deliveryDateUnit') })
@@ -146,27 +163,20 @@ const environmentFindings = (values: Values, nodes: readonly Values[]): Prepared
       ? say('repeatSends', false, 'repeatsAlways', setting('repeatSends'))
       : say('repeatSends', true, 'repeats'),
   ];
+  return findings.map((finding) => {
+    const problem = faultInSetting(values, finding.check)?.problem;
+    return problem ? { check: finding.check, ok: false, key: '', problem } : finding;
+  });
 };
 
 const idOf = ({ id }: Values): string => (typeof id === 'string' ? id : '');
 
-const nameOf = (node: Values): string => {
-  const { name, type } = node;
-  return typeof name === 'string' && name !== '' ? `"${name}"` : `${String(type)} ${idOf(node)}`;
-};
-
 /** As many as fit into a line. */
 const mostNames = 5;
 
-const named = (nodes: readonly Values[], words: (node: Values) => string = nameOf): MessageValues => ({
+const named = (nodes: readonly Values[], words: (node: Values) => string = nodeName): MessageValues => ({
   nodes: [...nodes.slice(0, mostNames).map(words), ...(nodes.length > mostNames ? ['…'] : [])],
 });
-
-/** Nodes that run: neither they nor their tab are disabled. */
-const runningIn = (nodes: readonly Values[]): Values[] => {
-  const off = new Set(nodes.filter((node) => node['disabled'] === true).map(idOf));
-  return nodes.filter((node) => node['d'] !== true && !off.has(String(node['z'])));
-};
 
 /** Whether somebody hears when a node raises an error: a Catch node of its flow, or of the flow that uses its subflow. */
 const isCaught = (node: Values, nodes: readonly Values[]): boolean => {
@@ -207,13 +217,20 @@ const isInsistent = (node: Values): boolean => {
   return number('every') < usual.number('every') || limit === 0 || limit > usual.number('limit');
 };
 
-const flowFindings = ({ nodes: all, values }: Prepared): PreparednessFinding[] => {
+const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFinding[] => {
   const nodes = runningIn(all);
   const ours = nodes.filter((node) => specOf(node) !== undefined);
   const environments = nodes.filter(isEnvironment);
   const uses = (id: string) => (node: Values) => node['environment'] === id;
   const homeless = ours.filter((node) => !environments.some((each) => uses(idOf(each))(node)));
-  const elsewhere = ours.filter((node) => !homeless.includes(node) && !uses(idOf(values))(node));
+  const others = environments.filter(
+    (each) =>
+      idOf(each) !== idOf(values) && !also.includes(idOf(each)) && !also.includes(String(each['name'])),
+  );
+  const usersOf = (some: readonly Values[]): Values[] =>
+    ours.filter((node) => some.some((each) => uses(idOf(each))(node)));
+  const simulated = usersOf(others.filter((each) => serviceOf(each) === 'simulator'));
+  const elsewhere = others.filter((each) => usersOf([each]).length > 0);
   const here = ours.filter(uses(idOf(values)));
   const of = (spec: NodeSpec): Values[] => here.filter(({ type }) => type === spec.type);
   const wrong = here.flatMap((node) => {
@@ -226,15 +243,18 @@ const flowFindings = ({ nodes: all, values }: Prepared): PreparednessFinding[] =
   const place = (): PreparednessFinding => {
     if (homeless.length > 0) return say('environment', false, 'environmentNone', named(homeless));
     if (here.length === 0) return say('environment', false, 'environmentUnused');
+    const names = elsewhere.map((each) => JSON.stringify(each['name'] ?? idOf(each))).join(' --also ');
+    if (simulated.length > 0)
+      return say('environment', false, 'environmentSimulator', { ...named(simulated), names });
     return elsewhere.length > 0
-      ? say('environment', null, 'environmentOthers', named(elsewhere))
+      ? say('environment', 'untried', 'environmentOthers', { ...named(usersOf(elsewhere)), names })
       : say('environment', true, 'environmentAll');
   };
   return [
     place(),
     wrong.length > 0
       ? say('nodeSettings', false, 'settingsWrong', {
-          nodes: wrong.slice(0, mostNames).map(({ node, field }) => `${nameOf(node)} (${field})`),
+          nodes: wrong.slice(0, mostNames).map(({ node, field }) => `${nodeName(node)} (${field})`),
         })
       : say('nodeSettings', true, 'settingsRight', { count: here.length }),
     impatient.length > 0 ? say('polls', false, 'pollsFast', named(impatient)) : say('polls', true, 'polls'),
@@ -259,7 +279,7 @@ export const environmentsMeant = (nodes: readonly Values[], wanted: string | und
 export const judgePreparedness = (prepared: Prepared): PreparednessFinding[] => {
   const { settings, userDir, values, nodes } = prepared;
   const unread = (check: PreparednessName): PreparednessFinding =>
-    say(check, null, 'settingsUnread', { directory: userDir });
+    say(check, 'untried', 'settingsUnread', { directory: userDir });
   return [
     settings ? secretFinding(settings) : unread('credentialSecret'),
     settings ? loginFinding(settings) : unread('adminAuth'),

@@ -7,6 +7,7 @@ export const defaultPort = 4010;
 
 export const help = `Usage: advisor-texting simulator [options]
        advisor-texting check [options]     (see: advisor-texting check --help)
+       advisor-texting bundle [options]    (see: advisor-texting bundle --help)
 
 Runs the texting and address-book service on this machine, with nobody at the other end:
 the contract under /v1, OAuth under /oauth, a page of phones at /, and a control API.

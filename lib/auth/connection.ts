@@ -26,6 +26,8 @@ export interface Connection {
   readonly seed: string;
   /** How often a token request that failed is repeated. */
   readonly retries: number;
+  /** Milliseconds for one token request. */
+  readonly timeout?: number;
 }
 
 /** The advisor when nothing is said. */

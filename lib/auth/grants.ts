@@ -90,6 +90,14 @@ const identityOf = (answer: Claims): Identity | null => {
 
 export const splitScopes = (scope: string): string[] => scope.split(/\s+/).filter(Boolean);
 
+/** The scopes that an access token itself names, in the words of the service (RFC 9068, section 2.2.3). */
+export const scopesIn = (token: string): string[] | undefined => {
+  const claims = claimsOf(token);
+  const said = claims?.['scope'] ?? claims?.['scp'];
+  if (typeof said === 'string') return splitScopes(said);
+  return Array.isArray(said) ? said.filter((scope) => typeof scope === 'string') : undefined;
+};
+
 /** Undefined when the text is not a token answer. */
 export const readTokenAnswer = (body: string): TokenAnswer | undefined => {
   let answer: unknown;

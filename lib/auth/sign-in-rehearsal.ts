@@ -1,25 +1,55 @@
 import { randomBytes } from 'node:crypto';
+import type { Clock } from '../service/clock';
 import type { MessageValues } from '../service/errors';
 import { ServiceError } from '../service/errors';
-import { shown, type Finding, type SignInName } from '../service/rehearsal';
+import { shown, type Finding, type SignInName, type Verdict } from '../service/rehearsal';
+import { backoff, readRetryAfter } from '../service/retry';
 import { createTransport, postForm, trustedUrl } from '../service/transport';
 import { authorizationUrl } from './authorization';
 import type { Connection } from './connection';
 import { clientErrors, errorIn } from './token-endpoint';
 
-/** Milliseconds. */
-const timeout = 15_000;
+/** Milliseconds for one request, where the environment says nothing. */
+const usualTimeout = 30_000;
+/** Milliseconds for pauses. */
+const patience = 60_000;
+
+interface Chance {
+  readonly clock: Clock;
+  readonly random: () => number;
+}
 
 const finding =
   (check: SignInName) =>
-  (ok: boolean | null, key: string, values: MessageValues = {}): Finding => ({ check, ok, key, values });
+  (ok: Verdict, key: string, values: MessageValues = {}): Finding => ({ check, ok, key, values });
 
 /** Contract, *Authentication*: a 503 is transient. */
 const isTrouble = (status: number): boolean => status === 429 || status >= 500;
 
+/** Asks again, as any request is repeated, while the server is in trouble and patience lasts. */
+const patiently = async <T extends { readonly status: number; readonly retryAfter?: string | undefined }>(
+  { retries }: Connection,
+  { clock, random }: Chance,
+  ask: () => Promise<T | undefined>,
+): Promise<T | undefined> => {
+  for (let [tried, waited] = [0, 0]; ; tried++) {
+    const said = await ask();
+    if (!said || !isTrouble(said.status) || tried >= retries) return said;
+    const ms = Math.max(readRetryAfter(said.retryAfter, clock.now()) ?? 0, backoff(tried, random()));
+    waited += ms;
+    if (waited > patience) return said;
+    await new Promise<void>((resolve) => clock.after(ms, resolve));
+  }
+};
+
+/** A limit is nobody's fault. */
+const troubled = (check: SignInName, address: string, status: number): Finding =>
+  finding(check)(status === 429 ? 'untried' : false, 'check.signInFails', { address, status });
+
 interface Said {
   readonly status: number;
   readonly error: unknown;
+  readonly retryAfter: string | undefined;
 }
 
 /**
@@ -27,9 +57,9 @@ interface Said {
  * nothing is issued or spent. A client that is not known is refused before the token is looked at (RFC 6749, sections
  * 3.2.1 and 5.2).
  */
-export const rehearseClient = async (connection: Connection): Promise<Finding> => {
+export const rehearseClient = async (connection: Connection, chance: Chance): Promise<Finding> => {
   const say = finding('client');
-  const { tokenUrl, clientId, proxy } = connection;
+  const { tokenUrl, clientId, proxy, timeout = usualTimeout } = connection;
   const address = shown(trustedUrl(tokenUrl, 'tokenUrl').href);
   const refreshToken = randomBytes(24).toString('base64url');
   const ask = async (clientSecret: string): Promise<Said> => {
@@ -39,14 +69,15 @@ export const rehearseClient = async (connection: Connection): Promise<Finding> =
       client_id: clientId,
       client_secret: clientSecret,
     };
-    const { status, text } = await postForm(tokenUrl, fields, { timeout, proxy });
-    return { status, error: errorIn(text) };
+    const { status, text, retryAfter } = await postForm(tokenUrl, fields, { timeout, proxy });
+    return { status, error: errorIn(text), retryAfter };
   };
   try {
-    const { status, error } = await ask(connection.clientSecret);
+    const said = await patiently(connection, chance, () => ask(connection.clientSecret));
+    const { status = 0, error } = said ?? {};
     const isRefused = status === 401 || status === 403 || (status === 400 && clientErrors.includes(error));
     if (isRefused) return say(false, 'check.clientRefused', { address, status });
-    if (isTrouble(status)) return say(false, 'check.signInFails', { address, status });
+    if (isTrouble(status)) return troubled('client', address, status);
     if (status !== 400) return say(false, 'check.clientElsewhere', { address, status });
     if (error === 'invalid_grant') return say(true, 'check.client', { address });
     const wrong = await ask(randomBytes(24).toString('base64url'));
@@ -56,7 +87,8 @@ export const rehearseClient = async (connection: Connection): Promise<Finding> =
       : say(null, 'check.clientUntold', { address });
   } catch (fault) {
     if (!(fault instanceof ServiceError) || fault.code === 'not_configured') throw fault;
-    return { check: 'client', ok: false, key: 'check.clientUnreached', values: { address } };
+    const { reason = '' } = fault.problem.wording?.values ?? {};
+    return say(false, 'check.clientUnreached', { address, reason });
   }
 };
 
@@ -74,13 +106,14 @@ interface Taken {
   readonly status: number;
   /** The error that was led back with, empty for none; undefined where it did not lead back. */
   readonly backWith: string | undefined;
+  readonly retryAfter: string | undefined;
 }
 
-const open = async (connection: Connection): Promise<Taken | undefined> => {
+const open = async (connection: Connection): Promise<Taken | { readonly reason: string }> => {
   const url = trustedUrl(await authorizationUrl(connection), 'authUrl');
   // Nobody is there to sign in: a server that knows the word says so at once instead of showing a page.
   url.searchParams.set('prompt', 'none');
-  const { proxy, redirectUri } = connection;
+  const { proxy, redirectUri, timeout = usualTimeout } = connection;
   const transport = createTransport({ origin: url.origin, timeout, connections: 1, proxy });
   try {
     const result = await transport.send({
@@ -89,11 +122,11 @@ const open = async (connection: Connection): Promise<Taken | undefined> => {
       headers: [],
       body: null,
     });
-    if (result.state !== 'answered') return undefined;
-    const { status, location = '' } = result;
+    if (result.state !== 'answered') return { reason: result.reason };
+    const { status, retryAfter, location = '' } = result;
     const isBack = location.startsWith(redirectUri) && URL.canParse(location);
     const backWith = isBack ? (new URL(location).searchParams.get('error') ?? '') : undefined;
-    return { status, backWith };
+    return { status, backWith, retryAfter };
   } finally {
     await transport.destroy();
   }
@@ -104,21 +137,27 @@ const open = async (connection: Connection): Promise<Taken | undefined> => {
  * somebody signs in. A redirect URI that is not registered is refused before that (the contract, *Authentication*), so
  * the answer to one that cannot be registered tells whether ours is.
  */
-export const rehearseAuthorization = async (connection: Connection): Promise<Finding> => {
+export const rehearseAuthorization = async (connection: Connection, chance: Chance): Promise<Finding> => {
   const say = finding('authorization');
   const address = shown(trustedUrl(connection.authUrl, 'authUrl').href);
-  const own = await open(connection);
-  if (own && isTrouble(own.status)) return say(false, 'check.signInFails', { address, status: own.status });
-  if (!own || own.status === 404)
-    return say(false, 'check.authorizationNotThere', { address, status: own?.status ?? '-' });
+  let reason = '';
+  const own = await patiently(connection, chance, async () => {
+    const taken = await open(connection);
+    if ('status' in taken) return taken;
+    ({ reason } = taken);
+    return undefined;
+  });
+  if (!own) return say(false, 'check.authorizationUnreached', { address, reason: { reason } });
   const { status, backWith } = own;
+  if (isTrouble(status)) return troubled('authorization', address, status);
+  if (status === 404) return say(false, 'check.authorizationNotThere', { address, status });
   if (backWith === '' || wouldGoOn.has(backWith ?? '?')) return say(true, 'check.authorization', { address });
   if (backWith === 'invalid_scope') return say(false, 'check.authorizationScopes', { address });
   if (backWith !== undefined) return say(false, 'check.authorizationError', { address, error: backWith });
   if (status >= 400) return say(false, 'check.authorizationRefused', { address, status });
   const unregistered = `${connection.redirectUri}/${randomBytes(9).toString('base64url')}`;
   const other = await open({ ...connection, redirectUri: unregistered });
-  return other && other.status >= 400 && other.status < 500
+  return 'status' in other && other.status >= 400 && other.status < 500
     ? say(true, 'check.authorization', { address })
     : say(null, 'check.authorizationUntold', { address });
 };

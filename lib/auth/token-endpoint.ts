@@ -13,7 +13,7 @@ export type PostForm = (
   options: { readonly timeout: number; readonly proxy?: string | undefined },
 ) => Promise<{ readonly status: number; readonly text: string; readonly retryAfter?: string | undefined }>;
 
-/** Milliseconds. */
+/** Milliseconds, where the environment says nothing. */
 const timeLimit = 30_000;
 /** Milliseconds. Shorter pauses are over before anybody could read of them. */
 const leastTold = 5000;
@@ -302,11 +302,11 @@ export class TokenEndpoints {
 
   private async ask(connection: Connection, fields: Readonly<Record<string, string>>): Promise<TokenResult> {
     const { clock, post } = this.options;
-    const { tokenUrl, clientId, clientSecret, proxy } = connection;
+    const { tokenUrl, clientId, clientSecret, proxy, timeout = timeLimit } = connection;
     const all = { ...fields, client_id: clientId, client_secret: clientSecret };
     const release = clock.hold?.();
     try {
-      const answer = read(await post(tokenUrl, all, { timeout: timeLimit, proxy }), clock.now());
+      const answer = read(await post(tokenUrl, all, { timeout, proxy }), clock.now());
       return inContractWords(answer, connection);
     } catch (fault) {
       if (fault instanceof Trouble) throw fault;

@@ -3,8 +3,8 @@ import { contentTypes, searchTextLimit } from './schemas';
 
 /** A sentence by its key and values, or the error that says it. */
 export interface Judgement {
-  /** Null: not tried, or nothing that could be right or wrong. */
-  readonly ok: boolean | null;
+  /** Null: nobody can tell, or no setting changes it. `untried`: it could be told, but not this time. */
+  readonly ok: boolean | null | 'untried';
   readonly key: string;
   readonly values?: MessageValues;
   readonly problem?: Problem;
@@ -23,6 +23,10 @@ export interface Answer {
   readonly data?: unknown;
   readonly detail: string;
   readonly reason: string;
+  /** It has the body of a problem: the service's own word, whatever it is about. */
+  readonly hasProblemBody?: boolean;
+  /** A refusal without the parts that differ from one request to the next. */
+  readonly page?: string;
 }
 
 export type Query = Readonly<Record<string, string | number>>;
@@ -38,6 +42,9 @@ export interface Page {
   } | null;
 }
 
+/** No answer that says anything: another time it may be another. */
+export const isUnanswered = ({ kind }: Answer): boolean => kind === 'trouble' || kind === 'silent';
+
 export const pageIn = ({ kind, data }: Answer): Page | undefined =>
   kind === 'fine' ? (data as Page) : undefined;
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
@@ -49,10 +56,16 @@ interface Source {
 }
 
 /**
- * `untold`: no read can tell. `untried`: no read was allowed or answered. `doubtful`: wrong if another name works, else
- * untold.
+ * `refused`: wrong, for the service refuses it. `untold`: no read can tell. `untried`: no read was allowed. `doubtful`:
+ * wrong if another name works, else untold. `unanswered`: the service did not answer now.
  */
-type Verdict = 'right' | 'wrong' | 'untold' | 'untried' | 'doubtful';
+type Verdict = 'right' | 'wrong' | 'refused' | 'untold' | 'untried' | 'doubtful' | 'unanswered';
+
+/** Judges names that all have the same meaning, if any: a service that ignores what it does not know heeds one of them. */
+type Judge = (source: Source, names: readonly string[]) => Promise<Verdict>;
+
+const all = (names: readonly string[], value: string | number): Query =>
+  Object.fromEntries(names.map((name) => [name, value]));
 
 const isRefused = ({ status }: Answer): boolean => status === 400 || status === 422;
 /** A search without any query may be refused for the want of one, and nobody has the number that is asked about. */
@@ -78,12 +91,12 @@ const isSecond = (page: Page, whole: Page | undefined, size: number): boolean | 
 
 /** A value that a search is asked for twice must come back in `pageInfo`, change the result, or be refused if it is none. */
 const sortVerdict =
-  (field: 'sortBy' | 'sortDirection', values: readonly [string, string]) =>
-  async ({ read }: Source, name: string): Promise<Verdict> => {
+  (field: 'sortBy' | 'sortDirection', values: readonly [string, string]): Judge =>
+  async ({ read }, names) => {
     const pages: Page[] = [];
     for (const value of values) {
-      const seen = await read({ [name]: value });
-      if (isRefused(seen)) return 'wrong';
+      const seen = await read(all(names, value));
+      if (isRefused(seen)) return 'refused';
       const page = pageIn(seen);
       if (!page) return 'untried';
       pages.push(page);
@@ -93,48 +106,49 @@ const sortVerdict =
     if (same(told, values) || !same(one?.data, other?.data)) return 'right';
     const isEnough = pages.every(({ data }) => data.length > 1);
     if (isEnough && typeof told[0] === 'string' && told[0] === told[1]) return 'wrong';
-    return isRefused(await read({ [name]: 'no-such-value' })) ? 'right' : 'untold';
+    return isRefused(await read(all(names, 'no-such-value'))) ? 'right' : 'untold';
   };
 
 /** A text that nobody has written finds nothing. */
 const nowhere = 'qzxjvkwqzxjv';
 
-const textVerdict = async ({ plain, read }: Source, name: string): Promise<Verdict> => {
-  const seen = await read({ [name]: nowhere });
-  if (isRefused(seen)) return 'wrong';
+const textVerdict: Judge = async ({ plain, read }, names) => {
+  const seen = await read(all(names, nowhere));
+  if (isRefused(seen)) return 'refused';
   const found = pageIn(seen);
   const whole = pageIn(plain);
   if (!found) return 'untried';
   if (whole && whole.data.length > 0) return same(found.data, whole.data) ? 'wrong' : 'right';
   // Contract, constraints of the searches: a longer text is refused.
-  return isRefused(await read({ [name]: 'x'.repeat(searchTextLimit + 1) })) ? 'right' : 'untold';
+  return isRefused(await read(all(names, 'x'.repeat(searchTextLimit + 1)))) ? 'right' : 'untold';
 };
 
 /** The kinds cannot all have what the whole library has. */
-const kindVerdict = async ({ plain, read }: Source, name: string): Promise<Verdict> => {
+const kindVerdict: Judge = async ({ plain, read }, names) => {
   const whole = pageIn(plain);
   for (const kind of contentTypes.filter((each) => each !== 'All')) {
-    const seen = await read({ [name]: kind });
-    if (isRefused(seen)) return 'wrong';
+    const seen = await read(all(names, kind));
+    if (isRefused(seen)) return 'refused';
     const page = pageIn(seen);
     if (!page) return 'untried';
     if (whole && !same(page.data, whole.data)) return 'right';
   }
   if (whole && whole.data.length > 0) return 'wrong';
-  return isRefused(await read({ [name]: 'NoSuchKind' })) ? 'right' : 'untold';
+  return isRefused(await read(all(names, 'NoSuchKind'))) ? 'right' : 'untold';
 };
 
 /**
  * Whoever is asked about by a name that is not known is asked about nobody. A service that always wants `phone` refuses
  * the right name as well (contract, gaps of the consents lookup).
  */
-const memberVerdict = async ({ read }: Source, name: string): Promise<Verdict> => {
+const memberVerdict: Judge = async ({ read }, names) => {
   const aboutNobody = await read({});
   if (!isRefused(aboutNobody)) return 'untold';
-  const seen = await read({ [name]: 1 });
+  const seen = await read(all(names, 1));
   if (seen.kind === 'fine' || (seen.kind === 'problem' && seen.status === 404)) return 'right';
   if (!isRefused(seen)) return 'untried';
-  return seen.detail === aboutNobody.detail || seen.detail.includes(name) ? 'doubtful' : 'untold';
+  const isSame = seen.detail === aboutNobody.detail || names.some((name) => seen.detail.includes(name));
+  return isSame ? 'doubtful' : 'untold';
 };
 
 type SourceName = 'contacts' | 'groups' | 'content' | 'consents';
@@ -144,7 +158,7 @@ interface Parameter {
   readonly source: SourceName;
   readonly name: string;
   readonly likely: readonly string[];
-  readonly judge: (source: Source, name: string) => Promise<Verdict>;
+  readonly judge: Judge;
 }
 
 /** Names that other interfaces have, the more usual ones first: each costs the service a read or two. */
@@ -216,33 +230,60 @@ interface Judged {
   readonly fromZero?: string | undefined;
 }
 
-/** Milliseconds for looking for names that work. */
-const guessing = 30_000;
+/** Reads in search of names that work, for all searches together. */
+const mostGuesses = 120;
 
-/** Stops a search for names when the service is in trouble or time is up. */
-class Guesses {
-  private readonly until = Date.now() + guessing;
-  private isOver = false;
+/** The service does not answer now, or enough was asked of it. */
+class Unanswered extends Error {
+  constructor(readonly reason: string) {
+    super('the service was not asked further');
+  }
+}
 
-  source({ plain, read }: Source): Source {
+/** Reads that no read is made twice for, and none after one that was not answered. */
+class Questions {
+  reason = '';
+  private count = 0;
+  private readonly answers = new Map<string, Promise<Answer>>();
+
+  source(name: SourceName, { plain, read }: Source): Source {
     return {
       plain,
       read: async (query) => {
-        if (this.isOver || Date.now() > this.until) return { ...plain, kind: 'silent', status: 0 };
-        const seen = await read(query);
-        this.isOver ||= seen.kind === 'trouble' || seen.kind === 'silent';
+        if (this.reason !== '') throw new Unanswered(this.reason);
+        const key = JSON.stringify([name, query]);
+        let answer = this.answers.get(key);
+        if (!answer) {
+          if (this.count++ >= mostGuesses) throw new Unanswered((this.reason = 'limit'));
+          this.answers.set(key, (answer = read(query)));
+        }
+        const seen = await answer;
+        if (isUnanswered(seen)) throw new Unanswered((this.reason = seen.reason));
         return seen;
       },
     };
   }
 }
 
-/** The first name with which a service does as asked. */
-const findName = async (
-  candidates: readonly string[],
-  works: (name: string) => Promise<boolean>,
-): Promise<string | undefined> => {
-  for (const name of new Set(candidates)) if (await works(name)) return name;
+type Attempt = (names: readonly string[]) => Promise<'works' | 'refused' | 'not'>;
+
+/** The first name, of some of which one works, found by halving. */
+const narrow = async (names: readonly string[], attempt: Attempt): Promise<string | undefined> => {
+  const [only, another] = names;
+  if (only === undefined || another === undefined)
+    return only !== undefined && (await attempt([only])) === 'works' ? only : undefined;
+  const first = names.slice(0, Math.ceil(names.length / 2));
+  const works = (await attempt(first)) === 'works';
+  return narrow(works ? first : names.slice(first.length), attempt);
+};
+
+/** The first name with which a service does as asked. Where unknown names are ignored, one read tells of them all. */
+const findName = async (candidates: readonly string[], attempt: Attempt): Promise<string | undefined> => {
+  const names = [...new Set(candidates)];
+  const together = await attempt(names);
+  if (together === 'works') return narrow(names, attempt);
+  if (together === 'not') return undefined;
+  for (const name of names) if ((await attempt([name])) === 'works') return name;
   return undefined;
 };
 
@@ -256,14 +297,28 @@ const judgeParameter = async (
   configured: string,
 ): Promise<Judged> => {
   const judged = { source: sourceName, name };
-  if (!isUsable(source)) return { ...judged, verdict: 'untried' };
-  const verdict = await judge(source, configured);
+  if (!isUsable(source)) return { ...judged, verdict: isUnanswered(source.plain) ? 'unanswered' : 'untried' };
+  const verdict = await orUnanswered<Verdict>(judge(source, [configured]), 'unanswered');
   if (verdict === 'right') return { ...judged, verdict, found: configured };
-  if (verdict !== 'wrong' && verdict !== 'doubtful') return { ...judged, verdict };
-  const guesses = new Guesses().source(source);
-  const found = await findName(likely, async (each) => (await judge(guesses, each)) === 'right');
+  if (verdict !== 'wrong' && verdict !== 'refused' && verdict !== 'doubtful') return { ...judged, verdict };
+  const attempt: Attempt = async (names) => {
+    const tried = await judge(source, names);
+    if (tried === 'right') return 'works';
+    return tried === 'wrong' || tried === 'untold' ? 'not' : 'refused';
+  };
+  const found = await orUnanswered(findName(likely, attempt), undefined);
   const isUntold = verdict === 'doubtful' && found === undefined;
   return { ...judged, verdict: isUntold ? 'untold' : 'wrong', found };
+};
+
+/** What was known before the service fell silent is known all the same. */
+const orUnanswered = async <T>(work: Promise<T>, otherwise: T): Promise<T> => {
+  try {
+    return await work;
+  } catch (fault) {
+    if (fault instanceof Unanswered) return otherwise;
+    throw fault;
+  }
 };
 
 /** The page and its size are judged together: neither shows without the other. */
@@ -282,45 +337,58 @@ const judgePaging = async (
       found: found[name],
       fromZero: name === 'page' ? fromZero : undefined,
     }));
-  if (!isUsable(source)) return both('untried');
+  if (!isUsable(source)) return both(isUnanswered(source.plain) ? 'unanswered' : 'untried');
   const whole = pageIn(source.plain);
-  const seen = await source.read({ [page]: 2, [pageSize]: 1 });
+  const seen = await orUnanswered(source.read({ [page]: 2, [pageSize]: 1 }), undefined);
+  if (!seen) return both('unanswered');
   const second = pageIn(seen);
   if (second === undefined && !isRefused(seen)) return both('untried');
   const isRight = second && isSecond(second, whole, 1);
   if (second && isRight === true && isOne(second, whole)) return both('right', configured);
   if (second && isRight === undefined) return both('untold');
 
-  const { read } = new Guesses().source(source);
-  const works = async (query: Query, isSo: (page: Page) => boolean): Promise<boolean> => {
-    const found = pageIn(await read(query));
-    return found !== undefined && isSo(found);
-  };
+  const attempt =
+    (queryOf: (names: readonly string[]) => Query, isSo: (page: Page) => boolean): Attempt =>
+    async (names) => {
+      const tried = await source.read(queryOf(names));
+      const found = pageIn(tried);
+      if (found) return isSo(found) ? 'works' : 'not';
+      return 'refused';
+    };
   const known = (name: string): string[] =>
     before.flatMap((each) => (each.name === name && each.found !== undefined ? [each.found] : []));
-  const size = await findName([pageSize, ...known('pageSize'), ...likelySizes], (name) =>
-    works({ [name]: 1 }, (found) => isOne(found, whole)),
-  );
-  const length = size === undefined ? (whole?.pageInfo?.pageSize ?? whole?.data.length ?? 1) : 1;
-  const number = await findName([page, ...known('page'), ...likelyPages], (name) =>
-    works(
-      { ...(size === undefined ? {} : { [size]: 1 }), [name]: 2 },
-      (found) => isSecond(found, whole, length) === true,
-    ),
-  );
-  const [first, next] = whole?.data ?? [];
-  const canTell = size !== undefined && next !== undefined && !same(first, next);
-  const isNext = (found: Page): boolean => same(found.data[0], next);
-  const fromZero =
-    number === undefined && canTell
-      ? await findName([page, ...likelyPages, ...likelyOffsets], (name) =>
-          works({ [size]: 1, [name]: 1 }, isNext),
-        )
-      : undefined;
-  const found = {
-    ...(number === undefined ? {} : { page: number }),
-    ...(size === undefined ? {} : { pageSize: size }),
+  const found: { page?: string; pageSize?: string } = {};
+  let fromZero: string | undefined;
+  const search = async (): Promise<void> => {
+    const size = await findName(
+      [pageSize, ...known('pageSize'), ...likelySizes],
+      attempt(
+        (names) => all(names, 1),
+        (each) => isOne(each, whole),
+      ),
+    );
+    if (size !== undefined) found.pageSize = size;
+    const sized: Query = size === undefined ? {} : { [size]: 1 };
+    const length = size === undefined ? (whole?.pageInfo?.pageSize ?? whole?.data.length ?? 1) : 1;
+    const number = await findName(
+      [page, ...known('page'), ...likelyPages],
+      attempt(
+        (names) => ({ ...sized, ...all(names, 2) }),
+        (each) => isSecond(each, whole, length) === true,
+      ),
+    );
+    if (number !== undefined) found.page = number;
+    const [first, next] = whole?.data ?? [];
+    if (number !== undefined || size === undefined || next === undefined || same(first, next)) return;
+    fromZero = await findName(
+      [page, ...likelyPages, ...likelyOffsets],
+      attempt(
+        (names) => ({ ...sized, ...all(names, 1) }),
+        (each) => same(each.data[0], next),
+      ),
+    );
   };
+  await orUnanswered(search(), undefined);
   return both('wrong', found, fromZero);
 };
 
@@ -355,30 +423,32 @@ const listed = (judged: readonly Judged[]): string =>
     })
     .join('; ');
 
+const plainReason = (sources: Sources): string | undefined =>
+  Object.values(sources).find(({ plain }) => isUnanswered(plain))?.plain.reason;
+
 /** Whether the service heeds the query names that are set, and which to set if it does not. Reads only. */
 export const judgeQueryNames = async (
   names: Readonly<Record<string, string>>,
   sources: Sources,
 ): Promise<Judgement> => {
   const judged: Judged[] = [];
+  const questions = new Questions();
+  const asked = (name: SourceName): Source => questions.source(name, sources[name]);
   for (const source of ['contacts', 'groups', 'content'] as const) {
     const configured = {
       page: wireName(names, source, 'page'),
       pageSize: wireName(names, source, 'pageSize'),
     };
-    judged.push(...(await judgePaging(source, sources[source], configured, judged)));
+    judged.push(...(await judgePaging(source, asked(source), configured, judged)));
   }
-  judged.push(
-    ...(await Promise.all(
-      parameters.map((parameter) => {
-        const { source, name } = parameter;
-        return judgeParameter(parameter, sources[source], wireName(names, source, name));
-      }),
-    )),
-  );
+  for (const parameter of parameters) {
+    const { source, name } = parameter;
+    judged.push(await judgeParameter(parameter, asked(source), wireName(names, source, name)));
+  }
   const of = (verdict: Verdict): Judged[] => judged.filter((each) => each.verdict === verdict);
-  const [right, wrong, untold] = [of('right'), of('wrong'), of('untold')];
-  const say = (ok: boolean | null, key: string, values: Record<string, string> = {}) => ({ ok, key, values });
+  const [right, wrong, untold, unanswered] = [of('right'), of('wrong'), of('untold'), of('unanswered')];
+  const reason = { reason: questions.reason || (plainReason(sources) ?? '') };
+  const judgement = (ok: Judgement['ok'], key: string, values: MessageValues = {}) => ({ ok, key, values });
   if (wrong.length > 0) {
     const unfound = wrong.filter(({ found }) => found === undefined);
     const zero = unfound.find(({ fromZero }) => fromZero !== undefined);
@@ -388,12 +458,19 @@ export const judgeQueryNames = async (
       unfound: listed(unfound),
       names: JSON.stringify(namesToSet(names, judged)),
       zero: zero?.fromZero ?? '',
+      reason,
     };
-    if (zero) return say(false, hasFound ? 'check.namesFromZeroFound' : 'check.namesFromZero', told);
-    if (unfound.length === 0) return say(false, 'check.namesWrong', told);
-    return say(false, hasFound ? 'check.namesSomeFound' : 'check.namesNotFound', told);
+    if (zero) return judgement(false, hasFound ? 'check.namesFromZeroFound' : 'check.namesFromZero', told);
+    if (unfound.length === 0) return judgement(false, 'check.namesWrong', told);
+    if (questions.reason !== '') return judgement(false, 'check.namesInterrupted', told);
+    return judgement(false, hasFound ? 'check.namesSomeFound' : 'check.namesNotFound', told);
   }
+  if (unanswered.length > 0)
+    return judgement('untried', 'check.namesUnanswered', { names: listed(unanswered), reason });
   const values = { right: listed(right), untold: listed(untold) };
-  if (right.length > 0) return say(true, untold.length > 0 ? 'check.namesPartly' : 'check.names', values);
-  return untold.length > 0 ? say(null, 'check.namesUntold', values) : say(null, 'check.namesUntried');
+  if (right.length > 0)
+    return judgement(true, untold.length > 0 ? 'check.namesPartly' : 'check.names', values);
+  return untold.length > 0
+    ? judgement(null, 'check.namesUntold', values)
+    : judgement('untried', 'check.namesUntried');
 };

@@ -1,18 +1,21 @@
 import { headerSafe } from './call';
+import { elapsedBy, systemClock, type Clock } from './clock';
 import { endpoints, type EndpointName, type Id } from './endpoints';
-import { serviceError, ServiceError } from './errors';
+import { serviceError, type MessageValues, ServiceError } from './errors';
 import { assess } from './answers';
+import { Limits } from './limits';
 import { planEndpoint, type Request } from './requests';
-import type { Prefixes } from './prefixes';
+import { wireScope, type Prefixes } from './prefixes';
 import {
+  isUnanswered,
   judgeQueryNames,
   pageIn,
   type Answer,
   type AnswerKind,
   type Judgement,
-  type Page,
   type Query,
 } from './query-names';
+import { decide, RetryBudget, type Course } from './retry';
 import { createTransport, trustedUrl, type Transport } from './transport';
 
 /** What can be right or wrong about a connection. */
@@ -23,9 +26,17 @@ export const factNames = ['dates', 'groupIds'] as const;
 export type SignInName = 'client' | 'authorization';
 export type CheckName = (typeof checkNames)[number] | (typeof factNames)[number] | SignInName;
 
+export type Verdict = Judgement['ok'];
+
 /** One line of the report. */
 export interface Finding<Name extends string = CheckName> extends Judgement {
   readonly check: Name;
+}
+
+/** What a node of the flow asks of the service. */
+export interface Need {
+  readonly endpoint: EndpointName;
+  readonly node: string;
 }
 
 export interface Rehearsal {
@@ -44,10 +55,27 @@ export interface Rehearsal {
   readonly withheld?: () => string | undefined;
   /** What to say of a token that could not be had. */
   readonly tokenless?: (fault: unknown) => Judgement | undefined;
+  readonly needs?: readonly Need[];
+  /** The environment's own limits. */
+  readonly timeout?: number;
+  readonly retries?: number;
+  readonly maxConcurrent?: number;
+  readonly requestsPerSecond?: number;
+  /** Milliseconds for pauses and for requests that have to be repeated, in all. */
+  readonly patience?: number;
+  readonly clock?: Clock;
+  readonly random?: () => number;
 }
 
-/** Milliseconds for one request. */
-const patience = 10_000;
+const defaults = {
+  timeout: 30_000,
+  retries: 4,
+  maxConcurrent: 4,
+  requestsPerSecond: 0,
+  patience: 60_000,
+  clock: systemClock,
+  random: Math.random,
+} as const;
 
 /** Nobody has this number: it is set aside for fiction. */
 const nobody = '+12025550100';
@@ -56,40 +84,98 @@ const wrongKey = 'advisor-texting-check-of-a-wrong-key';
 const isOfService = ({ kind }: Answer): boolean => kind === 'fine' || kind === 'problem';
 const isRefusal = ({ status }: Answer): boolean => status === 401 || status === 403;
 const alike = (one: Answer, other: Answer): boolean =>
-  one.kind === other.kind && one.status === other.status && one.detail === other.detail;
+  one.kind === other.kind &&
+  one.status === other.status &&
+  one.detail === other.detail &&
+  one.page === other.page;
+
+/** Pages of gateways name the path that was asked for, and number what they refuse. */
+const pageOf = (text: string, { core, text: texting }: Prefixes): string =>
+  text
+    .slice(0, 10_000)
+    .replaceAll(core, '')
+    .replaceAll(texting, '')
+    .replaceAll(/[\da-f-]{6,}|\d+/gi, '');
 
 interface Credentials {
   readonly token?: string;
   readonly apiKey?: string;
+  readonly prefixes?: Prefixes;
 }
 
-/** Makes single reads, and repeats none. */
+/**
+ * Makes reads at the pace of the environment, and repeats them as any read is, for as long as its patience lasts. A
+ * service that asks to be left alone for longer is left alone.
+ */
 class Reader {
-  private readonly rehearsal: Rehearsal;
+  private readonly rehearsal: Rehearsal & typeof defaults;
   private readonly transport: Transport;
   private readonly basePath: string;
+  private readonly limits: Limits;
+  private readonly budget = new RetryBudget();
+  /** Milliseconds that failures and pauses have taken. */
+  private lost = 0;
+  private pausedUntil = 0;
+  private leftAlone: Answer | undefined;
 
   constructor(rehearsal: Rehearsal) {
     const { origin, pathname } = trustedUrl(rehearsal.baseUrl, 'baseUrl');
     if (!headerSafe.test(rehearsal.apiKey)) throw serviceError('not_configured', 'key_missing');
-    this.rehearsal = rehearsal;
+    this.rehearsal = { ...defaults, ...(rehearsal as Rehearsal & typeof defaults) };
     this.basePath = pathname.replace(/\/+$/, '');
-    this.transport = createTransport({
-      origin,
-      timeout: patience,
-      connections: 4,
-      proxy: rehearsal.proxy,
-    });
+    const { clock, timeout, maxConcurrent, requestsPerSecond, proxy } = this.rehearsal;
+    const connections = Math.min(maxConcurrent, defaults.maxConcurrent);
+    this.limits = new Limits(clock, connections, requestsPerSecond);
+    this.transport = createTransport({ origin, timeout, connections, proxy });
   }
 
   /** Without `token`, neither a token nor the key is handed over. Names in `query` are those of the wire. */
   async read(
     name: EndpointName,
-    { token, apiKey = this.rehearsal.apiKey }: Credentials,
+    credentials: Credentials,
     query: Query = {},
     request: Request = {},
   ): Promise<Answer> {
-    const { prefixes } = this.rehearsal;
+    const { clock, retries, random, patience } = this.rehearsal;
+    const course = { retried: 0, refreshed: true, limited: 0, limitedFor: 0, doubt: 'none' as const };
+    for (;;) {
+      await this.limits.enter({ lane: '', priority: 'normal', front: false, signal: undefined });
+      let tried: Awaited<ReturnType<Reader['attempt']>>;
+      const began = elapsedBy(clock);
+      try {
+        if (this.leftAlone) return this.leftAlone;
+        tried = await this.attempt(name, credentials, query, request);
+      } finally {
+        this.limits.leave();
+      }
+      const { seen, happened } = tried;
+      if (!isUnanswered(seen)) return seen;
+      const now = elapsedBy(clock);
+      this.lost += now - began;
+      const rules = { retries, repeatSends: 'contract' } as const;
+      const decision = decide('read', happened, rules, course satisfies Course, this.budget.left, random());
+      const ms = 'ms' in decision ? decision.ms : 0;
+      const more = Math.max(0, now + ms - Math.max(now, this.pausedUntil));
+      const isWaitedFor = 'ms' in decision && this.lost + more <= patience;
+      if (happened.what === 'limited' && !isWaitedFor) this.leftAlone = seen;
+      if (!isWaitedFor) return seen;
+      this.lost += more;
+      this.pausedUntil = Math.max(this.pausedUntil, now + ms);
+      this.limits.pause(ms);
+      if (decision.do === 'pause') course.limited++;
+      else {
+        course.retried++;
+        this.budget.spend();
+      }
+    }
+  }
+
+  private async attempt(
+    name: EndpointName,
+    { token, apiKey = this.rehearsal.apiKey, prefixes = this.rehearsal.prefixes }: Credentials,
+    query: Query,
+    request: Request,
+  ) {
     const plan = planEndpoint(name, this.basePath, { names: new Map(), prefixes });
     if (plan.method !== 'GET') throw new Error('a rehearsal only reads');
     const { path, id } = plan.wire(request);
@@ -103,18 +189,31 @@ class Reader {
       body: null,
     });
     const secrets = token === undefined ? [] : [token, this.rehearsal.apiKey];
-    const assessed = assess(plan, id, result, Date.now(), secrets);
+    const assessed = assess(plan, id, result, this.rehearsal.clock.now(), secrets);
+    const { happened, data, told, reason } = assessed;
     const status = result.state === 'answered' ? result.status : 0;
-    const { data, told, reason } = assessed;
-    const seen = { status, detail: told?.more.detail ?? '', reason: reason || `HTTP ${String(status)}` };
-    if (assessed.happened.what === 'done') return { ...seen, kind: 'fine', data };
-    if (status === 0) return { ...seen, kind: 'silent' };
-    // A search finds nothing with 200: a 404, whoever says it, is about the path.
-    if ([404, 405, 410].includes(status) && (told?.hasProblemBody !== true || name.startsWith('search')))
-      return { ...seen, kind: 'nothing' };
-    if (status === 429 || status >= 500) return { ...seen, kind: 'trouble' };
-    if (told?.hasProblemBody === true) return { ...seen, kind: 'problem' };
-    return { ...seen, kind: status >= 400 ? 'refused' : 'other' };
+    const hasProblemBody = told?.hasProblemBody === true;
+    const kind = (): AnswerKind => {
+      if (happened.what === 'done') return 'fine';
+      if (status === 0) return 'silent';
+      // A search finds nothing with 200: a 404, whoever says it, is about the path.
+      if ([404, 405, 410].includes(status) && (!hasProblemBody || name.startsWith('search')))
+        return 'nothing';
+      if (status === 429 || status >= 500) return 'trouble';
+      if (hasProblemBody) return 'problem';
+      return status >= 400 ? 'refused' : 'other';
+    };
+    const text = result.state === 'answered' && status >= 400 && !hasProblemBody ? (result.text ?? '') : '';
+    const seen: Answer = {
+      kind: kind(),
+      status,
+      detail: told?.more.detail ?? '',
+      reason: reason || `HTTP ${String(status)}`,
+      hasProblemBody,
+      page: pageOf(text, prefixes),
+      ...(happened.what === 'done' && { data }),
+    };
+    return { seen, happened };
   }
 
   /**
@@ -140,22 +239,31 @@ export const shown = (address: string): string => {
 };
 
 const reachability = (seen: readonly Answer[], address: string): Finding => {
-  const say = (ok: boolean, key: string, { reason }: { reason: string }): Finding => ({
+  const found = (ok: Verdict, key: string, { reason }: { reason: string }): Finding => ({
     check: 'reachability',
     ok,
     key,
     values: { address, reason: { reason } },
   });
   const of = (...kinds: AnswerKind[]): Answer | undefined => seen.find(({ kind }) => kinds.includes(kind));
-  const answered = of('fine', 'problem') ?? of('refused');
-  if (answered) return say(true, 'check.reached', answered);
+  const answered = of('fine', 'problem');
+  if (answered) return found(true, 'check.reached', answered);
+  const limited = seen.find(({ status }) => status === 429);
+  if (limited) return found('untried', 'check.limited', limited);
   const trouble = of('trouble');
-  if (trouble) return say(false, 'check.serviceFails', trouble);
+  if (trouble) return found(false, 'check.serviceFails', trouble);
+  const gateway = of('refused');
+  if (gateway) return found('untried', 'check.gatewayOnly', gateway);
   const other = of('other');
-  if (other) return say(false, 'check.notTheService', other);
+  if (other) return found(false, 'check.notTheService', other);
   const nothing = of('nothing');
-  if (nothing) return say(false, 'check.nothingThere', nothing);
-  return say(false, 'check.notReached', of('silent') ?? { reason: '' });
+  if (nothing)
+    return found(
+      false,
+      seen.some(({ hasProblemBody }) => hasProblemBody) ? 'check.nothingOfService' : 'check.nothingThere',
+      nothing,
+    );
+  return found(false, 'check.notReached', of('silent') ?? { reason: '' });
 };
 
 const searches = { contacts: 'searchContacts', groups: 'searchGroups', content: 'searchContent' } as const;
@@ -168,28 +276,50 @@ interface Reads {
   readonly core: Readonly<Partial<Record<SearchName, Answer>>>;
 }
 
+const elsewhere = 'check.untriedAbove';
+
 const apiKey = (reads: Reads, wrong: Answer): Finding => {
   const all = [reads.text, ...Object.values(reads.core)];
-  const say = (ok: boolean | null, key: string, status: number): Finding => ({
+  const found = (ok: Verdict, key: string, { status, reason }: Answer): Finding => ({
     check: 'apiKey',
     ok,
     key,
-    values: { status },
+    values: { status, reason: { reason } },
   });
+  const accepted = all.find((seen) => isOfService(seen) && !isRefusal(seen));
+  if (isUnanswered(wrong))
+    return accepted
+      ? found('untried', 'check.apiKeyUntried', wrong)
+      : { check: 'apiKey', ok: 'untried', key: elsewhere };
   // With the right key at least one read is answered otherwise than with a wrong one.
-  const accepted =
-    all.find((seen) => isOfService(seen) && !isRefusal(seen)) ??
-    all.find((seen) => isOfService(seen) && !alike(seen, wrong));
-  if (accepted) {
-    if (!isRefusal(wrong)) return say(true, 'check.apiKeyUnchecked', wrong.status);
-    return say(true, wrong.kind === 'problem' ? 'check.apiKey' : 'check.apiKeyBare', wrong.status);
+  if (accepted ?? all.find((seen) => isOfService(seen) && !alike(seen, wrong))) {
+    if (!isRefusal(wrong)) return found(true, 'check.apiKeyUnchecked', wrong);
+    return found(true, wrong.kind === 'problem' ? 'check.apiKey' : 'check.apiKeyBare', wrong);
   }
   const refused = all.find(isRefusal);
-  if (refused) return say(false, 'check.apiKeyRefused', refused.status);
-  return { check: 'apiKey', ok: null, key: 'check.untriedAbove' };
+  if (refused) return found(false, 'check.apiKeyRefused', refused);
+  return { check: 'apiKey', ok: 'untried', key: elsewhere };
 };
 
-const scopesOf = ({ wanted, granted }: Rehearsal, reads: Reads, isKeyAccepted: boolean): Finding => {
+const scopesOf = (
+  { wanted, granted, needs = [], prefixes }: Rehearsal,
+  reads: Reads,
+  isKeyAccepted: boolean,
+): Finding => {
+  const found = (ok: Verdict, key: string, values: MessageValues = {}): Finding => ({
+    check: 'scopes',
+    ok,
+    key,
+    values,
+  });
+  /** As the service calls it, with the nodes that need it. */
+  const told = (scopes: readonly string[]): string[] =>
+    scopes.map((scope) => {
+      const ofScope = needs.filter(({ endpoint }) => endpoints[endpoint].scope === scope);
+      const nodes = [...new Set(ofScope.map(({ node }) => node))];
+      const shown = [...nodes.slice(0, 3), ...(nodes.length > 3 ? ['…'] : [])].join(', ');
+      return wireScope(scope, prefixes) + (shown === '' ? '' : ` (${shown})`);
+    });
   const byRead: readonly (readonly [string, Answer])[] = [
     [endpoints.getConsent.scope, reads.text],
     ...searchNames.flatMap((name) => {
@@ -197,6 +327,9 @@ const scopesOf = ({ wanted, granted }: Rehearsal, reads: Reads, isKeyAccepted: b
       return seen ? [[endpoints[searches[name]].scope, seen] as const] : [];
     }),
   ];
+  const needed = new Set(needs.map(({ endpoint }) => endpoints[endpoint].scope));
+  const unticked = [...needed].filter((scope) => !wanted.includes(scope));
+  if (unticked.length > 0) return found(false, 'check.scopesUnticked', { scopes: told(unticked) });
   const given = granted();
   const refused = isKeyAccepted
     ? byRead.flatMap(([scope, { kind, status }]) => (kind === 'problem' && status === 403 ? [scope] : []))
@@ -204,42 +337,76 @@ const scopesOf = ({ wanted, granted }: Rehearsal, reads: Reads, isKeyAccepted: b
   const lacking = wanted.filter(
     (scope) => refused.includes(scope) || (given !== undefined && !given.includes(scope)),
   );
-  if (lacking.length > 0)
-    return { check: 'scopes', ok: false, key: 'check.scopesMissing', values: { scopes: lacking.join(', ') } };
-  if (given !== undefined) return { check: 'scopes', ok: true, key: 'check.scopes' };
+  if (lacking.length > 0) return found(false, 'check.scopesMissing', { scopes: told(lacking) });
+  if (given !== undefined) return found(true, 'check.scopes');
   const allowed = [...new Set(byRead.flatMap(([scope, { kind }]) => (kind === 'fine' ? [scope] : [])))];
-  return allowed.length > 0
-    ? { check: 'scopes', ok: null, key: 'check.scopesUnknown', values: { scopes: allowed.join(', ') } }
-    : { check: 'scopes', ok: null, key: 'check.untriedAbove' };
+  const unknown = wanted.filter((scope) => !allowed.includes(scope));
+  if (allowed.length === 0) return found('untried', elsewhere);
+  if (unknown.length === 0) return found(true, 'check.scopes');
+  return found('untried', 'check.scopesUnknown', { scopes: told(allowed), unknown: told(unknown) });
 };
 
-const prefixesOf = ({ prefixes }: Rehearsal, { text, core }: Reads): Finding => {
-  const kinds = [text, ...Object.values(core)].map(({ kind }) => kind);
+interface Half {
+  readonly part: keyof Prefixes;
+  readonly seen: readonly Answer[];
+}
+
+/** A path under a word that no service has: what it gets is no word about a path that exists. */
+const nowhere = 'no-such-prefix';
+
+const prefixesOf = async (
+  { prefixes, wanted }: Rehearsal,
+  { text, core }: Reads,
+  readNowhere: (part: keyof Prefixes) => Promise<Answer>,
+): Promise<Finding> => {
+  const found = (ok: Verdict, key: string, values: MessageValues = {}): Finding => ({
+    check: 'prefixes',
+    ok,
+    key,
+    values,
+  });
+  const both: Half[] = [
+    { part: 'core', seen: Object.values(core) },
+    { part: 'text', seen: [text] },
+  ];
+  const isWanted = ({ part }: Half): boolean => wanted.some((scope) => scope.startsWith(`${part}.`));
+  const halves = both.some(isWanted) ? both.filter(isWanted) : both;
+  const kinds = both.flatMap(({ seen }) => seen).map(({ kind }) => kind);
   // A web page answers under every path: the address is wrong, and nothing is known of the prefixes.
   if (kinds.includes('other') && kinds.every((kind) => ['other', 'nothing', 'silent'].includes(kind)))
-    return { check: 'prefixes', ok: null, key: 'check.untriedAbove' };
-  const halves = [
-    { setting: 'corePrefix', path: `/${prefixes.core}`, seen: Object.values(core) },
-    { setting: 'textPrefix', path: `/${prefixes.text}`, seen: [text] },
-  ];
-  // A 401 comes before anything that a path leads to.
-  const right = halves.filter(({ seen }) => seen.some((one) => isOfService(one) && one.status !== 401));
-  const wrong = halves.filter(
-    ({ seen }) => !seen.some(isOfService) && seen.some(({ kind }) => kind === 'nothing' || kind === 'other'),
-  );
-  const paths = (some: typeof halves): string => some.map(({ path }) => path).join(', ');
-  if (wrong.length > 0) {
-    const settings = wrong.map(({ setting }) => ({ setting }));
+    return found('untried', elsewhere);
+  const isThere = ({ seen }: Half): boolean => seen.some((one) => isOfService(one) && !isRefusal(one));
+  const isNotThere = ({ seen }: Half): boolean =>
+    !seen.some(isOfService) && seen.some(({ kind }) => kind === 'nothing' || kind === 'other');
+  const isKeyGood = both.some(isThere);
+  const judge = async (half: Half): Promise<Verdict> => {
+    if (isThere(half)) return true;
+    if (isNotThere(half)) return false;
+    // Some gateways answer 403 to every path that they do not know.
+    const refused = half.seen.find(({ kind, status }) => kind === 'refused' || status === 403);
+    if (!refused || !isKeyGood) return 'untried';
+    const control = await readNowhere(half.part);
+    if (isUnanswered(control)) return 'untried';
+    if (alike(refused, control)) return false;
+    return refused.kind === 'problem' ? true : 'untried';
+  };
+  const judged: { half: Half; verdict: Verdict }[] = [];
+  for (const half of halves) judged.push({ half, verdict: await judge(half) });
+  const of = (verdict: Verdict): MessageValues | undefined => {
+    const some = judged.filter((each) => each.verdict === verdict).map(({ half }) => half);
+    if (some.length === 0) return undefined;
+    const reason = some.flatMap(({ seen }) => seen).find((one) => !isOfService(one))?.reason ?? '';
     return {
-      check: 'prefixes',
-      ok: false,
-      key: 'check.prefixWrong',
-      values: { paths: paths(wrong), settings },
+      paths: some.map(({ part }) => `/${prefixes[part]}`).join(', '),
+      settings: some.map(({ part }) => ({ setting: `${part}Prefix` })),
+      reason: { reason },
     };
-  }
-  return right.length > 0
-    ? { check: 'prefixes', ok: true, key: 'check.prefixes', values: { paths: paths(right) } }
-    : { check: 'prefixes', ok: null, key: 'check.untriedAbove' };
+  };
+  const [wrong, untried, right] = [of(false), of('untried'), of(true)];
+  if (wrong) return found(false, 'check.prefixWrong', wrong);
+  if (untried)
+    return isKeyGood ? found('untried', 'check.prefixUntold', untried) : found('untried', elsewhere);
+  return found(true, 'check.prefixes', right);
 };
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -251,18 +418,25 @@ const iso = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\
 const mostContacts = 5;
 
 /** The format of a date, without the date: birthdays are nobody's business here. */
-const formatOf = (date: string): string => date.slice(0, 40).replaceAll(/\d/g, '0');
+const formatOf = (date: string): string =>
+  date
+    .slice(0, 40)
+    .replaceAll(/\p{L}{3,}/gu, (word) => (word === 'GMT' || word === 'UTC' ? word : 'xxx'))
+    .replaceAll(/\d/g, '#');
 
-const factsOf = async (whole: Page | undefined, read: (id: Id) => Promise<Answer>): Promise<Finding[]> => {
-  const unknown = factNames.map((check): Finding => ({ check, ok: null, key: 'check.noContact' }));
-  const ids = (whole?.data ?? []).flatMap((item) => {
+const factsOf = async (contacts: Answer, read: (id: Id) => Promise<Answer>): Promise<Finding[]> => {
+  const all = (ok: Verdict, key: string): Finding[] => factNames.map((check) => ({ check, ok, key }));
+  if (contacts.kind !== 'fine') return all('untried', elsewhere);
+  const ids = (pageIn(contacts)?.data ?? []).flatMap((item) => {
     const id = isRecord(item) ? item['contactId'] : undefined;
     return typeof id === 'number' || typeof id === 'string' ? [id] : [];
   });
   const formats = new Map<string, string>();
   let groups: Finding | undefined;
   for (const id of ids.slice(0, mostContacts)) {
-    const { kind, data } = await read(id);
+    const seen = await read(id);
+    const { kind, data } = seen;
+    if (isUnanswered(seen) && !groups) return all('untried', elsewhere);
     if (kind !== 'fine' || !isRecord(data)) break;
     groups ??= Array.isArray(data['groupIds'])
       ? { check: 'groupIds', ok: true, key: 'check.groupIds' }
@@ -273,7 +447,7 @@ const factsOf = async (whole: Page | undefined, read: (id: Id) => Promise<Answer
     }
     if (formats.has('birthDate')) break;
   }
-  if (!groups) return unknown;
+  if (!groups) return all(null, 'check.noContact');
   if (formats.size === 0) return [{ check: 'dates', ok: null, key: 'check.datesNone' }, groups];
   const isIso = [...formats.values()].every((date) => iso.test(date));
   const written = [...formats].map(([field, date]) => `${field} ${formatOf(date)}`).join(', ');
@@ -281,13 +455,27 @@ const factsOf = async (whole: Page | undefined, read: (id: Id) => Promise<Answer
   return [{ check: 'dates', ok: isIso ? true : null, key, values: { formats: written } }, groups];
 };
 
+const unproven: Finding = { check: 'token', ok: 'untried', key: 'check.tokenUnproven' };
+
 const tokenFinding = (reads: Reads, isKeyAccepted: boolean): Finding => {
   const all = [reads.text, ...Object.values(reads.core)];
   const isRefused = isKeyAccepted && all.some(({ status }) => status === 401);
   const isShown = all.some((seen) => isOfService(seen) && seen.status !== 401);
   if (isRefused && !isShown) return { check: 'token', ok: false, key: 'check.tokenRefused' };
-  return { check: 'token', ok: true, key: isShown ? 'check.token' : 'check.tokenUnproven' };
+  return isShown ? { check: 'token', ok: true, key: 'check.token' } : unproven;
 };
+
+const readNowhere = (
+  reader: Reader,
+  { prefixes }: Rehearsal,
+  part: keyof Prefixes,
+  credentials: Credentials,
+): Promise<Answer> =>
+  reader.read(
+    part === 'text' ? 'getConsent' : 'searchContacts',
+    { ...credentials, prefixes: { ...prefixes, [part]: nowhere } },
+    part === 'text' ? { phone: nobody } : {},
+  );
 
 /** With a token: everything else. */
 const withToken = async (rehearsal: Rehearsal, reader: Reader, firstToken: string): Promise<Finding[]> => {
@@ -322,7 +510,7 @@ const withToken = async (rehearsal: Rehearsal, reader: Reader, firstToken: strin
     content: { plain: content, read: (query) => search('content', query) },
     consents: { plain: text, read: (query) => reader.read('getConsent', { token }, query) },
   });
-  const facts = await factsOf(pageIn(contacts), (contactId) =>
+  const facts = await factsOf(contacts, (contactId) =>
     reader.read('getContact', { token }, {}, { params: { contactId } }),
   );
   return [
@@ -330,7 +518,7 @@ const withToken = async (rehearsal: Rehearsal, reader: Reader, firstToken: strin
     tokenFinding(reads, key.ok === true),
     key,
     scopesOf(rehearsal, reads, key.ok === true),
-    prefixesOf(rehearsal, reads),
+    await prefixesOf(rehearsal, reads, (part) => readNowhere(reader, rehearsal, part, { token })),
     { check: 'names', ...judged },
     ...facts,
   ];
@@ -361,21 +549,20 @@ export const rehearse = async (rehearsal: Rehearsal): Promise<Finding[]> => {
     const probes = await Promise.all([reader.readConsent({}), reader.read('searchContacts', {})]);
     const had = await asking;
     const reach = reachability(probes, address);
-    const token: Finding =
-      'fault' in had
-        ? tokenFault(rehearsal, had.fault)
-        : { check: 'token', ok: true, key: 'check.tokenUnproven' };
+    const token = 'fault' in had ? tokenFault(rehearsal, had.fault) : unproven;
     // What is not there without a token will not be there with one.
-    const prefixes = prefixesOf(rehearsal, { text: probes[0], core: { contacts: probes[1] } });
+    const prefixes = await prefixesOf(rehearsal, { text: probes[0], core: { contacts: probes[1] } }, (part) =>
+      readNowhere(reader, rehearsal, part, {}),
+    );
     const known = [reach, token, ...(prefixes.ok === false ? [prefixes] : [])];
     const rest = (key: string): Finding[] =>
       [...checkNames, ...factNames].map(
-        (check) => known.find((finding) => finding.check === check) ?? { check, ok: null, key },
+        (check) => known.find((finding) => finding.check === check) ?? { check, ok: 'untried', key },
       );
     if ('fault' in had) return rest('check.untried');
     const withheld = rehearsal.withheld?.();
     if (withheld !== undefined) return rest(withheld);
-    if (probes.every(({ kind }) => kind === 'silent')) return rest('check.untriedAbove');
+    if (probes.every(({ kind }) => kind === 'silent')) return rest(elsewhere);
     return await withToken(rehearsal, reader, had.token);
   } finally {
     await reader.close();

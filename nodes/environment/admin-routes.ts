@@ -9,6 +9,7 @@ import { runChecks } from './checks';
 import { addressBeside, connectionOf, serviceOf, type Values } from './config';
 import { FormReader, type RouteRequest } from './form';
 import { lookUp } from './lookup';
+import { needsOf } from './needs';
 import { comesBackHere } from './open-routes';
 import { advisorKey, field, jsonOnly, Refused, reply, wordsFor } from './reply';
 import { findRunning } from './running';
@@ -189,11 +190,16 @@ const table: readonly AdminRoute[] = [
     ...write,
     path: 'test',
     audit: 'test',
-    work(services, asked) {
+    work(services, asked, RED) {
       const { id, form, request } = asked;
       const values = form.use(field(request, 'form'));
       const deployedAt = form.deployedOrigin('baseUrl');
-      return runChecks(services, { id, values, advisor: bodyAdvisor(asked), deployedAt }, wordsFor(request));
+      const nodes: Values[] = [];
+      RED.nodes.eachNode((node) => nodes.push(node as unknown as Values));
+      const isWhole = field(request, 'whole') === true;
+      const needs = needsOf(nodes, id);
+      const trial = { id, values, advisor: bodyAdvisor(asked), deployedAt, needs, isWhole };
+      return runChecks(services, trial, wordsFor(request));
     },
   },
   { ...read, path: 'waits', work: (_, asked) => readActivity('waits', asked) },

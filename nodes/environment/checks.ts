@@ -1,7 +1,7 @@
 import { clientScopes } from '../../lib/auth/token-endpoint';
 import { lazy } from '../../lib/runtime/lazy';
 import type { Words } from '../../lib/runtime/language';
-import type { CheckName, Finding } from '../../lib/service/rehearsal';
+import type { CheckName, Finding, Need, Verdict } from '../../lib/service/rehearsal';
 import { ServiceError } from '../../lib/service/errors';
 import type { Grant } from '../../lib/auth/grants';
 import { connectionOf, requestSettingsOf, serviceAddressOf, serviceOf, type Values } from './config';
@@ -13,18 +13,31 @@ const patience = 10_000;
 
 export interface Check<Name extends string = CheckName> {
   readonly check: Name;
-  /** Null: not tried, or nothing to set. */
+  /** Null: not tried, nobody can tell, or nothing to set. */
   readonly ok: boolean | null;
   readonly message: string;
+}
+
+/** What `ok` cannot tell apart: something that could be tried was not, or there is no verdict to be had. */
+export type Mark = 'ok' | 'wrong' | 'untried' | 'none';
+export const markOf = (ok: Verdict): Mark => {
+  if (ok === 'untried') return ok;
+  if (ok === null) return 'none';
+  return ok ? 'ok' : 'wrong';
+};
+
+export interface MarkedCheck<Name extends string = CheckName> extends Check<Name> {
+  readonly mark: Mark;
 }
 
 /** A finding in the words of a language. */
 export const spoken = <Name extends string>(
   { check, ok, key, values = {}, problem }: Finding<Name>,
   words: Words,
-): Check<Name> => ({
+): MarkedCheck<Name> => ({
   check,
-  ok,
+  ok: ok === 'untried' ? null : ok,
+  mark: markOf(ok),
   message: problem ? words.problem(problem) : words.say(key, values),
 });
 
@@ -45,6 +58,9 @@ const inTheDialog = (fault: unknown): Omit<Finding, 'check'> | undefined => {
   return undefined;
 };
 
+/** Milliseconds for pauses and repeats, while somebody looks at the dialog. */
+const pauses = 20_000;
+
 /** No check of the route's own: told with the query names, which are as much the service's habit. */
 const factsKnown = ['check.dates', 'check.datesOther', 'check.groupIds', 'check.groupIdsMissing'];
 
@@ -55,12 +71,15 @@ export interface Trial {
   readonly advisor: string;
   /** The origin that the deployed one sends its requests to. */
   readonly deployedAt: string | undefined;
+  readonly needs: readonly Need[];
+  /** For the command: every finding is a line of its own, with its mark. */
+  readonly isWhole: boolean;
 }
 
 /** Tries an environment with reads that change nothing. */
 export const runChecks = async (
   { vault, tokens }: Services,
-  { id, values, advisor, deployedAt }: Trial,
+  { id, values, advisor, deployedAt, needs, isWhole }: Trial,
   words: Words,
 ): Promise<Check[]> => {
   const { checkNames, rehearse } = lazy.rehearsal();
@@ -78,21 +97,23 @@ export const runChecks = async (
   const rehearsal: Parameters<typeof rehearse>[0] = {
     ...requestSettingsOf(values),
     ...address,
+    needs,
+    patience: pauses,
     wanted: clientScopes(connection),
     granted: () => grant()?.scopes,
     // Somebody is looking at the dialog: an honest answer now is better than a patient one.
-    token: (rejected) => tokens.tokenWithin(patience, connection, advisor, rejected),
+    token: (rejected) =>
+      tokens.tokenWithin(Math.max(patience, connection.timeout ?? 0), connection, advisor, rejected),
     withheld: () => (mayGo() ? undefined : 'refused.notDeployed'),
     tokenless: (fault) => inTheDialog(fault) ?? (grant() ? undefined : neverHad(fault)),
   };
   const findings = await (isByCode ? vault.useNow(() => rehearse(rehearsal)) : rehearse(rehearsal));
+  if (isWhole) return findings.map((finding) => spoken(finding, words));
   const facts = findings.filter(({ key }) => factsKnown.includes(key));
   const isCheck = ({ check }: Finding): boolean => checkNames.some((name) => name === check);
   return findings.filter(isCheck).map((finding) => {
     const told = finding.check === 'names' ? [finding, ...facts] : [finding];
-    return {
-      ...spoken(finding, words),
-      message: told.map((each) => spoken(each, words).message).join(' '),
-    };
+    const { check, ok } = spoken(finding, words);
+    return { check, ok, message: told.map((each) => spoken(each, words).message).join(' ') };
   });
 };

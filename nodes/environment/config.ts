@@ -301,6 +301,7 @@ export const connectionOf = (environment: string, values: Values): Connection =>
     proxy: proxyOf(values),
     seed: grant === 'authorization_code' ? text(values['refreshToken']) : '',
     retries: plain(spec, values).number('retries'),
+    timeout: plain(spec, values).number('timeout') * 1000,
   };
 };
 

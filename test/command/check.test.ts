@@ -14,6 +14,7 @@ import { runCheck as run } from './support';
 interface Line {
   readonly check: string;
   readonly ok: boolean | null;
+  readonly mark: string;
   readonly message: string;
 }
 
@@ -121,7 +122,8 @@ describe('the command check', function () {
     const told = await run(['--settings', file, '--json'], { THE_ADDRESS: simulator.baseUrl });
     should(told.code).equal(0);
     const lines = JSON.parse(told.out) as Line[];
-    lines.map(({ ok }) => ok).should.eql([true, true, true, true, true, true, null, null, true, null]);
+    lines.map(({ ok }) => ok).should.eql([true, true, true, true, true, true, null, null, true, null, true]);
+    lines.map(({ mark }) => mark).should.not.containEql('untried');
     lines[0]?.message.should.match(/at \$\{THE_ADDRESS\}\.$/);
 
     writeFileSync(file, JSON.stringify({ ...properties, corePrefix: 'crm', textPrefix: 'sms' }));
@@ -146,8 +148,8 @@ describe('the command check', function () {
     const unused = await run([], withToken);
     // Nothing is wrong, but next to nothing was tried.
     should(unused.code).equal(2);
-    unused.out.should.match(/^- +token .*--url URL.*ACCESS_TOKEN.*--use-refresh-token FILE/m);
-    unused.out.should.match(/^- +apiKey .*Not tried/m);
+    unused.out.should.match(/^\? +token .*--url URL.*ACCESS_TOKEN.*--use-refresh-token FILE/m);
+    unused.out.should.match(/^\? +apiKey .*Not tried/m);
     // One that nobody was ever given.
     simulator.ledger
       .entries()
@@ -206,8 +208,9 @@ describe('the command check', function () {
     });
     should(code).equal(2);
     out.should.match(/^ok +token /m);
-    out.should.match(/^- +client .*give tokenUrl/m);
-    out.should.match(/^- +scopes /m);
+    out.should.match(/^\? +client .*give tokenUrl \(ADVISOR_TEXTING_TOKEN_URL\)/m);
+    // The token itself says what it grants.
+    out.should.match(/^ok +scopes /m);
   });
 
   /** With an access token, as somebody has it who has just signed in elsewhere. */
@@ -264,8 +267,8 @@ describe('the command check', function () {
     [
       'there is no client',
       () => ({ CLIENT_ID: '', CLIENT_SECRET: '' }),
-      /^- +client .*give clientId, clientSecret\.$/m,
-      /^- +authorization .*give clientId\.$/m,
+      /^\? +client .*give clientId \(ADVISOR_TEXTING_CLIENT_ID\), clientSecret .*\.$/m,
+      /^\? +authorization .*give clientId \(.*\)\.$/m,
     ],
   ];
   for (const [what, change, client, page] of wrong)
@@ -290,6 +293,59 @@ describe('the command check', function () {
     out.should.match(/^WRONG token .*\(HTTP 503\): try again later/m);
     out.should.match(/^WRONG client .*\/token cannot answer now \(HTTP 503\): try again later/m);
     page.should.match(/^WRONG authorization .*\/authorize cannot answer now \(HTTP 503\): try again later/m);
+  });
+
+  it('asks a token endpoint again that cannot answer for a moment', async () => {
+    await start();
+    let count = 0;
+    const endpoint = createServer((request, response) => {
+      let body = '';
+      request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+      request.on('end', () => {
+        count += 1;
+        if (count % 2 === 1) response.writeHead(503).end('one moment');
+        else if (body.includes('grant_type=client_credentials'))
+          response.end(
+            JSON.stringify({ access_token: simulator.accessToken('default'), token_type: 'Bearer' }),
+          );
+        else response.writeHead(400).end(JSON.stringify({ error: 'invalid_grant' }));
+      });
+    }).listen(0, '127.0.0.1');
+    await once(endpoint, 'listening');
+    const url = `http://127.0.0.1:${String((endpoint.address() as AddressInfo).port)}/token`;
+    const byClient = await run([], { ...variables(), ADVISOR_TEXTING_TOKEN_URL: url });
+    should([byClient.code, count]).eql([0, 2]);
+    const byToken = await run([], { ...withToken(), ADVISOR_TEXTING_TOKEN_URL: url });
+    byToken.out.should.match(/^ok +client /m);
+    endpoint.close();
+  });
+
+  it('prints JSON whatever happens', async () => {
+    await start();
+    const { ADVISOR_TEXTING_API_KEY: _, ...keyless } = variables();
+    for (const [args, given] of [
+      [['--nonsense'], {}],
+      [[], {}],
+      [['--settings', join(directory, 'nothing.json')], {}],
+      [[], keyless],
+      [['--url', 'http://127.0.0.1:1/'], keyless],
+    ] as const) {
+      const { code, out } = await run([...args, '--json'], given);
+      should(code).equal(2);
+      const [line] = JSON.parse(out) as Line[];
+      should(line).match({ check: 'settings', ok: null, mark: 'untried', message: /./ });
+    }
+  });
+
+  it('names a setting that there is not, and the one that was probably meant', async () => {
+    await start();
+    const file = join(directory, 'settings.json');
+    writeFileSync(file, JSON.stringify({ baseURL: simulator.baseUrl }));
+    const near = await run(['--settings', file]);
+    should(near.code).equal(2);
+    near.err.should.match(/has "baseURL", which is no setting.*write baseUrl\./);
+    writeFileSync(file, JSON.stringify({ id: '1', type: 'advisor-environment', credentials: { key: 'x' } }));
+    (await run(['--settings', file])).err.should.match(/has "key".*there are service, .*apiKey/);
   });
 
   it('ends with 2, and says what to do, where there is nothing to check', async () => {

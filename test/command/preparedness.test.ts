@@ -1,5 +1,5 @@
 import { createCipheriv, createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +11,7 @@ import { runCheck } from './support';
 interface Line {
   readonly check: string;
   readonly ok: boolean | null;
+  readonly mark?: string;
   readonly message: string;
 }
 type Node = Record<string, unknown>;
@@ -51,7 +52,7 @@ describe('the command check, of a user directory', function () {
         baseUrl: simulator.baseUrl,
         tokenUrl: '${TOKEN_ADDRESS}',
         timeZone: 'America/Chicago',
-        requestsPerSecond: 5,
+        requestsPerSecond: 500,
       },
       { id: 'example', type: 'advisor-environment', name: 'Simulator (example)' },
       ours('send', 'advisor-send-text', { name: 'greet' }),
@@ -97,7 +98,7 @@ describe('the command check, of a user directory', function () {
       .map((line) => line.check)
       .should.eql([
         ...['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names', 'dates', 'groupIds'],
-        ...['client', 'authorization', 'credentialSecret', 'adminAuth', 'userDir', 'timeZone'],
+        ...['client', 'authorization', 'settings', 'credentialSecret', 'adminAuth', 'userDir', 'timeZone'],
         ...['deliveryDateUnit', 'consentPattern', 'requestsPerSecond', 'journal', 'repeatSends'],
         ...['environment', 'nodeSettings', 'polls', 'consentRequests', 'failedOutputs'],
       ]);
@@ -186,10 +187,40 @@ describe('the command check, of a user directory', function () {
       /"greet"/,
     ],
     [
+      'has a node that is still on the simulator',
+      () => Object.assign(node('send'), { environment: 'example' }),
+      'environment',
+      /still on a simulator.*"greet".*--also "Simulator \(example\)"/,
+    ],
+    [
       'has an environment that nobody uses',
       () => (nodes = nodes.filter(({ environment }) => environment !== 'env')),
       'environment',
       /No node uses/,
+    ],
+    [
+      'has a time zone that there is not',
+      () => Object.assign(node('env'), { timeZone: 'America/Chicagoo' }),
+      'timeZone',
+      /America\/Chicagoo/,
+    ],
+    [
+      'has a limit below nothing',
+      () => Object.assign(node('env'), { requestsPerSecond: -3 }),
+      'requestsPerSecond',
+      /Requests per second/,
+    ],
+    [
+      'has a country that there is not',
+      () => Object.assign(node('env'), { country: 'XX' }),
+      'settings',
+      /XX/,
+    ],
+    [
+      'has a node whose permission is not ticked',
+      () => Object.assign(node('env'), { scopes: ['text.messaging.read'] }),
+      'scopes',
+      /not ticked.*text\.messaging\.write \("greet", "ask"\)\. Tick it/,
     ],
     [
       'lacks a setting of the connection',
@@ -241,12 +272,6 @@ describe('the command check, of a user directory', function () {
     ],
     ['texts are scheduled', () => Object.assign(node('send'), { schedule: 'at' }), 'deliveryDateUnit', null],
     ['no rate is set', () => Object.assign(node('env'), { requestsPerSecond: 0 }), 'requestsPerSecond', null],
-    [
-      'a node is still on the simulator',
-      () => Object.assign(node('send'), { environment: 'example' }),
-      'environment',
-      null,
-    ],
   ];
   for (const [what, change, name, ok] of fine)
     it(`finds nothing wrong where ${what}`, async () => {
@@ -273,8 +298,24 @@ describe('the command check, of a user directory', function () {
     should(lineOf((await run()).lines, 'apiKey')?.ok).be.true();
     secret = 'another';
     const unread = await run();
-    should(unread.code).equal(2);
-    unread.err.should.match(/texting_cred\.json cannot be read.*give them by variables/);
+    should(unread.lines[0]).match({
+      check: 'reachability',
+      mark: 'untried',
+      message:
+        /texting_cred\.json cannot be read.*variables \(ADVISOR_TEXTING_API_KEY, .*CLIENT_ID, .*CLIENT_SECRET\).*--url/,
+    });
+    should(lineOf(unread.lines, 'journal')?.ok).be.true();
+    // What it says works.
+    const { apiKey, clientId, clientSecret } = simulator.credentials;
+    const given = await run([], {
+      ADVISOR_TEXTING_API_KEY: apiKey,
+      ADVISOR_TEXTING_CLIENT_ID: clientId,
+      ADVISOR_TEXTING_CLIENT_SECRET: clientSecret,
+    });
+    given.lines
+      .filter(({ ok }) => ok !== true)
+      .map((line) => line.check)
+      .should.eql(['authorization', 'credentialSecret', 'consentPattern']);
   });
 
   it('takes settings.js as it is: one that prints, waits or ends the process does no harm', async () => {
@@ -285,7 +326,8 @@ describe('the command check, of a user directory', function () {
       ADVISOR_TEXTING_API_KEY: simulator.credentials.apiKey,
     }).catch(() => ({ code: -1, lines: [] as Line[] }));
     should(code).equal(2);
-    should(lines).eql([]);
+    should(lineOf(lines, 'token')?.mark).equal('untried');
+    should(lineOf(lines, 'failedOutputs')?.ok).be.true();
     secret = undefined;
     const unread = await run(['--flows', join(directory, 'texting.json')]);
     should(unread.code).equal(2);
@@ -319,8 +361,9 @@ describe('the command check, of a user directory', function () {
     const url = `http://127.0.0.1:${String(await listen(server))}/red`;
     const args = ['--url', url, '--advisor', 'ann'];
     const { code, lines } = await run(args, { ADVISOR_TEXTING_ADMIN_TOKEN: 't' });
-    should(asked).eql([['POST', '/red/advisor-texting/env/test', 'Bearer t', { advisor: 'ann' }]]);
-    lines.slice(0, 4).should.eql(answered);
+    const body = { advisor: 'ann', whole: true };
+    should(asked).eql([['POST', '/red/advisor-texting/env/test', 'Bearer t', body]]);
+    lines.slice(0, 4).should.eql(answered.map((line) => ({ ...line, mark: 'ok' })));
     should(lineOf(lines, 'client')?.ok).be.true();
     should(lineOf(lines, 'adminAuth')?.ok).be.true();
     should(code).equal(0);
@@ -331,9 +374,57 @@ describe('the command check, of a user directory', function () {
 
     const gone = await run(args);
     should(gone.code).equal(2);
-    gone.err.should.match(/did not test the connection/);
+    should(gone.lines[0]).match({ mark: 'untried', message: /did not test the connection/ });
+    should(lineOf(gone.lines, 'adminAuth')?.ok).be.true();
     const open = await run(['--url', 'http://flows.example.com/'], { ADVISOR_TEXTING_ADMIN_TOKEN: 't' });
     open.err.should.match(/--url.*HTTPS/);
+  });
+
+  it('says by 2 that the environment of a node was not looked at, unless that one is to stay there', async () => {
+    nodes.push({ ...node('env'), id: 'second', name: 'Second office' });
+    Object.assign(node('send'), { environment: 'second' });
+    const { code, lines } = await run(['--environment', 'Office']);
+    should(code).equal(2);
+    should(lineOf(lines, 'environment')).match({
+      ok: null,
+      mark: 'untried',
+      message: /"greet".*--also "Second office"/,
+    });
+    should((await run(['--environment', 'Office', '--also', 'Second office'])).code).equal(0);
+  });
+
+  it('reads the flows and the credentials of the project that Node-RED has open', async () => {
+    const project = join(directory, 'projects', 'texting');
+    mkdirSync(project, { recursive: true });
+    settings = settings.replace("flowFile: 'texting.json'", 'editorTheme: { projects: { enabled: true } }');
+    secret = 'of the project';
+    install();
+    for (const [from, to] of [
+      ['texting.json', 'flow.json'],
+      ['texting_cred.json', 'keys.json'],
+    ] as const)
+      renameSync(join(directory, from), join(project, to));
+    const files = { flowFile: 'flow.json', credentialsFile: 'keys.json' };
+    writeFileSync(join(project, 'package.json'), JSON.stringify({ 'node-red': { settings: files } }));
+    const open = { activeProject: 'texting', projects: { texting: { credentialSecret: secret } } };
+    writeFileSync(join(directory, '.config.projects.json'), JSON.stringify(open));
+    const { code, out } = await runCheck(['--user-dir', directory], { TOKEN_ADDRESS: simulator.tokenUrl });
+    out.should.match(/^ok +apiKey /m);
+    should(code).equal(0);
+  });
+
+  it('says what to give where a Node-RED that runs asks for a login, and what it would not use', async () => {
+    const server = createServer((_, response) => response.writeHead(401).end('Unauthorized'));
+    const url = `http://127.0.0.1:${String(await listen(server))}/`;
+    const { code, lines } = await run(['--url', url]);
+    should(code).equal(2);
+    should(lines[0]).match({ mark: 'untried', message: /asks for a login.*ADVISOR_TEXTING_ADMIN_TOKEN/ });
+    should(lineOf(lines, 'polls')?.ok).be.true();
+    const both = await run(['--url', url], { ADVISOR_TEXTING_BASE_URL: 'http://127.0.0.1:1/v1' });
+    should(both.code).equal(2);
+    both.err.should.match(/ADVISOR_TEXTING_BASE_URL would not be used/);
+    server.closeAllConnections();
+    server.close();
   });
 
   it('says what to name where the environment is not clear', async () => {

@@ -4,8 +4,16 @@ import should from 'should';
 import { wordsIn } from '../../lib/runtime/language';
 import { usualPrefixes } from '../../lib/service/prefixes';
 import { serviceError } from '../../lib/service/errors';
-import { rehearse, type CheckName, type Finding, type Rehearsal } from '../../lib/service/rehearsal';
+import type { Clock } from '../../lib/service/clock';
+import {
+  rehearse,
+  type CheckName,
+  type Finding,
+  type Need,
+  type Rehearsal,
+} from '../../lib/service/rehearsal';
 import { environmentFor, startSimulator, type Simulator, type SimulatorOptions } from '../../simulator';
+import { listen } from './support';
 
 const scopes = [
   'text.messaging.write',
@@ -34,6 +42,8 @@ describe('a rehearsal', () => {
     wanted: scopes,
     granted: () => scopes,
     token: () => simulator.accessToken('default'),
+    // What is repeated is repeated at once.
+    random: () => 0,
     ...changes,
   });
   /** What an environment of the foreign service has to be told. */
@@ -78,7 +88,7 @@ describe('a rehearsal', () => {
       should([check, found(check)[0]]).eql([check, true]);
     should(found('reachability')[1]).containEql(simulator.baseUrl);
     should(found('apiKey')[1]).match(/A wrong one is refused by the service \(HTTP 401\)/);
-    should(found('dates')).match([true, /birthDate 0000-00-00/]);
+    should(found('dates')).match([true, /birthDate ####-##-##.*\(# is a digit\)/]);
     should(found('groupIds')[0]).equal(true);
   });
 
@@ -88,7 +98,7 @@ describe('a rehearsal', () => {
     for (const check of ['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names'] as const)
       should([check, found(check)[0]]).eql([check, true]);
     should(found('apiKey')[1]).match(/by a gateway.*HTTP 403/);
-    should(found('dates')).match([null, /birthDate 00\/00\/0000/]);
+    should(found('dates')).match([null, /birthDate ##\/##\/####/]);
     should(found('groupIds')).match([null, /without groupIds/]);
   });
 
@@ -210,7 +220,7 @@ describe('a rehearsal', () => {
   it('says that names were not tried where the service let nobody in', async () => {
     await start();
     for (const wrong of [settings({ apiKey: 'wrong' }), settings({ baseUrl: `${simulator.url}/v2` })])
-      should((await try_(wrong))('names')).match([null, /^Not tried/]);
+      should((await try_(wrong))('names')).match(['untried', /^Not tried/]);
   });
 
   it('does not judge names by an address book without a second page', async () => {
@@ -256,8 +266,8 @@ describe('a rehearsal', () => {
     const elsewhere = await serve((_, response) => response.writeHead(404).end('nothing here'));
     const found = await try_(settings({ baseUrl: elsewhere }));
     should(found('reachability')).match([false, new RegExp(`${elsewhere}.*HTTP 404.*Service address`)]);
-    should(found('apiKey')[0]).be.null();
-    should(found('names')[0]).be.null();
+    should(found('apiKey')[0]).equal('untried');
+    should(found('names')[0]).equal('untried');
   });
 
   it('has a cross for an address where a web page answers, and blames nothing else', async () => {
@@ -267,14 +277,15 @@ describe('a rehearsal', () => {
     );
     const found = await try_(settings({ baseUrl: page }));
     should(found('reachability')).match([false, new RegExp(`${page}.*not the service`)]);
-    for (const check of ['apiKey', 'prefixes', 'names'] as const) should(found(check)[0]).be.null();
+    for (const check of ['apiKey', 'prefixes', 'names'] as const) should(found(check)[0]).equal('untried');
   });
 
   it('tries nothing further where nothing answers', async () => {
     await start();
     const found = await try_(settings({ baseUrl: 'http://127.0.0.1:1/v1' }));
     should(found('reachability')).match([false, /Nothing answers at http:\/\/127\.0\.0\.1:1\/v1/]);
-    for (const check of ['apiKey', 'scopes', 'prefixes', 'names'] as const) should(found(check)[0]).be.null();
+    for (const check of ['apiKey', 'scopes', 'prefixes', 'names'] as const)
+      should(found(check)[0]).equal('untried');
   });
 
   for (const profile of ['usual', 'foreign'] as const) {
@@ -282,8 +293,9 @@ describe('a rehearsal', () => {
       await start({ profile });
       const found = await try_(foreign({ apiKey: 'another-key' }));
       should(found('apiKey')).match([false, /correct API key/]);
-      should(found('reachability')[0]).be.true();
-      should(found('token')[0]).be.true();
+      // The foreign one is behind a gateway that has no word of the service for a wrong key.
+      should(found('reachability')[0]).equal(profile === 'foreign' ? 'untried' : true);
+      should(found('token')[0]).equal('untried');
       should(found('prefixes')[0]).not.be.false();
     });
   }
@@ -320,6 +332,308 @@ describe('a rehearsal', () => {
     should(found('reachability')[0]).be.true();
     should(found('token')).match([false, /has not authorized/]);
     for (const check of ['apiKey', 'scopes', 'prefixes', 'names', 'dates', 'groupIds'] as const)
-      should(found(check)).eql([null, 'Not tried: there is no token.']);
+      should(found(check)).eql(['untried', 'Not tried: there is no token.']);
+  });
+});
+
+/** Waits take no time: what would be waited for has passed. */
+const impatientClock = (): Clock & { at: number } => {
+  const clock = {
+    at: 1_000_000,
+    now: () => clock.at,
+    elapsed: () => clock.at,
+    after(ms: number, task: () => void) {
+      const until = clock.at + ms;
+      const turn = setImmediate(() => {
+        clock.at = Math.max(clock.at, until);
+        task();
+      });
+      return () => {
+        clearImmediate(turn);
+      };
+    },
+  };
+  return clock;
+};
+
+interface Asked {
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly key: string;
+  readonly count: number;
+}
+type Reply = readonly [status: number, body: string, headers?: Record<string, string>];
+
+/** By the letter of the contract and nobody's code: what a test does not answer itself, it answers. */
+class PlainService {
+  asked = 0;
+  private readonly server: Server;
+
+  constructor(own: (asked: Asked) => Reply | undefined = () => undefined) {
+    this.server = createServer((request, response) => {
+      const { pathname, searchParams: query } = new URL(request.url ?? '', 'http://service');
+      const path = pathname.replace('/v1', '');
+      const key = String(request.headers['x-api-key'] ?? '');
+      this.asked += 1;
+      const [status, body, headers = {}] =
+        own({ path, query, key, count: this.asked }) ?? this.answer(path, query, key);
+      response.writeHead(status, headers).end(body);
+    });
+  }
+
+  async start(): Promise<string> {
+    const port = await listen(this.server);
+    return `http://127.0.0.1:${String(port)}/v1`;
+  }
+
+  close(): void {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+
+  static problem(status: number, code: string, detail: string): Reply {
+    return [status, JSON.stringify({ code, status, detail, retryable: status === 429, title: code })];
+  }
+
+  private answer(path: string, query: URLSearchParams, key: string): Reply {
+    if (key !== 'the-right-key') return PlainService.problem(401, 'unauthorized', 'key');
+    const list = (items: object[], page = 'page', size = 'pageSize'): Reply => {
+      const [at, most] = [Number(query.get(page) ?? 1), Number(query.get(size) ?? 10)];
+      const desc = query.get('sortDirection') === 'desc';
+      const data = (desc ? [...items].reverse() : items).slice((at - 1) * most, at * most);
+      const pageInfo = {
+        ...{ page: at, pageSize: most, totalRecord: items.length },
+        ...{ sortBy: query.get('sortBy'), sortDirection: query.get('sortDirection') },
+      };
+      return [200, JSON.stringify({ data, pageInfo })];
+    };
+    const people = [1, 2, 3].map((contactId) => ({ contactId, fullName: `Person ${String(contactId)}` }));
+    if (path === '/text/messaging/consents') {
+      const phone = query.get('phone');
+      if (phone === null && !query.has('memberId'))
+        return PlainService.problem(400, 'invalid_request', 'whose?');
+      return phone === null || /^\+[1-9]\d{7,14}$/.test(phone)
+        ? PlainService.problem(404, 'not_found', 'nobody')
+        : PlainService.problem(400, 'invalid_request', 'phone');
+    }
+    if (path === '/core/contact/contacts') return list(people);
+    if (path === '/core/contact/groups') return list([{ groupId: 1 }, { groupId: 2 }, { groupId: 3 }]);
+    if (path === '/core/content/library/search') {
+      const isAll = [null, 'All'].includes(query.get('contentType')) && !query.has('searchText');
+      return list(isAll ? [{ title: 'a' }, { title: 'b' }, { title: 'c' }] : []);
+    }
+    if (/^\/core\/contact\/contacts\/\d$/.test(path))
+      return [200, JSON.stringify({ contactId: 1, groupIds: [], birthDate: '23 Nov 1960' })];
+    return [404, 'nothing here'];
+  }
+}
+
+describe('a rehearsal on services written by hand', () => {
+  let service: PlainService;
+  let clock: ReturnType<typeof impatientClock>;
+  beforeEach(() => {
+    clock = impatientClock();
+  });
+  afterEach(() => {
+    service.close();
+  });
+
+  const rehearsed = async (own?: (asked: Asked) => Reply | undefined, changes: Partial<Rehearsal> = {}) => {
+    service = new PlainService(own);
+    const findings = await rehearse({
+      baseUrl: await service.start(),
+      apiKey: 'the-right-key',
+      prefixes: usualPrefixes,
+      names: {},
+      proxy: '',
+      wanted: scopes,
+      granted: () => scopes,
+      token: () => 'a-token-of-somebody',
+      random: () => 0.5,
+      clock,
+      ...changes,
+    });
+    const found = Object.fromEntries(findings.map((finding) => [finding.check, finding]));
+    return {
+      verdicts: Object.fromEntries(findings.map(({ check, ok }) => [check, ok])),
+      message: (check: CheckName): string => {
+        const finding = found[check];
+        return finding ? say(finding) : '';
+      },
+    };
+  };
+  const fine = {
+    ...{ reachability: true, token: true, apiKey: true, scopes: true, prefixes: true, names: true },
+    ...{ dates: null, groupIds: true },
+  };
+
+  it('finds one that does as the contract says in order, by some thirty reads', async () => {
+    const { verdicts, message } = await rehearsed();
+    should(verdicts).eql(fine);
+    message('dates').should.containEql('birthDate ## xxx ####');
+    should(service.asked).be.below(40);
+  });
+
+  for (const [part, setting] of [
+    ['text', 'Texting prefix'],
+    ['core', 'Address book prefix'],
+  ] as const) {
+    const known = /^\/(core\/contact|core\/content|text\/messaging)\//;
+    it(`blames the ${setting} where a gateway answers 403 to every path that it does not know`, async () => {
+      const { verdicts, message } = await rehearsed(
+        ({ path, count }) =>
+          known.test(path)
+            ? undefined
+            : [
+                403,
+                `<h1>Forbidden</h1>${path} request ${String(count * 7919)}`,
+                { 'content-type': 'text/html' },
+              ],
+        { prefixes: { ...usualPrefixes, [part]: 'wrong' } },
+      );
+      should(verdicts['prefixes']).equal(false);
+      message('prefixes').should.containEql(`/wrong: correct ${setting}`);
+      should(verdicts['apiKey']).equal(true);
+    });
+  }
+
+  it('does not call a prefix right where a gateway refuses it and nobody can say why', async () => {
+    const { verdicts, message } = await rehearsed(({ path }) =>
+      path.startsWith('/text/') ? [403, 'no entry for you'] : undefined,
+    );
+    should(verdicts['prefixes']).equal('untried');
+    message('prefixes').should.match(/under \/text cannot be told \(HTTP 403\)\. Check Texting prefix first/);
+  });
+
+  it('says nothing of a half of the service that nobody asks for', async () => {
+    const some = scopes.filter((scope) => scope.startsWith('core.'));
+    const { verdicts } = await rehearsed(
+      ({ path }) => (path.startsWith('/text/') ? [403, 'no'] : undefined),
+      {
+        wanted: some,
+        granted: () => some,
+      },
+    );
+    should(verdicts['prefixes']).equal(true);
+  });
+
+  it('waits as long as a 429 asks for, and then finds what it would have found', async () => {
+    const began = clock.at;
+    let limited = 0;
+    const { verdicts } = await rehearsed(({ count }) => {
+      if (count % 5 !== 0) return undefined;
+      limited += 1;
+      return [429, '', { 'retry-after': '2' }];
+    });
+    should(verdicts).eql(fine);
+    should(limited).be.above(3);
+    should(clock.at - began).be.aboveOrEqual(2000 * (limited - 3));
+  });
+
+  for (const last of [0, 2, 5, 7, 10, 14, 18, 20])
+    it(`asks no more, and says what was not tried, where ${String(last)} requests are answered and then 429 for an hour`, async () => {
+      const { verdicts, message } = await rehearsed(({ count }) =>
+        count > last ? [429, '', { 'retry-after': '3600' }] : undefined,
+      );
+      should(Object.values(verdicts)).not.containEql(false);
+      should(Object.values(verdicts)).containEql('untried');
+      // Those that were under way together.
+      should(service.asked).be.belowOrEqual(last + 4);
+      message('apiKey').should.not.containEql('does not look at it');
+    });
+
+  it('repeats what failed for a moment, and tells the rest where one search keeps failing', async () => {
+    let failed = 0;
+    const passing = await rehearsed(({ count }) =>
+      count === 6 ? (failed++, [503, 'one moment']) : undefined,
+    );
+    should([failed, passing.verdicts]).eql([1, fine]);
+    service.close();
+    const { verdicts, message } = await rehearsed(({ path }) =>
+      path.startsWith('/core/content') ? [500, 'broken'] : undefined,
+    );
+    should(verdicts).eql({ ...fine, names: 'untried' });
+    message('names').should.match(
+      /did not answer \(HTTP 500\): content: page, pageSize, searchText, contentType/,
+    );
+  });
+
+  it('keeps to the requests per second of the environment', async () => {
+    const began = clock.at;
+    await rehearsed(undefined, { requestsPerSecond: 2 });
+    should(clock.at - began).be.aboveOrEqual((service.asked - 1) * 500 - 1);
+  });
+
+  it('asks no more than some hundred times for names that nobody can guess', async () => {
+    const renamed =
+      (isRefused: boolean) =>
+      (asked: Asked): Reply | undefined => {
+        const { path, query } = asked;
+        if (asked.key !== 'the-right-key' || path.includes('consents')) return undefined;
+        const unknown = [...query.keys()].filter((name) => !name.startsWith('unusual-'));
+        if (isRefused && unknown.length > 0) return PlainService.problem(400, 'invalid_request', 'query');
+        for (const name of unknown) query.delete(name);
+        return undefined;
+      };
+    const ignoring = await rehearsed(renamed(false));
+    should(ignoring.verdicts['names']).equal(false);
+    should(service.asked).be.below(60);
+    service.close();
+    const refusing = await rehearsed(renamed(true));
+    should(refusing.verdicts['names']).equal(false);
+    should(service.asked).be.below(160);
+  });
+
+  it('names the node that needs a permission which is not ticked, or not granted', async () => {
+    const needs: Need[] = [
+      { endpoint: 'sendMessage', node: '"greet"' },
+      { endpoint: 'requestConsent', node: '"ask"' },
+      { endpoint: 'getConsent', node: '"ask"' },
+    ];
+    const reading = scopes.filter((scope) => !scope.endsWith('messaging.write'));
+    const prefixes = { core: 'core', text: 'text' };
+    const unticked = await rehearsed(undefined, { needs, wanted: reading, granted: () => reading, prefixes });
+    should(unticked.verdicts['scopes']).equal(false);
+    unticked.message('scopes').should.match(/not ticked.*text\.messaging\.write \("greet", "ask"\)/);
+    service.close();
+    const lacking = await rehearsed(undefined, { needs, granted: () => reading });
+    should(lacking.verdicts['scopes']).equal(false);
+    lacking
+      .message('scopes')
+      .should.match(/^Not granted: text\.messaging\.write \("greet", "ask"\)\..*check the prefixes/);
+    service.close();
+    const unknown = await rehearsed(undefined, { needs, granted: () => undefined });
+    should(unknown.verdicts['scopes']).equal('untried');
+    unknown.message('scopes').should.match(/Not tried.*text\.messaging\.write \("greet", "ask"\)/);
+  });
+
+  it('calls permissions as the service does', async () => {
+    const { message } = await rehearsed(
+      ({ path, query, key }) => {
+        if (key !== 'the-right-key') return undefined;
+        return path.startsWith('/sms/') && query.get('phone') !== '0'
+          ? PlainService.problem(403, 'forbidden', 'sms.messaging.read')
+          : undefined;
+      },
+      { prefixes: { core: 'core', text: 'sms' }, granted: () => undefined },
+    );
+    message('scopes').should.match(/^Not granted: sms\.messaging\.read\./);
+  });
+
+  it('says whose word "not found" is, and names the prefixes where a web page or a gateway answers', async () => {
+    const own = await rehearsed(() => PlainService.problem(404, 'not_found', 'No such place'));
+    should(own.verdicts['reachability']).equal(false);
+    own.message('reachability').should.match(/^The service answers "not found".*correct the prefixes/);
+    service.close();
+    const page = await rehearsed(() => [200, '<!doctype html>', { 'content-type': 'text/html' }]);
+    page.message('reachability').should.match(/not the service.*the prefixes if the address is right/);
+    service.close();
+    const gateway = await rehearsed(() => [403, '<h1>Forbidden</h1>']);
+    should(gateway.verdicts['reachability']).equal('untried');
+    gateway
+      .message('reachability')
+      .should.match(/is a gateway \(HTTP 403\).*Service address and the prefixes/);
+    should(gateway.verdicts['apiKey']).equal(false);
+    gateway.message('apiKey').should.match(/correct API key.*the prefixes/);
   });
 });

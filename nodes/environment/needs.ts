@@ -1,0 +1,61 @@
+import type { EndpointName } from '../../lib/service/endpoints';
+import type { Need } from '../../lib/service/rehearsal';
+import type { Values } from './config';
+
+const idOf = ({ id }: Values): string => (typeof id === 'string' ? id : '');
+
+/** As people find it in the editor. */
+export const nodeName = (node: Values): string => {
+  const { name, type } = node;
+  return typeof name === 'string' && name !== '' ? `"${name}"` : `${String(type)} ${idOf(node)}`;
+};
+
+/** Nodes that run: neither they nor their tab are disabled. */
+export const runningIn = (nodes: readonly Values[]): Values[] => {
+  const off = new Set(nodes.filter((node) => node['disabled'] === true).map(idOf));
+  return nodes.filter((node) => node['d'] !== true && !off.has(String(node['z'])));
+};
+
+const operations: Readonly<Record<string, readonly EndpointName[]>> = {
+  'contact create': ['createContact'],
+  'contact update': ['updateContact'],
+  'contact get': ['getContact'],
+  'contact delete': ['deleteContact'],
+  'contact search': ['searchContacts'],
+  'group create': ['createGroup'],
+  'group search': ['searchGroups'],
+  'group members': ['searchContacts', 'getContact'],
+  'group delete': ['deleteGroup'],
+  'group addContact': ['getContact', 'setContactGroups'],
+  'group removeContact': ['getContact', 'setContactGroups'],
+  'group setGroups': ['setContactGroups'],
+};
+
+/** What a node asks of the service whatever its messages say; a test holds it to what the nodes declare. */
+const endpointsOf = (node: Values): readonly EndpointName[] => {
+  const { type, operation = 'create', merge = true } = node;
+  switch (type) {
+    case 'advisor-send-text':
+      return ['sendMessage'];
+    case 'advisor-request-consent':
+      return ['requestConsent', 'getConsent'];
+    case 'advisor-check-consent':
+      return ['getConsent'];
+    case 'advisor-content':
+      return ['searchContent'];
+    case 'advisor-contact':
+    case 'advisor-group': {
+      const what = `${type.slice('advisor-'.length)} ${String(operation)}`;
+      const isMerged = what === 'contact update' && String(merge) !== 'false';
+      return [...(operations[what] ?? []), ...(isMerged ? (['getContact'] as const) : [])];
+    }
+    default:
+      return [];
+  }
+};
+
+/** What the running nodes of an environment ask of the service. */
+export const needsOf = (nodes: readonly Values[], environment: string): Need[] =>
+  runningIn(nodes)
+    .filter((node) => node['environment'] === environment)
+    .flatMap((node) => endpointsOf(node).map((endpoint) => ({ endpoint, node: nodeName(node) })));
