@@ -120,7 +120,10 @@ const writeNode = async ({ name, spec }, needs) => {
   write(out('nodes', `${spec.type}.html`), html);
   for (const language of languages()) {
     const words = JSON.stringify(stringsFor(language, name));
-    const help = helpOf(spec, readText('locales', language, `${spec.type}.md`), {
+    const own = readText('locales', language, `${spec.type}.md`);
+    // What nodes with outcomes have in common is told in the help of each.
+    const shared = spec.outputs.includes('failed') ? readText('locales', language, 'common.md') : '';
+    const help = helpOf(spec, `${own.trim()}\n\n${shared}`, {
       link: stringsFor(language, name).docs,
       title: strings.title ?? '',
     });

@@ -25,6 +25,20 @@ export const label = (node: EditedNode, spec: EditorSpec, own: OwnEditor): strin
   return own.label?.(node, say) ?? say('title');
 };
 
+/** Where all environments are simulators, the one that most nodes use: whichever it is, nobody is texted. */
+const usualSimulator = (): string | undefined => {
+  const found: { readonly id: string; readonly users: number; readonly isSimulator: boolean }[] = [];
+  RED.nodes.eachConfig((config) => {
+    if (config.type === 'advisor-environment') {
+      const users = (config['users'] as unknown[] | undefined)?.length ?? 0;
+      found.push({ id: config.id, users, isSimulator: config['service'] === 'simulator' });
+    }
+    return true;
+  });
+  const [most] = found.sort((one, other) => other.users - one.users);
+  return found.every(({ isSimulator }) => isSimulator) ? most?.id : undefined;
+};
+
 /** A node that is dragged in takes the environment that most of the flow's other nodes use. */
 export const added = (node: EditedNode): void => {
   if (node['environment'] !== '') return;
@@ -35,5 +49,6 @@ export const added = (node: EditedNode): void => {
       uses.set(used, (uses.get(used) ?? 0) + 1);
   }
   const [most] = [...uses].sort(([, one], [, other]) => other - one);
-  if (most) node['environment'] = most[0];
+  const chosen = most?.[0] ?? usualSimulator();
+  if (chosen !== undefined) node['environment'] = chosen;
 };

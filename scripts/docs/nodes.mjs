@@ -140,7 +140,11 @@ export const nodesPage = ({ specs, endpoints }) => {
     '',
     '- Each recipient (contact, group, result) of a message leaves on exactly one output, with the result in `msg.payload`. What the node does not own stays on the message.',
     '- The second output is always the failures: `msg.error` says what happened and what to do ([error codes](errors.md)). If nothing is wired to it, the error goes to a Catch node and the log instead.',
-    '- A list in gives `msg.parts`, so that a Join node can collect the outcomes. They leave as they settle, not in the order of the list.',
+    ...read('common.md')
+      .trim()
+      .split('\n')
+      .filter((line) => line.startsWith('- ')),
+    '- A list gives an outcome each, which a Join node can collect. They leave as they settle, not in the order of the list.',
     '- An empty _Advisor_ means `msg.advisor`, else the only advisor who has authorized. With several and none named, the message fails: there is no guessing. On the simulator, where every key is authorized, `default` is meant.',
     '- A status that begins with `sim` means the simulator: nobody is really texted.',
     '',

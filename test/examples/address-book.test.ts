@@ -37,20 +37,26 @@ for (const run of runs) {
     it('8: the form makes a contact of the fields filled in, and says what was wrong', async () => {
       const page = await fetch(`${red.url}/new-contact`);
       const html = await page.text();
-      should(html).containEql('<form method="post" action="new-contact">');
+      should(html).containEql('<form method="post" action="new-contact"');
       for (const field of Object.keys(form)) should(html).containEql(`name="${field}"`);
       const post = (fields: Record<string, string>): Promise<Response> =>
         fetch(`${red.url}/new-contact`, { method: 'POST', body: new URLSearchParams(fields) });
       const answer = await post(form);
       should(answer.status).equal(200);
       should(answer.headers.get('content-type')).match(/^text\/plain/);
-      should(await answer.text()).match(/^Thank you: Pat O'Neil is contact number \d+\.$/);
+      const said = await answer.text();
+      should(said).match(/^Thank you: Pat O'Neil is contact number \d+\.$/);
+      // Sent again, it is about the same contact.
+      should(await (await post({ ...form, emailAddress: 'Pat@example.com' })).text()).equal(said);
       const { data } = (await phones.control('GET', 'contacts?filter=pat@example.com')) as {
         data: { fullName: string; phone: string }[];
       };
       should(data).have.length(1);
       should(data[0]).containEql({ fullName: "Pat O'Neil", phone: '' });
-      const refused = await post({ ...form, phone: '12' });
+      const other = { firstName: 'Patty', lastName: "O'Neil", emailAddress: 'atty.pat@example.com' };
+      should(await (await post(other)).text()).match(/^Thank you: Patty is contact number \d+\.$/);
+      should(await (await post({ firstName: 'Nameless' })).text()).startWith('Thank you: Nameless ');
+      const refused = await post({ ...form, emailAddress: 'new@example.com', phone: '12' });
       should(refused.status).equal(400);
       should(await refused.text()).startWith('That did not work: ');
     });

@@ -79,6 +79,25 @@ for (const version of [4, 5] as const) {
       should([...new Set(lines.map(({ x, w }) => x - w / 2))]).have.length(1);
     });
 
+    it('share a simulator, which a node dragged onto the welcome is on at once', async () => {
+      const environments = flows.filter(({ type }) => type === 'advisor-environment');
+      should(environments.map(({ name }) => name)).deepEqual([
+        'Simulator',
+        'Simulator (example 05: reminder)',
+        'Simulator (example 08: form)',
+        'Simulator (example 15: do not text)',
+      ]);
+      const ids = new Set(environments.map(({ id }) => id));
+      const used = flows.flatMap(({ environment }) => (typeof environment === 'string' ? [environment] : []));
+      should(used.filter((id) => !ids.has(id))).be.empty();
+      const welcome = flows.find(({ type }) => type === 'tab')?.id ?? '';
+      await page.evaluate(`RED.workspaces.show('${welcome}')`);
+      const chosen: unknown = await page.evaluate(
+        `RED.view.createNode('advisor-send-text', 300, 500).node.environment`,
+      );
+      should(chosen).equal(environments[0]?.id);
+    });
+
     it('are welcomed with a link that shows the phones beside the editor', async () => {
       const welcome = flows.find(({ type }) => type === 'tab')?.id ?? '';
       await page.evaluate(`RED.workspaces.show('${welcome}'); RED.sidebar.info.show()`);

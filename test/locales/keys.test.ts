@@ -106,13 +106,68 @@ describe('the languages', () => {
     }
   }
 
+  it('have no word in a Japanese label that is wider than its column, which it would be broken in', () => {
+    // Beside a box to tick there is room for a sentence.
+    const flags = ['merge', 'journal', 'skipWithoutPhone', 'all', 'isSelectAllGroup'].map(
+      (name) => `label.${name}`,
+    );
+    const widthOf = (word: string): number =>
+      Array.from(word).reduce((sum, sign) => sum + (sign > '\u2e80' ? 1 : 0.6), 0);
+    const broken = filesOf('ja', '.json')
+      .filter((file) => /^(advisor-.*|common)\.json$/.test(file))
+      .flatMap((file) => Object.entries(stringsOf('ja', file)))
+      .filter(([key, text]) => key.startsWith('label.') && !flags.includes(key) && text !== '')
+      .filter(([, text]) => text.split(' ').some((word) => widthOf(word) > 9));
+    broken.should.eql([]);
+  });
+
   /** Nodes that never call the service. */
   const withoutService = ['advisor-do-not-text.md', 'advisor-activity.md'];
+  it('tell in the help of some node of every field that messages have', () => {
+    const all = filesOf(english, '.md')
+      .map((file) => textOf(english, file))
+      .join('\n');
+    const fields = [
+      ...[
+        'outcome',
+        'parts',
+        'summary',
+        'repeated',
+        'error',
+        'resend',
+        'recipient',
+        'phone',
+        'text',
+        'advisor',
+      ],
+      ...[
+        'contact',
+        'contactId',
+        'group',
+        'groupId',
+        'dryRun',
+        'reset',
+        'flush',
+        'deliveryDate',
+        'frequency',
+      ],
+      ...['timeZone', 'memberId', 'groupIds', 'topic', 'summary.skipped'],
+    ].map((name) => `\`msg.${name}\``);
+    const parts = [
+      ...['id', 'total', 'byCode', 'alreadySent', 'index', 'count', 'parts.parts'],
+      ...['status', 'title', 'detail', 'details', 'traceId', 'instance', 'type', 'retryable', 'attempts'],
+      ...['source', 'notBefore', 'movedFrom', 'duplicateOf', 'messageId', 'scheduled', 'segments', 'reason'],
+      ...['consentState', 'requested', 'requestedAt', 'state', 'lastChanged', 'blocked', 'since', 'link'],
+    ].map((name) => `\`${name}\``);
+    [...fields, ...parts].filter((name) => !all.includes(name)).should.eql([]);
+  });
+
   /** Nodes that have nobody to tell of a failure. */
   const withoutFailures = ['advisor-environment.md', 'advisor-events.md'];
   const onRecord = ['advisor-send-text.md', 'advisor-request-consent.md', 'advisor-check-consent.md'];
 
-  for (const file of filesOf(english, '.md').filter((name) => !withoutFailures.includes(name))) {
+  const helps = filesOf(english, '.md').filter((name) => name !== 'common.md');
+  for (const file of helps.filter((name) => !withoutFailures.includes(name))) {
     it(`explain in the help of ${file.replace('.md', '')} every error it can give`, () => {
       const ofService = [
         ...Object.keys(serviceCodes),
