@@ -1,30 +1,14 @@
 import type { OperationName } from '../contract/declaration';
-import {
-  createContact,
-  deleteContact,
-  getContact,
-  searchContacts,
-  setContactGroups,
-  updateContact,
-} from './contacts';
-import { searchContent } from './content';
-import { createGroup, deleteGroup, searchGroups } from './groups';
+import * as contacts from './contacts';
+import * as content from './content';
+import * as groups from './groups';
 import type { Handler } from './handler';
-import { getConsent, requestConsent, sendMessage } from './texting';
+import * as texting from './texting';
 
-/** An endpoint of the contract without a handler here does not compile. */
+/** Every handler, by the name of its endpoint: one that is missing does not compile. */
 export const handlers: { readonly [N in OperationName]: Handler<N> } = {
-  sendMessage,
-  requestConsent,
-  getConsent,
-  createContact,
-  updateContact,
-  getContact,
-  searchContacts,
-  deleteContact,
-  setContactGroups,
-  createGroup,
-  searchGroups,
-  deleteGroup,
-  searchContent,
+  ...texting,
+  ...contacts,
+  ...groups,
+  ...content,
 };
