@@ -65,7 +65,7 @@ const removeStale = () => {
 
 /** All that runs when Node-RED starts: one small file for each node, which loads the rest when it is needed. */
 const registrationOf = async (name, registered) => {
-  const later = [`./${name}/runtime`, `./${name}/reception`];
+  const later = [`./${name}/runtime`, `./${name}/on-demand`];
   const routes = exists(`nodes/${name}/routes.ts`);
   const { outputFiles } = await esbuild({
     stdin: {
@@ -74,7 +74,7 @@ const registrationOf = async (name, registered) => {
         ${routes ? `import { routes } from './${name}/routes';` : ''}
         module.exports = (RED) => {
           register(RED, ${JSON.stringify(registered)}, () => require('${later[0]}'));
-          ${routes ? `routes(RED, () => require('${later[1]}').reception);` : ''}
+          ${routes ? `routes(RED, () => require('${later[1]}').onDemand);` : ''}
         };`,
       resolveDir: at('nodes'),
     },

@@ -81,7 +81,7 @@ class Lead {
 }
 
 /** A page on its way. */
-interface Asked<P> {
+interface PageUnderWay<P> {
   readonly answer: Promise<P>;
   isThere: boolean;
 }
@@ -130,7 +130,7 @@ export async function* pagesOf<P extends Page<unknown>>(
   };
   if (stop?.aborted) onStop();
   stop?.addEventListener('abort', onStop, { once: true });
-  const underWay: Asked<P>[] = [];
+  const underWay: PageUnderWay<P>[] = [];
   const lead = new Lead();
   let asked = 0;
   const askUpTo = (last: number): void => {

@@ -1,7 +1,7 @@
 import type { MessageValue } from '../service/errors';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { checkOnePage, lastPage, pageCountOf, pagesOf, totalOf, type Page } from './paging';
-import { Seen } from './seen';
+import { RecentIds } from './recent-ids';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 import type { Outcome } from '../runtime/outcomes';
@@ -95,7 +95,7 @@ export class Sequence {
 }
 
 /** Takes out what an earlier page had: a record moved there while we were reading. */
-const newIn = <T>({ data }: Page<T>, seen: Seen, { idOf }: Search<T>): readonly T[] => {
+const newIn = <T>({ data }: Page<T>, seen: RecentIds, { idOf }: Search<T>): readonly T[] => {
   const isOld = (item: T): boolean => {
     const id = idOf(item);
     return id !== undefined && seen.has(id);
@@ -176,7 +176,7 @@ const allMatches = async <T>(
   const { job, stopped } = stream;
   const { emit, pageSize } = settings;
   const sequence = new Sequence(job);
-  const seen = new Seen();
+  const seen = new RecentIds();
   let [records, found, pages] = [0, 0, 0];
   let data: T[] = [];
   let pageInfo: Page<T>['pageInfo'];
@@ -249,7 +249,7 @@ const allPages = async <T>(
 ): Promise<void> => {
   const { job, stopped } = stream;
   const { emit, pageSize } = settings;
-  const seen = new Seen();
+  const seen = new RecentIds();
   let pages = 0;
   let records = 0;
   let emitted = 0;

@@ -1,4 +1,5 @@
 import { type Problem, ServiceError } from '../service/errors';
+import { hour, minute } from '../durations';
 
 /** What is known of a number's consent; null where nothing is. */
 export interface ConsentStatus {
@@ -28,7 +29,7 @@ export const cancelled = (status = nothingKnown): WaitOutcome => ({
 });
 
 /** What a look at the consent status came to. */
-export type Look =
+export type PollResult =
   | { readonly kind: 'accepted'; readonly status: ConsentStatus }
   /** Any other state, also one that nobody has heard of. */
   | { readonly kind: 'pending'; readonly status: ConsentStatus }
@@ -49,7 +50,7 @@ export const statusOf = (data: {
   lastChanged: data.lastChanged ?? null,
 });
 
-export const lookOf = (status: ConsentStatus): Look => ({
+export const resultOf = (status: ConsentStatus): PollResult => ({
   kind: status.state === 'accepted' ? 'accepted' : 'pending',
   status,
 });
@@ -61,7 +62,7 @@ const passing = new Set([401, 408, 425, 429]);
  * Only the service's own word counts, and that is a problem body: without one, a gateway or a firewall answered in its
  * place. What the network, a limit or a login does is waited out.
  */
-export const lookAfterFault = (fault: unknown): Look => {
+export const resultOfFault = (fault: unknown): PollResult => {
   if (!(fault instanceof ServiceError)) return { kind: 'unanswered' };
   const { problem, hasProblemBody } = fault;
   const status = problem.status ?? 0;
@@ -74,18 +75,18 @@ export const lookAfterFault = (fault: unknown): Look => {
 const toldElsewhere = new Set(['authorization_required', 'rate_limited', 'cancelled']);
 
 /** Why a look met no answer of the service, for a status. */
-export const outageIn = (look: Look): Problem | undefined => {
+export const outageIn = (look: PollResult): Problem | undefined => {
   if (look.kind !== 'unanswered' || look.problem === undefined) return undefined;
   return toldElsewhere.has(look.problem.code) ? undefined : look.problem;
 };
 
 /** A contact may be made a moment after the request for its consent: so long, "unknown" means nothing yet. */
-const unknownAtFirst = 5 * 60_000;
+const unknownAtFirst = 5 * minute;
 /** How long the last look is repeated while it is not answered. */
-const lastLookFor = 60 * 60_000;
+const lastPollFor = hour;
 
 /** What a look found, from the side of one wait. */
-export interface Looked {
+export interface PolledWait {
   /** How old the wait was when the look began. */
   readonly age: number;
   /** How long its end had passed by then, less the time nobody could look; below zero before the end. */
@@ -94,7 +95,10 @@ export interface Looked {
 }
 
 /** How a look ends a wait; undefined when it goes on. */
-export const outcomeAfter = (look: Look, { age, overdue, seen }: Looked): WaitOutcome | undefined => {
+export const outcomeAfter = (
+  look: PollResult,
+  { age, overdue, seen }: PolledWait,
+): WaitOutcome | undefined => {
   const isLast = overdue >= 0;
   const expired: WaitOutcome = { kind: 'not_accepted', reason: 'expired', status: seen };
   switch (look.kind) {
@@ -113,6 +117,6 @@ export const outcomeAfter = (look: Look, { age, overdue, seen }: Looked): WaitOu
     case 'refused':
       return { kind: 'failed', problem: look.problem };
     case 'unanswered':
-      return overdue >= lastLookFor ? expired : undefined;
+      return overdue >= lastPollFor ? expired : undefined;
   }
 };

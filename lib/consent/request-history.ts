@@ -3,8 +3,9 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
-import { endOf, key, removeUnder, type Condition, type Entry, type Store } from '../state/store';
+import { endOf, key, removeUnder, unchanged, type Entry, type Store } from '../state/store';
 import { after } from './wait-entries';
+import { day } from '../durations';
 
 export interface RequestAnswer {
   readonly memberId: number | string | null;
@@ -25,8 +26,8 @@ interface RequestRecord {
 }
 
 /** A number that is being asked, and the key of its record. */
-interface Asked {
-  readonly of: string;
+interface AskedNumber {
+  readonly name: string;
   readonly at: Buffer;
 }
 
@@ -76,7 +77,6 @@ export class ConsentLimit extends Error {
   }
 }
 
-const day = 24 * 3600 * 1000;
 const keptFor = 30 * day;
 /** Milliseconds by which the time on record may differ from when a request left. */
 const unrecorded = 1000;
@@ -89,9 +89,6 @@ const mayHaveAsked = new Set(['outcome_unknown', 'invalid_response']);
 
 /** In this process, whoever asks a number that is being asked waits for how that ends. */
 const beingAsked = new WeakMap<Store, Map<string, Promise<unknown>>>();
-
-const conditionOf = (at: Buffer, entry: Entry<unknown> | undefined): Condition =>
-  entry ? { table, key: at, version: entry.version } : { table, key: at };
 
 const settled = (work: Promise<unknown>): Promise<void> =>
   work.then(
@@ -140,16 +137,16 @@ export class RequestHistory {
    * as asked, unless it is certain that nothing came of it.
    */
   async ask(advisor: string, phone: string, rules: RequestRules, request: Request): Promise<RequestResult> {
-    const of = nameOf(advisor, phone);
-    const at = this.keyOf(of);
-    const name = at.toString('latin1');
-    for (let other = this.asking.get(name); other; other = this.asking.get(name)) await other;
-    const asking = this.askAlone({ of, at }, rules, request);
-    this.asking.set(name, settled(asking));
+    const name = nameOf(advisor, phone);
+    const at = this.keyOf(name);
+    const recordName = at.toString('latin1');
+    for (let other = this.asking.get(recordName); other; other = this.asking.get(recordName)) await other;
+    const asking = this.askAlone({ name, at }, rules, request);
+    this.asking.set(recordName, settled(asking));
     try {
       return await asking;
     } finally {
-      this.asking.delete(name);
+      this.asking.delete(recordName);
       void settled(this.sweep());
     }
   }
@@ -176,7 +173,7 @@ export class RequestHistory {
     });
   }
 
-  private async askAlone(who: Asked, rules: RequestRules, request: Request): Promise<RequestResult> {
+  private async askAlone(who: AskedNumber, rules: RequestRules, request: Request): Promise<RequestResult> {
     for (;;) {
       const result = await this.askOnce(who, rules, request);
       if (result) return result;
@@ -185,7 +182,7 @@ export class RequestHistory {
 
   /** Undefined when another process was quicker. */
   private async askOnce(
-    { of, at }: Asked,
+    { name, at }: AskedNumber,
     rules: RequestRules,
     request: Request,
   ): Promise<RequestResult | undefined> {
@@ -205,8 +202,8 @@ export class RequestHistory {
       if (intent.isBegun) return;
       intent.time = timeNow();
       const { id, time } = intent;
-      const value: RequestRecord = { of, ...time, id, unanswered: unanswered + 1, answer: noAnswer };
-      intent.isBegun = await store.write([{ table, put: at, value }], [conditionOf(at, entry)]);
+      const value: RequestRecord = { of: name, ...time, id, unanswered: unanswered + 1, answer: noAnswer };
+      intent.isBegun = await store.write([{ table, put: at, value }], [unchanged(table, at, entry)]);
       if (intent.isBegun) return;
       intent.isOvertaken = true;
       throw new Error('another process has asked meanwhile');
@@ -283,12 +280,12 @@ export class RequestHistory {
       const value = change(entry?.value);
       if (value === entry?.value) return;
       const operation = value ? ({ table, put: at, value } as const) : ({ table, remove: at } as const);
-      if (await store.write([operation], [conditionOf(at, entry)])) return;
+      if (await store.write([operation], [unchanged(table, at, entry)])) return;
     }
   }
 
-  private keyOf(of: string): Buffer {
-    return key(this.prefix, this.options.store.hash(of));
+  private keyOf(name: string): Buffer {
+    return key(this.prefix, this.options.store.hash(name));
   }
 
   private async sweep(): Promise<void> {
@@ -300,7 +297,7 @@ export class RequestHistory {
       const page = await store.page<RequestRecord>(table, { from, to: endOf(this.prefix), limit: sweepPage });
       for (const entry of page) {
         if (now - entry.value.at < keptFor) continue;
-        await store.write([{ table, remove: entry.key }], [conditionOf(entry.key, entry)]);
+        await store.write([{ table, remove: entry.key }], [unchanged(table, entry.key, entry)]);
       }
       const last = page.at(-1);
       if (!last || page.length < sweepPage) return;

@@ -1,3 +1,5 @@
+import { day, minute, second } from '../durations';
+
 /** How often a wait is polled, and for how long; whole milliseconds. */
 export interface Pace {
   readonly pollEvery: number;
@@ -8,10 +10,10 @@ export interface Pace {
 
 /** As the service recommends: every 30 seconds for 5 minutes, then every 5 minutes, for a day. */
 export const recommended: Pace = {
-  pollEvery: 30_000,
-  pollFor: 300_000,
-  thenEvery: 300_000,
-  giveUpAfter: 86_400_000,
+  pollEvery: 30 * second,
+  pollFor: 5 * minute,
+  thenEvery: 5 * minute,
+  giveUpAfter: day,
 };
 
 /** Under this, polls would only chase each other. */
@@ -76,11 +78,11 @@ const lastStep = (pace: Pace): number => {
 /** The list by end time is read more often than any ring: what lies there is next to nothing. */
 export const endTick = 50;
 
-export const endOf = ({ start, pace }: Timing): number => start + pace.giveUpAfter;
+export const endTimeOf = ({ start, pace }: Timing): number => start + pace.giveUpAfter;
 
 /** When the poll comes that decides. */
 export const lastPollOf = (timing: Timing): number =>
-  Math.min(endOf(timing) + spreadOf(lastStep(timing.pace), timing.share, endTick), latestTime);
+  Math.min(endTimeOf(timing) + spreadOf(lastStep(timing.pace), timing.share, endTick), latestTime);
 
 /** When the first poll comes. */
 export const firstPollOf = ({ start, pace, share }: Timing): number =>
@@ -112,7 +114,7 @@ export const adjusted = (cursor: number, now: number, interval: number): number 
   return behind > interval ? cursor + Math.floor(behind / interval) * interval : cursor;
 };
 
-export interface Visit extends Timing {
+export interface DueWait extends Timing {
   readonly at: Place;
   /** When the cursor came by, by its own reckoning. */
   readonly due: number;
@@ -122,7 +124,7 @@ export interface Visit extends Timing {
   readonly olderStart?: number | undefined;
 }
 
-export interface Decision {
+export interface PollDecision {
   readonly isPolled: boolean;
   /** Its end has passed: this poll decides. */
   readonly isLast: boolean;
@@ -130,7 +132,7 @@ export interface Decision {
   readonly to: Place;
 }
 
-const destination = ({ at, pace }: Visit, offset: number): Place => {
+const destination = ({ at, pace }: DueWait, offset: number): Place => {
   const { pollEvery, pollFor, thenEvery, giveUpAfter } = pace;
   const isSlow = at === 'then' || (offset >= pollFor && thenEvery !== pollEvery);
   const interval = isSlow ? thenEvery : pollEvery;
@@ -144,7 +146,7 @@ const destination = ({ at, pace }: Visit, offset: number): Place => {
  * one: to join triggers none. Where waits keep joining, each would give way to the next: so the first that began in an
  * interval keeps its second poll.
  */
-const isItsTurn = ({ at, start, pace, olderStart, isYoungest }: Visit, offset: number): boolean => {
+const isItsTurn = ({ at, start, pace, olderStart, isYoungest }: DueWait, offset: number): boolean => {
   const { pollEvery, thenEvery } = pace;
   if (at === 'then') {
     // The poll that moved it here was this one.
@@ -160,19 +162,19 @@ const isItsTurn = ({ at, start, pace, olderStart, isYoungest }: Visit, offset: n
   return isYoungest;
 };
 
-const offsetOf = ({ at, due, start, pace, share }: Visit): number =>
+const offsetOf = ({ at, due, start, pace, share }: DueWait): number =>
   due - start - spreadOf(at === 'first' ? pace.pollEvery : pace.thenEvery, share);
 
 /** Whether `decide` asks for an older wait. */
-export const concernsOlder = (visit: Visit): boolean => {
+export const concernsOlder = (visit: DueWait): boolean => {
   const offset = offsetOf(visit);
   return visit.at === 'first' && (offset === 0 || offset === visit.pace.pollEvery);
 };
 
 /** What to do with a wait that the cursor has come to. */
-export const decide = (visit: Visit): Decision => {
+export const decidePoll = (visit: DueWait): PollDecision => {
   const { at, now } = visit;
-  const isLast = now >= endOf(visit);
+  const isLast = now >= endTimeOf(visit);
   if (at === 'end') return { isPolled: isLast, isLast, to: 'end' };
   // Below zero only after the clock was set back: polls go on as if it were young.
   const offset = offsetOf(visit);

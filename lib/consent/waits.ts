@@ -4,29 +4,30 @@ import type { Client } from '../service/types';
 import { keptAfterRemoval, type Operation, type Store } from '../state/store';
 import {
   cancelled,
-  lookAfterFault,
-  lookOf,
+  resultOfFault,
+  resultOf,
   nothingKnown,
   outageIn,
   outcomeAfter,
   statusOf,
   type ConsentStatus,
-  type Look,
+  type PollResult,
   type WaitOutcome,
 } from './consent-status';
 import { Poller, type Due, type Visited } from './poller';
 import {
   concernsOlder,
-  decide,
-  endOf,
+  decidePoll,
+  endTimeOf,
   firstPollOf,
   lastPollOf,
   nextPoll,
-  type Decision,
+  type PollDecision,
   type Place,
-  type Visit,
+  type DueWait,
 } from './rings';
 import { after, WaitEntries, type Found, type Subject, type Wait } from './wait-entries';
+import { day } from '../durations';
 
 export type { Subject, Wait } from './wait-entries';
 
@@ -59,7 +60,7 @@ export interface WaitsOptions {
 
 /** A poll that was made. */
 interface Polled {
-  readonly look: Look;
+  readonly look: PollResult;
   /** When it began: what expires by then has had its last look. */
   readonly began: number;
 }
@@ -70,13 +71,13 @@ interface Recorded {
   readonly isUnanswered: boolean;
 }
 
-type Course = Omit<Decision, 'isPolled'>;
+type Course = Omit<PollDecision, 'isPolled'>;
 
 /** Waits that are ended together: one commit. */
 const batch = 100;
 const table = 'wait';
 /** So long after its end, the node of a wait has been gone until its data was removed. */
-const forgottenAfter = keptAfterRemoval + 24 * 3600 * 1000;
+const forgottenAfter = keptAfterRemoval + day;
 
 const nameOf = (bytes: Buffer): string => bytes.toString('latin1');
 
@@ -274,12 +275,12 @@ export class Waits {
     const timing = entries.timingOf(found);
     const now = options.clock.now();
     if (options.isWanted?.(item) === false) {
-      const isForgotten = now - endOf(timing) > forgottenAfter;
+      const isForgotten = now - endTimeOf(timing) > forgottenAfter;
       const removed = isForgotten ? options.store.write(entries.removals(found)) : Promise.resolve(false);
       return { recorded: removed.then(() => false) };
     }
     const { start, pace, share } = timing;
-    const visit: Visit = {
+    const visit: DueWait = {
       start,
       pace,
       share,
@@ -289,7 +290,7 @@ export class Waits {
       isYoungest: younger === undefined,
     };
     const olderStart = concernsOlder(visit) ? await this.steady(this.olderStart(group, item)) : undefined;
-    const decision = decide(olderStart === undefined ? visit : { ...visit, olderStart });
+    const decision = decidePoll(olderStart === undefined ? visit : { ...visit, olderStart });
     return decision.isPolled ? this.pollFor(found, decision) : this.pass(found, decision);
   }
 
@@ -298,7 +299,7 @@ export class Waits {
     const group = this.entries.groupOf(wait.advisor, wait.subject);
     const found = await this.steady(this.entries.find(group, wait.item));
     if (!found) return { recorded: Promise.resolve(false) };
-    const isLast = this.options.clock.now() >= endOf(this.entries.timingOf(found));
+    const isLast = this.options.clock.now() >= endTimeOf(this.entries.timingOf(found));
     return this.pollFor(found, { isLast, to: found.at });
   }
 
@@ -353,9 +354,9 @@ export class Waits {
       const service = await client();
       const options = { advisor, lane: 'polls', priority: 'poll' } as const;
       const answer = await service.call('getConsent', { query: subject }, options);
-      return { began, look: lookOf(statusOf(answer.data)) };
+      return { began, look: resultOf(statusOf(answer.data)) };
     } catch (fault) {
-      return { began, look: lookAfterFault(fault) };
+      return { began, look: resultOfFault(fault) };
     }
   }
 

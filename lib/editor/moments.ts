@@ -1,4 +1,5 @@
 import { epochInZone, wallTimeIn } from '../runtime/dates';
+import { minute } from '../durations';
 
 /** A date and time as `datetime-local` has it, and the zone whose clocks show it: a name, or an offset such as `+05:30`. */
 export interface Moment {
@@ -7,7 +8,6 @@ export interface Moment {
   readonly zone: string;
 }
 
-const minute = 60_000;
 const two = (part: number): string => String(part).padStart(2, '0');
 
 const isOffset = (zone: string): boolean => /^[+-]/.test(zone);

@@ -1,5 +1,5 @@
 import type { Movable } from '../state/moving';
-import { endOf, key, type Condition, type Store, type StoreOrder } from '../state/store';
+import { endOf, key, type Store, type StoreOrder, unchanged } from '../state/store';
 
 /** Somebody who is not to be texted. */
 export interface Blocked {
@@ -96,8 +96,7 @@ export class DoNotText {
       const entry = await this.store.get<Blocked>(table, at);
       const known = entry?.value;
       blocked = { phone, since: known?.since ?? now, reason: reason ?? known?.reason ?? null };
-      const condition: Condition = entry ? { table, key: at, version: entry.version } : { table, key: at };
-      if (await this.store.write([{ table, put: at, value: blocked }], [condition])) break;
+      if (await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, entry)])) break;
     }
     const order: BlockOrder = { kind: 'block', at: this.store.now(), phone };
     await Promise.all([this.heard(order), this.store.tellOthers?.(order)]);

@@ -1,16 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { abortOf, wokenBy } from '../service/concurrency';
 import type { Movable } from '../state/moving';
-import {
-  endOf,
-  key,
-  removeUnder,
-  type Condition,
-  type Entry,
-  type Operation,
-  type Store,
-} from '../state/store';
+import { endOf, key, removeUnder, unchanged, type Entry, type Operation, type Store } from '../state/store';
 import { processMemory } from '../process-memory';
+import { hour } from '../durations';
 
 /** What a text with a key of its own is known by: at one service, in one send node, for one advisor and number. */
 export interface OnceKey {
@@ -79,11 +72,7 @@ const atWork = processMemory('onceKeys', new Set<string>());
 const waiting = processMemory('onceKeys', new Map<string, Set<() => void>>());
 /** Another process may have changed a key: it is looked at again. */
 const lookAgainAfter = 500;
-const hour = 3_600_000;
 const sweepPage = 100;
-
-const conditionOf = (at: Buffer, entry: Entry<unknown> | undefined): Condition =>
-  entry ? { table, key: at, version: entry.version } : { table, key: at };
 
 const nameOf = ({ advisor, phone, key: own }: Pick<OnceKey, 'advisor' | 'phone' | 'key'>): string =>
   JSON.stringify([advisor, phone, own]);
@@ -142,9 +131,9 @@ export class Once {
   }
 
   /** Claims a key for a text, unless another has it: for `within` milliseconds from when that was sent. */
-  async claim(of: OnceKey, text: Claimant, within: number): Promise<Verdict> {
+  async claim(onceKey: OnceKey, text: Claimant, within: number): Promise<Verdict> {
     const { store, holder } = this;
-    const at = this.keyOf(of);
+    const at = this.keyOf(onceKey);
     const { name: item } = text;
     // Before the record is read: whoever reads it later finds this text at work.
     atWork.add(item);
@@ -157,8 +146,8 @@ export class Once {
           return verdict;
         }
         const until = store.now() + within;
-        const value: Claim = { of: nameOf(of), item, holder, at: text.time.age(), until, state: 'open' };
-        if (!(await store.write([{ table, put: at, value }], [conditionOf(at, entry)]))) continue;
+        const value: Claim = { of: nameOf(onceKey), item, holder, at: text.time.age(), until, state: 'open' };
+        if (!(await store.write([{ table, put: at, value }], [unchanged(table, at, entry)]))) continue;
         this.sweep().catch(() => undefined);
         return { kind: 'own', claim: new OwnClaim(store, at, value, within, text.time) };
       }
@@ -169,27 +158,27 @@ export class Once {
   }
 
   /** What `claim` would say; nothing is claimed. */
-  async look(of: OnceKey, within: number, time: OnceTime): Promise<Verdict | undefined> {
-    const entry = await this.store.get<Claim>(table, this.keyOf(of));
+  async foresee(onceKey: OnceKey, within: number, time: OnceTime): Promise<Verdict | undefined> {
+    const entry = await this.store.get<Claim>(table, this.keyOf(onceKey));
     return this.judge(entry?.value, { name: '', since: Infinity, time }, within);
   }
 
   /** How a text ended that was not at work. */
-  async end(of: OnceKey, item: string, end: End, within: number, time: OnceTime): Promise<void> {
-    const at = this.keyOf(of);
+  async end(onceKey: OnceKey, item: string, end: End, within: number, time: OnceTime): Promise<void> {
+    const at = this.keyOf(onceKey);
     for (;;) {
       const entry = await this.store.get<Claim>(table, at);
       if (entry?.value.item !== item || !['open', 'begun'].includes(entry.value.state)) return;
       const claim = new OwnClaim(this.store, at, entry.value, within, time);
-      const isWritten = await this.store.write([claim.ended(end)], [conditionOf(at, entry)]);
+      const isWritten = await this.store.write([claim.ended(end)], [unchanged(table, at, entry)]);
       claim.release();
       if (isWritten) return;
     }
   }
 
   /** Resolves when something has become of a key, or after a moment: another process may hold it. */
-  async changed(of: OnceKey, signal: AbortSignal): Promise<void> {
-    const name = this.keyOf(of).toString('latin1');
+  async changed(onceKey: OnceKey, signal: AbortSignal): Promise<void> {
+    const name = this.keyOf(onceKey).toString('latin1');
     const all = waiting.get(name) ?? new Set();
     waiting.set(name, all);
     const become = (wake: () => void) => {
@@ -260,7 +249,7 @@ export class Once {
       if (old.length > 0)
         await store.write(
           old.map(({ key: remove }) => ({ table, remove })),
-          old.map((entry) => conditionOf(entry.key, entry)),
+          old.map((entry) => unchanged(table, entry.key, entry)),
         );
       const last = page.at(-1);
       if (!last || page.length < sweepPage) return;

@@ -1,6 +1,7 @@
 import type { parsePhoneNumberFromString as parse } from 'libphonenumber-js/max';
 import { zoneTable } from './zone-table';
 import { processMemory } from '../process-memory';
+import { day, hour, minute, second } from '../durations';
 
 /** When somebody may be texted, by the clock on their wall: minutes of the day, `until` exclusive. */
 export interface TextHours {
@@ -9,10 +10,6 @@ export interface TextHours {
   readonly until: number;
 }
 
-const second = 1000;
-const minute = 60_000;
-const hour = 60 * minute;
-const day = 24 * hour;
 const minutesOfDay = 24 * 60;
 /** What is held leaves spread over this time, so that a thousand texts do not leave in one second. */
 const spreadOver = 15 * minute;

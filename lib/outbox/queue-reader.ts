@@ -26,7 +26,7 @@ export interface QueuedList {
   readonly done: number;
 }
 
-interface Order {
+interface QueuedOrder {
   readonly advisor: string;
 }
 
@@ -101,7 +101,7 @@ export class QueueReader<I extends Item> {
 
   async *lists(skip = 0): AsyncGenerator<QueuedList> {
     for await (const arrival of this.arrivalsOfLists(skip)) {
-      const found = await this.source.store.get<JobRecord<I, Order>>(table, this.at.job(arrival));
+      const found = await this.source.store.get<JobRecord<I, QueuedOrder>>(table, this.at.job(arrival));
       if (found?.value.space !== this.source.space) continue;
       const { at, count, order, told } = found.value;
       const { advisor } = order;
@@ -119,7 +119,7 @@ export class QueueReader<I extends Item> {
       const key = this.at.job(list);
       left = yield* this.singles(from, key, left);
       from = after(jobs, key).from;
-      const found = await this.source.store.get<JobRecord<I, Order>>(table, key);
+      const found = await this.source.store.get<JobRecord<I, QueuedOrder>>(table, key);
       if (!found) continue;
       for await (const item of this.openItems(list, found.value)) if (left-- <= 0) yield item;
       left = Math.max(left, 0);
@@ -134,7 +134,7 @@ export class QueueReader<I extends Item> {
     if (count <= skip && skip > 0) return skip - count;
     let start = from;
     for (let first = skip; ; first = 0) {
-      const page: readonly Entry<JobRecord<I, Order>>[] = await store.page(table, {
+      const page: readonly Entry<JobRecord<I, QueuedOrder>>[] = await store.page(table, {
         from: start,
         to,
         limit: readAtOnce,
@@ -147,10 +147,10 @@ export class QueueReader<I extends Item> {
     }
   }
 
-  private async *openItems(arrival: Buffer, record: JobRecord<I, Order>): AsyncGenerator<Queued<I>> {
+  private async *openItems(arrival: Buffer, record: JobRecord<I, QueuedOrder>): AsyncGenerator<Queued<I>> {
     const { store, node, space } = this.source;
     if (record.space !== space) return;
-    const job = OpenJob.found<I, Order, unknown>(table, this.at, arrival, record);
+    const job = OpenJob.found<I, QueuedOrder, unknown>(table, this.at, arrival, record);
     const list = record.count > 1 ? jobKey(node, arrival) : undefined;
     for (let number = 0; number < job.pageCount; number++) {
       const page: Page<I, unknown> = await job.page(store, number);

@@ -5,7 +5,8 @@ interface Recordable {
   operations(): readonly Operation[];
 }
 
-interface Turn {
+/** The steps of one turn of the event loop. */
+interface Batch {
   readonly written: Promise<void>;
   readonly resolve: (result: Promise<void>) => void;
 }
@@ -22,7 +23,7 @@ let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | und
  */
 export class Recorder {
   private readonly dirty = new Set<Recordable>();
-  private turn: Turn | undefined;
+  private batch: Batch | undefined;
   /** Settles when everything written so far is on record, or has failed: whoever relies on it hears of that. */
   private settled: Promise<unknown> = Promise.resolve();
   /** Steps of this turn that are on their way to the record already. */
@@ -34,7 +35,7 @@ export class Recorder {
   changed(job: Recordable): Promise<void> {
     gathering?.push({ recorder: this, job });
     this.dirty.add(job);
-    const { written } = (this.turn ??= this.newTurn());
+    const { written } = (this.batch ??= this.newBatch());
     // Not at once: what belongs into one commit with it may follow.
     if (this.dirty.size === mostGathered) queueMicrotask(() => this.write());
     return written;
@@ -55,25 +56,25 @@ export class Recorder {
   writeAhead(writing: Promise<void>): void {
     this.ahead.push(writing);
     this.settled = Promise.allSettled([this.settled, writing]);
-    this.turn ??= this.newTurn();
+    this.batch ??= this.newBatch();
   }
 
-  private newTurn(): Turn {
-    let resolve: Turn['resolve'] = () => undefined;
+  private newBatch(): Batch {
+    let resolve: Batch['resolve'] = () => undefined;
     const written = new Promise<void>((settle) => {
       resolve = settle;
     });
     written.catch(() => undefined);
-    const turn = { written, resolve };
+    const batch = { written, resolve };
     setImmediate(() => {
-      if (this.turn === turn) this.write();
+      if (this.batch === batch) this.write();
     });
-    return turn;
+    return batch;
   }
 
   private write(): void {
-    const { turn, ahead } = this;
-    this.turn = undefined;
+    const { batch, ahead } = this;
+    this.batch = undefined;
     this.ahead = [];
     const operations: Operation[] = [];
     for (const job of this.dirty) operations.push(...job.operations());
@@ -81,7 +82,7 @@ export class Recorder {
     const written = operations.length === 0 ? undefined : this.store.write(operations);
     const all = Promise.all([written, ...ahead]).then(() => undefined);
     this.settled = Promise.allSettled([this.settled, all]);
-    turn?.resolve(all);
+    batch?.resolve(all);
   }
 }
 

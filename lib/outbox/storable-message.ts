@@ -26,7 +26,7 @@ class Copier {
   private readonly copies = new Map<object, unknown>();
   private depth = 0;
 
-  of(value: unknown): unknown {
+  copyOf(value: unknown): unknown {
     if (typeof value === 'function' || typeof value === 'symbol' || isLive(value)) return this.drop();
     if (typeof value !== 'object' || value === null || keptWhole(value)) return value;
     if (this.copies.has(value)) {
@@ -43,10 +43,10 @@ class Copier {
     return copy;
   }
 
-  fields(value: Fields, isLeftOut: (key: string) => boolean = () => false): Fields {
+  copyOfFields(value: Fields, isLeftOut: (key: string) => boolean = () => false): Fields {
     const copy: Fields = {};
     for (const key of Object.keys(value)) {
-      const kept = isLeftOut(key) ? this.drop() : this.of(value[key]);
+      const kept = isLeftOut(key) ? this.drop() : this.copyOf(value[key]);
       if (kept === undefined) continue;
       // An own property of this name must not become the prototype.
       if (key === '__proto__')
@@ -57,11 +57,11 @@ class Copier {
   }
 
   private whole(value: object): unknown {
-    if (Array.isArray(value)) return Array.from(value, (item) => this.of(item) ?? null);
+    if (Array.isArray(value)) return Array.from(value, (item) => this.copyOf(item) ?? null);
     if (value instanceof Map)
-      return new Map([...value].map(([key, item]) => [this.of(key), this.of(item)] as const));
-    if (value instanceof Set) return new Set([...value].map((item) => this.of(item)));
-    return this.fields(value as Fields);
+      return new Map([...value].map(([key, item]) => [this.copyOf(key), this.copyOf(item)] as const));
+    if (value instanceof Set) return new Set([...value].map((item) => this.copyOf(item)));
+    return this.copyOfFields(value as Fields);
   }
 
   private drop(): unknown {
@@ -83,10 +83,10 @@ export interface Storable extends Input {
 export const storable = ({ message, entries }: Input): Storable => {
   const copier = new Copier();
   const isConnection = (key: string): boolean => ofAConnection.has(key) && typeof message[key] === 'object';
-  const copy = copier.fields(message, isConnection);
+  const copy = copier.copyOfFields(message, isConnection);
   return {
     message: copy,
-    ...(entries && { entries: copier.of(entries) as readonly unknown[] }),
+    ...(entries && { entries: copier.copyOf(entries) as readonly unknown[] }),
     dropped: copier.dropped,
   };
 };

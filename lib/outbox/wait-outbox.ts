@@ -36,7 +36,7 @@ export interface WaitEntries<W> {
 export interface WaitHost<I extends Item, O, E, W> extends Host<I, O, E> {
   /** What becomes of an item that cannot be waited for. */
   atOnce(item: I): E | undefined;
-  waitOf(item: Buffer, of: I, order: O): W;
+  waitOf(key: Buffer, item: I, order: O): W;
   /** A wait was cancelled, when this was last seen of it. */
   cancelled(reason: 'reset' | 'moved', item: I, seen: unknown): E;
   phoneOf(item: I): string | undefined;

@@ -5,6 +5,7 @@ import { isOpen, QueueReader } from '../outbox/queue-reader';
 import { isItemKey, isJobKey, itemIn, jobIn, layout } from '../outbox/records';
 import { idsUnder } from '../outbox/removed-nodes';
 import { systemClock, within } from '../service/clock';
+import { day } from '../durations';
 import type { Problem } from '../service/errors';
 import { endOf, key, type Store, type StoreOrder } from '../state/store';
 import type { Environment } from './environment';
@@ -12,7 +13,7 @@ import type { NodeName, WaitItem, QueueItem, ListItem, Failure, Listed } from '.
 
 export type { WaitItem, QueueItem, ListItem, Failure, Listed } from './activity-items';
 
-export interface Asked {
+export interface ActivityQuery {
   readonly page: number;
   readonly pageSize: number;
   /** A number, some of its digits, or for waits a part of a name; empty means all. */
@@ -24,7 +25,7 @@ export interface Asked {
 
 type Reader = QueueReader<{ readonly index: number; readonly phone?: string }>;
 
-interface Outbox {
+interface ReadableOutbox {
   readonly reader: Reader;
   cancel(job: Buffer, index?: number): Promise<boolean>;
 }
@@ -54,7 +55,7 @@ export interface FailureReport {
 }
 
 const mostFailures = 1000;
-const failuresKeptFor = 30 * 24 * 3600 * 1000;
+const failuresKeptFor = 30 * day;
 const failuresGatheredFor = 200;
 /** So many waits are shown in order of their beginning; of more, each page is as it is found. */
 const mostSorted = 1000;
@@ -93,19 +94,23 @@ const searched = (phone = ''): Searched => {
   return text.startsWith('+') && digits.length >= 8 ? { whole: `+${digits}` } : { digits };
 };
 
-const listed = <T>(data: readonly T[], { page, pageSize }: Asked, totalRecord: number | null): Listed<T> => ({
+const listed = <T>(
+  data: readonly T[],
+  { page, pageSize }: ActivityQuery,
+  totalRecord: number | null,
+): Listed<T> => ({
   data,
   pageInfo: { page, pageSize, totalRecord },
 });
 
 const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);
 
-const skippedBy = ({ page, pageSize }: Asked): number => (page - 1) * pageSize;
+const skippedBy = ({ page, pageSize }: ActivityQuery): number => (page - 1) * pageSize;
 
 /** One page of what passes; reads no further than it must. */
 const pageOf = async <T>(
   items: AsyncIterable<T>,
-  asked: Asked,
+  asked: ActivityQuery,
   isMeant: (item: T) => boolean,
 ): Promise<Listed<T>> => {
   const skip = skippedBy(asked);
@@ -153,7 +158,7 @@ const isFor = (
 
 /** What goes on in one environment, read from the store by pages: for the sidebar, the routes and the activity node. */
 export class Activity {
-  private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: Outbox }>();
+  private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: ReadableOutbox }>();
   private readonly listeners = new Set<() => void>();
   private failing: FailureRecord[] = [];
   private forgetTimer: (() => void) | undefined;
@@ -162,7 +167,7 @@ export class Activity {
   constructor(private readonly environment: Environment) {}
 
   /** A node that takes things on; returns what takes that back. */
-  add(node: NodeName, outbox: Outbox): () => void {
+  add(node: NodeName, outbox: ReadableOutbox): () => void {
     const added = { node, outbox };
     this.outboxes.set(node.id, added);
     return () => {
@@ -182,7 +187,7 @@ export class Activity {
     };
   }
 
-  async waits(asked: Asked): Promise<Listed<WaitItem>> {
+  async waits(asked: ActivityQuery): Promise<Listed<WaitItem>> {
     const { whole, digits, name } = searched(asked.phone);
     const { advisor } = asked;
     if (digits !== undefined || name !== undefined || advisor !== undefined)
@@ -271,7 +276,7 @@ export class Activity {
     return true;
   }
 
-  async queue(asked: Asked): Promise<Listed<QueueItem>> {
+  async queue(asked: ActivityQuery): Promise<Listed<QueueItem>> {
     const { whole, digits, name } = searched(asked.phone);
     if (name !== undefined) return listed([], asked, 0);
     const { advisor, state } = asked;
@@ -332,7 +337,7 @@ export class Activity {
   }
 
   /** Lists in progress. */
-  async lists(asked: Asked): Promise<Listed<ListItem>> {
+  async lists(asked: ActivityQuery): Promise<Listed<ListItem>> {
     let skip = skippedBy(asked);
     let total = 0;
     const data: ListItem[] = [];
@@ -349,7 +354,7 @@ export class Activity {
     return listed(data, asked, total);
   }
 
-  async failures(asked: Asked): Promise<Listed<Failure>> {
+  async failures(asked: ActivityQuery): Promise<Listed<Failure>> {
     const { data, pageInfo } = await this.failureRecords(asked);
     return { data: data.map(failureIn), pageInfo };
   }
@@ -359,7 +364,7 @@ export class Activity {
     return (await this.failuresOnRecord()).map(failureIn);
   }
 
-  async failureRecords(asked: Asked): Promise<Listed<FailureRecord>> {
+  async failureRecords(asked: ActivityQuery): Promise<Listed<FailureRecord>> {
     const { whole, digits, name } = searched(asked.phone);
     if (name !== undefined) return listed([], asked, 0);
     const part = whole?.slice(1) ?? digits;

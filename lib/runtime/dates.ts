@@ -1,4 +1,5 @@
 import { processMemory } from '../process-memory';
+import { day, hour, minute, second } from '../durations';
 
 /**
  * Dates as a flow gives them. Nodes read by this when a message comes, and their forms while one types. It imports
@@ -39,11 +40,6 @@ export const isTimeZone = (name: string): boolean => {
 
 /** The zone of this process, or of this browser. */
 export const ownTimeZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone;
-
-const second = 1000;
-const minute = 60 * second;
-const hour = 60 * minute;
-const day = 24 * hour;
 
 /** How far the clocks of a zone are ahead of UTC at a moment, in milliseconds. */
 const offsetAt = (timeZone: string, epoch: number): number => {

@@ -49,14 +49,14 @@ const constant = (make: () => unknown, wrong: (cause: unknown) => ServiceError):
   return () => value;
 };
 
-const fromMessage = (of: Property, path: string): Getter => {
+const fromMessage = (target: Property, path: string): Getter => {
   if (simpleName.test(path)) return (msg) => msg[path];
   return (msg) => {
     try {
-      return of.RED.util.getMessageProperty(msg, path) as unknown;
+      return target.RED.util.getMessageProperty(msg, path) as unknown;
     } catch (cause) {
       if (cause instanceof TypeError) return undefined;
-      throw unreadable(of, cause);
+      throw unreadable(target, cause);
     }
   };
 };
@@ -81,16 +81,16 @@ const fromExpression = ({ RED, node, property }: Property, written: string): Get
   };
 };
 
-const fromContext = (of: Property, value: string, type: 'flow' | 'global' | 'env' | 'date'): Getter => {
+const fromContext = (target: Property, value: string, type: 'flow' | 'global' | 'env' | 'date'): Getter => {
   return (msg) =>
     new Promise((resolve, reject) => {
       try {
-        of.RED.util.evaluateNodeProperty(value, type, of.node, msg, (error, result: unknown) => {
-          if (error) reject(unreadable(of, error));
+        target.RED.util.evaluateNodeProperty(value, type, target.node, msg, (error, result: unknown) => {
+          if (error) reject(unreadable(target, error));
           else resolve(result);
         });
       } catch (cause) {
-        reject(unreadable(of, cause));
+        reject(unreadable(target, cause));
       }
     });
 };
@@ -109,19 +109,19 @@ const looksUp = new Set(['msg', 'flow', 'global', 'env', 'jsonata']);
 export const compile = (RED: Red, node: RunningNode, field: string, value: unknown, type: string): Getter => {
   const text = written(value);
   const property = `${node.type}.${field}`;
-  const of: Property = { RED, node, property };
+  const target: Property = { RED, node, property };
   // A property that was cleared names no place to look in: there is nothing there, and nothing wrong with it.
   if (text === '' && looksUp.has(type)) return () => undefined;
   switch (type) {
     case 'msg':
-      return fromMessage(of, text);
+      return fromMessage(target, text);
     case 'jsonata':
-      return fromExpression(of, text);
+      return fromExpression(target, text);
     case 'flow':
     case 'global':
     case 'env':
     case 'date':
-      return fromContext(of, text, type);
+      return fromContext(target, text, type);
     case 'num':
       return () => (text.trim() === '' ? undefined : Number(text));
     case 'bool':

@@ -39,7 +39,7 @@ const metricsOn = (meter: Meter): Metrics => {
   const refreshes = meter.createCounter('advisor_texting.refreshes');
   const pauses = meter.createCounter('advisor_texting.pauses');
   const observed = new Set<Gauges>();
-  const gauge = (name: string, read: (of: Gauges) => Promise<number>, unit = ''): void => {
+  const gauge = (name: string, read: (gauges: Gauges) => Promise<number>, unit = ''): void => {
     meter.createObservableGauge(name, { unit }).addCallback(async (result) => {
       for (const each of observed) {
         const value = await read(each).catch(() => undefined);
@@ -47,9 +47,9 @@ const metricsOn = (meter: Meter): Metrics => {
       }
     });
   };
-  gauge('advisor_texting.waits', (of) => of.waits());
-  gauge('advisor_texting.queue', (of) => of.queue());
-  gauge('advisor_texting.polls.lateness', async (of) => (await of.lateBy()) / 1000, 's');
+  gauge('advisor_texting.waits', (gauges) => gauges.waits());
+  gauge('advisor_texting.queue', (gauges) => gauges.queue());
+  gauge('advisor_texting.polls.lateness', async (gauges) => (await gauges.lateBy()) / 1000, 's');
   return {
     outcome(node, outcome, code) {
       // What else a service sends for a code may be anything.

@@ -154,7 +154,7 @@ export const emitOutcome = async <T extends Item, O extends Order>(
   life: string,
   item: T,
   { outcome, repeated, counts, isLast, mark }: Leaving<Outcome>,
-  dress: ItemHandler<T, O>['addUsedFields'],
+  addUsedFields: ItemHandler<T, O>['addUsedFields'],
 ): Promise<boolean> => {
   const { RED, node, closed } = tools;
   const { order, count } = open.record;
@@ -168,13 +168,13 @@ export const emitOutcome = async <T extends Item, O extends Order>(
     isFirst = false;
     uncounted = [];
     indexes.forEach((index, place) => {
-      const dressed = dress(outcome, order, item, index, entries?.[index]);
+      const whole = addUsedFields(outcome, order, item, index, entries?.[index]);
       const summary =
         isLast && order.list && place === indexes.length - 1 ? summaryOf(tools, count, counts) : undefined;
       const toCount = (each: () => void): void => {
         uncounted.push(each);
       };
-      job.leave(index, repeated ? { ...dressed, repeated } : dressed, { mark, summary, toCount });
+      job.leave(index, repeated ? { ...whole, repeated } : whole, { mark, summary, toCount });
     });
   });
   if (hasArrived) for (const each of uncounted) each();

@@ -1,7 +1,7 @@
 import { abortOf, onAbort, wokenBy } from './concurrency';
 import { elapsedBy, type Clock } from './clock';
 import type { Result } from './exchange';
-import type { Limits, Place } from './limits';
+import type { Limits, QueuePlace } from './limits';
 import { serviceError, ServiceError } from './errors';
 import { assess, endAs } from './answers';
 import type { Plan, Wire } from './requests';
@@ -247,7 +247,7 @@ export class Call {
     return { method: this.plan.method, path, headers, body };
   }
 
-  private place(): Place {
+  private place(): QueuePlace {
     const { advisor, lane = advisor, priority = 'normal', signal } = this.options;
     return { lane, priority, front: this.attempts > 0 || this.hasWaited, signal };
   }

@@ -71,7 +71,7 @@ class Queue {
   }
 }
 
-export interface Place {
+export interface QueuePlace {
   readonly lane: string;
   readonly priority: 'normal' | 'poll';
   /** A repeat goes before those of its lane that have not begun. */
@@ -119,7 +119,7 @@ export class Limits {
   }
 
   /** Takes a turn: true at once when one is free, else a promise, which gives false when cancelled or closed. */
-  enter(place: Place): boolean | Promise<boolean> {
+  enter(place: QueuePlace): boolean | Promise<boolean> {
     if (this.closed || place.signal?.aborted === true) return false;
     const free = this.normal.empty && (place.priority === 'normal' || this.polls.empty);
     if (free && this.running < this.most && this.waitNeeded() === 0) {
@@ -148,7 +148,7 @@ export class Limits {
     }
   }
 
-  private wait({ lane, priority, front, signal }: Place): Promise<boolean> {
+  private wait({ lane, priority, front, signal }: QueuePlace): Promise<boolean> {
     return new Promise((resolve) => {
       const queue = priority === 'poll' ? this.polls : this.normal;
       const waiter: Waiter = {

@@ -14,11 +14,11 @@ export interface Judgement {
  * `fine`: what was asked for. `problem`: the service's own refusal. `refused`: a 4xx of a gateway. `nothing`: a 404 of a
  * gateway. `other`: a web page, a redirect, another interface. `trouble`: 429 or 5xx. `silent`: no whole answer.
  */
-export type AnswerKind = 'fine' | 'problem' | 'refused' | 'nothing' | 'other' | 'trouble' | 'silent';
+export type ReadKind = 'fine' | 'problem' | 'refused' | 'nothing' | 'other' | 'trouble' | 'silent';
 
 /** What came of one read. */
-export interface Answer {
-  readonly kind: AnswerKind;
+export interface ReadAnswer {
+  readonly kind: ReadKind;
   readonly status: number;
   readonly data?: unknown;
   readonly detail: string;
@@ -43,16 +43,16 @@ export interface Page {
 }
 
 /** No answer that says anything: another time it may be another. */
-export const isUnanswered = ({ kind }: Answer): boolean => kind === 'trouble' || kind === 'silent';
+export const isUnanswered = ({ kind }: ReadAnswer): boolean => kind === 'trouble' || kind === 'silent';
 
-export const pageIn = ({ kind, data }: Answer): Page | undefined =>
+export const pageIn = ({ kind, data }: ReadAnswer): Page | undefined =>
   kind === 'fine' ? (data as Page) : undefined;
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
 /** What a read without any query gives, and how to make one with a query. Names are those of the wire. */
 interface Source {
-  readonly plain: Answer;
-  readonly read: (query: Query) => Promise<Answer>;
+  readonly plain: ReadAnswer;
+  readonly read: (query: Query) => Promise<ReadAnswer>;
 }
 
 /**
@@ -67,7 +67,7 @@ type Judge = (source: Source, names: readonly string[]) => Promise<Verdict>;
 const all = (names: readonly string[], value: string | number): Query =>
   Object.fromEntries(names.map((name) => [name, value]));
 
-const isRefused = ({ status }: Answer): boolean => status === 400 || status === 422;
+const isRefused = ({ status }: ReadAnswer): boolean => status === 400 || status === 422;
 /** A search without any query may be refused for the want of one, and nobody has the number that is asked about. */
 const isUsable = ({ plain }: Source): boolean =>
   plain.kind === 'fine' || isRefused(plain) || (plain.kind === 'problem' && plain.status === 404);
@@ -244,7 +244,7 @@ class Unanswered extends Error {
 class Questions {
   reason = '';
   private count = 0;
-  private readonly answers = new Map<string, Promise<Answer>>();
+  private readonly answers = new Map<string, Promise<ReadAnswer>>();
 
   source(name: SourceName, { plain, read }: Source): Source {
     return {

@@ -10,8 +10,8 @@ import {
   isUnanswered,
   judgeQueryNames,
   pageIn,
-  type Answer,
-  type AnswerKind,
+  type ReadAnswer,
+  type ReadKind,
   type Judgement,
   type Query,
 } from './query-names';
@@ -81,9 +81,9 @@ const defaults = {
 const nobody = '+12025550100';
 const wrongKey = 'advisor-texting-check-of-a-wrong-key';
 
-const isOfService = ({ kind }: Answer): boolean => kind === 'fine' || kind === 'problem';
-const isRefusal = ({ status }: Answer): boolean => status === 401 || status === 403;
-const alike = (one: Answer, other: Answer): boolean =>
+const isOfService = ({ kind }: ReadAnswer): boolean => kind === 'fine' || kind === 'problem';
+const isRefusal = ({ status }: ReadAnswer): boolean => status === 401 || status === 403;
+const alike = (one: ReadAnswer, other: ReadAnswer): boolean =>
   one.kind === other.kind &&
   one.status === other.status &&
   one.detail === other.detail &&
@@ -116,7 +116,7 @@ class Reader {
   /** Milliseconds that failures and pauses have taken. */
   private lost = 0;
   private pausedUntil = 0;
-  private leftAlone: Answer | undefined;
+  private leftAlone: ReadAnswer | undefined;
 
   constructor(rehearsal: Rehearsal) {
     const { origin, pathname } = trustedUrl(rehearsal.baseUrl, 'baseUrl');
@@ -135,7 +135,7 @@ class Reader {
     credentials: Credentials,
     query: Query = {},
     request: Request = {},
-  ): Promise<Answer> {
+  ): Promise<ReadAnswer> {
     const { clock, retries, random, patience } = this.rehearsal;
     const course = { retried: 0, refreshed: true, limited: 0, limitedFor: 0, doubt: 'none' as const };
     for (;;) {
@@ -193,7 +193,7 @@ class Reader {
     const { happened, data, told, reason } = assessed;
     const status = result.state === 'answered' ? result.status : 0;
     const hasProblemBody = told?.hasProblemBody === true;
-    const kind = (): AnswerKind => {
+    const kind = (): ReadKind => {
       if (happened.what === 'done') return 'fine';
       if (status === 0) return 'silent';
       // A search finds nothing with 200: a 404, whoever says it, is about the path.
@@ -204,7 +204,7 @@ class Reader {
       return status >= 400 ? 'refused' : 'other';
     };
     const text = result.state === 'answered' && status >= 400 && !hasProblemBody ? (result.text ?? '') : '';
-    const seen: Answer = {
+    const seen: ReadAnswer = {
       kind: kind(),
       status,
       detail: told?.more.detail ?? '',
@@ -220,7 +220,7 @@ class Reader {
    * Asks for the consent of nobody. The 404 that nobody owns the number looks like one for a path that does not exist,
    * but a number that is none gets 400 from the service (contract, *Limits*).
    */
-  async readConsent(credentials: Credentials): Promise<Answer> {
+  async readConsent(credentials: Credentials): Promise<ReadAnswer> {
     const seen = await this.read('getConsent', credentials, { phone: nobody });
     if (seen.kind !== 'problem' || seen.status !== 404) return seen;
     const malformed = await this.read('getConsent', credentials, { phone: '0' });
@@ -238,14 +238,14 @@ export const shown = (address: string): string => {
   return origin + pathname.replace(/\/+$/, '');
 };
 
-const reachability = (seen: readonly Answer[], address: string): Finding => {
+const reachability = (seen: readonly ReadAnswer[], address: string): Finding => {
   const found = (ok: Verdict, key: string, { reason }: { reason: string }): Finding => ({
     check: 'reachability',
     ok,
     key,
     values: { address, reason: { reason } },
   });
-  const of = (...kinds: AnswerKind[]): Answer | undefined => seen.find(({ kind }) => kinds.includes(kind));
+  const of = (...kinds: ReadKind[]): ReadAnswer | undefined => seen.find(({ kind }) => kinds.includes(kind));
   const answered = of('fine', 'problem');
   if (answered) return found(true, 'check.reached', answered);
   const limited = seen.find(({ status }) => status === 429);
@@ -272,15 +272,15 @@ const searchNames = Object.keys(searches) as SearchName[];
 
 /** What came of reading each half of the service. */
 interface Reads {
-  readonly text: Answer;
-  readonly core: Readonly<Partial<Record<SearchName, Answer>>>;
+  readonly text: ReadAnswer;
+  readonly core: Readonly<Partial<Record<SearchName, ReadAnswer>>>;
 }
 
 const elsewhere = 'check.untriedAbove';
 
-const apiKey = (reads: Reads, wrong: Answer): Finding => {
+const apiKey = (reads: Reads, wrong: ReadAnswer): Finding => {
   const all = [reads.text, ...Object.values(reads.core)];
-  const found = (ok: Verdict, key: string, { status, reason }: Answer): Finding => ({
+  const found = (ok: Verdict, key: string, { status, reason }: ReadAnswer): Finding => ({
     check: 'apiKey',
     ok,
     key,
@@ -320,7 +320,7 @@ const scopesOf = (
       const shown = [...nodes.slice(0, 3), ...(nodes.length > 3 ? ['…'] : [])].join(', ');
       return wireScope(scope, prefixes) + (shown === '' ? '' : ` (${shown})`);
     });
-  const byRead: readonly (readonly [string, Answer])[] = [
+  const byRead: readonly (readonly [string, ReadAnswer])[] = [
     [endpoints.getConsent.scope, reads.text],
     ...searchNames.flatMap((name) => {
       const seen = reads.core[name];
@@ -348,7 +348,7 @@ const scopesOf = (
 
 interface Half {
   readonly part: keyof Prefixes;
-  readonly seen: readonly Answer[];
+  readonly seen: readonly ReadAnswer[];
 }
 
 /** A path under a word that no service has: what it gets is no word about a path that exists. */
@@ -357,7 +357,7 @@ const nowhere = 'no-such-prefix';
 const prefixesOf = async (
   { prefixes, wanted }: Rehearsal,
   { text, core }: Reads,
-  readNowhere: (part: keyof Prefixes) => Promise<Answer>,
+  readNowhere: (part: keyof Prefixes) => Promise<ReadAnswer>,
 ): Promise<Finding> => {
   const found = (ok: Verdict, key: string, values: MessageValues = {}): Finding => ({
     check: 'prefixes',
@@ -424,7 +424,7 @@ const formatOf = (date: string): string =>
     .replaceAll(/\p{L}{3,}/gu, (word) => (word === 'GMT' || word === 'UTC' ? word : 'xxx'))
     .replaceAll(/\d/g, '#');
 
-const factsOf = async (contacts: Answer, read: (id: Id) => Promise<Answer>): Promise<Finding[]> => {
+const factsOf = async (contacts: ReadAnswer, read: (id: Id) => Promise<ReadAnswer>): Promise<Finding[]> => {
   const all = (ok: Verdict, key: string): Finding[] => factNames.map((check) => ({ check, ok, key }));
   if (contacts.kind !== 'fine') return all('untried', elsewhere);
   const ids = (pageIn(contacts)?.data ?? []).flatMap((item) => {
@@ -470,7 +470,7 @@ const readNowhere = (
   { prefixes }: Rehearsal,
   part: keyof Prefixes,
   credentials: Credentials,
-): Promise<Answer> =>
+): Promise<ReadAnswer> =>
   reader.read(
     part === 'text' ? 'getConsent' : 'searchContacts',
     { ...credentials, prefixes: { ...prefixes, [part]: nowhere } },
@@ -490,7 +490,7 @@ const withToken = async (rehearsal: Rehearsal, reader: Reader, firstToken: strin
       text = await reader.readConsent({ token });
     }
   }
-  const search = (name: SearchName, query?: Query): Promise<Answer> =>
+  const search = (name: SearchName, query?: Query): Promise<ReadAnswer> =>
     reader.read(searches[name], { token }, query);
   const [contacts, groups, content] = await Promise.all([
     search('contacts'),

@@ -1,4 +1,5 @@
 import type { RepeatSends } from './types';
+import { hour } from '../durations';
 
 /** Repeating a `read` or `replace` changes nothing, a `delete` may find its work done, the rest happens `once`. */
 export type Kind = 'read' | 'replace' | 'delete' | 'once';
@@ -45,7 +46,6 @@ export type Decision =
   | { readonly do: 'repeat'; readonly ms: number }
   | { readonly do: 'fail'; readonly as: 'answered' | 'network_error' | 'outcome_unknown' };
 
-export const hour = 3_600_000;
 const firstBackoff = 500;
 const longestBackoff = 20_000;
 

@@ -11,7 +11,7 @@ import {
   type Lmdb,
   type Ownership,
 } from './database-file';
-import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './owner';
+import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
 import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
 import { Sealing, versionOf, type Sealer } from './sealing';
 import {
@@ -61,7 +61,7 @@ const neverBack = (now: () => number): (() => number) => {
 };
 
 /** Files of an earlier version that were mentioned. */
-const named = processMemory('saidOnce', new Set<string>());
+const mentioned = processMemory('saidOnce', new Set<string>());
 
 type FoundOwner = NonNullable<ReturnType<typeof ownerIn>>;
 const ownerIn = (file: DatabaseFile): { readonly value: Ownership; readonly version: number } | undefined =>
@@ -516,8 +516,8 @@ export class EmbeddedStore implements Store {
 
   private nameOldFile(): void {
     const old = join(this.directory, 'state.mdb');
-    if (named.has(old) || !existsSync(old)) return;
-    named.add(old);
+    if (mentioned.has(old) || !existsSync(old)) return;
+    mentioned.add(old);
     this.warn(`${old} was written by a version before the first release and is not used. It can be deleted.`);
   }
 

@@ -19,8 +19,8 @@ const inMemory = processMemory('storesInMemory', new Map<string, MemoryStore>())
 
 const openOnce = async (options: EmbeddedOptions): Promise<Store> => {
   const { directory, warn, clock } = options;
-  const kept = inMemory.get(directory);
-  if (kept) return kept;
+  const earlier = inMemory.get(directory);
+  if (earlier) return earlier;
   const inMemoryBecause = (reason: string): Store => {
     warn(`${reason}: texts, waits and authorizations live in memory and are lost when this process ends.`);
     const store = createMemoryStore(clock && { clock });

@@ -52,8 +52,8 @@ class OrderedKeys {
     block.splice(OrderedKeys.placeOf(block, key), 0, key);
     if (block.length <= fullBlock) return;
     // Keys often come in order: a last block stays nearly full, and the next begins nearly empty.
-    const kept = at === this.blocks.length - 1 ? fullBlock : fullBlock >> 1;
-    this.blocks.splice(at + 1, 0, block.splice(kept));
+    const leftInBlock = at === this.blocks.length - 1 ? fullBlock : fullBlock >> 1;
+    this.blocks.splice(at + 1, 0, block.splice(leftInBlock));
   }
 
   delete(key: string): void {
@@ -93,18 +93,18 @@ class OrderedKeys {
   }
 }
 
-interface Kept {
+interface MemoryRecord {
   /** Encoded, so that a record is never shared with whoever wrote it. */
   readonly bytes: Buffer;
   readonly version: number;
 }
 
 class MemoryTable {
-  readonly records = new Map<string, Kept>();
+  readonly records = new Map<string, MemoryRecord>();
   readonly keys = new OrderedKeys();
   bytes = 0;
 
-  put(key: string, record: Kept): void {
+  put(key: string, record: MemoryRecord): void {
     const before = this.records.get(key);
     if (before) this.bytes -= before.bytes.length;
     else {
@@ -146,24 +146,24 @@ export interface MemoryStoreOptions {
 
 /** The same promises as on disk, but survival. */
 export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): MemoryStore => {
-  const kept = { wait: new MemoryTable(), work: new MemoryTable() } satisfies Record<Table, MemoryTable>;
+  const memory = { wait: new MemoryTable(), work: new MemoryTable() } satisfies Record<Table, MemoryTable>;
   const secret = randomBytes(32);
   let version = 0;
   let latest = 0;
   let isClosed = false;
 
-  const entryOf = <T>(key: Buffer, { bytes, version: of }: Kept): Entry<T> => ({
+  const entryOf = <T>(key: Buffer, { bytes, version: recorded }: MemoryRecord): Entry<T> => ({
     key,
     value: decode(bytes) as T,
-    version: of,
+    version: recorded,
   });
 
   const holds = ({ table, key, version: expected }: Condition): boolean =>
-    kept[table].records.get(textOf(key))?.version === expected;
+    memory[table].records.get(textOf(key))?.version === expected;
 
   /** All is encoded before anything changes. */
   const prepare = (operation: Operation): (() => void) => {
-    const table = kept[operation.table];
+    const table = memory[operation.table];
     if ('remove' in operation) return () => table.remove(textOf(operation.remove));
     const [key, bytes] = [textOf(operation.put), encode(operation.value)];
     checkSize(bytes.length);
@@ -175,22 +175,22 @@ export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): Me
     trouble: undefined,
     unwritten: 0,
     get held() {
-      return tables.reduce((sum, table) => sum + kept[table].bytes, 0);
+      return tables.reduce((sum, table) => sum + memory[table].bytes, 0);
     },
     onChange: () => () => undefined,
     now: () => (latest = Math.max(latest, clock.now())),
     hash: (text) => createHmac('sha256', secret).update(text).digest().subarray(0, 16),
     get: async <T>(table: Table, key: Buffer) => {
-      const record = kept[table].records.get(textOf(key));
+      const record = memory[table].records.get(textOf(key));
       return record && entryOf<T>(key, record);
     },
     page: async <T>(table: Table, range: Range) =>
-      Array.from(kept[table].range(range)).flatMap((key) => {
-        const record = kept[table].records.get(key);
+      Array.from(memory[table].range(range)).flatMap((key) => {
+        const record = memory[table].records.get(key);
         return record ? [entryOf<T>(Buffer.from(key, 'latin1'), record)] : [];
       }),
-    keys: async (table, range) => Array.from(kept[table].range(range), (key) => Buffer.from(key, 'latin1')),
-    count: async (table, from, to) => kept[table].keys.count(textOf(from), textOf(to)),
+    keys: async (table, range) => Array.from(memory[table].range(range), (key) => Buffer.from(key, 'latin1')),
+    count: async (table, from, to) => memory[table].keys.count(textOf(from), textOf(to)),
     hasLost: async () => false,
     write: async (operations, conditions = []) => {
       if (isClosed) throw new Error('the store is closed');

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../service/clock';
+import { day } from '../durations';
 
 /**
  * Where everything lives that must not be lost: texts on their way, waits, authorizations, the simulator's state.
@@ -171,6 +172,10 @@ export const endOf = (prefix: Buffer): Buffer => {
   throw new Error('a prefix without an end');
 };
 
+/** That a record is still as it was read, or still missing. */
+export const unchanged = (table: Table, key: Buffer, read: Entry<unknown> | undefined): Condition =>
+  read ? { table, key, version: read.version } : { table, key };
+
 /** What tells ages: the store, whose time never runs back; for what is at a simulator, its clock, which can be moved. */
 export const ageClock = (
   { service, clock }: { readonly service: string; readonly clock: Clock },
@@ -188,7 +193,7 @@ export const removeUnder = async (store: Store, table: Table, prefix: Buffer): P
 };
 
 /** How long the data of a node or an environment that left the flow is kept, in case its id returns. */
-export const keptAfterRemoval = 7 * 24 * 3600 * 1000;
+export const keptAfterRemoval = 7 * day;
 
 /** Of these all processes that work together have one, and not each its own. By the first text of a key. */
 const sharedKinds: ReadonlySet<string> = new Set([
@@ -208,11 +213,11 @@ const sharedKinds: ReadonlySet<string> = new Set([
 /** And of these, in the space of an environment at a service: by the second text. */
 const sharedInSpace = 'asked';
 
-export const isShared = (_table: Table, of: Buffer): boolean => {
-  const first = of.indexOf(0);
+export const isShared = (_table: Table, key: Buffer): boolean => {
+  const first = key.indexOf(0);
   if (first <= 0) return false;
-  const name = of.toString('utf8', 0, first);
+  const name = key.toString('utf8', 0, first);
   if (sharedKinds.has(name)) return true;
   // Only the name of a space has a slash: the second text of other keys is the id of a node, which may be any word.
-  return name.includes('/') && of.toString('utf8', first + 1, of.indexOf(0, first + 1)) === sharedInSpace;
+  return name.includes('/') && key.toString('utf8', first + 1, key.indexOf(0, first + 1)) === sharedInSpace;
 };

@@ -378,17 +378,17 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const store = await environment.store();
     const guard = onceIn(store);
     const time = timeOf(environment, store);
-    const of = this.onceKeyOf(environment.space, order, item, wanted.key);
+    const onceKey = this.onceKeyOf(environment.space, order, item, wanted.key);
     if (order.dryRun) {
-      const seen = await guard.look(of, wanted.within, time);
-      if (seen?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
-      if (seen?.kind === 'sent') return alreadySent(seen.payload);
-      const outcome = await this.onceInDryRun(turn.job, of, () => send(turn));
+      const foreseen = await guard.foresee(onceKey, wanted.within, time);
+      if (foreseen?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
+      if (foreseen?.kind === 'sent') return alreadySent(foreseen.payload);
+      const outcome = await this.onceInDryRun(turn.job, onceKey, () => send(turn));
       // It would wait for the first one, and leave as that does.
-      return seen?.kind === 'wait' && outcome.port === 0 ? alreadySent(outcome.payload) : outcome;
+      return foreseen?.kind === 'wait' && outcome.port === 0 ? alreadySent(outcome.payload) : outcome;
     }
     for (;;) {
-      const verdict = await guard.claim(of, { name, since, time }, wanted.within);
+      const verdict = await guard.claim(onceKey, { name, since, time }, wanted.within);
       if (verdict.kind === 'own') return this.sendClaimed(turn, store, verdict.claim, send);
       if (verdict.kind === 'sent') return alreadySent(verdict.payload);
       if (verdict.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
@@ -396,7 +396,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       if (signal.aborted) throw nodeError('cancelled', 'cancelled');
       const { notBefore = 0 } = verdict;
       if (notBefore > time.now()) throw new Held(notBefore);
-      await guard.changed(of, signal);
+      await guard.changed(onceKey, signal);
     }
   }
 
@@ -444,18 +444,22 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   }
 
   /** Nothing is claimed, so that the texts of one message only know of each other. */
-  private async onceInDryRun(job: object, of: OnceKey, send: () => Promise<Outcome>): Promise<Outcome> {
-    const seen = this.foreseen.get(job) ?? new Map<string, Promise<Outcome>>();
-    this.foreseen.set(job, seen);
-    const name = JSON.stringify([of.phone, of.key]);
-    const first = seen.get(name);
+  private async onceInDryRun(
+    job: object,
+    { phone, key }: OnceKey,
+    send: () => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const outcomes = this.foreseen.get(job) ?? new Map<string, Promise<Outcome>>();
+    this.foreseen.set(job, outcomes);
+    const name = JSON.stringify([phone, key]);
+    const first = outcomes.get(name);
     if (first) {
       const outcome = await first.catch(() => undefined);
       if (outcome?.port === 0) return alreadySent(outcome.payload);
       return send();
     }
     const outcome = send();
-    seen.set(name, outcome);
+    outcomes.set(name, outcome);
     return outcome;
   }
 
@@ -469,9 +473,9 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const environment = this.outbox.environment;
     if (!wanted || !environment) return;
     const state = reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none';
-    const of = this.onceKeyOf(space, order, item, wanted.key);
+    const onceKey = this.onceKeyOf(space, order, item, wanted.key);
     const store = await environment.store();
-    await onceIn(store).end(of, name, { state }, wanted.within, timeOf(environment, store));
+    await onceIn(store).end(onceKey, name, { state }, wanted.within, timeOf(environment, store));
     // Those that wait for it are held as long as it was.
     if (state === 'cancelled' && item.phone !== undefined) this.outbox.release(item.phone);
   }

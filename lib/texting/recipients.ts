@@ -9,7 +9,7 @@ import { isRecord, type Message } from '../runtime/red';
 import type { ServiceError, MessageValue } from '../service/errors';
 
 /** One entry of a phone field, as it was read. */
-export interface Entry {
+export interface PhoneEntry {
   /** E.164; undefined when what was given is not a number we may text. */
   readonly phone: string | undefined;
   /** What was given, as given. */
@@ -40,7 +40,7 @@ export const phoneNumber = (value: unknown, country: string): string | undefined
   return text !== '' && country !== '' ? national(text, country) : undefined;
 };
 
-const entryOf = (entry: unknown, country: string): Entry => {
+const entryOf = (entry: unknown, country: string): PhoneEntry => {
   const record = isRecord(entry) ? entry : undefined;
   const given = record ? fieldOf(record, 'phone') : entry;
   return { phone: phoneNumber(given, country), given, record };
@@ -50,7 +50,7 @@ const entryOf = (entry: unknown, country: string): Entry => {
 const entriesOf = (
   value: unknown,
   country: string,
-): { readonly list: boolean; readonly entries: readonly Entry[] } | undefined => {
+): { readonly list: boolean; readonly entries: readonly PhoneEntry[] } | undefined => {
   if (Array.isArray(value)) {
     if (value.length === 0) return undefined;
     // `map` would leave the holes of a sparse array as they are: each is somebody without a number.
@@ -64,7 +64,7 @@ const entriesOf = (
  * What `msg.phone` becomes for somebody of a list who has no number we may text: what stood there, and not the whole
  * list, which whoever tries this message again would text once more.
  */
-const asGiven = ({ given }: Entry): string | number | null =>
+const asGiven = ({ given }: PhoneEntry): string | number | null =>
   typeof given === 'string' || typeof given === 'number' ? given : null;
 
 /** What to tell the user about a text that is not a number we may use. */
@@ -80,14 +80,14 @@ export const wrongNumber = (text: string, country: string): ServiceError => {
 };
 
 /** Where a value was found that is not a number we may text. */
-interface Place {
+interface Whereabouts {
   readonly where: MessageValue;
   /** It is an entry of a list. */
   readonly list: boolean;
 }
 
 /** What to tell the user about a value that is not a number we may text. */
-export const notANumber = (given: unknown, country: string, { where, list }: Place): ServiceError => {
+export const notANumber = (given: unknown, country: string, { where, list }: Whereabouts): ServiceError => {
   if (isNothing(given)) return invalidInput(list ? 'phone_entry' : 'phone_missing', { where });
   if (typeof given !== 'string' && typeof given !== 'number') return invalidInput('phone_kind');
   const text = String(given);
@@ -134,7 +134,7 @@ export const recipientsOf = <T extends Recipient = Recipient>(
   value: unknown,
   where: MessageValue,
   country: string,
-  complete?: (recipient: Mutable<T>, entry: Entry) => void,
+  complete?: (recipient: Mutable<T>, entry: PhoneEntry) => void,
 ): Recipients<T> => {
   const found = entriesOf(value, country);
   if (!found) throw noRecipients(value, where);

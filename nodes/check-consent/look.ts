@@ -1,5 +1,5 @@
 import { consentOf } from '../../lib/consent/consent';
-import { lookAfterFault, nothingKnown, statusOf } from '../../lib/consent/consent-status';
+import { resultOfFault, nothingKnown, statusOf } from '../../lib/consent/consent-status';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { RecipientTurn } from '../../lib/texting/recipient-node';
@@ -28,7 +28,7 @@ export const lookOnce =
       if (recipient.phone !== undefined) await history.accepted(advisor, recipient.phone, status.memberId);
       return accepted(status);
     } catch (fault) {
-      const look = lookAfterFault(fault);
+      const look = resultOfFault(fault);
       if (look.kind !== 'unknown_number') throw fault;
       const { problem } = look;
       const unknown = outcomeOf(

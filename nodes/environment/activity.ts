@@ -3,7 +3,7 @@ import { consentOf } from '../../lib/consent/consent';
 import {
   activityOf,
   type Activity,
-  type Asked as AskedPage,
+  type ActivityQuery,
   type FailureRecord,
   type Listed,
   type WaitItem,
@@ -105,7 +105,7 @@ const masked = <T extends { readonly phone: string | null }>(item: T): T => {
 /** A number may be searched as it is written in its country: it is found at once then, and not by its digits. */
 const waitsFound = async (
   activity: Activity,
-  wanted: AskedPage,
+  wanted: ActivityQuery,
   country: string,
 ): Promise<Listed<WaitItem>> => {
   const phone = phoneNumber(wanted.phone, country) ?? phoneNumber(`+${wanted.phone ?? ''}`, country);
@@ -153,7 +153,7 @@ export const readActivity = async (
   const phone = textIn(request, 'phone');
   if (phone !== '' && !mayWrite) return { data: [], pageInfo: { page, pageSize, totalRecord: 0 } };
   const advisor = textIn(request, 'advisor');
-  const wanted: AskedPage = { page, pageSize, phone, ...(advisor !== '' && { advisor }) };
+  const wanted: ActivityQuery = { page, pageSize, phone, ...(advisor !== '' && { advisor }) };
   const shown = <T extends { readonly phone: string | null }>(data: readonly T[]): readonly T[] =>
     mayWrite ? data : data.map(masked);
   if (what === 'waits') {

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Operation, Stream } from '../../lib/address-book/operation';
 import { pagesOf, totalOf } from '../../lib/address-book/paging';
 import { judgedSize, Sequence, streamed } from '../../lib/address-book/search';
-import { Seen } from '../../lib/address-book/seen';
+import { RecentIds } from '../../lib/address-book/recent-ids';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
@@ -77,7 +77,7 @@ export const listingMembers = (tools: Tools): Operation => {
   const list = async (stream: Stream, group: Group): Promise<void> => {
     const { caller, job, stopped } = stream;
     const sequence = new Sequence(job);
-    const seen = new Seen();
+    const seen = new RecentIds();
     const counts = { done: 0, failed: 0, skipped: 0 };
     const byCode: Record<string, number> = {};
     const take = (found: Found): void => {

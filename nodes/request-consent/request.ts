@@ -19,8 +19,7 @@ import {
   type RecipientTurn,
 } from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient } from '../../lib/texting/recipients';
-
-const hour = 3_600_000;
+import { hour } from '../../lib/durations';
 
 interface RequestOrder extends Order {
   /** Of a dry run: it comes from somebody who had not accepted. */

@@ -1,6 +1,6 @@
 import type { Outcome } from '../../lib/runtime/outcomes';
 import { isRecord, type Message } from '../../lib/runtime/red';
-import type { Place, Text } from './texts';
+import type { ListPlace, Text } from './texts';
 
 /** What a message that lacked consent carries on its way round the loop, for the send node it came from. */
 export interface Resend {
@@ -25,7 +25,7 @@ export const takeResend = (msg: Message, node: string): Resend | undefined => {
   return resend as unknown as Resend;
 };
 
-const placeOf = ({ parts }: Message): Place | undefined => {
+const placeOf = ({ parts }: Message): ListPlace | undefined => {
   if (!isRecord(parts)) return undefined;
   const { id, index } = parts;
   return typeof id === 'string' && typeof index === 'number' ? { list: id, index } : undefined;

@@ -1,5 +1,5 @@
-import { consentTest } from '../../lib/consent/missing';
-import { lookAfterFault, nothingKnown, statusOf } from '../../lib/consent/consent-status';
+import { consentTest } from './missing-consent';
+import { resultOfFault, nothingKnown, statusOf } from '../../lib/consent/consent-status';
 import { countText } from '../../lib/guards/segments';
 import type { Mutable } from '../../lib/mutable';
 import type { Environment } from '../../lib/runtime/environment';
@@ -14,13 +14,12 @@ import { needsConsent, outcomeOf, sent } from './answer';
 import { asDuplicate, Returned, takeResend, textAgain, type Resend } from './resend';
 import { datesOf, deliveryOf, millisecondsOf, movedDelivery, type Delivery } from './schedule';
 import { onceKeyGiver, textGiver, textsOf, type Text } from './texts';
+import { hour } from '../../lib/durations';
 
 /** What holds for all texts of one message. */
 interface SendOrder extends Order {
   readonly delivery?: Delivery;
 }
-
-const hour = 3_600_000;
 
 type SendTurn = GuardedTurn<Text, SendOrder>;
 
@@ -100,7 +99,7 @@ const reader = (tools: Tools, phones: Source) => {
 
 /** Whom the service does not know has given no consent. */
 const nothingKnownIf404 = (fault: unknown) => {
-  if (lookAfterFault(fault).kind !== 'unknown_number') throw fault;
+  if (resultOfFault(fault).kind !== 'unknown_number') throw fault;
   return { ...nothingKnown, attempts: 1 };
 };
 

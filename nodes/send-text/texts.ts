@@ -5,10 +5,10 @@ import { invalidInput } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
 import { compileTemplate, type Filled } from '../../lib/runtime/template';
 import { ServiceError, type MessageValue } from '../../lib/service/errors';
-import { recipientsOf, type Entry, type Recipient, type Recipients } from '../../lib/texting/recipients';
+import { recipientsOf, type PhoneEntry, type Recipient, type Recipients } from '../../lib/texting/recipients';
 
 /** Where a text stood in the list that it came in, as `msg.parts` says. */
-export interface Place {
+export interface ListPlace {
   readonly list: string;
   readonly index: number;
 }
@@ -16,13 +16,13 @@ export interface Place {
 /** One text to one number, ready to be sent; or why it cannot be. */
 export interface Text extends Recipient {
   /** It came back with consent, and stood here in its list. */
-  readonly place?: Place;
+  readonly place?: ListPlace;
   /** It is sent once by this key. */
   readonly onceKey?: string;
 }
 
 /** Gives each recipient its text: its own, else the literal filled in, else the one of the message. */
-export type TextOf = (entry: Entry, msg: Message, value: unknown) => string;
+export type TextOf = (entry: PhoneEntry, msg: Message, value: unknown) => string;
 
 const asText = (value: unknown): string | undefined => {
   const text = typeof value === 'number' && Number.isFinite(value) ? String(value) : value;
@@ -78,9 +78,9 @@ export const textsOf = (
   phones: unknown,
   where: MessageValue,
   country: string,
-  give: (entry: Entry) => string,
+  give: (entry: PhoneEntry) => string,
   /** Completes a text that is in order; what it throws fails that text. */
-  complete: (text: Mutable<Text>, entry: Entry) => void = () => undefined,
+  complete: (text: Mutable<Text>, entry: PhoneEntry) => void = () => undefined,
 ): Recipients<Text> => {
   const recipients = recipientsOf<Text>(phones, where, country, (text, entry) => {
     try {
@@ -95,7 +95,9 @@ export const textsOf = (
 };
 
 /** Gives each recipient the key that its text is sent once by: the literal filled in, or the value of the message. */
-export const onceKeyGiver = (source: Source): ((entry: Entry, msg: Message, value: unknown) => string) => {
+export const onceKeyGiver = (
+  source: Source,
+): ((entry: PhoneEntry, msg: Message, value: unknown) => string) => {
   const literal = source.type === 'str' ? compileTemplate(String(source.value)) : undefined;
   return ({ record }, msg, value) => {
     const filled = literal?.(record, msg);

@@ -1,13 +1,13 @@
 import should from 'should';
 import { pagesOf, type Fetch, type Page } from '../../lib/address-book/paging';
 import { eachOf, oneAtATime } from '../../lib/service/concurrency';
-import { Seen } from '../../lib/address-book/seen';
+import { RecentIds } from '../../lib/address-book/recent-ids';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('seen records', () => {
   it('remember at least a generation, and never more than two', () => {
-    const seen = new Seen(100);
+    const seen = new RecentIds(100);
     for (let id = 0; id < 1000; id++) seen.add(id);
     should(Array.from({ length: 100 }, (_, at) => seen.has(900 + at)).every(Boolean)).be.true();
     should(Array.from({ length: 800 }, (_, id) => seen.has(id)).some(Boolean)).be.false();
@@ -31,7 +31,7 @@ describe('seen records', () => {
     ];
     const many = Array.from({ length: 1000 }, (_, at) => 1_000_003 * at + 7);
     const ids = [...numbers, ...numbers.map(String), ...many];
-    const seen = new Seen();
+    const seen = new RecentIds();
     for (const id of ids) {
       should(seen.has(id)).be.false();
       seen.add(id);

@@ -8,7 +8,7 @@ import { logOf } from '../../lib/runtime/log';
 import type { Red } from '../../lib/runtime/red';
 import { endpoints } from '../../lib/service/endpoints';
 import { ServiceError } from '../../lib/service/errors';
-import { forgetAbsentEnvironments } from '../../nodes/environment/absent';
+import { forgetRemovedEnvironments } from '../../nodes/environment/removed-data';
 import { listAdvisors } from '../../nodes/environment/advisor-list';
 import { RunningEnvironment } from '../../nodes/environment/environment';
 import { servicesOf, type Services } from '../../nodes/environment/services';
@@ -381,7 +381,7 @@ describe('environment', () => {
     try {
       const red = await startProcess(folder, { clock });
       await authorize(red, connectionTo(simulator));
-      const forget = (ids: string[]): Promise<void> => forgetAbsentEnvironments(red, new Set(ids));
+      const forget = (ids: string[]): Promise<void> => forgetRemovedEnvironments(red, new Set(ids));
       await forget([]);
       await clock.move(6 * day);
       await forget(['env1']);

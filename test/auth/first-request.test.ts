@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import express, { type Express } from 'express';
 import should from 'should';
 import type { Red } from '../../lib/runtime/red';
-import { reception } from '../../nodes/environment/reception';
+import { onDemand } from '../../nodes/environment/on-demand';
 import { routes } from '../../nodes/environment/routes';
 
 describe('the first request there is', () => {
@@ -27,7 +27,7 @@ describe('the first request there is', () => {
           needsPermission: () => (_: unknown, response: express.Response) => response.status(401).end(),
         },
       } as unknown as Red,
-      () => reception,
+      () => onDemand,
     );
   };
 

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import should from 'should';
 import {
   adjusted,
-  decide,
-  endOf,
+  decidePoll,
+  endTimeOf,
   firstPollOf,
   lastPollOf,
   nextPoll,
@@ -137,7 +137,7 @@ class Model {
   private visit(rider: Rider, due: number): boolean {
     const { place: at, start, pace: of, share: part } = rider;
     const alone = { olderStart: undefined, isYoungest: true };
-    const { isPolled, isLast, to } = decide({
+    const { isPolled, isLast, to } = decidePoll({
       at,
       due,
       now: this.now,
@@ -283,7 +283,7 @@ describe('rings', () => {
   describe('and waits for one number', () => {
     const at = { start: 1_000_000, share: 0, pace: recommended };
     const visit = (offset: number, more: { olderStart?: number; isYoungest?: boolean } = {}): boolean =>
-      decide({
+      decidePoll({
         ...at,
         at: offset > 300_000 ? 'then' : 'first',
         due: at.start + offset,
@@ -317,10 +317,10 @@ describe('rings', () => {
     fc.assert(
       fc.property(timing, places, fc.integer({ min: -hour, max: 5 * hour }), (of, place, age) => {
         const now = of.start + age;
-        const { isLast } = decide({ ...of, at: place, due: now, now, olderStart: 1, isYoungest: false });
-        should(isLast).equal(now >= endOf(of));
+        const { isLast } = decidePoll({ ...of, at: place, due: now, now, olderStart: 1, isYoungest: false });
+        should(isLast).equal(now >= endTimeOf(of));
         should(firstPollOf(of)).be.aboveOrEqual(of.start);
-        should(lastPollOf(of)).be.aboveOrEqual(endOf(of));
+        should(lastPollOf(of)).be.aboveOrEqual(endTimeOf(of));
       }),
     );
   });

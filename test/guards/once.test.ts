@@ -277,7 +277,7 @@ describe('a text with a key', () => {
     now += 1;
     await claim(251);
     while ((await count()) > 2) await new Promise((resolve) => setImmediate(resolve));
-    should((await guard.look(of(250), hour, time))?.kind).equal('sent');
+    should((await guard.foresee(of(250), hour, time))?.kind).equal('sent');
   });
 
   it('leaves nothing behind in memory while a repeat waits', async () => {

@@ -1,5 +1,5 @@
 import type { Red } from '../../lib/runtime/red';
-import { reception } from '../../nodes/environment/reception';
+import { onDemand } from '../../nodes/environment/on-demand';
 import { routes } from '../../nodes/environment/routes';
 
 export interface MountedRoute {
@@ -33,8 +33,8 @@ export const mountedRoutes = (): MountedRoute[] => {
     log: { info: quiet, warn: quiet, error: quiet },
     settings: { available: () => false },
   } as unknown as Red;
-  routes(RED, () => reception);
-  reception.addRoutes(RED);
+  routes(RED, () => onDemand);
+  onDemand.addRoutes(RED);
   // The one that adds the others when the first request comes.
   return found.filter(({ path }) => path !== '/advisor-texting');
 };

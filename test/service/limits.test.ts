@@ -1,10 +1,10 @@
 import should from 'should';
 import type { Clock } from '../../lib/service/clock';
 import { Limits } from '../../lib/service/limits';
-import type { Place } from '../../lib/service/limits';
+import type { QueuePlace } from '../../lib/service/limits';
 import { frozenClock } from './support';
 
-const place = (lane = 'a', more: Partial<Place> = {}): Place => ({
+const place = (lane = 'a', more: Partial<QueuePlace> = {}): QueuePlace => ({
   lane,
   priority: 'normal',
   front: false,
@@ -15,7 +15,7 @@ const place = (lane = 'a', more: Partial<Place> = {}): Place => ({
 const turns = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Enters in the background and notes when it is served. */
-const queue = (limits: Limits, served: string[], name: string, at: Place): Promise<void> =>
+const queue = (limits: Limits, served: string[], name: string, at: QueuePlace): Promise<void> =>
   Promise.resolve(limits.enter(at)).then((entered) => {
     served.push(entered ? name : `${name} sent away`);
   });

@@ -1,5 +1,6 @@
 import should from 'should';
-import { backoff, decide, doubtAfter, hour, readRetryAfter, RetryBudget } from '../../lib/service/retry';
+import { hour } from '../../lib/durations';
+import { backoff, decide, doubtAfter, readRetryAfter, RetryBudget } from '../../lib/service/retry';
 import type { Course, Decision, Happened, Kind } from '../../lib/service/retry';
 import type { RepeatSends } from '../../lib/service/types';
 

@@ -107,7 +107,7 @@ const contents = async (store: Store, environment: string): Promise<unknown> => 
     ofMember: (await entries.groupsOfMember(entries.groupOf('default', { memberId: 7 }), undefined, 10))
       .length,
     asked: (await historyOf(store, space).preview('default', phone, { every: day, limit: 0 })).consentState,
-    once: (await onceIn(store).look(keyOf(environment), day, time))?.kind,
+    once: (await onceIn(store).foresee(keyOf(environment), day, time))?.kind,
     blocked: (await new DoNotText(store, environment).get(phone))?.reason,
     authorized: await vault.use(
       () => vault.get(connectionOf(environment), 'default')?.grant.refreshToken ?? null,

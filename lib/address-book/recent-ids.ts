@@ -57,7 +57,7 @@ class Generation {
  * Which records have been seen. Two generations of ids bound the memory: at least the last `generation` records are
  * remembered, and an address book of that size whole.
  */
-export class Seen {
+export class RecentIds {
   private recent = new Generation();
   private older = new Generation();
 

@@ -6,7 +6,7 @@ import { runningOf } from './running';
 import type { Services } from './services';
 
 /** Authorizations of environments that left the flow: kept seven days from when they were first missed. */
-export const forgetAbsentEnvironments = (
+export const forgetRemovedEnvironments = (
   { authorizations, vault }: Pick<Services, 'authorizations' | 'vault'>,
   existing: ReadonlySet<string>,
 ): Promise<void> =>
@@ -14,7 +14,7 @@ export const forgetAbsentEnvironments = (
     await authorizations.sweepLinks(await vault.forgetMissing(existing, keptAfterRemoval));
   });
 
-const forgetAbsentNodes = async ({ openStore }: Services, existing: ReadonlySet<string>): Promise<void> => {
+const forgetNodes = async ({ openStore }: Services, existing: ReadonlySet<string>): Promise<void> => {
   const { forgetRemovedNodes } = lazy.removedNodes();
   const store = await openStore();
   try {
@@ -28,7 +28,7 @@ const forgetAbsentNodes = async ({ openStore }: Services, existing: ReadonlySet<
  * Decided once flows have started, from the nodes that exist, disabled ones among them: a node that closes cannot tell
  * whether it was deleted or only switched off.
  */
-export const forgetAbsent = (RED: Red, services: Services): void => {
+export const forgetRemoved = (RED: Red, services: Services): void => {
   const existing = new Set<string>();
   const ours = new Set<string>();
   RED.nodes.eachNode(({ id, type }) => {
@@ -37,7 +37,7 @@ export const forgetAbsent = (RED: Red, services: Services): void => {
   });
   for (const environment of runningOf(RED)) environment.forgetRemovedNodes(ours);
   if (!isStateKept(RED.settings.userDir)) return;
-  Promise.all([forgetAbsentEnvironments(services, existing), forgetAbsentNodes(services, existing)]).catch(
+  Promise.all([forgetRemovedEnvironments(services, existing), forgetNodes(services, existing)]).catch(
     (fault: unknown) => {
       services.log.warn(`Data of removed nodes could not be cleared: ${String(fault)}`);
     },

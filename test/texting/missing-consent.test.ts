@@ -1,5 +1,5 @@
 import should from 'should';
-import { consentTest } from '../../lib/consent/missing';
+import { consentTest } from '../../nodes/send-text/missing-consent';
 
 describe('a refusal that asking for consent can mend', () => {
   const refusals: [isMissing: boolean, code: string | null | undefined, text: string][] = [

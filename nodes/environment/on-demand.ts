@@ -1,18 +1,18 @@
 import type { Red } from '../../lib/runtime/red';
-import { forgetAbsent } from './absent';
+import { forgetRemoved } from './removed-data';
 import { health } from './activity';
 import { adminRoutes } from './admin-routes';
 import { openRoutes, type OpenRoutes } from './open-routes';
 import { servicesOf } from './services';
 import { simulatorRoutes } from './simulator-routes';
 
-/** What `routes` loads when there is something to do. */
-export const reception = {
+/** Loaded by `routes` at the first request, so that an installed and unused package costs nothing. */
+export const onDemand = {
   readKeys: (RED: Red): void => {
     servicesOf(RED);
   },
-  forgetAbsent: (RED: Red): void => {
-    forgetAbsent(RED, servicesOf(RED));
+  forgetRemoved: (RED: Red): void => {
+    forgetRemoved(RED, servicesOf(RED));
   },
   openRoutes: (RED: Red): OpenRoutes => openRoutes(RED, servicesOf(RED)),
   health,
@@ -23,4 +23,4 @@ export const reception = {
   },
 };
 
-export type Reception = typeof reception;
+export type OnDemand = typeof onDemand;
