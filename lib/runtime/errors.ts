@@ -60,6 +60,8 @@ export const sentences = {
     'msg.text is missing, but msg.payload holds a text: choose msg.payload as the text in the node.',
   text_missing: 'There is no text in __where__: put one there, or choose another place in the node.',
   text_kind: 'What is in __where__ is not a text with at least one letter: give it a text.',
+  text_broken:
+    'The text holds half a character (a lone surrogate), which cannot be sent: cut texts between whole characters.',
   text_own_empty: "This recipient's own text is empty: fill it in, or leave it out.",
   text_segments:
     'The text takes __segments__ SMS segments, and this node sends __most__ at most: shorten it, or leave out signs such as emojis and typographic quotes.',

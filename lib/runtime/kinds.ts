@@ -81,3 +81,6 @@ export const fitting = (value: unknown, kind: 'str' | 'num'): string | number | 
 /** An empty text is a value; null says that there is none. */
 export const isLeftOut = (value: unknown, kind: 'str' | 'num'): boolean =>
   value === undefined || value === null || (kind === 'num' && value === '');
+
+/** Whether no half of a surrogate pair stands alone (`String.prototype.isWellFormed` of ES2024). */
+export const isWellFormed = (text: string): boolean => !/\p{Surrogate}/u.test(text);

@@ -5,7 +5,7 @@ import type { Limits, QueuePlace } from './limits';
 import { serviceError, ServiceError } from './errors';
 import { assess, endAs } from './answers';
 import type { Plan, Wire } from './requests';
-import { decide, doubtAfter } from './retry';
+import { decide, doubtAfter, pauseAfter } from './retry';
 import type { Course, RetryBudget, Rules } from './retry';
 import type { Transport } from './transport';
 import type { CallOptions, ClientOptions } from './types';
@@ -173,8 +173,15 @@ export class Call {
     }
     if (happened.what === 'unauthorized') this.noteRejection();
     if (happened.what === 'limited' && this.limited === 0) this.limitedSince = elapsedBy(clock);
-    const decision = decide(this.plan.kind, happened, rules, this.course(), budget.left, random());
+    const chance = random();
+    const decision = decide(this.plan.kind, happened, rules, this.course(), budget.left, chance);
     this.doubt = doubtAfter(this.doubt, happened);
+    if (happened.what === 'limited') {
+      // Also when this call has had its hour of pauses: whoever is next would only meet the same.
+      const ms = pauseAfter(happened.retryAfter, this.limited, chance);
+      limits.pause(ms);
+      this.shared.paused(clock.now() + ms);
+    }
     switch (decision.do) {
       case 'succeed':
         return { data, status, attempts: this.attempts };
@@ -184,12 +191,9 @@ export class Call {
         this.refreshed = true;
         this.rejected = this.token;
         return 0;
-      case 'pause': {
+      case 'pause':
         this.limited++;
-        limits.pause(decision.ms);
-        this.shared.paused(clock.now() + decision.ms);
         return 0;
-      }
       case 'repeat':
         this.retried++;
         budget.spend();
@@ -268,7 +272,7 @@ export class Call {
       retried: this.retried,
       refreshed: this.refreshed,
       limited: this.limited,
-      limitedFor: this.limitedSince === 0 ? 0 : elapsedBy(this.shared.clock) - this.limitedSince,
+      limitedFor: this.limited === 0 ? 0 : elapsedBy(this.shared.clock) - this.limitedSince,
       doubt: this.doubt,
     };
   }

@@ -53,6 +53,12 @@ const longestBackoff = 20_000;
 export const backoff = (round: number, random: number): number =>
   random * Math.min(firstBackoff * 2 ** round, longestBackoff);
 
+/** Milliseconds for which nobody asks the service after a 429, whatever becomes of the request that met it. */
+export const pauseAfter = (retryAfter: number | undefined, limited: number, random: number): number => {
+  const asked = Math.min(retryAfter ?? 0, hour);
+  return asked > 0 ? asked : backoff(limited, random);
+};
+
 /** Whether it may have been carried out without our knowing. */
 const inDoubt = (happened: Happened): boolean => happened.what === 'broken' || happened.what === 'gateway';
 
@@ -96,8 +102,7 @@ export const decide = (
   }
   if (happened.what === 'unauthorized' && !course.refreshed) return { do: 'refresh' };
   if (happened.what === 'limited') {
-    const asked = Math.min(happened.retryAfter ?? 0, hour);
-    const ms = asked > 0 ? asked : backoff(course.limited, random);
+    const ms = pauseAfter(happened.retryAfter, course.limited, random);
     if (course.limitedFor + ms <= hour) return { do: 'pause', ms };
   }
   if (

@@ -4,15 +4,13 @@ import { OperationHandler, type Operation, type SearchOperation } from '../../li
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { flowNode, type Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
+import { isWellFormed } from '../../lib/runtime/kinds';
 import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
 import type { RequestOf } from '../../lib/service/endpoints';
 import { longestSearch, spec } from './spec';
 
 type ContentType = NonNullable<RequestOf<'searchContent'>['query']>['contentType'];
-
-/** Whether no half of a surrogate pair stands alone (`String.prototype.isWellFormed` of ES2024). */
-const isWellFormed = (text: string): boolean => !/\p{Surrogate}/u.test(text);
 
 /** An empty text finds everything; a number is more likely an inject's timestamp than something to look for. */
 const searchTextOf = (value: unknown, where: MessageValue): string => {

@@ -1,6 +1,6 @@
 import type { Mutable } from '../../lib/mutable';
 import type { Source } from '../../lib/runtime/inputs';
-import { fieldOf } from '../../lib/runtime/kinds';
+import { fieldOf, isWellFormed } from '../../lib/runtime/kinds';
 import { invalidInput } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
 import { compileTemplate, type Filled } from '../../lib/runtime/template';
@@ -20,6 +20,12 @@ export interface Text extends Recipient {
   /** It is sent once by this key. */
   readonly onceKey?: string;
 }
+
+/** JSON is UTF-8, which has no half characters: another text would arrive than was written. */
+const wholeText = (text: string): string => {
+  if (!isWellFormed(text)) throw invalidInput('text_broken');
+  return text;
+};
 
 /** Gives each recipient its text: its own, else the literal filled in, else the one of the message. */
 export type TextOf = (entry: PhoneEntry, msg: Message, value: unknown) => string;
@@ -45,14 +51,14 @@ export const textGiver = (source: Source): TextOf => {
     if (ownText !== undefined) {
       const own = asText(ownText);
       if (own === undefined) throw invalidInput('text_own_empty');
-      return own;
+      return wholeText(own);
     }
     const filled: Filled | undefined = literal?.(record, msg);
     if (filled && 'isBroken' in filled) throw invalidInput('placeholder_broken');
     if (filled && 'missing' in filled) throw invalidInput('placeholder_missing', { field: filled.missing });
     const text = asText(filled ? filled.text : value);
     if (text === undefined) throw noText(source, value, msg);
-    return text;
+    return wholeText(text);
   };
 };
 

@@ -265,6 +265,34 @@ describe('a call to the service', () => {
       }
     });
 
+    it('with an hour or more pauses the environment for an hour, again and again, and nobody asks meanwhile', async () => {
+      const server = await startServer(() => ({ status: 429, headers: { 'retry-after': '7200' } }));
+      const frozen = frozenClock();
+      let reads = 0;
+      // Time passes between two looks at a clock.
+      const clock = Object.assign(Object.create(frozen) as typeof frozen, {
+        elapsed: () => frozen.now() + (reads += 0.001),
+      });
+      const client = clientOf(server.url, { clock });
+      const first = problemOf(client.call('sendMessage', text, advisor));
+      await frozen.move(0);
+      const others = [1, 2, 3].map(() => problemOf(client.call('sendMessage', text, advisor)));
+      should(server.received).have.length(1);
+      should(client.pausedUntil).be.above(frozen.now() + 3_599_000);
+      await frozen.move(3_599_000);
+      should(server.received).have.length(1);
+      const ended = new AbortController();
+      const all = Promise.all([first, ...others]).finally(() => {
+        ended.abort();
+      });
+      for (let steps = 0; steps < 24 && !ended.signal.aborted; steps++) {
+        const before = server.received.length;
+        await frozen.move(1_800_000);
+        should(server.received.length - before).be.belowOrEqual(4);
+      }
+      for (const problem of await all) should(problem).containEql({ code: 'rate_limited', attempts: 2 });
+    });
+
     it('for an hour in all ends as rate_limited', async () => {
       const server = await startServer(() => ({
         ...problemReply('rate_limited'),

@@ -274,6 +274,19 @@ describe('send text node', () => {
       should({ port, code: errorOf(msg).code }).eql({ port: 1, code: 'invalid_input' });
     });
 
+    it('cut in the middle of a character fails for that recipient alone', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }));
+      const flow = await sendNode(environment, { phone: 'payload' });
+      const payload = [
+        { phone: '+12025550101', text: 'Hi 😀'.slice(0, 4) },
+        { phone: '+12025550102', text: 'Hi 😀' },
+      ];
+      const arrived = inOrder(await flow.ask({ payload }, 2));
+      should(arrived.map(({ port }) => port)).eql([1, 0]);
+      should(errorOf(arrived[0]?.msg ?? {}).message).match(/half a character.*whole characters/);
+      should(bodies()).eql([{ phone: '+12025550102', text: 'Hi 😀' }]);
+    });
+
     it('does not read placeholders in a text that came with the message', async () => {
       const { environment, bodies } = await scripted(() => ({ body: sent }));
       const flow = await sendNode(environment);
@@ -281,7 +294,7 @@ describe('send text node', () => {
       should(bodies()).deepEqual([{ phone: '+12025550101', text: 'Hi {{name}}' }]);
     });
 
-    for (const text of [undefined, '', '  \n', {}]) {
+    for (const text of [undefined, '', '  \n', {}, 'half \ud83d']) {
       it(`the text ${inspect(text)} is invalid_input`, async () => {
         const flow = await sendNode(on.environment);
         const { port, msg } = only(await flow.ask({ phone: numbers.consented, text }));
