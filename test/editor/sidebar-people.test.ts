@@ -234,6 +234,15 @@ describe('the sidebar, for each as they may', function () {
     await section(admin).getByRole('alert').waitFor({ state: 'hidden' });
   });
 
+  it('shows what is new though the clock of the browser was set back', async () => {
+    await rowOf(admin, silent).waitFor();
+    const now = await admin.evaluate<number>('Date.now()');
+    await admin.clock.setSystemTime(now - 3_600_000);
+    await red.send('in', { phone: numbered(21) });
+    await rowOf(admin, numbered(21)).waitFor();
+    await admin.clock.setSystemTime(Date.now());
+  });
+
   for (const [language, side] of languages) {
     it(`speaks ${language} on the ${side}, in no more room than there is, in light and dark`, async () => {
       await red.request('POST', 'settings/user', {
@@ -300,6 +309,11 @@ describe('the sidebar, for each as they may', function () {
     for (const name of ['Check now', 'Cancel']) should(await named(resting, name).isDisabled()).be.true();
     await named(resting, 'Show the node').click();
     should(await admin.evaluate('RED.workspaces.active()')).equal('other');
+    // Removed and not deployed: there is nothing to show.
+    await admin.evaluate(`RED.nodes.remove('resting')`);
+    await red.send('in', { phone: numbered(25) });
+    await rowOf(admin, numbered(25)).waitFor();
+    await named(resting, 'Show the node').waitFor({ state: 'hidden' });
     await section(admin, 'Slow').getByText('This environment is disabled').waitFor();
   });
 

@@ -225,10 +225,12 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
           }),
         ]
       : [];
-    const { row, head, facts } = rowWith(...actions, revealButton(node));
+    const reveal = revealButton(node);
+    const { row, head, facts } = rowWith(...actions, reveal.element);
     return {
       row,
       update: ({ phone, memberId, name, advisor, since: begun, next, until }) => {
+        reveal.refresh();
         const number = phone ?? say('sidebar.member', { id: String(memberId ?? '') });
         head.text(name ?? number);
         facts.text(
@@ -265,11 +267,13 @@ export class ListsPart extends PagedPart<ListItem, Listed<ListItem>> {
           }),
         ]
       : [];
-    const { row, head, facts } = rowWith(...actions, revealButton(node));
+    const reveal = revealButton(node);
+    const { row, head, facts } = rowWith(...actions, reveal.element);
     facts.before(bar);
     return {
       row,
       update: ({ total, done, advisor, since: begun }) => {
+        reveal.refresh();
         head.text(labelOf(node));
         bar.attr({ max: total, value: done, 'aria-label': labelOf(node) });
         facts.text(joined(`${numberOf(done)} / ${numberOf(total)}`, advisor, since(begun)));
@@ -299,10 +303,12 @@ export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
           }),
         ]
       : [];
-    const { row, head, facts } = rowWith(...actions, revealButton(node));
+    const reveal = revealButton(node);
+    const { row, head, facts } = rowWith(...actions, reveal.element);
     return {
       row,
       update: ({ phone, advisor, since: begun, notBefore }) => {
+        reveal.refresh();
         head.text(phone ?? '');
         const leaves = say('sidebar.leaves', { time: timeOf(notBefore ?? begun) });
         facts.text(joined(labelOf(node), advisor, since(begun), leaves));
@@ -335,12 +341,14 @@ export class FailuresPart extends PagedPart<Advised, Failures> {
     const copyTrace = iconButton('clipboard', say('sidebar.copy'), () => {
       copy(traceId ?? '');
     }).toggle(traceId !== null);
-    const { row, head, facts } = rowWith(copyTrace, revealButton(node));
+    const reveal = revealButton(node);
+    const { row, head, facts } = rowWith(copyTrace, reveal.element);
     const advised = $('<span>', { class: 'advisor-side-facts' });
     facts.after(advised);
     return {
       row,
       update: ({ at, phone, code, detail, advice }) => {
+        reveal.refresh();
         head.text(this.codes[code] ?? code);
         const isDetailTold = detail === null || advice?.includes(detail) === true;
         facts.text(joined(timeOf(at), labelOf(node), phone));

@@ -31,11 +31,19 @@ export const labelOf = ({ id, name }: NodeName): string =>
   name ||
   id;
 
-export const revealButton = ({ id }: NodeName): JQuery =>
-  iconButton('search', say('sidebar.show'), () => {
+/** Shows a node on the canvas. It may be removed, or imported, while its row is shown: `refresh` hides or shows the button. */
+export const revealButton = ({ id }: NodeName): { readonly element: JQuery; refresh(): void } => {
+  const element = iconButton('search', say('sidebar.show'), () => {
     const node = pathOf(id).at(-1);
     if (node) RED.view.reveal(node.id);
-  }).toggle(pathOf(id).length > 0);
+  });
+  return {
+    element,
+    refresh() {
+      element.toggle(pathOf(id).length > 0);
+    },
+  };
+};
 
 /** Asks once more before it does what cannot be undone; Escape, or to go elsewhere, is a no. */
 export const carefulButton = (name: string, words: string, act: () => void): JQuery => {

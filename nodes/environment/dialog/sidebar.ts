@@ -89,7 +89,7 @@ class Section implements Host {
   /** Something may have changed: it is read, but no more often than that costs little. */
   changed(): void {
     if (this.isReading) this.isStale = true;
-    else this.readAfter(this.lastTime + this.rest - Date.now());
+    else this.readAfter(this.lastTime + this.rest - performance.now());
   }
 
   /** Reads what is shown; what changes meanwhile is read after that. */
@@ -102,10 +102,10 @@ class Section implements Host {
     }
     this.isReading = true;
     this.isStale = false;
-    const began = Date.now();
+    const began = performance.now();
     this.lastTime = began;
     void this.readAll().then((due) => {
-      const took = Date.now() - began;
+      const took = performance.now() - began;
       this.rest = Math.min(Math.max(2 * took, leastInterval), longestRest);
       this.isReading = false;
       if (this.isStale) this.changed();
