@@ -1,6 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool } from 'pg';
 import { FencedWrites, type Change, type FencedCondition } from './fenced-writes';
+import { GatheredReads } from './gathered-reads';
 import { common, Leases, LeaseWatch, schema, ServerTime, type Lease, type LeaseRow } from './leases';
 import type { Destination } from './moving';
 import { Sealing, type Sealer } from './sealing';
@@ -101,6 +102,7 @@ class Database implements Surroundings, JointWriter {
   /** What other processes have, to be read. */
   private elsewhere = new Map<number, Slot>();
   readonly writes: FencedWrites;
+  readonly reads = new GatheredReads(() => this.reading);
   private readonly leases: Leases;
   private readonly watch: LeaseWatch;
   private readonly orphanListeners = new Set<(store: Slot) => void>();

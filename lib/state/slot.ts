@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import type { Change, Fence, FencedCondition } from './fenced-writes';
+import type { GatheredReads } from './gathered-reads';
 import { common, schema, type Lease } from './leases';
 import { versionOf, type Sealing } from './sealing';
 import {
@@ -26,6 +27,7 @@ export interface Surroundings {
   readonly holder: string;
   readonly sealing: Sealing;
   readonly reading: Pool;
+  readonly reads: GatheredReads;
   readonly trouble: string | undefined;
   readonly unwritten: number;
   onChange(listener: () => void): () => void;
@@ -142,9 +144,9 @@ export class Slot implements Store, Fence {
   }
 
   async get<T>(table: Table, key: Buffer): Promise<Entry<T> | undefined> {
-    const select = `select value from ${schema}.${table} where key = $1`;
-    const [row] = (await this.read(select, [this.full(table, key)])) as { value: Buffer }[];
-    return row && this.opened<T>(table, key, row.value);
+    const { reads } = this.database;
+    const found = await this.patiently(() => reads.value(table, this.full(table, key)));
+    return found && this.opened<T>(table, key, found);
   }
 
   async page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]> {
@@ -153,6 +155,12 @@ export class Slot implements Store, Fence {
   }
 
   async keys(table: Table, range: Range): Promise<readonly Buffer[]> {
+    const { limit, skip = 0, reverse = false } = range;
+    if (limit === 1 && skip === 0 && Buffer.compare(range.from, range.to) < 0) {
+      const [from, to] = this.limits(table, range.from, range.to);
+      const first = await this.patiently(() => this.database.reads.firstKey(table, { from, to }, reverse));
+      return first ? [bare(first)] : [];
+    }
     const rows = await this.range(false, table, range);
     return rows.map(({ key }) => bare(key));
   }
@@ -264,13 +272,17 @@ export class Slot implements Store, Fence {
     return rows as { key: Buffer; value: Buffer }[];
   }
 
+  private read(statement: string, values: unknown[]): Promise<unknown[]> {
+    return this.patiently(async () => (await this.database.reading.query<object>(statement, values)).rows);
+  }
+
   /** While the database is away, it waits. */
-  private async read(statement: string, values: unknown[]): Promise<unknown[]> {
+  private async patiently<T>(read: () => Promise<T>): Promise<T> {
     for (;;) {
       if (this.isClosed) throw closed();
       if (this.isLost) throw new TakenOver(false);
       try {
-        return (await this.database.reading.query<object>(statement, values)).rows;
+        return await read();
       } catch (fault) {
         await this.database.failed(fault);
       }

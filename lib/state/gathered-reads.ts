@@ -1,0 +1,91 @@
+import type { Pool } from 'pg';
+import { schema } from './leases';
+import type { Table } from './store';
+
+/** A lookup, until its answer comes. */
+interface Lookup<A, T> {
+  readonly of: A;
+  readonly settle: (found: T | undefined) => void;
+  readonly reject: (fault: unknown) => void;
+}
+
+/** Lookups in one query. */
+const most = 500;
+
+interface Bounds {
+  readonly from: Buffer;
+  readonly to: Buffer;
+}
+
+/**
+ * What is looked up in one turn of the event loop is one query: a poll looks up its record and its neighbour, and a round
+ * of polls begins in one turn. A query each would take longer than the poll itself.
+ */
+export class GatheredReads {
+  private readonly waiting = new Map<string, Lookup<never, Buffer>[]>();
+
+  constructor(private readonly pool: () => Pool) {}
+
+  value(table: Table, key: Buffer): Promise<Buffer | undefined> {
+    return this.add<Buffer>(`value ${table}`, key, async (keys) => {
+      const { rows } = await this.pool().query<{ key: Buffer; value: Buffer }>({
+        name: `advisor_texting_values_${table}`,
+        text: `select key, value from ${schema}.${table} where key = any($1::bytea[])`,
+        values: [keys],
+      });
+      const found = new Map(rows.map((row) => [row.key.toString('latin1'), row.value]));
+      return keys.map((each) => found.get(each.toString('latin1')));
+    });
+  }
+
+  /** The first key from `from` up to `to`, exclusive; in reverse, the last. */
+  firstKey(table: Table, bounds: Bounds, isReverse: boolean): Promise<Buffer | undefined> {
+    const direction = isReverse ? 'desc' : 'asc';
+    return this.add<Bounds>(`first ${table} ${direction}`, bounds, async (all) => {
+      const { rows } = await this.pool().query<{ place: string; key: Buffer }>({
+        name: `advisor_texting_first_${table}_${direction}`,
+        text: `select place, key from unnest($1::bytea[], $2::bytea[]) with ordinality x(a, b, place)
+          cross join lateral
+            (select key from ${schema}.${table} where key >= a and key < b order by key ${direction} limit 1) f`,
+        values: [all.map(({ from }) => from), all.map(({ to }) => to)],
+      });
+      const found: (Buffer | undefined)[] = all.map(() => undefined);
+      for (const { place, key } of rows) found[Number(place) - 1] = key;
+      return found;
+    });
+  }
+
+  /** `ask` gives an answer for each, in order. */
+  private add<A>(
+    kind: string,
+    of: A,
+    ask: (all: readonly A[]) => Promise<readonly (Buffer | undefined)[]>,
+  ): Promise<Buffer | undefined> {
+    return new Promise((settle, reject) => {
+      const known = this.waiting.get(kind) as Lookup<A, Buffer>[] | undefined;
+      if (known) {
+        known.push({ of, settle, reject });
+        return;
+      }
+      const lookups: Lookup<A, Buffer>[] = [{ of, settle, reject }];
+      this.waiting.set(kind, lookups as Lookup<never, Buffer>[]);
+      setImmediate(() => {
+        this.waiting.delete(kind);
+        for (let from = 0; from < lookups.length; from += most) {
+          const some = lookups.slice(from, from + most);
+          // The pool may be gone by now, which throws.
+          (async () => ask(some.map((each) => each.of)))().then(
+            (found) => {
+              some.forEach((each, place) => {
+                each.settle(found[place]);
+              });
+            },
+            (fault: unknown) => {
+              for (const each of some) each.reject(fault);
+            },
+          );
+        }
+      });
+    });
+  }
+}
