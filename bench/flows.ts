@@ -23,6 +23,13 @@ const unhurried = { pollEvery: 36_000, pollFor: 36_000, thenEvery: 36_000 };
 
 const placed = { z: 'tab', x: 100, y: 100 };
 
+const credentials = {
+  clientId: 'bench',
+  clientSecret: 'bench-secret',
+  apiKey: 'bench-key',
+  refreshToken: 'bench-refresh',
+};
+
 const environment = (id: string, url: string, more: Readonly<Record<string, unknown>>): FlowNode => ({
   id,
   type: 'advisor-environment',
@@ -35,12 +42,7 @@ const environment = (id: string, url: string, more: Readonly<Record<string, unkn
   grant: 'authorization_code',
   scopes: ['core.contacts.read', 'text.messaging.read', 'text.messaging.write', 'offline_access'],
   maxConcurrent: inFlight,
-  credentials: {
-    clientId: 'bench',
-    clientSecret: 'bench-secret',
-    apiKey: 'bench-key',
-    refreshToken: 'bench-refresh',
-  },
+  credentials,
   ...more,
 });
 
@@ -135,7 +137,8 @@ return [{ payload: data }, next, null];`,
   ...items,
 ];
 
-export const benchFlows = (url: string): FlowNode[] => [
+/** With `database`, what is on record is in PostgreSQL. */
+export const benchFlows = (url: string, database?: string): FlowNode[] => [
   { id: 'tab', type: 'tab', label: 'bench' },
   { ...placed, id: 'orders', type: 'test-port', name: 'orders', wires: [['driver']] },
   {
@@ -157,7 +160,10 @@ export const benchFlows = (url: string): FlowNode[] => [
   },
   { ...placed, id: 'results', type: 'test-port', name: 'results', wires: [[]] },
   environment('environment-off', url, { journal: false }),
-  environment('environment-on', url, { journal: true }),
+  environment('environment-on', url, {
+    journal: true,
+    ...(database !== undefined && { store: 'postgres', credentials: { ...credentials, storeUrl: database } }),
+  }),
   environment('environment-burst', url, { journal: true, maxConcurrent: burst }),
   ...['off', 'on', 'burst'].map(sendText),
   ...httpFlow(url),

@@ -8,6 +8,7 @@ import { isReached } from './figures';
 import type { Part, Surroundings } from './part';
 import { editor } from './parts/editor';
 import { growth } from './parts/growth';
+import { instances } from './parts/instances';
 import { latency } from './parts/latency';
 import { list } from './parts/list';
 import { million } from './parts/million';
@@ -27,6 +28,7 @@ const parts: readonly Part[] = [
   list,
   waits,
   million,
+  instances,
   stream,
   tokens,
   start,
@@ -100,8 +102,8 @@ const measure = async (part: Part): Promise<Measured> => {
     rounds: (part.roundsFor ?? ((asked) => asked))(Number(values.rounds)),
     versions,
     scaled: (count) => Math.max(1, Math.round(count * scale)),
-    async start(version) {
-      const node = await startBenchRed(version, service.url, values.profile);
+    async start(version, database) {
+      const node = await startBenchRed(version, service.url, { profile: values.profile, database });
       running.push(node);
       return node;
     },

@@ -10,8 +10,8 @@ export interface Surroundings {
   readonly rounds: number;
   /** A count, made smaller or larger as the command line asks. */
   readonly scaled: (count: number) => number;
-  /** A Node-RED with the flows to be measured, ended when the part ends. */
-  readonly start: (version: Version) => Promise<BenchRed>;
+  /** A Node-RED with the flows to be measured, ended when the part ends; with `database`, its state is there. */
+  readonly start: (version: Version, database?: string) => Promise<BenchRed>;
 }
 
 export interface Part {

@@ -1,5 +1,5 @@
-import { cpSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, rmSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { freshUserDir, type Version } from '../test/support/installation';
 import { type RealRed, startRed } from '../test/support/node-red';
 import { benchFlows } from './flows';
@@ -26,13 +26,22 @@ interface Told {
 const within = 5 * 60_000;
 
 /** A real Node-RED with the packed package and the flows to be measured. */
-export const startBenchRed = async (version: Version, url: string, profile?: string): Promise<BenchRed> => {
+export const startBenchRed = async (
+  version: Version,
+  url: string,
+  {
+    profile,
+    database,
+  }: { readonly profile?: string | undefined; readonly database?: string | undefined } = {},
+): Promise<BenchRed> => {
   const userDir = freshUserDir();
+  if (database !== undefined)
+    symlinkSync(dirname(require.resolve('pg/package.json')), join(userDir, 'node_modules', 'pg'));
   for (const file of ['bench-driver.js', 'bench-driver.html']) {
     cpSync(join(__dirname, 'nodes', file), join(userDir, 'nodes', file));
   }
   const red = await startRed({ version, userDir, env: { NODE_OPTIONS: '--expose-gc' } });
-  await red.deploy(benchFlows(url));
+  await red.deploy(benchFlows(url, database));
   let asked = 0;
   return {
     red,

@@ -20,7 +20,7 @@ const anonymous = (node: BenchRed): number => {
 };
 
 /** The middle of what it has while it works. */
-const whileWorking = async (node: BenchRed): Promise<number> => {
+export const whileWorking = async (node: BenchRed): Promise<number> => {
   await sleep(warmUp);
   const found: number[] = [];
   for (const end = performance.now() + watched; performance.now() < end;) {
@@ -34,11 +34,12 @@ const sizeOf = (node: BenchRed): number =>
   statSync(join(node.red.userDir, 'advisor-texting', 'store.mdb'), { throwIfNoEntry: false })?.size ?? 0;
 
 /** Nothing more is being written. */
-const atRest = async (node: BenchRed): Promise<void> => {
+export const atRest = async (sizeNow: () => number): Promise<void> => {
   for (let [size, since] = [0, performance.now()]; performance.now() - since < 5000;) {
     await sleep(250);
-    if (size > 0 && sizeOf(node) === size) continue;
-    size = sizeOf(node);
+    const now = sizeNow();
+    if (size > 0 && now === size) continue;
+    size = now;
     since = performance.now();
   }
 };
@@ -58,6 +59,14 @@ const untilCounted = async (
 /** Milliseconds since the epoch at which the nodes of a Node-RED were made. */
 const madeAt = async (node: BenchRed): Promise<number> =>
   (await node.order<{ madeAt: number }>('ready', { count: 0 })).madeAt;
+
+/** In seconds, from when its nodes are there. */
+export const firstPollAfterRestart = async (around: Surroundings, node: BenchRed): Promise<number> => {
+  await around.service.reset();
+  await node.restart();
+  const { first } = await untilCounted(around, (counts) => counts.first.poll > 0);
+  return (first.poll - (await madeAt(node))) / 1000;
+};
 
 /** As much work as the other does, without anything on record. */
 const bareWork = async (node: BenchRed, { service }: Surroundings): Promise<number> => {
@@ -107,25 +116,22 @@ export const million: Part = {
       const empty = await start(version);
       const waiting = await start(version);
       await waiting.order('waits', { output: outputs.paced, count, perMessage });
-      await atRest(waiting);
-      await service.reset();
-      await waiting.restart();
-      const { first: polled } = await untilCounted(around, ({ first }) => first.poll > 0);
+      await atRest(() => sizeOf(waiting));
+      const seconds = await firstPollAfterRestart(around, waiting);
       const full = await whileWorking(waiting);
-      const made = await madeAt(waiting);
       await waiting.close();
       rows.push(
         ...rowsOf(
           `${where}: ${named} waits that are polled`,
           { full, empty: await bareWork(empty, around), than: 'a flow that makes bare calls has' },
-          { what: 'poll', seconds: (polled.poll - made) / 1000 },
+          { what: 'poll', seconds },
         ),
       );
 
       const queued = await start(version);
       await service.limit(true);
       await queued.order('lists', { output: outputs.on, count, perMessage });
-      await atRest(queued);
+      await atRest(() => sizeOf(queued));
       await queued.restart();
       await untilCounted(around, ({ limited }) => limited > 0);
       const paused = await whileWorking(queued);

@@ -1,5 +1,5 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { appendFileSync, chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -29,10 +29,15 @@ export class Postgres {
   readonly folder = mkdtempSync(join(tmpdir(), 'advisor-pg-'));
   readonly #bin = binaries();
   readonly #who = identity();
+  readonly #fsync: 'on' | 'off';
   #server: ChildProcess | undefined;
+  #inUse = 'data';
+  #standby: { readonly server: ChildProcess; readonly data: string } | undefined;
+  #standbys = 0;
 
-  static async start(): Promise<Postgres> {
-    const server = new Postgres();
+  /** `isDurable`: as in production, what is committed survives a power cut. */
+  static async start({ isDurable = false } = {}): Promise<Postgres> {
+    const server = new Postgres(isDurable ? 'on' : 'off');
     if (server.#who.uid !== undefined) chownSync(server.folder, server.#who.uid, server.#who.gid ?? 0);
     chmodSync(server.folder, 0o755);
     server.#run('initdb', [
@@ -51,8 +56,12 @@ export class Postgres {
     return server;
   }
 
+  private constructor(fsync: 'on' | 'off') {
+    this.#fsync = fsync;
+  }
+
   get #data(): string {
-    return join(this.folder, 'data');
+    return join(this.folder, this.#inUse);
   }
 
   /** Of a database in it. */
@@ -71,19 +80,68 @@ export class Postgres {
   }
 
   async run(): Promise<void> {
-    this.#server = spawn(
+    this.#server = this.#spawn(this.#data, this.folder);
+    await this.#until(() => this.query('select 1') !== '');
+  }
+
+  /** From now on, what is committed is on another server, too. */
+  async addStandby(): Promise<void> {
+    this.#standbys += 1;
+    const name = `standby${this.#standbys}`;
+    const data = join(this.folder, name);
+    this.query(`alter system set synchronous_standby_names = ''`);
+    this.query(`select pg_reload_conf()`);
+    this.#run('pg_basebackup', [
+      '-h',
+      this.folder,
+      '-U',
+      'test',
+      '-D',
+      data,
+      '-R',
+      '-X',
+      'stream',
+      '-c',
+      'fast',
+    ]);
+    // Where its socket is, nobody else looks for it.
+    this.#standby = { server: this.#spawn(data, data), data: name };
+    this.query(`alter system set synchronous_standby_names = '*'`);
+    this.query(`select pg_reload_conf()`);
+    const isInSync = `select count(*) from pg_stat_replication where state = 'streaming' and sync_state = 'sync'`;
+    await this.#until(() => this.query(isInSync).trim() === '1');
+  }
+
+  /** The server fails, and its standby takes its place, at the same address; it has a standby of its own then. */
+  async failOver(): Promise<void> {
+    const standby = this.#standby;
+    if (!standby) throw new Error('There is no standby.');
+    await this.stop();
+    this.#inUse = standby.data;
+    await this.#end(standby.server, 'SIGQUIT');
+    rmSync(join(this.#data, 'standby.signal'));
+    this.#standby = undefined;
+    appendFileSync(join(this.#data, 'postgresql.auto.conf'), `synchronous_standby_names = ''\n`);
+    await this.run();
+    await this.addStandby();
+  }
+
+  #spawn(data: string, socket: string): ChildProcess {
+    return spawn(
       join(this.#bin, 'postgres'),
-      ['-D', this.#data, '-k', this.folder, '-c', 'listen_addresses=', '-c', 'fsync=off'],
+      ['-D', data, '-k', socket, '-c', 'listen_addresses=', '-c', `fsync=${this.#fsync}`],
       { ...this.#who, cwd: this.folder, stdio: 'ignore' },
     );
+  }
+
+  async #until(isSo: () => boolean): Promise<void> {
     for (;;) {
       try {
-        this.#run('pg_isready', ['-h', this.folder]);
-        this.query('select 1');
-        return;
+        if (isSo()) return;
       } catch {
-        await pause(50);
+        // It is not there yet.
       }
+      await pause(50);
     }
   }
 
@@ -91,14 +149,18 @@ export class Postgres {
   async stop(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
-    if (!server) return;
+    if (server) await this.#end(server, 'SIGQUIT');
+  }
+
+  async #end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> {
     const ended = new Promise((resolve) => server.once('close', resolve));
-    server.kill('SIGQUIT');
+    server.kill(signal);
     await ended;
   }
 
   async close(): Promise<void> {
     await this.stop();
+    if (this.#standby) await this.#end(this.#standby.server, 'SIGQUIT');
     rmSync(this.folder, { recursive: true, force: true });
   }
 
