@@ -20,7 +20,7 @@ export type Known = Record<string, unknown>;
 export interface Caller {
   readonly environment: Environment;
   readonly advisor: string;
-  /** What changes something is on record before it leaves. */
+  /** A request that changes something is put on record before it leaves. */
   call<N extends EndpointName>(name: N, request: RequestOf<N>, signal?: AbortSignal): Promise<ResponseOf<N>>;
 }
 
@@ -35,7 +35,7 @@ export interface Given<D> {
   readonly items: readonly unknown[];
   /** An array came in, even of one. */
   readonly list: boolean;
-  /** What holds for all of them; kept with the items, so that it must be plain data. */
+  /** What holds for all items; stored with them, so that it must be plain data. */
   readonly data: D;
 }
 
@@ -46,7 +46,7 @@ export interface ItemTurn<D> {
   readonly index: number;
   readonly list: boolean;
   readonly data: D;
-  /** What it learns on the way goes here. */
+  /** What the operation learns on the way is added here. */
   readonly known: Known;
   /** Finds something out once for all items of a message. */
   readonly once: <T>(find: () => Promise<T>) => Promise<T>;
@@ -58,7 +58,7 @@ export interface ItemOperation<D = unknown> {
   /** Where the list is. */
   readonly source: Source;
   readonly read: (msg: Message) => Promise<Given<D>>;
-  /** What an outcome carries whatever becomes of it. */
+  /** Message fields of every outcome, also of failures. */
   readonly carries: (item: unknown, list: boolean) => Known;
   /** Gives the payload. */
   readonly work: (turn: ItemTurn<D>) => Promise<unknown>;
@@ -67,7 +67,7 @@ export interface ItemOperation<D = unknown> {
 /** An operation that finds records: its outcomes are what it finds. */
 export interface SearchOperation {
   readonly kind: 'search';
-  /** It asks the service for nothing: an advisor narrows what it finds, and none means all (then it is empty). */
+  /** It makes no request. An advisor narrows what it finds; none (an empty one) means all. */
   readonly isLocal?: true;
   readonly run: (stream: Stream) => Promise<void>;
 }

@@ -71,7 +71,7 @@ class Lead {
     this.inARow = inTime ? this.inARow + 1 : 0;
     if (!inTime && this.pages < mostAhead) {
       this.pages += 1;
-      // One fewer was one too few: not to be tried again soon.
+      // One page fewer was too few: that is not tried again soon.
       this.calm *= 2;
     } else if (this.inARow === this.calm) {
       this.pages = Math.max(this.pages - 1, 1);
@@ -80,7 +80,7 @@ class Lead {
   }
 }
 
-/** A page on its way. */
+/** A page that was asked for. */
 interface PageUnderWay<P> {
   readonly answer: Promise<P>;
   isThere: boolean;
@@ -120,7 +120,7 @@ export async function* pagesOf<P extends Page<unknown>>(
   fetch: Fetch<P>,
   pageSize: number,
   stop?: AbortSignal,
-  /** They are not from the service, and need no check. */
+  /** The pages are not from the service, and need no check. */
   areOwn = false,
 ): AsyncGenerator<P, void, undefined> {
   const abandon = new AbortController();

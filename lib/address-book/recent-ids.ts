@@ -1,4 +1,4 @@
-/** Neighbours that share a block. */
+/** How many numbers share a block. */
 const blockSize = 256;
 const wordsPerBlock = blockSize / 32;
 
@@ -36,7 +36,7 @@ class Numbers {
   }
 }
 
-/** Some ids, and how many were put in. */
+/** A set of ids, and how many were added. */
 class Generation {
   private readonly numbers = new Numbers();
   private readonly others = new Set<number | string>();
@@ -54,8 +54,8 @@ class Generation {
 }
 
 /**
- * Which records have been seen. Two generations of ids bound the memory: at least the last `generation` records are
- * remembered, and an address book of that size whole.
+ * The ids that were added last. Two generations bound the memory: at least the last `generation` ids are known, so that an
+ * address book of that size is known whole.
  */
 export class RecentIds {
   private recent = new Generation();

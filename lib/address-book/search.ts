@@ -18,13 +18,13 @@ export interface SearchSettings {
 
 export interface Search<T> {
   readonly fetch: (page: number, pageSize: number, signal?: AbortSignal) => Promise<Page<T>>;
-  /** What tells one record from another; undefined when it has nothing of the kind. */
+  /** The id of a record; undefined when it has none. */
   readonly idOf: (item: T) => number | string | undefined;
   /** Message fields that go with an item: its id, for the nodes after this one. */
   set?(item: T): Readonly<Record<string, unknown>>;
-  /** What it finds is not from the service: no page can be another than the one asked for. */
+  /** The records are not from the service: every page is the one that was asked for. */
   readonly isOwn?: true;
-  /** What is looked for, where the service cannot be told: all pages are read and judged here. */
+  /** A filter that the service does not have: all pages are read and judged here. */
   readonly matches?: ((item: T) => boolean) | undefined;
 }
 
@@ -61,7 +61,7 @@ export const filterFrom = (value: unknown, where: MessageValue): string => {
   return String(value);
 };
 
-/** As large as pages come: what is judged here is read as fast as it can be. */
+/** The largest page of the contract, so that a filtered search makes few requests. */
 export const judgedSize = 200;
 
 /** Lets outcomes leave one late, so that the last of a sequence can carry its count. */
@@ -94,7 +94,7 @@ export class Sequence {
   }
 }
 
-/** Takes out what an earlier page had: a record moved there while we were reading. */
+/** Leaves out records of an earlier page: they moved while the pages were read. */
 const newIn = <T>({ data }: Page<T>, seen: RecentIds, { idOf }: Search<T>): readonly T[] => {
   const isOld = (item: T): boolean => {
     const id = idOf(item);
@@ -159,7 +159,7 @@ const matchedPage = async <T>(
   return { data, pageInfo: matchedInfo(pageInfo, settings, settings.page, isEnd ? count : null) };
 };
 
-/** Of the matches, and not of what they were found in. */
+/** The `pageInfo` of the matches, and not of the pages that they were found on. */
 const matchedInfo = (
   pageInfo: Page<unknown>['pageInfo'],
   { pageSize }: SearchSettings,

@@ -28,10 +28,10 @@ export const cancelled = (status = nothingKnown): WaitOutcome => ({
   status,
 });
 
-/** What a look at the consent status came to. */
+/** What a poll of the consent status found. */
 export type PollResult =
   | { readonly kind: 'accepted'; readonly status: ConsentStatus }
-  /** Any other state, also one that nobody has heard of. */
+  /** Any other state, also one that the contract does not name. */
   | { readonly kind: 'pending'; readonly status: ConsentStatus }
   /** The service says that it does not know the number. */
   | { readonly kind: 'unknown_number'; readonly problem: Problem }
@@ -55,7 +55,7 @@ export const resultOf = (status: ConsentStatus): PollResult => ({
   status,
 });
 
-/** 4xx that say nothing about the number: authorization that may come back, a timeout, a limit on the rate. */
+/** Statuses that say nothing about the number: unauthorized, timeout, too early, too many requests. */
 const passing = new Set([401, 408, 425, 429]);
 
 /**
@@ -71,30 +71,30 @@ export const resultOfFault = (fault: unknown): PollResult => {
   return { kind: status === 404 ? 'unknown_number' : 'refused', problem };
 };
 
-/** Told elsewhere: by the advisor's state, by the pause of the environment, by the environment that closes. */
+/** Codes that the user learns elsewhere: from the advisor's state, the pause of the environment, its close. */
 const toldElsewhere = new Set(['authorization_required', 'rate_limited', 'cancelled']);
 
-/** Why a look met no answer of the service, for a status. */
+/** Why a poll was not answered, for a status. */
 export const outageIn = (look: PollResult): Problem | undefined => {
   if (look.kind !== 'unanswered' || look.problem === undefined) return undefined;
   return toldElsewhere.has(look.problem.code) ? undefined : look.problem;
 };
 
-/** A contact may be made a moment after the request for its consent: so long, "unknown" means nothing yet. */
+/** The service may know a number only some time after the request for consent: until then, a 404 means nothing. */
 const unknownAtFirst = 5 * minute;
-/** How long the last look is repeated while it is not answered. */
+/** How long the last poll is repeated while it is not answered. */
 const lastPollFor = hour;
 
-/** What a look found, from the side of one wait. */
+/** One wait, as a poll finds it. */
 export interface PolledWait {
-  /** How old the wait was when the look began. */
+  /** How old the wait was when the poll began. */
   readonly age: number;
-  /** How long its end had passed by then, less the time nobody could look; below zero before the end. */
+  /** How long its end had passed by then, less the time in which nobody could poll; below zero before the end. */
   readonly overdue: number;
   readonly seen: ConsentStatus;
 }
 
-/** How a look ends a wait; undefined when it goes on. */
+/** How a poll ends a wait; undefined when the wait goes on. */
 export const outcomeAfter = (
   look: PollResult,
   { age, overdue, seen }: PolledWait,

@@ -7,7 +7,7 @@ import { RequestHistory } from './request-history';
 import { WaitEntries } from './wait-entries';
 import { Waits, type Subject, type Wait } from './waits';
 
-/** What is needed of an environment. */
+/** The parts of an environment that are used here. */
 interface Surroundings {
   readonly service: string;
   readonly space: string;
@@ -81,7 +81,7 @@ export class Consent {
     };
   }
 
-  /** The node that one of these waits is of, while that runs. */
+  /** The running node that one of these waits belongs to. */
   waiterOf(item: Buffer): Waiter | undefined {
     return this.waiters.get(itemIn(item).node);
   }

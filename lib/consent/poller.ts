@@ -8,13 +8,13 @@ export interface Due {
   readonly list: List;
   readonly key: Buffer;
   readonly prefix: Buffer;
-  /** By the reckoning of the list's cursor. */
+  /** The time on the list at which the cursor met the entry. */
   readonly at: number;
 }
 
 /** A visit whose request has ended. */
 export interface Visited {
-  /** Until what was found is on record; true when the service gave no answer and the visit is to be repeated. */
+  /** Resolves when what was found is on record; true when the service did not answer and the visit is to be repeated. */
   readonly recorded: Promise<boolean>;
 }
 
@@ -30,11 +30,11 @@ export interface PollerOptions {
   readonly changed: () => void;
 }
 
-/** So long at most, so that a clock that was set forward is noticed. */
+/** The poller sleeps no longer, so that it notices a clock that was set forward. */
 const longestSleep = 60_000;
-/** After a fault of the store. */
+/** How long the poller rests after a fault of the store. */
 const pause = 1000;
-/** Visits whose request has ended, and which wait for the disk: it may be slow, and is no reason to poll slower. */
+/** Visits whose request has ended and which wait for the disk: a slow disk does not slow polls down. */
 const mostUnrecorded = 1000;
 const timeLength = 6;
 const table = 'wait';
@@ -43,26 +43,26 @@ interface Cursor {
   readonly list: List;
   readonly prefix: Buffer;
   readonly tick: number;
-  /** Everything due before was taken. */
+  /** Every entry due before this time was visited. */
   time: number;
-  /** At `time` itself, everything before this key was taken, too. */
+  /** Of the entries due at `time` itself, those before this key were visited too. */
   rest: Buffer | undefined;
-  /** The earliest that has come to lie there since the page that is being taken was read. */
+  /** The earliest time of an entry that was added since the current page was read. */
   arrived: number;
-  /** When something is due, as far as is known: until then it need not be read. */
+  /** When the next entry is due, as far as is known: until then the list need not be read. */
   next: number;
   readAt: number;
   /** Times of entries that are not on record yet: the cursor does not pass them. */
   readonly barriers: Set<{ readonly due: number }>;
-  /** When unanswered last looks are repeated. */
+  /** When unanswered last polls are repeated. */
   repeatAt: number;
-  /** Whether it was read up to now. */
+  /** Whether the list was read up to now. */
   isCaughtUp: boolean;
   /** Visits that have not ended. */
   visits: number;
-  /** When what is to be taken next was due; undefined when nothing is. */
+  /** When the next entry to be visited was due; undefined when none is. */
   waiting: number | undefined;
-  /** When the cursor last came to the beginning of its ring, and how much longer than the interval that turn took. */
+  /** When the cursor last began a turn of its ring; `overrun` is by how much that turn exceeded the interval. */
   turnedAt: number;
   overrun: number;
 }
@@ -108,7 +108,7 @@ export class Poller {
     if (!this.isStopped) return;
     this.isStopped = false;
     this.observed = this.awakeSince = this.options.clock.now();
-    // One that was stopped just before may not have noticed yet: it goes on, and there are never two.
+    // A loop that was just stopped may still be ending: there are never two at once.
     this.loop = this.loop.then(() => this.run());
   }
 
@@ -120,7 +120,7 @@ export class Poller {
     this.extras.clear();
   }
 
-  /** How late polls are. */
+  /** How late polls are, in milliseconds. */
   get lateBy(): number {
     let late = 0;
     const now = this.options.clock.now();
@@ -128,7 +128,7 @@ export class Poller {
     return late;
   }
 
-  /** Something will lie in `list`, due at `due` for the first time. Its cursor does not pass that until it is released. */
+  /** An entry due at `due` is being written to `list`: its cursor stays before it until the result is called. */
   holdBack(list: List, due: number): () => void {
     const cursor = this.cursorOf(list);
     const barrier = { due };
@@ -139,7 +139,7 @@ export class Poller {
     };
   }
 
-  /** Something lies in `list` that is due at `due`. */
+  /** An entry due at `due` was written to `list`. */
   expect(list: List, due: number): void {
     const cursor = this.cursorOf(list);
     cursor.next = Math.min(cursor.next, due);
@@ -153,19 +153,19 @@ export class Poller {
     this.poke();
   }
 
-  /** A last look at something in `list` met no answer: all such looks are repeated, a turn from now at the latest. */
+  /** A last poll of an entry in `list` was not answered: all such polls are repeated, a turn from now at the latest. */
   repeat(list: List): void {
     const cursor = this.cursorOf(list);
     cursor.repeatAt = Math.min(cursor.repeatAt, this.options.clock.now() + list.interval);
     this.poke();
   }
 
-  /** Whether the cursor of `list` has passed a time, so that what is due then comes a turn later. */
+  /** Whether the cursor of `list` has passed a time: an entry due then is visited a turn later. */
   hasPassed(list: List, due: number): boolean {
     return due < this.cursorOf(list).time;
   }
 
-  /** Out of turn, as places become free; resolves when all are done or the poller stops. */
+  /** Does tasks out of turn, as there is room; resolves when all are done or the poller stops. */
   add(tasks: AsyncIterator<Task>): Promise<void> {
     if (this.isStopped) return Promise.resolve();
     return new Promise((done) => {
@@ -212,14 +212,14 @@ export class Poller {
         }
         if (!(await this.round())) await this.sleep(this.sleepNeeded());
       } catch {
-        // The store says by itself what troubles it.
+        // The store itself tells the user what troubles it.
         await this.sleep(pause);
       }
     }
     this.letGo();
   }
 
-  /** A page of each. */
+  /** Serves a page of each list; false when nothing was due. */
   private async round(): Promise<boolean> {
     let hasWorked = false;
     for (const extra of this.extras) if (await this.serveExtra(extra)) hasWorked = true;
@@ -236,7 +236,7 @@ export class Poller {
     return hasWorked;
   }
 
-  /** Nothing lies there, nor is anything about to. */
+  /** The list is empty, and nothing is being written to it. */
   private isIdle({ next, repeatAt, barriers, visits }: Cursor): boolean {
     return next === Infinity && repeatAt === Infinity && barriers.size === 0 && visits === 0;
   }
@@ -263,7 +263,7 @@ export class Poller {
     return first;
   }
 
-  /** Takes what is due, up to a page; false when nothing was. */
+  /** Visits the entries that are due, up to a page; false when there were none. */
   private async serve(cursor: Cursor): Promise<boolean> {
     const { clock } = this.options;
     const now = clock.now();
@@ -280,19 +280,19 @@ export class Poller {
     }
     const limit = Math.min(now, this.barrierOf(cursor));
     if (limit > cursor.time) return this.take(cursor, limit);
-    // After a start nothing was read yet: what is due next does not wait a tick.
+    // Nothing was read since the start: the next entry is looked up at once, and not a tick later.
     if (limit === now) await this.lookAhead(cursor);
     return false;
   }
 
-  /** Nothing lies before what is due next, once all was read: a timer that came late makes nobody miss a turn. */
+  /** Moves a cursor that has read everything to the next entry: a timer that fires late makes no wait miss a turn. */
   private skipNothing(cursor: Cursor, now: number): void {
     if (!cursor.isCaughtUp) return;
     const reached = Math.min(cursor.next, now, this.barrierOf(cursor));
     if (reached > cursor.time) cursor.time = reached;
   }
 
-  /** The clock was. */
+  /** Moves a cursor to `now`: the clock was set back. */
   private setBack(cursor: Cursor, now: number): void {
     cursor.time = now;
     cursor.rest = undefined;
@@ -390,7 +390,7 @@ export class Poller {
     return true;
   }
 
-  /** Runs a visit in the place that is free. */
+  /** Starts a visit where there is room for one. */
   private async occupy(visit: Task, cursor?: Cursor): Promise<void> {
     this.running += 1;
     if (cursor) cursor.visits += 1;
@@ -400,7 +400,7 @@ export class Poller {
     this.running -= 1;
     this.unrecorded += 1;
     this.slotFreed?.();
-    // What fails is a fault of the store: the wait comes again.
+    // Only the store can fail here: the wait is visited again.
     const isUnanswered = await visiting.then(({ recorded }) => recorded).catch(() => true);
     this.unrecorded -= 1;
     if (cursor) cursor.visits -= 1;
@@ -426,7 +426,7 @@ export class Poller {
     if (this.extras.size > 0) return 0;
     let until = Infinity;
     for (const cursor of this.cursors.values()) {
-      // Whoever lifts the barrier wakes it.
+      // The release of the barrier wakes the loop.
       if (this.barrierOf(cursor) <= cursor.time) continue;
       until = Math.min(until, this.dueAt(cursor));
     }
@@ -461,7 +461,7 @@ export class Poller {
     this.release = undefined;
   }
 
-  /** Whoever did not look at the time for so long was asleep. */
+  /** Notices a sleep of the machine: no time was observed for longer than the loop ever sleeps. */
   private observe(now: number): void {
     if (now - this.observed > 5 * longestSleep) this.awakeSince = now;
     this.awakeSince = Math.min(this.awakeSince, now);

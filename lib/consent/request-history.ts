@@ -13,13 +13,13 @@ export interface RequestAnswer {
 }
 
 interface RequestRecord {
-  /** What its key has a hash of. */
+  /** Its key has a hash of this. */
   readonly of: string;
   /** When consent was last requested: for ages. */
   readonly at: number;
   /** The same by the wall clock: for display. */
   readonly shownAt: number;
-  /** Says which request this is, so that only its own answer is noted. */
+  /** Names the request, so that only its own answer is noted. */
   readonly id: string;
   readonly unanswered: number;
   readonly answer: RequestAnswer;
@@ -39,7 +39,7 @@ export interface Reply extends RequestAnswer {
 export interface RequestResult extends RequestAnswer {
   /** False when the number had been asked within `every`, by whichever node, or has accepted already. */
   readonly requested: boolean;
-  /** Null when it was never asked from here. */
+  /** Null when the number was never asked from here. */
   readonly requestedAt: number | null;
 }
 
@@ -62,7 +62,7 @@ export type Request = (
 
 export interface RequestHistoryOptions {
   readonly store: Store;
-  /** What all keys of this environment at this service begin with. */
+  /** The prefix of all keys of this environment at this service. */
   readonly space: Buffer;
   /** The simulator's, or one that tells the store's time. */
   readonly clock: Clock;
@@ -87,7 +87,7 @@ const sweepPage = 100;
 /** Failures after which the request may have reached the person. */
 const mayHaveAsked = new Set(['outcome_unknown', 'invalid_response']);
 
-/** In this process, whoever asks a number that is being asked waits for how that ends. */
+/** Requests under way in this process: a second one for the same number waits until the first has ended. */
 const beingAsked = new WeakMap<Store, Map<string, Promise<unknown>>>();
 
 const settled = (work: Promise<unknown>): Promise<void> =>
@@ -151,13 +151,13 @@ export class RequestHistory {
     }
   }
 
-  /** What `ask` comes to without a request; undefined when it takes one. Throws `ConsentLimit` as it does. */
+  /** The result of `ask` where that needs no request, else undefined. Throws `ConsentLimit` as `ask` does. */
   async known(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult | undefined> {
     const { last, isRecent } = this.judge(await this.read(this.keyOf(nameOf(advisor, phone))), rules);
     return last && isRecent ? notRepeated(last) : undefined;
   }
 
-  /** What `ask` would come to before any request; throws `ConsentLimit` as it does. Nothing is asked, nothing changes. */
+  /** The result of a dry run: nothing is asked or written. Throws `ConsentLimit` as `ask` does. */
   async preview(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult> {
     const entry = await this.options.store.get<RequestRecord>(table, this.keyOf(nameOf(advisor, phone)));
     const { last } = this.judge(entry, rules);
@@ -260,7 +260,7 @@ export class RequestHistory {
     return { last, isRecent };
   }
 
-  /** A time ahead of now is of a clock that was set back: it counts from now on, or the number would never be asked. */
+  /** A time ahead of now means the clock was set back: it counts from now, or the number would never be asked again. */
   private async read(at: Buffer): Promise<Entry<RequestRecord> | undefined> {
     const { store, clock } = this.options;
     const entry = await store.get<RequestRecord>(table, at);
@@ -269,7 +269,7 @@ export class RequestHistory {
     return store.get<RequestRecord>(table, at);
   }
 
-  /** By condition, until nobody interferes. */
+  /** Writes under a condition, and again until no other process has interfered. */
   private async update(
     at: Buffer,
     change: (known: RequestRecord | undefined) => RequestRecord | undefined,

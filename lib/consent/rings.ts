@@ -16,9 +16,9 @@ export const recommended: Pace = {
   giveUpAfter: day,
 };
 
-/** Under this, polls would only chase each other. */
+/** A shorter interval would be over before its poll is answered. */
 const shortest = 50;
-/** What a key holds. */
+/** The latest time that fits into the six bytes of a key. */
 const latestTime = 2 ** 48 - 1;
 
 /** A pace from settings in seconds, fractions included; what is not a number there is as recommended. */
@@ -38,7 +38,7 @@ export const paceOf = (seconds: Readonly<Record<keyof Pace, number>>): Pace => {
 /** Where a wait lies: on the ring of `pollEvery`, on that of `thenEvery`, or in the list by end time. */
 export type Place = 'first' | 'then' | 'end';
 
-/** What is known of a wait here; `share` (0 to 1) is its number's part of the allowed lateness. */
+/** What decides when a wait is polled; `share` (0 to 1) is its number's part of the allowed lateness. */
 export interface Timing {
   readonly start: number;
   readonly pace: Pace;
@@ -51,7 +51,7 @@ const allowed = 10;
 /** A ring is read at most this often. */
 export const tickOf = (interval: number): number => Math.min(Math.max(interval / 20, 50), 1000);
 
-/** Waits that begin together do not poll together. A tick is left of the allowed lateness, for the reading. */
+/** Spreads the polls of waits that begin together. A tick of the allowed lateness is left for reading the ring. */
 export const spreadOf = (interval: number, share: number, tick = tickOf(interval)): number =>
   Math.floor(Math.max(interval / allowed - tick, 0) * share);
 
@@ -62,11 +62,11 @@ export const placeOn = (interval: number, { start, share }: Timing): number =>
 /** The offset from the start of the poll that moves a wait to the ring of `thenEvery`. */
 const quickEnd = ({ pollEvery, pollFor }: Pace): number => Math.ceil(pollFor / pollEvery) * pollEvery;
 
-/** The turns of whose ring, by its interval, a wait ends with. */
+/** The interval of the ring on which a wait is when it ends. */
 export const lastInterval = (pace: Pace): number =>
   quickEnd(pace) < pace.giveUpAfter ? pace.thenEvery : pace.pollEvery;
 
-/** How long after the last poll but one the last one comes. */
+/** The time from the last poll but one to the last. */
 const lastStep = (pace: Pace): number => {
   const { giveUpAfter } = pace;
   const quick = quickEnd(pace);
@@ -75,12 +75,12 @@ const lastStep = (pace: Pace): number => {
   return giveUpAfter - (quick < giveUpAfter ? Math.max(before, quick) : before);
 };
 
-/** The list by end time is read more often than any ring: what lies there is next to nothing. */
+/** The list by end time is read more often than any ring: it is short. */
 export const endTick = 50;
 
 export const endTimeOf = ({ start, pace }: Timing): number => start + pace.giveUpAfter;
 
-/** When the poll comes that decides. */
+/** When the last poll comes, which decides. */
 export const lastPollOf = (timing: Timing): number =>
   Math.min(endTimeOf(timing) + spreadOf(lastStep(timing.pace), timing.share, endTick), latestTime);
 
@@ -88,7 +88,7 @@ export const lastPollOf = (timing: Timing): number =>
 export const firstPollOf = ({ start, pace, share }: Timing): number =>
   start + spreadOf(pace.pollEvery, share);
 
-/** The first poll later than `now`: what is shown, for nothing is scheduled by it. */
+/** The first poll later than `now`, for display: nothing is scheduled by it. */
 export const nextPoll = (timing: Timing, now: number): number => {
   const { start, pace, share } = timing;
   const after = (interval: number, least: number): number => {
@@ -116,11 +116,11 @@ export const adjusted = (cursor: number, now: number, interval: number): number 
 
 export interface DueWait extends Timing {
   readonly at: Place;
-  /** When the cursor came by, by its own reckoning. */
+  /** The time on the ring at which the cursor met the wait. */
   readonly due: number;
   readonly now: number;
   readonly isYoungest: boolean;
-  /** When the next older wait for the same number began; undefined when there is none, or it does not concern. */
+  /** When the next older wait for the same number began; undefined when there is none, or `needsOlder` is false. */
   readonly olderStart?: number | undefined;
 }
 
@@ -149,7 +149,7 @@ const destination = ({ at, pace }: DueWait, offset: number): Place => {
 const isItsTurn = ({ at, start, pace, olderStart, isYoungest }: DueWait, offset: number): boolean => {
   const { pollEvery, thenEvery } = pace;
   if (at === 'then') {
-    // The poll that moved it here was this one.
+    // The poll that moved the wait to this ring was this one.
     const quick = quickEnd(pace);
     if (offset <= quick && offset > quick - thenEvery) return false;
   } else {
@@ -165,8 +165,8 @@ const isItsTurn = ({ at, start, pace, olderStart, isYoungest }: DueWait, offset:
 const offsetOf = ({ at, due, start, pace, share }: DueWait): number =>
   due - start - spreadOf(at === 'first' ? pace.pollEvery : pace.thenEvery, share);
 
-/** Whether `decide` asks for an older wait. */
-export const concernsOlder = (visit: DueWait): boolean => {
+/** Whether `decidePoll` needs to know of an older wait. */
+export const needsOlder = (visit: DueWait): boolean => {
   const offset = offsetOf(visit);
   return visit.at === 'first' && (offset === 0 || offset === visit.pace.pollEvery);
 };

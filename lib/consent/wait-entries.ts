@@ -17,7 +17,7 @@ export interface Wait {
   readonly name?: string | undefined;
 }
 
-/** As it is on record, under the hash of advisor and subject, and the item. */
+/** The record of a wait; its key is the hash of advisor and subject, and the item. */
 interface WaitRecord {
   readonly advisor: string;
   readonly subject: Subject;
@@ -31,7 +31,7 @@ interface WaitRecord {
 /** A wait as it was read. */
 export interface Found {
   readonly wait: Wait;
-  /** What waits for the same advisor and number or member have in common. */
+  /** The group of the wait: all waits for the same advisor and number or member. */
   readonly group: Buffer;
   readonly at: Place;
   readonly seen: ConsentStatus | undefined;
@@ -45,11 +45,11 @@ export interface List {
 }
 
 const subjectLength = 16;
-/** Enough to tell the advisors of one number apart. */
+/** Bytes of a hash: enough to tell the advisors of one number apart. */
 const advisorLength = 8;
 const groupLength = subjectLength + advisorLength;
 const timeLength = 6;
-/** Keys of lists say everything. */
+/** The value of entries whose key says everything. */
 const nothing = 0;
 const table = 'wait';
 
@@ -97,7 +97,7 @@ export class WaitEntries {
     return timingOf(wait, group);
   }
 
-  /** What puts a new wait on the ring. */
+  /** Operations that put a new wait on its ring. */
   additions(wait: Wait, group: Buffer): Operation[] {
     const { advisor, subject, start, pace, name } = wait;
     const value: WaitRecord = {
@@ -114,7 +114,7 @@ export class WaitEntries {
     ];
   }
 
-  /** What puts a wait of another store here, as it is there. */
+  /** Operations that copy a wait from another store. */
   copies(entry: Entry<WaitRecord>): Operation[] {
     const { advisor, subject } = entry.value;
     const group = this.groupOf(advisor, subject);
@@ -136,7 +136,7 @@ export class WaitEntries {
     ];
   }
 
-  /** What changes when a wait is moved, or something new was seen of it; empty when nothing changes. */
+  /** Operations for a wait that moves or whose status is new; empty when nothing changes. */
   changes(found: Found, to: Place, seen: ConsentStatus | undefined): Operation[] {
     const { wait, group, at, entry } = found;
     const isMoved = to !== at;
@@ -323,7 +323,7 @@ export class WaitEntries {
     return key(this.prefixOf(list), time, group, wait.item);
   }
 
-  /** Undefined where the member id is not known, or is what the wait is for. */
+  /** Undefined where the member id is not known, or is itself the subject of the wait. */
   private memberKey(
     { advisor, subject, item }: Wait,
     group: Buffer,

@@ -16,7 +16,7 @@ import {
 } from './consent-status';
 import { Poller, type Due, type Visited } from './poller';
 import {
-  concernsOlder,
+  needsOlder,
   decidePoll,
   endTimeOf,
   firstPollOf,
@@ -48,7 +48,7 @@ export interface WaitsOptions {
   readonly ended: (wait: Wait, outcome: WaitOutcome, removals: readonly Operation[]) => Promise<void>;
   /** A wait is in a list and has no record, as after damage. It may have ended just now. */
   readonly missing?: (item: Buffer) => Promise<void>;
-  /** Whether somebody is not to be texted: nobody waits for their consent. */
+  /** Whether a number is on the do-not-text list: waits for it end. */
   readonly isBlocked?: (phone: string) => Promise<boolean>;
   /** Whether a wait is polled and ends: what belongs to a node that left the flow is kept for a while, as it is. */
   readonly isWanted?: (item: Buffer) => boolean;
@@ -61,12 +61,12 @@ export interface WaitsOptions {
 /** A poll that was made. */
 interface Polled {
   readonly look: PollResult;
-  /** When it began: what expires by then has had its last look. */
+  /** When the poll began: for waits that had expired by then it was the last. */
   readonly began: number;
 }
 
 interface Recorded {
-  /** Whatever ended by then has been decided. */
+  /** Waits whose end had passed by then are decided. */
   readonly decidedUntil: number;
   readonly isUnanswered: boolean;
 }
@@ -76,7 +76,7 @@ type Course = Omit<PollDecision, 'isPolled'>;
 /** Waits that are ended together: one commit. */
 const batch = 100;
 const table = 'wait';
-/** So long after its end, the node of a wait has been gone until its data was removed. */
+/** A wait so long after its end belonged to a node whose data was removed since. */
 const forgottenAfter = keptAfterRemoval + day;
 
 const nameOf = (bytes: Buffer): string => bytes.toString('latin1');
@@ -85,16 +85,16 @@ const nameOf = (bytes: Buffer): string => bytes.toString('latin1');
 export class Waits {
   private readonly entries: WaitEntries;
   private readonly poller: Poller;
-  /** By group, what is polled, until what was found is on record: one at a time. */
+  /** By group, the poll under way, until what it found is on record: one at a time. */
   private readonly polls = new Map<string, Promise<Recorded>>();
-  /** Items whose end is being written: nothing else is written of them. */
+  /** Items whose end is being written: nothing else is written about them. */
   private readonly ending = new Set<string>();
-  /** By item, what is being written of it besides. */
+  /** By item, what else is being written about it. */
   private readonly changing = new Map<string, Promise<unknown>>();
   private isStopped = true;
-  /** Since when all its nodes hear of whoever is put on the do-not-text list. */
+  /** Since when every node hears of numbers that are put on the do-not-text list. */
   private listeningSince = -Infinity;
-  /** Why the last poll, whoever it was for, met no answer of the service. */
+  /** Why the latest poll of any wait was not answered. */
   outage: Problem | undefined;
 
   constructor(private readonly options: WaitsOptions) {
@@ -117,12 +117,12 @@ export class Waits {
     this.poller.start();
   }
 
-  /** A node has come: who was put on the do-not-text list while it was away is found at the next look. */
+  /** A node was added: numbers that were blocked while it was away are found at their next poll. */
   lookForBlocked(): void {
     this.listeningSince = this.options.clock.now();
   }
 
-  /** What polls in flight find is left to the next start. */
+  /** Stops polling. What polls in flight find is left to the next start. */
   stop(): void {
     this.isStopped = true;
     this.poller.stop();
@@ -213,7 +213,7 @@ export class Waits {
       await this.endAll(groups, accept);
       return;
     }
-    // A look by member id does not say the number: earlier looks at numbers said whose they are.
+    // The answer about a member does not name the number: earlier answers about numbers named their members.
     let numbers = await entries.groupsOfMember(own, undefined, batch);
     await this.endAll([own, ...numbers], accept);
     while (numbers.length === batch) {
@@ -222,7 +222,7 @@ export class Waits {
     }
   }
 
-  /** Polls these now, as places become free; resolves when all were, or when polling stops. */
+  /** Polls these waits now, as there is room; resolves when all are polled, or when polling stops. */
   flush(waits: Iterable<Wait> | AsyncIterable<Wait>): Promise<void> {
     return this.poller.add(this.tasks(waits, (wait) => this.pollNow(wait)));
   }
@@ -255,7 +255,7 @@ export class Waits {
     return undefined;
   }
 
-  /** The cursor has come by. */
+  /** The cursor of a list has come to an entry. */
   private async visit(due: Due): Promise<Visited> {
     const { entries, options } = this;
     const { group, item } = entries.parse(due.key, due.prefix);
@@ -264,10 +264,10 @@ export class Waits {
     );
     if (!found || !entries.isIn(found, due.list)) {
       if (!found && (await this.steady(entries.exists(group, item)))) {
-        // It cannot be read: its key may come back, or it is about to be set aside.
+        // The record cannot be read: its data key may come back, or it is about to be set aside.
         return { recorded: Promise.resolve(true) };
       }
-      // Its wait has ended, lies elsewhere, or was damaged.
+      // The wait has ended, was moved to another list, or was damaged.
       const dropped = options.store.write([{ table, remove: due.key }]);
       const restored = found ? dropped : dropped.then(() => options.missing?.(item));
       return { recorded: restored.then(() => false) };
@@ -289,12 +289,12 @@ export class Waits {
       now,
       isYoungest: younger === undefined,
     };
-    const olderStart = concernsOlder(visit) ? await this.steady(this.olderStart(group, item)) : undefined;
+    const olderStart = needsOlder(visit) ? await this.steady(this.olderStart(group, item)) : undefined;
     const decision = decidePoll(olderStart === undefined ? visit : { ...visit, olderStart });
     return decision.isPolled ? this.pollFor(found, decision) : this.pass(found, decision);
   }
 
-  /** Out of turn: whether others for the number govern does not matter. */
+  /** A poll out of turn, whatever other waits there are for the number. */
   private async pollNow(wait: Wait): Promise<Visited> {
     const group = this.entries.groupOf(wait.advisor, wait.subject);
     const found = await this.steady(this.entries.find(group, wait.item));
@@ -385,7 +385,7 @@ export class Waits {
     seenOfOthers: ConsentStatus,
   ): WaitOutcome | undefined {
     const end = start + pace.giveUpAfter;
-    // Right after a start or a sleep the network may still be away.
+    // Right after a start or a sleep, the network may not be there yet.
     const overdue = began < end ? began - end : began - Math.max(end, this.poller.awakeSince);
     return outcomeAfter(look, { age: began - start, overdue, seen: seen ?? seenOfOthers });
   }
@@ -421,7 +421,7 @@ export class Waits {
     poller.expect(list, due);
   }
 
-  /** The record of an item as it will stay, once nothing else is written of it. */
+  /** The record of an item, once nothing is being written about it. */
   private async latest(group: Buffer, item: Buffer): Promise<Found | undefined> {
     await this.changing.get(nameOf(item))?.catch(() => undefined);
     return this.entries.find(group, item);
@@ -446,7 +446,7 @@ export class Waits {
     }
   }
 
-  /** What was last seen of a number is on record with the wait that was polled then. */
+  /** The last known status of a number; it is on record with the wait that was polled for it. */
   private async seenOf({ group, seen }: Found): Promise<ConsentStatus> {
     if (seen) return seen;
     const { entries } = this;
@@ -514,7 +514,7 @@ class GroupReader {
     private readonly group: Buffer,
   ) {}
 
-  /** Whether `head` can be told without reading. */
+  /** Whether `head` is in memory. */
   get isRead(): boolean {
     return this.isEnd || this.at < this.page.length;
   }

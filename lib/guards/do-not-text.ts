@@ -1,7 +1,7 @@
 import type { Movable } from '../state/moving';
 import { endOf, key, type Store, type StoreOrder, unchanged } from '../state/store';
 
-/** Somebody who is not to be texted. */
+/** A number that is not to be texted. */
 export interface Blocked {
   readonly phone: string;
   /** Epoch milliseconds. */
@@ -12,7 +12,7 @@ export interface Blocked {
 /** Why a request to a number may not be made. */
 export type BlockedBy = Blocked | 'unreadable';
 
-/** All processes are told of whom one has put on the list. */
+/** Tells all processes of a number that one of them has blocked. */
 export interface BlockOrder extends StoreOrder {
   readonly kind: 'block';
   readonly phone: string;
@@ -22,7 +22,7 @@ export const isBlockOrder = (order: StoreOrder): order is BlockOrder => order.ki
 
 const table = 'work';
 
-/** Waits until nothing is counted under a name any more. */
+/** Counts by name; `none` resolves when a count is back at zero. */
 class Counter {
   private readonly counts = new Map<string, number>();
   private readonly waiting = new Map<string, (() => void)[]>();
@@ -72,7 +72,7 @@ export class DoNotText {
     return (await this.store.get<Blocked>(table, this.keyOf(phone)))?.value;
   }
 
-  /** Of everybody on the list, by page. */
+  /** The blocked numbers, page by page. */
   async page(
     skip: number,
     limit: number,
@@ -86,8 +86,8 @@ export class DoNotText {
   }
 
   /**
-   * From when this resolves, no request to the number begins, and those under way have ended. Who is on the list already
-   * keeps the time, and the reason unless there is a new one.
+   * When this resolves, requests to the number have ended and no other begins. A number that is blocked already keeps its
+   * time, and its reason unless a new one is given.
    */
   async block(phone: string, reason: string | null, now: number): Promise<Blocked> {
     const at = this.keyOf(phone);
@@ -103,7 +103,7 @@ export class DoNotText {
     return blocked;
   }
 
-  /** Somebody has been put on the list; resolves when the requests to them that are under way here have ended. */
+  /** A number was blocked; resolves when the requests to it that are under way in this process have ended. */
   async heard({ phone }: BlockOrder): Promise<void> {
     for (const listener of this.listeners) listener(phone);
     await this.attempts.none(phone);
@@ -113,7 +113,7 @@ export class DoNotText {
     await this.store.write([{ table, remove: this.keyOf(phone) }]);
   }
 
-  /** Called when somebody has been put on the list. */
+  /** Calls `listener` when a number is blocked. */
   onBlock(listener: (phone: string) => void): () => void {
     this.listeners.add(listener);
     return () => {
@@ -125,14 +125,14 @@ export class DoNotText {
   async judge(phone: string): Promise<BlockedBy | undefined> {
     const found = await this.get(phone);
     if (found) return found;
-    // Whoever was on a list that is damaged is not to be texted by mistake: nobody is.
+    // Nobody knows who was on a damaged list: nobody is texted.
     const isDamaged = await this.store.hasLost(table, this.prefix, endOf(this.prefix));
     return isDamaged ? 'unreadable' : undefined;
   }
 
   /** An attempt to reach a number begins, which `block` waits for; returns what ends it, or what forbids it. */
   async begin(phone: string): Promise<(() => void) | BlockedBy> {
-    // Counted before it is judged: whoever blocks meanwhile either is seen here, or sees this.
+    // Counted before the list is read: a block at the same time is either seen here, or waits for this attempt.
     this.attempts.add(phone);
     const end = (): void => {
       this.attempts.remove(phone);
@@ -171,7 +171,7 @@ export const doNotTextOf = async (environment: Surroundings): Promise<DoNotText>
   return list;
 };
 
-/** The list of an environment, as another store has it. */
+/** Copies the list of an environment to another store. */
 export const movableBlocked = (environment: string): Movable<Blocked> => {
   const prefix = key('blocked', environment);
   return {

@@ -5,7 +5,7 @@ import { endOf, key, removeUnder, unchanged, type Entry, type Operation, type St
 import { processMemory } from '../process-memory';
 import { hour } from '../durations';
 
-/** What a text with a key of its own is known by: at one service, in one send node, for one advisor and number. */
+/** Identifies a text with a key: it counts at one service, in one send node, for one advisor and number. */
 export interface OnceKey {
   readonly space: string;
   readonly node: string;
@@ -14,7 +14,7 @@ export interface OnceKey {
   readonly key: string;
 }
 
-/** A text that wants a key. */
+/** A text that claims a key. */
 export interface Claimant {
   /** Its item, by arrival and index. */
   readonly name: string;
@@ -24,28 +24,28 @@ export interface Claimant {
 }
 
 export interface OnceTime {
-  /** By the clock that texts are held by. */
+  /** The clock by which texts are held. */
   readonly now: () => number;
-  /** What keys age by: the store's time, or that of a simulator, which can be moved. */
+  /** The clock by which keys age: the store's, or that of a simulator, which can be moved. */
   readonly age: () => number;
 }
 
 /** Who holds a key, and how far that text has come. Changed in one commit with the steps of the text. */
 interface Claim {
-  /** What its key has a hash of. */
+  /** Its key has a hash of this. */
   readonly of: string;
   readonly item: string;
   /** The process that claimed it. */
   readonly holder: string;
-  /** When it was claimed or sent, by what keys age by; when it was cancelled, by the store's time. */
+  /** When it was claimed or sent, by the clock by which keys age; when it was cancelled, by the store's time. */
   readonly at: number;
-  /** From then on it counts for nothing, by the store's time: no clock that ages go by is slower. */
+  /** When it can be removed, by the store's time: no clock by which keys age is slower. */
   readonly until: number;
-  /** Nothing of an open one has left; of one that has begun, something may have. */
+  /** While it is open, no request has left; once it has begun, one may have. */
   readonly state: 'open' | 'begun' | 'sent' | 'unknown' | 'cancelled';
-  /** Of an open one: it is held until then. */
+  /** The text of an open claim is held until then. */
   readonly notBefore?: number;
-  /** Of one that was sent. */
+  /** The payload of a text that was sent. */
   readonly payload?: unknown;
 }
 
@@ -55,29 +55,29 @@ export interface End {
   readonly payload?: unknown;
 }
 
-/** What the guard says to a text. */
+/** What becomes of a text that claims a key. */
 export type Verdict =
   | { readonly kind: 'own'; readonly claim: OwnClaim }
   | { readonly kind: 'sent'; readonly payload: unknown }
   | { readonly kind: 'unknown' }
   | { readonly kind: 'cancelled' }
-  /** The first is held, or in flight. */
+  /** The first text with the key is held, or in flight. */
   | { readonly kind: 'wait'; readonly notBefore: number | undefined };
 
 const table = 'work';
 const run = randomBytes(9).toString('base64url');
 /** Texts with a key that are at work in this process, until their end is on record. */
 const atWork = processMemory('onceKeys', new Set<string>());
-/** Who waits for something to become of a key. */
+/** Repeats that wait for the first text with their key, by key. */
 const waiting = processMemory('onceKeys', new Map<string, Set<() => void>>());
-/** Another process may have changed a key: it is looked at again. */
+/** Milliseconds after which a key is read again: another process may have changed it. */
 const lookAgainAfter = 500;
 const sweepPage = 100;
 
 const nameOf = ({ advisor, phone, key: own }: Pick<OnceKey, 'advisor' | 'phone' | 'key'>): string =>
   JSON.stringify([advisor, phone, own]);
 
-/** A key that a text holds, while it is at work: what to put on record with each of its steps. */
+/** A key that a text at work holds: gives what is to be written with each of its steps. */
 export class OwnClaim {
   constructor(
     private readonly store: Store,
@@ -105,12 +105,12 @@ export class OwnClaim {
     const now = this.store.now();
     const at = state === 'cancelled' ? now : this.time.age();
     const { of, item, holder } = this.claim;
-    // A repeat that waits with one that is held comes when that would have left, and goes with it then.
+    // A repeat that waits for a held text has its turn when that would have left, and is cancelled with it then.
     const until = Math.max(now + this.within, state === 'cancelled' ? this.claim.until : 0);
     return this.put({ of, item, holder, at, until, state, payload });
   }
 
-  /** What was put on record last is there, or cannot be: whoever waits for the key looks again. */
+  /** Called when the last step is written, or cannot be: repeats that wait for the key read it again. */
   release(): void {
     atWork.delete(this.claim.item);
     for (const wake of [...(waiting.get(this.at.toString('latin1')) ?? [])]) wake();
@@ -130,12 +130,12 @@ export class Once {
     this.holder = store.processName ?? run;
   }
 
-  /** Claims a key for a text, unless another has it: for `within` milliseconds from when that was sent. */
+  /** Claims a key for a text, unless another text has it: that holds for `within` milliseconds after it was sent. */
   async claim(onceKey: OnceKey, text: Claimant, within: number): Promise<Verdict> {
     const { store, holder } = this;
     const at = this.keyOf(onceKey);
     const { name: item } = text;
-    // Before the record is read: whoever reads it later finds this text at work.
+    // Before the record is read, so that a text that reads it later finds this one at work.
     atWork.add(item);
     try {
       for (;;) {
@@ -157,13 +157,13 @@ export class Once {
     }
   }
 
-  /** What `claim` would say; nothing is claimed. */
+  /** The verdict of `claim`, without claiming. */
   async foresee(onceKey: OnceKey, within: number, time: OnceTime): Promise<Verdict | undefined> {
     const entry = await this.store.get<Claim>(table, this.keyOf(onceKey));
     return this.judge(entry?.value, { name: '', since: Infinity, time }, within);
   }
 
-  /** How a text ended that was not at work. */
+  /** Ends the claim of a text that is not at work. */
   async end(onceKey: OnceKey, item: string, end: End, within: number, time: OnceTime): Promise<void> {
     const at = this.keyOf(onceKey);
     for (;;) {
@@ -176,7 +176,7 @@ export class Once {
     }
   }
 
-  /** Resolves when something has become of a key, or after a moment: another process may hold it. */
+  /** Resolves when a key was released, or after a moment: another process may hold it. */
   async changed(onceKey: OnceKey, signal: AbortSignal): Promise<void> {
     const name = this.keyOf(onceKey).toString('latin1');
     const all = waiting.get(name) ?? new Set();
@@ -209,13 +209,13 @@ export class Once {
       case 'unknown':
         return isOver ? undefined : { kind: 'unknown' };
       case 'cancelled':
-        // Who came while the first waited goes with it.
+        // A repeat that came while the first waited is cancelled with it.
         return since <= claim.at && claim.item !== name ? { kind: 'cancelled' } : undefined;
       case 'open': {
         const { item, notBefore } = claim;
         if (item === name) return undefined;
         if ((notBefore ?? 0) > time.now() || (await this.isAtWork(claim))) return { kind: 'wait', notBefore };
-        // Its turn is yet to come, maybe after a restart. Whichever comes first is sent, and the other is the repeat.
+        // Its turn is yet to come, perhaps after a restart. The text that comes first is sent, and the other is the repeat.
         return undefined;
       }
       case 'begun':
@@ -231,7 +231,7 @@ export class Once {
     return (await this.store.isAlive?.(holder)) ?? false;
   }
 
-  /** Removes keys that count for nothing any more, a page at a time. */
+  /** Removes keys that have expired, a page at a time. */
   private async sweep(): Promise<void> {
     const { store } = this;
     const now = store.now();
@@ -270,11 +270,11 @@ export const onceIn = (store: Store): Once => {
   return once;
 };
 
-/** What was sent at a service is forgotten, for it has forgotten it, too: a simulator that was reset. */
+/** Forgets what was sent at a service that has forgotten it itself: a simulator that was reset. */
 export const forgetOnce = (store: Store, space: string): Promise<void> =>
   removeUnder(store, table, key('once', space));
 
-/** The keys of a space, as another store has them. */
+/** Copies the keys of a space to another store. */
 export const movableOnce = (space: string): Movable<Claim> => ({
   table,
   prefix: key('once', space),

@@ -3,7 +3,7 @@ import { zoneTable } from './zone-table';
 import { processMemory } from '../process-memory';
 import { day, hour, minute, second } from '../durations';
 
-/** When somebody may be texted, by the clock on their wall: minutes of the day, `until` exclusive. */
+/** When a recipient may be texted, in local time: minutes of the day, `until` exclusive. */
 export interface TextHours {
   readonly from: number;
   /** Before `from` it means over midnight. */
@@ -11,14 +11,14 @@ export interface TextHours {
 }
 
 const minutesOfDay = 24 * 60;
-/** What is held leaves spread over this time, so that a thousand texts do not leave in one second. */
+/** Held texts leave spread over this time, so that a thousand do not leave in one second. */
 const spreadOver = 15 * minute;
 /** Zones that have less than this of the hours in common count as not known. */
 const leastShared = hour;
 /** How finely it is measured what zones have in common: zones differ by quarters of an hour. */
 const step = 15 * minute;
 
-/** `HH:MM` as minutes of the day; undefined when it is none. */
+/** `HH:MM` as minutes of the day; undefined for any other text. */
 export const minutesOf = (time: string): number | undefined => {
   const [, hours = '', minutes = ''] = /^([01]\d|2[0-3]):([0-5]\d)$/.exec(time.trim()) ?? [];
   return hours === '' ? undefined : Number(hours) * 60 + Number(minutes);
@@ -133,8 +133,8 @@ export interface Whose {
 }
 
 /**
- * When somebody may be texted who is to be texted at `at`: that time, or the next that their hours allow. Undefined when
- * nobody can say in which zone they are.
+ * When a text that is due at `at` may leave: then, or at the next time that the recipient's hours allow. Undefined when the
+ * recipient's zone is not known.
  */
 export const allowedFrom = (
   hours: TextHours,

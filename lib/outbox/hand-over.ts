@@ -1,6 +1,6 @@
 import { processMemory } from '../process-memory';
 
-/** Hidden in a message: the outcome it tells. Survives Node-RED's copies of a message, and no flow trips over it. */
+/** A symbol in a message names the outcome that it tells: Node-RED copies it with the message, and no flow sees it. */
 const mark = Symbol.for('advisor-texting.outcome');
 
 type Marked = Record<PropertyKey, unknown>;
@@ -43,7 +43,7 @@ const concludeAll = (): void => {
  * counts as told a moment after it has arrived there.
  */
 export const handOver = {
-  /** Before a message leaves; the messages of one outcome share an offer. */
+  /** Called before a message leaves; the messages of one outcome share an offer. */
   offer(msg: object, told: () => void, shared?: string): string {
     if (shared === undefined) passing.count += 1;
     const id = shared ?? String(passing.count);
@@ -51,16 +51,16 @@ export const handOver = {
     (msg as Marked)[mark] = id;
     return id;
   },
-  /** It has reached whoever it was for. */
+  /** The message has reached the nodes that it was for. */
   arrived(id: string): void {
     passing.leaving.push(id);
     passing.timer ??= setTimeout(concludeAll, grace).unref();
   },
-  /** It did not get there: nobody can claim it any more. */
+  /** The message did not arrive: nobody can claim it any more. */
   withdraw(id: string): void {
     offers.delete(id);
   },
-  /** For the node of ours that receives a message; what it gives is called once, when the message is on record. */
+  /** Called by the node of ours that receives a message; it calls the result once, when the message is on record. */
   claim(msg: object): (() => void) | undefined {
     const id = (msg as Marked)[mark];
     if (id === undefined) return undefined;
@@ -73,6 +73,6 @@ export const handOver = {
       if (offer.claims === 0) conclude(id);
     };
   },
-  /** What has arrived counts as told now: a node closes. */
+  /** Called as a node closes: what has arrived counts as told now. */
   concludeAll,
 };

@@ -15,21 +15,21 @@ import { liveMessages, storable, type Input } from './storable-message';
 /** One recipient of a message, or one contact, group or id. */
 export interface Item {
   readonly index: number;
-  /** The same number and text again in the list: carried out once, told with its original. */
+  /** Places of the same number and text again in the list: they are carried out once, and told with their original. */
   readonly duplicates?: readonly { readonly index: number }[];
 }
 
-/** What a node takes on. */
+/** A message and its items, as a node accepts them. */
 export interface NewJob<I extends Item, O> {
   readonly message: Record<string, unknown>;
   readonly order: O;
-  /** Without duplicates, which their originals hold. */
+  /** Duplicates are not among them: their originals name them. */
   readonly items: readonly I[];
   /** Duplicates included. */
   readonly count: number;
-  /** What the list held for each, by index. */
+  /** What the list held for each recipient, by index. */
   readonly entries?: readonly unknown[] | undefined;
-  /** Called when it goes on record: what is put on record in this call is so in the same commit. */
+  /** Called as the job goes on record: what this call puts on record is in the same commit. */
   readonly onRecord?: (() => void) | undefined;
 }
 
@@ -72,7 +72,7 @@ type Counts = Record<string, number>;
 
 const weightOf = ({ duplicates }: Item): number => 1 + (duplicates?.length ?? 0);
 
-/** How duplicates are counted besides: by the first kind of their outcome. */
+/** The kind under which the duplicates of an outcome are counted once more. */
 export const duplicatesOf = (kind: string): string => `duplicates ${kind}`;
 
 const countIn = (counts: Counts, kinds: readonly string[], item: Item, sign: 1 | -1 = 1): void => {
@@ -83,23 +83,23 @@ const countIn = (counts: Counts, kinds: readonly string[], item: Item, sign: 1 |
   if (item.duplicates) add(duplicatesOf(kinds[0] ?? ''), item.duplicates.length);
 };
 
-/** Pages to a commit of a long list. */
+/** Pages of a long list that are written in one commit. */
 const pagesAtOnce = 50;
 
 /** A job in memory: on its way to the record, or with something in flight. */
 export class OpenJob<I extends Item, O, E> {
   readonly toDo: { readonly page: Page<I, E>; readonly item: I }[] = [];
   readonly dirty = new Set<Page<I, E>>();
-  /** To be written with the next steps. */
+  /** Operations that belong into one commit with the next steps. */
   readonly beside: Operation[] = [];
   private readonly pages = new Map<number, Page<I, E>>();
   private nextPage = 0;
   /** Pages whose items are in `toDo`, or have been. */
   private readonly queuedPages = new Set<number>();
   private areAllQueued = false;
-  /** Outcomes that have left, in memory; `record.told` has those that are told. */
+  /** How many outcomes of each kind have left the node; `record.told` counts those that are on record as told. */
   private readonly gone: Counts;
-  /** Recipients that are yet to leave, and that are yet to be told. */
+  /** Recipients that are yet to leave; `untold` are yet to be put on record as told. */
   left: number;
   private untold: number;
   isNew = false;
@@ -108,14 +108,14 @@ export class OpenJob<I extends Item, O, E> {
   private original: Input | undefined;
   message: MessageRecord | undefined;
   onRecord: (() => void) | undefined;
-  /** How many work with it at the moment. */
+  /** How many users keep the job in memory at the moment. */
   holders = 0;
   /** What the node keeps with a job in memory. */
   attachment: unknown;
 
   private constructor(
     private readonly table: Table,
-    private readonly at: Layout,
+    private readonly keys: Layout,
     readonly arrival: Buffer,
     public record: JobRecord<I, O>,
   ) {
@@ -127,12 +127,12 @@ export class OpenJob<I extends Item, O, E> {
 
   static accepted<I extends Item, O, E>(
     table: Table,
-    at: Layout,
+    keys: Layout,
     arrival: Buffer,
     { message, items, entries, order, count, onRecord }: NewJob<I, O>,
     about: Pick<JobRecord<I, O>, 'at' | 'space' | 'life'>,
   ): OpenJob<I, O, E> {
-    const job = new OpenJob<I, O, E>(table, at, arrival, { ...about, order, count, told: {} });
+    const job = new OpenJob<I, O, E>(table, keys, arrival, { ...about, order, count, told: {} });
     const { dropped, ...stored } = storable({ message, entries });
     job.message = dropped ? { ...stored, dropped } : stored;
     if (dropped) liveMessages.keep(job.name, { message, entries });
@@ -150,30 +150,30 @@ export class OpenJob<I extends Item, O, E> {
 
   static found<I extends Item, O, E>(
     table: Table,
-    at: Layout,
+    keys: Layout,
     arrival: Buffer,
     record: JobRecord<I, O>,
   ): OpenJob<I, O, E> {
-    const job = new OpenJob<I, O, E>(table, at, arrival, record);
+    const job = new OpenJob<I, O, E>(table, keys, arrival, record);
     job.message = record.single;
     return job;
   }
 
   /** Unique in this process. */
   get name(): string {
-    return this.at.job(this.arrival).toString('latin1');
+    return this.keys.job(this.arrival).toString('latin1');
   }
 
   get pageCount(): number {
     return Math.ceil(this.record.count / pageSize);
   }
 
-  /** It is written in several commits, its job record last. */
+  /** A long job is written in several commits, its job record last. */
   get isLong(): boolean {
     return this.isNew && this.pageCount > 1;
   }
 
-  /** The message as it came, where it lives; and whether parts of it are gone. */
+  /** The message as it came while this process has it, else as it was stored; `dropped` says that parts could not be. */
   get input(): Input & { readonly dropped: boolean } {
     const live = this.original ?? liveMessages.get(this.name);
     if (live) return { ...live, dropped: false };
@@ -181,12 +181,12 @@ export class OpenJob<I extends Item, O, E> {
     return { message, entries, dropped };
   }
 
-  /** All of it is told, and its records are gone or about to go. */
+  /** Everything is told, and the records are removed or about to be. */
   get isOver(): boolean {
     return this.isRemoved;
   }
 
-  /** Nothing of it is in flight. */
+  /** Nothing of the job is in flight. */
   get isAtRest(): boolean {
     if (this.isNew || this.holders > 0 || this.dirty.size > 0) return false;
     for (const { ended } of this.pages.values()) if (ended.size > 0) return false;
@@ -204,13 +204,13 @@ export class OpenJob<I extends Item, O, E> {
     for (const { items } of this.pages.values()) yield* items;
   }
 
-  /** Nothing of it is to be done but what is taken up by itself. */
+  /** No page is left to be read: what else is to be done, such as held items, is taken up by itself. */
   markRead(): void {
     this.nextPage = this.pageCount;
     this.areAllQueued = true;
   }
 
-  /** False when it is queued, or has been. */
+  /** False when the page is queued, or has been. */
   markQueued({ number }: Page<I, E>): boolean {
     if (this.areAllQueued || this.queuedPages.has(number)) return false;
     this.queuedPages.add(number);
@@ -248,11 +248,11 @@ export class OpenJob<I extends Item, O, E> {
   async page(store: Store, number: number): Promise<Page<I, E>> {
     const known = this.pages.get(number);
     if (known) return known;
-    const { table, at, arrival, record } = this;
+    const { table, keys, arrival, record } = this;
     const reading = Promise.all([
-      store.get<StepsRecord<E>>(table, at.steps(arrival, number)),
-      record.single ? undefined : store.get<readonly I[]>(table, at.items(arrival, number)),
-      this.message ? undefined : store.get<MessageRecord>(table, at.message(arrival)),
+      store.get<StepsRecord<E>>(table, keys.steps(arrival, number)),
+      record.single ? undefined : store.get<readonly I[]>(table, keys.items(arrival, number)),
+      this.message ? undefined : store.get<MessageRecord>(table, keys.message(arrival)),
     ]);
     const [steps, items, message] = await reading;
     this.message ??= message?.value ?? { message: {} };
@@ -283,13 +283,13 @@ export class OpenJob<I extends Item, O, E> {
     return this.gone;
   }
 
-  /** It did not arrive. */
+  /** Takes `leave` back: the outcome did not arrive. */
   stay(item: I, kinds: readonly string[]): void {
     countIn(this.gone, kinds, item, -1);
     this.left += weightOf(item);
   }
 
-  /** Gives whether all have been told. */
+  /** Notes that an outcome was told; true when it was the last. */
   tell(page: Page<I, E>, item: I, kinds: readonly string[]): boolean {
     page.ended.delete(item.index);
     page.told.add(item.index);
@@ -301,61 +301,61 @@ export class OpenJob<I extends Item, O, E> {
     return this.untold === 0;
   }
 
-  /** Of a long list, all but its job record, which is written last: pages without one count for nothing. */
+  /** All parts of a long list but its job record, which is written last: pages without one count for nothing. */
   *longParts(): Generator<Operation[]> {
-    const { table, at, arrival } = this;
-    yield [{ table, put: at.message(arrival), value: { ...this.message, order: this.record.order } }];
+    const { table, keys, arrival } = this;
+    yield [{ table, put: keys.message(arrival), value: { ...this.message, order: this.record.order } }];
     const pages = [...this.pages.values()];
     for (let from = 0; from < pages.length; from += pagesAtOnce)
       yield pages
         .slice(from, from + pagesAtOnce)
-        .map(({ number, items }) => ({ table, put: at.items(arrival, number), value: items }));
+        .map(({ number, items }) => ({ table, put: keys.items(arrival, number), value: items }));
   }
 
-  /** What is to be written of it now. */
+  /** What is to be written of the job now. */
   operations(): Operation[] {
-    const { table, at, arrival, record } = this;
+    const { table, keys, arrival, record } = this;
     const operations = this.beside.splice(0);
     if (this.isRemoved) return operations;
     if (this.untold === 0) {
       this.isRemoved = true;
       liveMessages.forget(this.name);
-      if (!this.isNew) operations.push(...removalsOf(table, at, arrival, record.count));
+      if (!this.isNew) operations.push(...removalsOf(table, keys, arrival, record.count));
       return operations;
     }
     if (this.isNew) this.addNew(operations);
-    else if (this.areCountsNew) operations.push({ table, put: at.job(arrival), value: this.record });
+    else if (this.areCountsNew) operations.push({ table, put: keys.job(arrival), value: this.record });
     this.areCountsNew = false;
     for (const page of this.dirty) {
-      operations.push({ table, put: at.steps(arrival, page.number), value: page.steps });
+      operations.push({ table, put: keys.steps(arrival, page.number), value: page.steps });
     }
     this.dirty.clear();
     return operations;
   }
 
   private addNew(operations: Operation[]): void {
-    const { table, at, arrival } = this;
+    const { table, keys, arrival } = this;
     const [page] = this.pages.values();
     const [item] = page?.items ?? [];
     if (this.record.count === 1 && page && item && this.message) {
-      // A record that says begun needs no steps beside it.
+      // The record of a single item says itself that it has begun: it needs no record of steps.
       const isBegun = page.begun.has(0) && page.ended.size === 0 && page.held.size === 0;
       const begun = isBegun && { begun: true as const };
       const single = { ...this.message, item, ...begun };
       this.record = { ...this.record, single };
       if (begun) this.dirty.delete(page);
     } else if (!this.isLong) for (const part of this.longParts()) operations.push(...part);
-    operations.push({ table, put: at.job(arrival), value: this.record });
-    if (this.record.count > 1) operations.push({ table, put: at.list(arrival), value: 0 });
+    operations.push({ table, put: keys.job(arrival), value: this.record });
+    if (this.record.count > 1) operations.push({ table, put: keys.list(arrival), value: 0 });
     this.isNew = false;
   }
 
   private hasLostSteps(store: Store, number: number): Promise<boolean> {
-    const from = this.at.steps(this.arrival, number);
+    const from = this.keys.steps(this.arrival, number);
     return store.hasLost(this.table, from, after(from, from).from, this.record.at);
   }
 
-  /** A page that cannot be read any more leaves only the places of its items. */
+  /** Of a page that cannot be read any more, only the indexes of its items are known. */
   private itemsOf(number: number, found: readonly I[] | undefined): readonly I[] {
     const { single, count } = this.record;
     if (single) return [single.item];
@@ -394,7 +394,7 @@ export class OpenJobs<J extends { readonly name: string }> {
     for (const left of this.reads) left.add(job.name);
   }
 
-  /** Around a read of the store: what it finds of a job that was in memory since it began may be old. */
+  /** Surrounds a read of the store: a job that left memory during the read may have been read in an old state. */
   read(): { isOld(name: string): boolean; end(): void } {
     const left = new Set<string>();
     this.reads.add(left);

@@ -25,9 +25,9 @@ export interface Leaving<E> {
   readonly repeated: boolean;
   /** How many outcomes of each kind have left, this one included. */
   readonly counts: Readonly<Record<string, number>>;
-  /** The last of its job. */
+  /** It is the last outcome of its job. */
   readonly isLast: boolean;
-  /** Called with each message of it before it is sent. */
+  /** Called with each message of the outcome before it is sent. */
   readonly mark: (msg: object) => void;
 }
 
@@ -78,7 +78,7 @@ export const newArrival = (now: number): Buffer => {
   return bytes;
 };
 
-/** Before whatever arrives after `at`. */
+/** An arrival that sorts before whatever arrives after the time `at`. */
 export const arrivalAt = (at: number): Buffer => {
   const bytes = randomBytes(12);
   bytes.writeUIntBE(at, 0, 6);
@@ -91,9 +91,9 @@ export const arrivalAt = (at: number): Buffer => {
  * and the next start of the node goes on from there.
  */
 export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
-  /** This start of the node. */
+  /** Names this start of the node. */
   readonly life = randomBytes(6).toString('base64url');
-  protected readonly at: Layout;
+  protected readonly keys: Layout;
   protected readonly store: Store;
   protected readonly host: H;
   protected readonly recorder: Recorder;
@@ -108,13 +108,13 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     protected readonly table: Table,
     protected readonly options: OutboxOptions<H>,
   ) {
-    this.at = layout(options.node);
+    this.keys = layout(options.node);
     this.store = options.store;
     this.host = options.host;
     this.recorder = recorderOf(options.store);
   }
 
-  /** What has not begun stays on record; what is under way lands first, or is unknown to the next start. */
+  /** Waits for what has begun, up to the limit of a close. What has not begun stays on record for the next start. */
   async close(): Promise<void> {
     this.isClosing = true;
     let forget = (): void => undefined;
@@ -131,15 +131,15 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     forget();
   }
 
-  /** A new job that is on record with the end of this turn of the event loop. Throws `QueueFull`. */
+  /** A new job, which `commit` puts on record. Throws `QueueFull`. */
   protected newJob(input: NewJob<I, O>): OpenJob<I, O, E> {
     if (this.store.unwritten > mostUnwritten) throw new QueueFull();
     const at = this.store.now();
     const { space } = this.options;
-    return OpenJob.accepted(this.table, this.at, newArrival(at), input, { at, space, life: this.life });
+    return OpenJob.accepted(this.table, this.keys, newArrival(at), input, { at, space, life: this.life });
   }
 
-  /** Resolves when it is on record; of a long list, `parts` are written before the record that makes it count. */
+  /** Resolves when the job is on record. The `parts` of a long list are written before its job record. */
   protected commit(job: OpenJob<I, O, E>, parts: Iterable<readonly Operation[]> = []): Promise<void> {
     job.holders += 1;
     const committed = this.write(job, parts).finally(() => {
@@ -162,7 +162,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
       });
   }
 
-  /** Resolves when the steps of the job are on record; until then it stays in memory, for what the store has is old. */
+  /** Resolves when the steps of the job are on record. Until then it stays in memory: the store has an older state. */
   protected changed(job: OpenJob<I, O, E>, page: Page<I, E>): Promise<void> {
     job.dirty.add(page);
     job.holders += 1;
@@ -183,11 +183,11 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     if (job.holders === 0 && (job.isOver || this.isAtRest(job))) this.open.remove(job);
   }
 
-  /** In memory, and kept there until the caller dismisses it. Undefined when there is none. */
+  /** The job that came with an arrival, in memory until the caller dismisses it; undefined when there is none. */
   protected async jobAt(arrival: Buffer): Promise<OpenJob<I, O, E> | undefined> {
     for (const [job, committed] of this.committing)
       if (job.arrival.equals(arrival)) await committed.catch(() => undefined);
-    const key = this.at.job(arrival);
+    const key = this.keys.job(arrival);
     for (;;) {
       const known = this.open.get(key.toString('latin1'));
       if (known) return this.retain(known);
@@ -195,7 +195,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
       const found = await this.store.get<JobRecord<I, O>>(this.table, key).finally(() => {
         reading.end();
       });
-      const job = found && OpenJob.found<I, O, E>(this.table, this.at, arrival, found.value);
+      const job = found && OpenJob.found<I, O, E>(this.table, this.keys, arrival, found.value);
       if (reading.isOld(key.toString('latin1'))) continue;
       if (!job) return undefined;
       if (!this.open.get(job.name)) this.taken(job);
@@ -214,7 +214,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     return this.changed(job, page);
   }
 
-  /** Of an outcome found on record. One that has certainly not been told is first put on record as perhaps told. */
+  /** Tells an outcome found on record. One that was certainly not told is first put on record as perhaps told. */
   protected async tellAgain(
     job: OpenJob<I, O, E>,
     page: Page<I, E>,
@@ -254,18 +254,18 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     }
   }
 
-  /** Of a long list whose job record was never written nothing was accepted: what there is of it goes. */
+  /** Removes the parts of long lists whose job record was never written: they were not accepted. */
   protected async sweepUnaccepted(): Promise<void> {
-    const { table, at, store } = this;
+    const { table, keys, store } = this;
     for (let last: Buffer | undefined; !this.isClosing;) {
-      const found = await store.keys(table, { ...after(at.messages, last), limit: readAtOnce });
+      const found = await store.keys(table, { ...after(keys.messages, last), limit: readAtOnce });
       for (const key of found) {
         const arrival = arrivalIn(key);
-        const job = at.job(arrival);
+        const job = keys.job(arrival);
         const isOnItsWay = [...this.committing.keys()].some((each) => each.arrival.equals(arrival));
         if (isOnItsWay || (await store.count(table, job, after(job, job).from)) > 0) continue;
         const order = (await store.get<MessageRecord>(table, key))?.value.order as O | undefined;
-        const range = { ...after(at.allItems(arrival), undefined), limit: readAtOnce };
+        const range = { ...after(keys.allItems(arrival), undefined), limit: readAtOnce };
         for (
           let pages = await store.keys(table, range);
           pages.length > 0;
@@ -297,22 +297,22 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     this.track(this.store.write(operations).then(() => undefined));
   }
 
-  /** A job that lay in the store comes into memory by itself. */
+  /** Called when a job comes into memory out of turn, for one of its items. */
   protected taken(_job: OpenJob<I, O, E>): void {
     return undefined;
   }
 
-  /** It may leave memory: everything of it is on record, and nothing is to be done. */
+  /** The job may leave memory: everything is on record, and nothing is to be done. */
   protected isAtRest(job: OpenJob<I, O, E>): boolean {
     return job.isAtRest;
   }
 
-  /** Besides the records of the job, what goes with an outcome that is told. */
+  /** What is written in one commit with *told*, besides the records of the job. */
   protected besideTold(_job: OpenJob<I, O, E>, _item: I): Operation[] {
     return [];
   }
 
-  /** What removes what was written for an item of a list that was never accepted; `committed` is called afterwards. */
+  /** Removes what else was written for an item of a list that was never accepted; `committed` is called afterwards. */
   protected besideUnaccepted(_arrival: Buffer, _item: I, _order: O): Promise<Removals> {
     return Promise.resolve({ operations: [], committed: () => undefined });
   }
@@ -335,7 +335,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
       for (const some of [job.longParts(), parts])
         for (const part of some) {
           await this.store.write(part);
-          // Others have their turn between the parts of a long list.
+          // Other messages have their turn between the parts of a long list.
           await new Promise((resolve) => setImmediate(resolve));
         }
     await together(() => {

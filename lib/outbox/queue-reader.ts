@@ -46,10 +46,10 @@ export const isOpen = async (
   arrival: Buffer,
   index?: number,
 ): Promise<boolean> => {
-  const at = layout(node);
-  const found = await store.get<JobRecord<Item, unknown>>(table, at.job(arrival));
+  const keys = layout(node);
+  const found = await store.get<JobRecord<Item, unknown>>(table, keys.job(arrival));
   if (!found || index === undefined) return found !== undefined;
-  const page = await OpenJob.found(table, at, arrival, found.value).page(store, pageOf(index));
+  const page = await OpenJob.found(table, keys, arrival, found.value).page(store, pageOf(index));
   const isThere = page.items.some((item) => item.index === index);
   return isThere && !page.begun.has(index) && !page.ended.has(index) && !page.told.has(index);
 };
@@ -65,10 +65,10 @@ const table = 'work';
  * and without its memory.
  */
 export class QueueReader<I extends Item> {
-  private readonly at: Layout;
+  private readonly keys: Layout;
 
   constructor(private readonly source: QueueSource<I>) {
-    this.at = layout(source.node);
+    this.keys = layout(source.node);
   }
 
   /**
@@ -76,7 +76,7 @@ export class QueueReader<I extends Item> {
    * these are on average: lists are carried out in the order of arrival, so that nearly all of theirs are yet to be told.
    */
   async count(): Promise<number> {
-    const { jobs } = this.at;
+    const { jobs } = this.keys;
     const [all, lists] = await Promise.all([
       this.source.store.count(table, jobs, endOf(jobs)),
       this.listCount(),
@@ -95,13 +95,13 @@ export class QueueReader<I extends Item> {
 
   /** Counted by their keys: none is read. */
   listCount(): Promise<number> {
-    const { lists } = this.at;
+    const { lists } = this.keys;
     return this.source.store.count(table, lists, endOf(lists));
   }
 
   async *lists(skip = 0): AsyncGenerator<QueuedList> {
     for await (const arrival of this.arrivalsOfLists(skip)) {
-      const found = await this.source.store.get<JobRecord<I, QueuedOrder>>(table, this.at.job(arrival));
+      const found = await this.source.store.get<JobRecord<I, QueuedOrder>>(table, this.keys.job(arrival));
       if (found?.value.space !== this.source.space) continue;
       const { at, count, order, told } = found.value;
       const { advisor } = order;
@@ -112,11 +112,11 @@ export class QueueReader<I extends Item> {
 
   /** In order of arrival; what came alone is passed over without being read while `skip` lasts. */
   async *items(skip = 0): AsyncGenerator<Queued<I>> {
-    const { jobs } = this.at;
+    const { jobs } = this.keys;
     let left = skip;
     let from = jobs;
     for await (const list of this.arrivalsOfLists()) {
-      const key = this.at.job(list);
+      const key = this.keys.job(list);
       left = yield* this.singles(from, key, left);
       from = after(jobs, key).from;
       const found = await this.source.store.get<JobRecord<I, QueuedOrder>>(table, key);
@@ -143,14 +143,14 @@ export class QueueReader<I extends Item> {
       for (const { key, value } of page) yield* this.openItems(arrivalIn(key), value);
       const last = page.at(-1);
       if (!last || page.length < readAtOnce) return 0;
-      start = after(this.at.jobs, last.key).from;
+      start = after(this.keys.jobs, last.key).from;
     }
   }
 
   private async *openItems(arrival: Buffer, record: JobRecord<I, QueuedOrder>): AsyncGenerator<Queued<I>> {
     const { store, node, space } = this.source;
     if (record.space !== space) return;
-    const job = OpenJob.found<I, QueuedOrder, unknown>(table, this.at, arrival, record);
+    const job = OpenJob.found<I, QueuedOrder, unknown>(table, this.keys, arrival, record);
     const list = record.count > 1 ? jobKey(node, arrival) : undefined;
     for (let number = 0; number < job.pageCount; number++) {
       const page: Page<I, unknown> = await job.page(store, number);
@@ -172,7 +172,7 @@ export class QueueReader<I extends Item> {
   }
 
   private async *arrivalsOfLists(skip = 0): AsyncGenerator<Buffer> {
-    const { lists } = this.at;
+    const { lists } = this.keys;
     for (let last: Buffer | undefined; ;) {
       const range = { ...after(lists, last), limit: readAtOnce, ...(!last && { skip }) };
       const page: readonly Entry<0>[] = await this.source.store.page(table, range);

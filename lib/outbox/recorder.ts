@@ -11,10 +11,10 @@ interface Batch {
   readonly resolve: (result: Promise<void>) => void;
 }
 
-/** So many jobs are written before the turn ends: their messages are held until then. */
+/** With so many jobs gathered, they are written before the turn ends: until then, their messages take up memory. */
 const mostGathered = 256;
 
-/** What changes while something is done that is one commit, whatever stores it is in. */
+/** What has changed since `together` began, in whatever store. */
 let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | undefined;
 
 /**
@@ -24,9 +24,9 @@ let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | und
 export class Recorder {
   private readonly dirty = new Set<Recordable>();
   private batch: Batch | undefined;
-  /** Settles when everything written so far is on record, or has failed: whoever relies on it hears of that. */
+  /** Settles when everything written so far is on record or has failed. A failure is told to whoever wrote. */
   private settled: Promise<unknown> = Promise.resolve();
-  /** Steps of this turn that are on their way to the record already. */
+  /** Steps of this turn that `together` is writing already. */
   private ahead: Promise<void>[] = [];
 
   constructor(readonly store: Store) {}
@@ -36,7 +36,7 @@ export class Recorder {
     gathering?.push({ recorder: this, job });
     this.dirty.add(job);
     const { written } = (this.batch ??= this.newBatch());
-    // Not at once: what belongs into one commit with it may follow.
+    // In a microtask: what belongs into the same commit may follow in this call.
     if (this.dirty.size === mostGathered) queueMicrotask(() => this.write());
     return written;
   }
@@ -47,7 +47,7 @@ export class Recorder {
     await this.settled;
   }
 
-  /** What is to be written of a job, which somebody else writes. */
+  /** Hands over what is to be written of a job to `together`, which writes it. */
   takeOut(job: Recordable): { readonly store: Store; readonly operations: readonly Operation[] } {
     this.dirty.delete(job);
     return { store: this.store, operations: job.operations() };
@@ -86,7 +86,7 @@ export class Recorder {
   }
 }
 
-/** The one writer of all these stores; undefined when they have none in common. */
+/** The writer that all these stores have in common; undefined when there is none. */
 const jointOf = (recorders: ReadonlySet<Recorder>): JointWriter | undefined => {
   const writers = new Set(Array.from(recorders, ({ store }) => store.joint));
   return writers.size === 1 ? [...writers][0] : undefined;

@@ -34,13 +34,13 @@ interface Single<I> extends MessageRecord {
 export interface MessageRecord extends Input {
   /** Something of the message could not be kept: a function, a connection. */
   readonly dropped?: boolean;
-  /** Of a long list, as long as it may be all there is of it. */
+  /** Of a long list: its job record may not be written yet. */
   readonly order?: unknown;
 }
 
 /** The steps of the recipients of one page. */
 export interface StepsRecord<E> {
-  /** Not to begin before a time. */
+  /** Items that are not to begin before a time. */
   readonly held?: readonly (readonly [index: number, notBefore: number])[];
   readonly begun?: readonly number[];
   readonly ended?: readonly (readonly [index: number, ended: Ended<E>])[];
@@ -51,7 +51,7 @@ export interface StepsRecord<E> {
 export const pageSize = 100;
 export const pageOf = (index: number): number => Math.floor(index / pageSize);
 
-/** What came before never begins: all of it, or what is for these numbers, or of one job, or one item of that. */
+/** What arrived before a reset never begins: everything, or what is for these numbers, of one job, or one item. */
 export interface ResetRecord {
   readonly phones?: readonly string[];
   /** The arrival of the job. */
@@ -123,7 +123,7 @@ export const heldIn = (found: Buffer): { notBefore: number; arrival: Buffer; ind
 /** The name of a job outside its outbox: its node and its arrival. */
 export const jobKey = (node: string, arrival: Buffer): Buffer => key(node, arrival);
 
-/** Of the name of a job, or of an item of one. */
+/** Reads the name of a job, or of an item. */
 export const jobIn = (name: Buffer): { node: string; arrival: Buffer } => {
   const end = name.indexOf(0);
   return { node: name.toString('utf8', 0, end), arrival: name.subarray(end + 1, end + 1 + arrivalLength) };
@@ -143,19 +143,19 @@ export const isJobKey = (name: Buffer): boolean => {
   return end > 0 && name.length === end + 1 + arrivalLength;
 };
 
-/** The same of the name of an item. */
+/** Whether these bytes can be the name of an item. */
 export const isItemKey = (name: Buffer): boolean => isJobKey(name.subarray(0, -6));
 
-export const removalsOf = (table: Table, at: Layout, arrival: Buffer, count: number): Operation[] => {
-  const keys = [at.job(arrival), at.steps(arrival, 0)];
+export const removalsOf = (table: Table, keys: Layout, arrival: Buffer, count: number): Operation[] => {
+  const removed = [keys.job(arrival), keys.steps(arrival, 0)];
   if (count > 1) {
-    keys.push(at.message(arrival), at.list(arrival));
+    removed.push(keys.message(arrival), keys.list(arrival));
     for (let page = 0; page * pageSize < count; page++) {
-      keys.push(at.items(arrival, page));
-      if (page > 0) keys.push(at.steps(arrival, page));
+      removed.push(keys.items(arrival, page));
+      if (page > 0) removed.push(keys.steps(arrival, page));
     }
   }
-  return keys.map((remove) => ({ table, remove }));
+  return removed.map((remove) => ({ table, remove }));
 };
 
 /** The keys after `last`, within the range of `prefix`. */

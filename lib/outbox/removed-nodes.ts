@@ -70,7 +70,7 @@ export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<str
   for (const id of await idsUnder(store, 'work', key('absent'))) {
     if (missing.has(id)) continue;
     const since = (await store.get<number>('work', absentKey(id)))?.value ?? 0;
-    // Other processes may have records of it that they are yet to remove.
+    // Other processes may still have records of the node to remove.
     const isLeftToOthers = store.isShared && !doesExist(id, existing) && now - since < 2 * keptAfterRemoval;
     if (!isLeftToOthers) await store.write([{ table: 'work', remove: absentKey(id) }]);
   }

@@ -5,7 +5,7 @@ import { arrivalAt, newArrival, Outbox, type Host, type OutboxOptions, type Reas
 import { isOpen, QueueReader } from './queue-reader';
 import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './records';
 
-/** Thrown by work that may not begin before a time: it is on record, and comes again then. */
+/** Thrown by work that may not begin before a time: the item is put on record as held, and has another turn then. */
 export class Held extends Error {
   constructor(readonly notBefore: number) {
     super('held');
@@ -16,11 +16,11 @@ export class Held extends Error {
 export interface Turn {
   /** Aborts when what has not begun is cancelled. */
   readonly signal: AbortSignal;
-  /** On record as begun, `beside` in the same commit; awaited before a request leaves that must not be made twice. */
+  /** Puts the item on record as begun, with `beside`. Awaited before a request that must not be made twice. */
   readonly begin: (beside?: readonly Operation[]) => Promise<void>;
-  /** The request was certainly not carried out and waits: on record as not begun. */
+  /** Puts the item on record as not begun: its request was certainly not carried out, and waits. */
   readonly undo: (beside?: readonly Operation[]) => Promise<void>;
-  /** Goes on record in one commit with how the turn ends. `settled` is called when that is written, or cannot be. */
+  /** Adds operations to the commit that ends the turn. `settled` is called when that is written, or cannot be. */
   readonly atEnd: (beside: readonly Operation[], settled: () => void) => void;
   /** Where the steps are put on record. */
   readonly store: Store;
@@ -29,7 +29,7 @@ export interface Turn {
 export interface RequestHost<I extends Item, O, E> extends Host<I, O, E> {
   /** From an item to its outcome. What it throws goes to `failed`. */
   work(job: OpenJob<I, O, E>, item: I, turn: Turn): Promise<E>;
-  /** The outcome of work that threw. Undefined: a close broke it off, and it stays on record as not begun. */
+  /** The outcome of work that threw. Undefined when a close broke it off: the item stays on record as not begun. */
   failed(thrown: unknown, isBrokenOff: boolean): E | undefined;
   /** An item ends without its work. */
   dropped?(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<void>;
@@ -46,7 +46,7 @@ export interface RequestOptions<I extends Item, O, E> extends OutboxOptions<Requ
   readonly width: number;
   /** Milliseconds after which what has not begun is too old to begin after a restart. */
   readonly resumeWithin: number;
-  /** By which items are held. */
+  /** The clock by which items are held. */
   readonly clock: Clock;
 }
 
@@ -69,10 +69,10 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   private isStarted = false;
   /** By the clock: what is held until an earlier time has been taken up. */
   private takenUpUntil = 0;
-  /** For the first held item; the last to look for it sets the alarm. */
+  /** Counts the searches for the first held item: the latest sets the alarm. */
   private looks = 0;
   private forgetAlarm: (() => void) | undefined;
-  /** What breaks off an item at work whose request has not begun. */
+  /** Items at work, by what aborts them. */
   private readonly atWork = new Map<AbortController, { readonly arrival: Buffer; readonly item: I }>();
   /** Numbers whose held items are to be judged again. */
   private readonly toRelease = new Set<string>();
@@ -87,7 +87,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     return this.open.size > 0;
   }
 
-  /** What is on record and has not ended, to be shown. */
+  /** Reads what is on record and has not ended, for display. */
   get reader(): QueueReader<I> {
     const { node, space } = this.options;
     const isCancelled = (arrival: Buffer, item: I): boolean => this.isReset(arrival, item);
@@ -108,7 +108,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   /** Goes on with what an earlier start of this node left, before anything new. */
   async start(): Promise<void> {
-    const { from, to } = after(this.at.resets, undefined);
+    const { from, to } = after(this.keys.resets, undefined);
     const found = await this.store.page<ResetRecord>(this.table, { from, to, limit: 1000 });
     this.resets = [...found.map(({ key, value }) => [arrivalIn(key), value] as const), ...this.resets];
     this.isStarted = true;
@@ -124,7 +124,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     if (isAtHand) {
       job.attachment = attachment;
       job.takeAll();
-      this.cursor = this.at.job(job.arrival);
+      this.cursor = this.keys.job(job.arrival);
       this.take(job);
     } else this.hasBacklog = true;
     this.track(
@@ -143,7 +143,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   /** The store was taken over before a job was on record. */
   private refuse(job: OpenJob<I, O, E>, isInDoubt: boolean): void {
-    // Another process tells the outcome that it came with once more.
+    // It came with an outcome of another node, which the process that took over tells again.
     if (job.onRecord) return;
     for (const item of job.newItems()) {
       const outcome = this.host.refused(isInDoubt);
@@ -153,7 +153,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     }
   }
 
-  /** Cancels what has not begun: all, or what is for these numbers; by another process it was ordered at `at`. */
+  /** Cancels what has not begun: all, or what is for these numbers. `at` is when another process ordered it. */
   reset(phones?: readonly string[], at?: number): void {
     this.addReset(phones ? { phones } : {}, at === undefined ? undefined : arrivalAt(at));
   }
@@ -167,7 +167,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
 
   private addReset(value: ResetRecord, arrival = newArrival(this.store.now())): void {
     this.resets.push([arrival, value]);
-    this.writeAside([{ table: this.table, put: this.at.reset(arrival), value }]);
+    this.writeAside([{ table: this.table, put: this.keys.reset(arrival), value }]);
     for (const job of this.queue)
       for (const { page, item } of job.drop((each) => this.isReset(job.arrival, each)))
         this.endWithout('reset', job, page, item);
@@ -182,7 +182,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   release(phone: string): void {
     this.toRelease.add(phone);
     if (this.toRelease.size > 1) return;
-    // Of many that are named while one sweep is under way, the next one finds all.
+    // The next sweep serves all numbers that are released while one is under way.
     this.releasing = this.releasing.catch(() => undefined).then(() => this.releaseNamed());
     this.track(this.releasing);
   }
@@ -206,8 +206,9 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   }
 
   protected override taken(job: OpenJob<I, O, E>): void {
-    const isPassed = this.cursor !== undefined && Buffer.compare(this.at.job(job.arrival), this.cursor) <= 0;
-    // Of a job that was read before nothing else is to be done: its other items are held, or told.
+    const isPassed =
+      this.cursor !== undefined && Buffer.compare(this.keys.job(job.arrival), this.cursor) <= 0;
+    // The job was read before: its other items are held, or told.
     if (isPassed) job.markRead();
     else this.queue.push(job);
   }
@@ -236,16 +237,16 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   /** The next jobs of the store, up to the first that is still on its way there. */
   private async read(): Promise<void> {
     this.isReading = true;
-    // What is accepted from here on may come too late for this page, and says so.
+    // A message that is accepted during the read may miss this page: `accept` sets this again.
     this.hasBacklog = false;
-    const { from, to } = after(this.at.jobs, this.cursor);
+    const { from, to } = after(this.keys.jobs, this.cursor);
     const [first] = this.committing.keys();
     const reading = this.open.read();
     let found: readonly Entry<JobRecord<I, O>>[] | undefined;
     try {
       found = await this.store.page<JobRecord<I, O>>(this.table, {
         from,
-        to: first ? this.at.job(first.arrival) : to,
+        to: first ? this.keys.job(first.arrival) : to,
         limit: mostAtHand,
       });
     } finally {
@@ -257,26 +258,29 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     for (const entry of found) {
       const job = this.opened(entry);
       this.cursor = entry.key;
-      // It may have been taken up before its turn, for something in it that was held.
+      // The job may be in memory already, for an item that was held.
       if (!this.open.get(job.name) && !reading.isOld(job.name)) this.take(job);
     }
     this.forgetResets();
-    // Else its commit, when it is done, goes on from here.
+    // Else the commit goes on from here when it is done.
     const isOnItsWay = first !== undefined && this.committing.has(first);
     if (found.length > 0 || !isOnItsWay) this.pump();
   }
 
   private opened({ key, value }: Entry<JobRecord<I, O>>): OpenJob<I, O, E> {
-    return OpenJob.found(this.table, this.at, arrivalIn(key), value);
+    return OpenJob.found(this.table, this.keys, arrivalIn(key), value);
   }
 
-  /** Once everything that came before a reset has met it, in one commit with the last outcome of that, or later. */
+  /** Removes resets that everything before them has met: in one commit with the last such outcome, or later. */
   private forgetResets(): void {
     if (this.resets.length === 0 || this.isClosing) return;
     if (this.hasBacklog || this.isReading || this.loading > 0) return;
     for (const job of this.open.values()) if (!job.isRead) return;
     for (const { signal } of this.atWork.keys()) if (signal.reason === byReset) return;
-    const removals = this.resets.map(([arrival]) => ({ table: this.table, remove: this.at.reset(arrival) }));
+    const removals = this.resets.map(([arrival]) => ({
+      table: this.table,
+      remove: this.keys.reset(arrival),
+    }));
     this.resets = [];
     this.track(this.recorder.changed({ operations: () => removals }));
   }
@@ -290,7 +294,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
       if (this.isClosing) return;
       this.queuePage(job, page);
     } finally {
-      // Not before its items have met the resets.
+      // Only now have its items met the resets.
       this.loading -= 1;
       this.dismiss(job);
     }
@@ -323,7 +327,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     return age > this.request.resumeWithin ? 'stale' : undefined;
   }
 
-  /** Whether it will be told as cancelled when its turn comes. */
+  /** Whether the item leaves as cancelled when its turn comes. */
   isReset(arrival: Buffer, item: I): boolean {
     if (this.resets.length === 0) return false;
     const phone = this.host.phoneOf(item);
@@ -372,7 +376,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     job.holders -= 1;
     for (const { beside } of ends) job.beside.push(...beside);
     let step: Promise<void> | undefined;
-    // What is under way lands, also while its node closes.
+    // An outcome is put on record also while the node closes.
     if (outcome !== undefined) this.track(this.settle(job, page, item, outcome));
     else if (held && signal.reason === byReset) this.endWithout('reset', job, page, item);
     else if (held) step = this.holdBack(job, page, item, held.notBefore);
@@ -405,13 +409,13 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     this.letGo(job, page, item);
     page.begun.delete(item.index);
     page.held.set(item.index, notBefore);
-    const put = this.at.held(notBefore, job.arrival, item.index);
+    const put = this.keys.held(notBefore, job.arrival, item.index);
     job.beside.push({ table: this.table, put, value: 0 });
     this.loading += 1;
     try {
       await this.changed(job, page);
       this.takenUpUntil = Math.min(this.takenUpUntil, notBefore);
-      // A reset that came meanwhile has not found it among what is held.
+      // A reset that came meanwhile did not find the item among those held.
       if (this.isReset(job.arrival, item)) this.endWithout('reset', job, page, item);
     } finally {
       this.loading -= 1;
@@ -419,18 +423,18 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     await this.expectHeld();
   }
 
-  /** Not held any more, with whatever is put on record next. */
+  /** The item is no longer held; that goes on record with its next step. */
   private letGo(job: OpenJob<I, O, E>, page: Page<I, E>, { index }: I): void {
     const notBefore = page.held.get(index);
     if (notBefore === undefined) return;
     page.held.delete(index);
     job.dirty.add(page);
-    job.beside.push({ table: this.table, remove: this.at.held(notBefore, job.arrival, index) });
+    job.beside.push({ table: this.table, remove: this.keys.held(notBefore, job.arrival, index) });
   }
 
-  /** Wakes when the first that is held may begin. */
+  /** Sets the alarm for the first held item. */
   private async expectHeld(): Promise<void> {
-    const [from, to] = [key(this.at.allHeld, this.takenUpUntil), endOf(this.at.allHeld)];
+    const [from, to] = [key(this.keys.allHeld, this.takenUpUntil), endOf(this.keys.allHeld)];
     const look = ++this.looks;
     const [first] = await this.store.keys(this.table, { from, to, limit: 1 });
     if (!first || this.isClosing || look !== this.looks) return;
@@ -447,27 +451,27 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     const release = this.request.clock.hold?.();
     try {
       const until = this.request.clock.now() + 1;
-      // Not later: what is held back meanwhile sets it back.
+      // Set before the sweep: an item that is held during it lowers this again.
       this.takenUpUntil = until;
-      await this.sweepHeld(() => true, key(this.at.allHeld, until));
+      await this.sweepHeld(() => true, key(this.keys.allHeld, until));
     } finally {
       release?.();
     }
     await this.expectHeld();
   }
 
-  /** Has the held items that are meant begin, a page at a time. */
+  /** Gives the held items that are meant their turn, a page at a time. */
   private async sweepHeld(
     isMeant: (arrival: Buffer, item: I) => boolean,
-    to = endOf(this.at.allHeld),
+    to = endOf(this.keys.allHeld),
   ): Promise<void> {
     this.loading += 1;
     try {
-      for (let from = this.at.allHeld; !this.isClosing;) {
+      for (let from = this.keys.allHeld; !this.isClosing;) {
         const found = await this.store.page<0>(this.table, { from, to, limit: mostAtHand });
         const last = found.at(-1);
         if (!last) break;
-        from = after(this.at.allHeld, last.key).from;
+        from = after(this.keys.allHeld, last.key).from;
         for (const entry of found) await this.takeUp(entry.key, isMeant);
       }
     } finally {

@@ -4,7 +4,7 @@ import { processMemory } from '../process-memory';
 /** Deeper than any message that means something; a guard for the stack. */
 const deepest = 100;
 
-/** Belong to a connection that is gone after a restart, whatever they hold. */
+/** Properties of a connection (`http in`), which is gone after a restart. */
 const ofAConnection = new Set(['req', 'res']);
 
 const keptWhole = (value: object): boolean =>
@@ -19,7 +19,7 @@ const isLive = (value: unknown): boolean =>
 
 type Fields = Record<string, unknown>;
 
-/** Copies what can be kept on disk. What two places share, their copies share: it is stored once. */
+/** Copies what can be stored on disk. What two properties share, their copies share: it is stored once. */
 class Copier {
   /** Something could not be kept: a function, a connection, a part that contains itself. */
   dropped = false;
@@ -31,7 +31,7 @@ class Copier {
     if (typeof value !== 'object' || value === null || keptWhole(value)) return value;
     if (this.copies.has(value)) {
       const copy = this.copies.get(value);
-      // Without a copy yet, it is inside itself.
+      // An object without a copy yet contains itself.
       return copy ?? this.drop();
     }
     if (this.depth >= deepest) return this.drop();

@@ -28,34 +28,34 @@ export interface WaitEntries<W> {
   /** Whether polls find a wait. */
   isIntact(wait: W): Promise<boolean>;
   removals(wait: W): Promise<Removals & { readonly seen: unknown }>;
-  /** Polls them now, as there is room. */
+  /** Polls these waits now, as there is room. */
   flush(waits: AsyncIterable<W>): Promise<void>;
   next(wait: W): number;
 }
 
 export interface WaitHost<I extends Item, O, E, W> extends Host<I, O, E> {
-  /** What becomes of an item that cannot be waited for. */
+  /** The outcome of an item that cannot be waited for; undefined for one that can. */
   atOnce(item: I): E | undefined;
   waitOf(key: Buffer, item: I, order: O): W;
-  /** A wait was cancelled, when this was last seen of it. */
+  /** The outcome of a cancelled wait; `seen` is the last known status of its number. */
   cancelled(reason: 'reset' | 'moved', item: I, seen: unknown): E;
   phoneOf(item: I): string | undefined;
   /** The same value for two items of one person. */
   personOf(item: I): unknown;
-  /** So many waits left because the environment points elsewhere now. */
+  /** So many waits were cancelled because the environment points to another service now. */
   moved(count: number): void;
   changed(): void;
 }
 
 export interface WaitOptions<I extends Item, O, E, W> extends OutboxOptions<WaitHost<I, O, E, W>> {
-  /** Of the environment and the service it points to, or pointed to. */
+  /** The entries of the environment at the service that it points to, or pointed to. */
   readonly entries: (space: string) => WaitEntries<W>;
 }
 
 /** Waits put on record in one commit of a long list. */
 const waitsAtOnce = 500;
 
-/** With more, reading them all for every status would cost more than it says. */
+/** With more waits, a status does not say how many people wait: that would read them all. */
 const countedWaits = 1000;
 
 export interface Outlook {
@@ -71,10 +71,10 @@ type Meant<I extends Item, O> = (record: JobRecord<I, O>, arrival: Buffer, item:
 export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHost<I, O, E, W>> {
   private resets: (readonly [arrival: Buffer, reset: ResetRecord])[] = [];
   private waiting = 0;
-  /** Of these, on record. */
+  /** How many of `waiting` are on record. */
   private recorded = 0;
   private readonly counter = {
-    operations: (): Operation[] => [{ table: this.table, put: this.at.open, value: this.recorded }],
+    operations: (): Operation[] => [{ table: this.table, put: this.keys.open, value: this.recorded }],
   };
 
   constructor(private readonly wait: WaitOptions<I, O, E, W>) {
@@ -86,11 +86,11 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     return this.waiting;
   }
 
-  /** What must be known before the first message is taken. */
+  /** Reads what must be known before the first message is accepted. */
   async prepare(): Promise<void> {
-    const { from, to } = after(this.at.resets, undefined);
+    const { from, to } = after(this.keys.resets, undefined);
     const [open, resets] = await Promise.all([
-      this.store.get<number>(this.table, this.at.open),
+      this.store.get<number>(this.table, this.keys.open),
       this.store.page<ResetRecord>(this.table, { from, to, limit: 1000 }),
     ]);
     this.recorded = open?.value ?? 0;
@@ -98,23 +98,23 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     this.resets = resets.map(({ key, value }) => [arrivalIn(key), value]);
   }
 
-  /** Tells what had ended before, and ends what was reset, or belongs to another service. */
+  /** Tells what ended before the start, and ends waits that were reset or belong to another service. */
   async start(): Promise<void> {
     await this.tellEnded();
     const { space } = this.options;
-    const home = await this.store.get<string>(this.table, this.at.home);
+    const home = await this.store.get<string>(this.table, this.keys.home);
     if (home && home.value !== space) {
       const count = await this.sweep('moved', (record) => record.space !== space);
       if (count > 0) this.host.moved(count);
     }
     if (!this.isClosing && home?.value !== space)
-      await this.store.write([{ table: this.table, put: this.at.home, value: space }]);
+      await this.store.write([{ table: this.table, put: this.keys.home, value: space }]);
     await this.sweepResets();
     await this.restoreLost();
     await this.sweepUnaccepted();
   }
 
-  /** Polls cannot find a wait any more, because its entries were damaged: it is put where they do. */
+  /** Writes the entries of a wait anew: polls cannot find it, because they were damaged. */
   restore(item: Buffer): Promise<boolean> {
     return this.withOpen(item, (job, page, found) => this.beginAgain(job, page, found));
   }
@@ -166,12 +166,12 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     if (!isFound && !this.isClosing) await this.store.write(removals);
   }
 
-  /** Cancels all, or those for these numbers; by another process it was ordered at `at`. */
+  /** Cancels all, or those for these numbers. `at` is when another process ordered it. */
   reset(phones?: readonly string[], at?: number): void {
     const arrival = at === undefined ? newArrival(this.store.now()) : arrivalAt(at);
     const value: ResetRecord = phones ? { phones } : {};
     this.resets.push([arrival, value]);
-    this.writeAside([{ table: this.table, put: this.at.reset(arrival), value }]);
+    this.writeAside([{ table: this.table, put: this.keys.reset(arrival), value }]);
     this.track(this.sweepResets());
   }
 
@@ -196,7 +196,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     this.track(this.wait.entries(this.options.space).flush(this.waitsFor(phones)));
   }
 
-  /** Undefined when nothing waits. With more than are read, the next poll is now. */
+  /** Undefined when nothing waits. With more jobs than are read, the next poll counts as due now. */
   async outlook(now: number): Promise<Outlook | undefined> {
     if (this.waiting === 0) return undefined;
     const entries = this.wait.entries(this.options.space);
@@ -222,7 +222,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   }
 
   protected override besideTold(job: OpenJob<I, O, E>, item: I): Operation[] {
-    return [{ table: this.table, remove: this.at.ended(job.arrival, item.index) }];
+    return [{ table: this.table, remove: this.keys.ended(job.arrival, item.index) }];
   }
 
   protected override besideUnaccepted(arrival: Buffer, item: I, order: O): Promise<Removals> {
@@ -267,7 +267,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
       await this.changed(job, page);
       return;
     }
-    job.beside.push({ table: this.table, put: this.at.ended(job.arrival, item.index), value: 0 });
+    job.beside.push({ table: this.table, put: this.keys.ended(job.arrival, item.index), value: 0 });
     const onRecord = this.putEnd(job, page, item, outcome);
     this.waiting = Math.max(0, this.waiting - 1);
     this.record(-1);
@@ -277,7 +277,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   }
 
   private async tellEnded(): Promise<void> {
-    const { allEnded } = this.at;
+    const { allEnded } = this.keys;
     for (let last: Buffer | undefined; !this.isClosing;) {
       const found = await this.store.keys(this.table, { ...after(allEnded, last), limit: readAtOnce });
       if (found.length === 0) return;
@@ -301,7 +301,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     await this.sweep('reset', (_record, arrival, item) => this.isReset(arrival, item));
     if (this.isClosing) return;
     const isDone = (reset: (typeof resets)[number]): boolean => resets.includes(reset);
-    const removals = resets.map(([arrival]) => ({ table: this.table, remove: this.at.reset(arrival) }));
+    const removals = resets.map(([arrival]) => ({ table: this.table, remove: this.keys.reset(arrival) }));
     await this.store.write(removals);
     this.resets = this.resets.filter((reset) => !isDone(reset));
   }
@@ -373,7 +373,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
         const jobs = await this.page(last, readAtOnce);
         const final = jobs.at(-1);
         if (!final) return;
-        last = this.at.job(final.arrival);
+        last = this.keys.job(final.arrival);
         for (const each of jobs) {
           const job = reading.isOld(each.name) ? await this.jobAt(each.arrival) : this.retain(each);
           if (job) yield* this.waitingIn(job);
@@ -417,7 +417,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     }
   }
 
-  /** As `withItem`, of an item that waits. */
+  /** As `withItem`, for an item that still waits; false for any other. */
   private async withOpen(
     item: Buffer,
     work: (job: OpenJob<I, O, E>, page: Page<I, E>, item: I) => Promise<void>,
@@ -432,8 +432,11 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   }
 
   private async page(last: Buffer | undefined, limit: number): Promise<OpenJob<I, O, E>[]> {
-    const found = await this.store.page<JobRecord<I, O>>(this.table, { ...after(this.at.jobs, last), limit });
-    return found.map(({ key, value }) => OpenJob.found(this.table, this.at, arrivalIn(key), value));
+    const found = await this.store.page<JobRecord<I, O>>(this.table, {
+      ...after(this.keys.jobs, last),
+      limit,
+    });
+    return found.map(({ key, value }) => OpenJob.found(this.table, this.keys, arrivalIn(key), value));
   }
 
   private waitOf(job: OpenJob<I, O, E>, item: I): W {

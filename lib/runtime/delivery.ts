@@ -8,9 +8,9 @@ const longestDeploy = 16_000;
 
 interface Flows {
   isStopping: boolean;
-  /** By the monotonic clock. */
+  /** When, by the monotonic clock. */
   stoppedAt: number;
-  /** To be done at the next start. */
+  /** Tasks for the next start. */
   readonly tasks: Set<() => void>;
 }
 

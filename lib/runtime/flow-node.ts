@@ -27,18 +27,18 @@ export interface Tools {
   readonly plain: Plain;
   /** Throws `not_configured` when the node has none, or a disabled one. */
   environment(): Environment;
-  /** By the clock of the environment, which a simulator's user may have moved; the times of all statuses are by it. */
+  /** The environment's clock, which can be moved on a simulator; statuses show times by it. */
   readonly now: () => number;
   /** Throws `invalid_input` when a setting of this node has a value that it may not have: nothing is done then. */
   checkSettings(): void;
   /** Whose advisor a message is for. Checks the settings first. */
   advisor(environment: Environment, value: unknown, msg: Message): string;
   readonly advisorSource: Source;
-  /** What is waiting or on record would not outlive the process: every status says so. */
+  /** Has every status say that what waits or is on record does not outlive the process. */
   markUnsaved(): void;
   /** Runs once all nodes of the flows are there to be sent to. */
   whenStarted(task: () => void): void;
-  /** Parts of a message that could not be kept on disk are gone: said once per node. */
+  /** Warns, once per node, that parts of a message could not be stored and are gone. */
   warnOfDropped(): void;
   /** The names of the outputs, as in `msg.outcome`. */
   readonly outputs: readonly string[];
@@ -79,7 +79,7 @@ export const environmentOf = (RED: Red, id: unknown): Environment | undefined =>
 export const pausedUntil = (environment: Environment): number => {
   try {
     const client = environment.client();
-    // Whoever sends meets the failure; an environment that is not in order only has no pause to show.
+    // A text meets this failure itself; an environment that is not configured has no pause to show.
     if (client instanceof Promise) client.catch(() => undefined);
     const byService = client instanceof Promise ? 0 : client.pausedUntil;
     return Math.max(byService, environment.tokensPausedUntil ?? 0);
@@ -149,12 +149,12 @@ export const flowNode = (
   const measured = metrics();
   const exit = createExit(RED, node, spec.outputs, words.problem, (msg, outcome, problem) => {
     const told = problem ?? (msg.payload as { dryRun?: unknown } | null | undefined);
-    // What was only tried is neither a failure nor a text.
+    // A dry run is neither a failure nor a text.
     if (told?.dryRun === true) return;
     measured?.outcome(spec.type, outcome, problem?.code);
     if (problem) activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
   });
-  // Not all nodes work on behalf of somebody.
+  // Not every node works on behalf of an advisor.
   const hasAdvisor = spec.fields.some(({ name }) => name === 'advisor');
   const advisorSource = hasAdvisor ? source(RED, node, spec, config, 'advisor') : noSource;
 
@@ -269,7 +269,7 @@ export const flowNode = (
     const job = new Job(RED, node, exit, msg, done);
     job.handOver = handOver.claim(msg);
     const { summary, parts } = msg as { summary?: { id?: unknown }; parts?: { id?: unknown } };
-    // It is the sum of the list that this message is of, and not of what this node makes of it.
+    // This summary is that of the list which the message comes from, not of what this node does with it.
     if (summary && parts && summary.id === parts.id) delete msg.summary;
     const fail = (thrown: unknown): void => {
       const told = unready(thrown);

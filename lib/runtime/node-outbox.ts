@@ -29,9 +29,9 @@ export interface Order {
   readonly advisor: string;
   /** An array came in: the id of its sequence, and the message property that holds the list. */
   readonly list?: { readonly id: string; readonly shared?: string };
-  /** Of a single number: the zone its owner is in, as the message says. */
+  /** The zone that the message gives for a single number. */
   readonly timeZone?: unknown;
-  /** Nothing is sent: each item leaves as it would. */
+  /** Nothing is sent: each item leaves as it would if it were. */
   readonly dryRun?: true;
 }
 
@@ -41,7 +41,7 @@ export interface Turn<T, O> extends OutboxTurn {
   readonly client: Client;
   readonly order: O;
   readonly item: T;
-  /** What the list held for it. */
+  /** What the list held for the item. */
   readonly entry: unknown;
   /** Unique among the items of this node, over restarts. */
   readonly name: string;
@@ -65,13 +65,13 @@ export interface ItemHandler<T, O> {
   readonly dropped?: (order: O, item: T, name: string, reason: Reason, space: string) => Promise<void>;
   /** So many items are held, the first until then. */
   readonly held?: (count: number, notBefore: number) => void;
-  /** It is known where messages are put on record. */
+  /** The store is open. */
   readonly opened?: (environment: Environment) => void;
-  /** With the last of a list goes how many of it left by each output. */
+  /** `counts` come with the last outcome of a list: how many left by each output. */
   readonly emitted: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
 }
 
-/** The items of a message, as a node takes them on. */
+/** The items of a message, as a node reads them. */
 export interface Taken<T> {
   readonly items: readonly T[];
   /** Duplicates included. */
@@ -106,11 +106,11 @@ const nameOf = (open: { readonly arrival: Buffer }, { index }: Item): string =>
 
 const codePrefix = 'code ';
 
-/** What an outcome counts as, in the sum of its list. */
+/** The kinds by which `msg.summary` counts an outcome. */
 export const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
   const name = tools.exit.nameOf(outcome);
   if (name === 'failed' && outcome.problem) return [name, codePrefix + outcome.problem.code];
-  // First, so that its duplicates are not counted twice.
+  // `alreadySent` first: duplicates are counted by the first kind.
   return outcome.alreadySent ? ['alreadySent', name] : [name];
 };
 
@@ -145,8 +145,8 @@ const jobOf = <T extends Item, O extends Order>(
 };
 
 /**
- * Lets an outcome leave, with the duplicates of its item; false when the node closed first. What did not arrive leaves again,
- * so that it counts only once it has.
+ * Lets an outcome leave, with the duplicates of its item; false when the node closed first. An outcome that did not arrive
+ * leaves again, so it is counted only when it has arrived.
  */
 export const emitOutcome = async <T extends Item, O extends Order>(
   tools: Tools,
@@ -191,7 +191,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   private unlist: (() => void) | undefined;
   private moved = 0;
   private forgetWarning: (() => void) | undefined;
-  /** Until it is known where to put messages on record; never fails. */
+  /** Resolves when the store is open, or cannot be opened; never rejects. */
   opening: Promise<void> | undefined;
   private started: Promise<void> | undefined;
 
@@ -199,7 +199,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     private readonly tools: Tools,
     private readonly handler: ItemHandler<T, O>,
   ) {
-    // A moment later: what it tells may ask the node for this very record, which it does not hold yet.
+    // In a microtask: what opening tells may need this very object, which its owner does not hold yet.
     this.opening = Promise.resolve()
       .then(() => this.open())
       .catch((thrown: unknown) => {
@@ -233,7 +233,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
       this.accept(msg, job, order, taken);
     },
   ): void | Promise<void> {
-    // Whatever else an order has is optional.
+    // All other fields of an order are optional.
     const order = { advisor: '' } as Mutable<O>;
     if (taken.list) {
       const shared = sharedBy(taken.source);
@@ -358,7 +358,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   }
 
   fault(fault: unknown): void {
-    // Whoever has taken the store over goes on with what is on record: the store has said so.
+    // The process that has taken the store over goes on with what is on record, and the store has said so.
     if (fault instanceof TakenOver) return;
     this.tools.node.error(this.tools.words.problem(problemOf(fault)));
   }

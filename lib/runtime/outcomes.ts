@@ -12,11 +12,11 @@ export interface Outcome {
   readonly set?: Readonly<Record<string, unknown>>;
   /** Fields for the third output alone. */
   readonly carry?: Readonly<Record<string, unknown>>;
-  /** Why, on the second output; on the third, what it becomes when nobody is wired there. */
+  /** The failure, on the second output; on the third, the failure that it becomes when nothing is wired there. */
   readonly problem?: Problem;
-  /** It may have been told before the process was killed. */
+  /** The outcome may have been told before the process was killed. */
   readonly repeated?: boolean;
-  /** It is counted as a text that was sent before. */
+  /** The text was sent before, and is counted as such. */
   readonly alreadySent?: true;
 }
 
@@ -72,7 +72,7 @@ const write = (msg: Message, fields: Readonly<Record<string, unknown>> | undefin
 export interface Leave {
   /** Called with the message before it is sent. */
   readonly mark?: (msg: object) => void;
-  /** Given what counts the outcome, for whoever knows later whether it has arrived; without it, it counts at once. */
+  /** Called with the function that counts the outcome, to be called when it has arrived; without it, it counts at once. */
   readonly toCount?: (count: () => void) => void;
 }
 

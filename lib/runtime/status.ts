@@ -15,7 +15,7 @@ export interface Look {
 
 export const look = (fill: Fill, shape: Look['shape'], text: string): Look => ({ fill, shape, text });
 
-/** These last until somebody does something about them: what to do says more than since when. */
+/** Failures that last until somebody acts: the status says what to do, and not since when. */
 const todo = new Map<string, string>([
   ['authorization_required', 'status.authorizeAgain'],
   ['not_configured', 'status.notConfigured'],
@@ -50,14 +50,14 @@ export const failureLook = (words: Words, why: Problem | undefined, at: number, 
 export interface Status {
   /** What to show; it is put into words only when it is drawn, at most once a second. */
   show(look: () => Look): void;
-  /** Takes away what asks for an authorization that there is by now. */
+  /** Clears a status that asks for an authorization which has been given since. */
   clearIfAuthorized(isAuthorized: (advisor: string) => boolean): void;
   close(): void;
 }
 
 const leastInterval = 1000;
 
-/** Milliseconds until shortly after the next midnight: what is of yesterday then shows its date. */
+/** Milliseconds until shortly after the next midnight, when times of yesterday need their date. */
 const untilTomorrow = (now: number): number => {
   const tomorrow = new Date(now);
   tomorrow.setHours(24, 0, 1, 0);

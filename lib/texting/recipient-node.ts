@@ -29,36 +29,36 @@ export interface Reading<T extends Recipient, O extends Order> extends Recipient
 export interface GuardedTurn<T, O> extends Turn<T, O> {
   /** For `client.call`: asks before each attempt whether it may be made. */
   readonly permit?: () => Promise<() => void>;
-  /** Of a dry run: it would be held until then. */
+  /** In a dry run: the text would be held until then, in epoch milliseconds. */
   readonly notBefore?: number;
-  /** Of a scheduled text: it is moved into the hours of the recipient, in epoch milliseconds. */
+  /** The delivery date of a scheduled text, moved into the recipient's hours; in epoch milliseconds. */
   readonly movedTo?: number;
 }
 
 export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
-  /** The property that says who. */
+  /** The property that names the recipients. */
   readonly source: Source;
   /** What it throws fails the message. */
   readonly read: (msg: Message, country: string) => Reading<T, O> | Promise<Reading<T, O>>;
-  /** It texts people: the guards are asked, that of the hours unless the node may do so at any. */
+  /** For nodes that text people: the guards are asked, that of the hours unless they are `any`. */
   readonly guards?: { readonly hours: 'environment' | 'any' };
-  /** What may not leave as it is: throws `invalid_input`. */
+  /** Throws `invalid_input` for a text that may not be sent as it is. */
   readonly check?: (recipient: T) => void;
-  /** It makes no request at all: it needs no service. */
+  /** The node makes no request, and needs no service. */
   readonly isLocal?: true;
-  /** The outcome that takes no request, which no hours hold up; undefined when it takes one. */
+  /** The outcome where no request is needed, whatever the hours; undefined when one is. */
   readonly known?: (turn: GuardedTurn<T, O>) => Promise<Outcome | undefined>;
   /** From a recipient to an outcome. What it throws becomes a failure. */
   readonly work: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
   /** The same for `msg.dryRun`: makes no request that sends or asks anything. */
   readonly dryRun?: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
-  /** The key that a text is to be sent once by, and for how many milliseconds; undefined for none. */
+  /** The key of a text that is to be sent once, and for how many milliseconds; undefined for none. */
   readonly onceOf?: (order: O, recipient: T) => { readonly key: string; readonly within: number } | undefined;
-  /** When a text is to be delivered that is scheduled at the service, in epoch milliseconds. */
+  /** The delivery date of a text that the service schedules, in epoch milliseconds. */
   readonly deliveryDateOf?: (order: O, environment: Environment) => number | undefined;
   readonly cancelled: () => Outcome;
   readonly said: Said;
-  /** What an outcome says besides, also of a duplicate, whose place in the list is `index`. */
+  /** Adds what else this node's outcomes carry; `index` is the place of the recipient, or of a duplicate, in the list. */
   readonly complement?: (
     outcome: Mutable<Outcome>,
     order: O,
@@ -68,10 +68,10 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   ) => Outcome;
 }
 
-/** One recipient's turn, where there is nothing special about either. */
+/** The turn of a plain recipient with a plain order. */
 export type RecipientTurn = GuardedTurn<Recipient, Order>;
 
-/** For nodes that read no more of a message than whose advisor it is for, and who. */
+/** `read` for nodes that need only the advisor and the recipients from a message. */
 export const readWith =
   <O extends Order>(
     tools: Tools,
@@ -108,7 +108,7 @@ class RecipientHours {
     private readonly now: () => number,
   ) {}
 
-  /** Throws unless they may be texted now: `quiet_hours`, or to be held. */
+  /** Throws `quiet_hours` or `Held` unless the recipient may be texted now. */
   check(): void {
     const now = this.now();
     const opening = this.allowedFrom(now);
@@ -117,7 +117,7 @@ class RecipientHours {
     throw new Held(spreadFrom(this.hours, this.whose, opening));
   }
 
-  /** Where a delivery date lies that is outside the hours; undefined when it is not. Throws `quiet_hours`. */
+  /** The next allowed time for a delivery date outside the hours; undefined when it is inside. Throws `quiet_hours`. */
   move(deliveryDate: number): number | undefined {
     const opening = this.allowedFrom(deliveryDate);
     if (opening === deliveryDate) return undefined;
@@ -125,7 +125,7 @@ class RecipientHours {
     return spreadFrom(this.hours, this.whose, opening);
   }
 
-  /** The same for a dry run, which nothing holds up. */
+  /** What the hours would do to a text, for a dry run. */
   foresee(deliveryDate: number | undefined): { readonly notBefore?: number; readonly movedTo?: number } {
     if (deliveryDate !== undefined) {
       const movedTo = this.move(deliveryDate);
@@ -153,11 +153,11 @@ const alreadySent = (payload: unknown): Outcome => ({
   alreadySent: true,
 });
 
-/** A success that cannot be read was probably a success. */
+/** An unreadable 2xx was probably carried out. */
 const mayHaveSent = (problem: Problem | undefined): boolean =>
   problem?.code === 'outcome_unknown' || problem?.code === 'invalid_response';
 
-/** What became of the key of a text: it threw, or it has an outcome. */
+/** What becomes of a text's key, by the outcome of the text or what it threw. */
 const endOfKey = (
   ended: { readonly outcome: Outcome } | { readonly thrown: unknown },
   isReset: boolean,
@@ -176,7 +176,7 @@ const timeOf = (environment: Environment, store: Store): OnceTime => {
   return { now: () => environment.clock.now(), age: () => ages.now() };
 };
 
-/** How far a text has come, on record before the next step. */
+/** Puts on record how far a text has come. */
 type Steps = Pick<Turn<unknown, unknown>, 'begin' | 'undo'>;
 
 const quiet = (notBefore: number): ServiceError => nodeError('quiet_hours', 'quiet_hours', {}, { notBefore });
@@ -192,7 +192,7 @@ const zoneIn = ({ resend, phone, timeZone }: Message): unknown =>
 export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> implements Handler {
   private readonly outbox: NodeOutbox<T, O>;
   private list: DoNotText | undefined;
-  /** The texts of dry runs under way, by the key that they would be sent once by. */
+  /** The outcomes of dry runs under way, by their keys. */
   private readonly foreseen = new WeakMap<object, Map<string, Promise<Outcome>>>();
   private unlisten: (() => void) | undefined;
   readonly show: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
@@ -235,7 +235,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return true;
   }
 
-  /** `begin` is for whoever does something else with the recipients than `work`. */
+  /** `begin` takes the place of `work`, for a node that waits. */
   input(
     msg: Message,
     job: Job,
@@ -258,7 +258,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       : this.take(msg, job, reading, instead);
   }
 
-  /** Puts on record that nothing comes of a message. */
+  /** Has a whole message come to one failure, which is put on record as any outcome is. */
   refuse(msg: Message, job: Job, why: Problem): void {
     const items = [{ index: 0, wrong: why } as T];
     const { source } = this.options;
@@ -269,7 +269,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return this.outbox.isBusy;
   }
 
-  /** Whom an order is for; undefined means all. */
+  /** The numbers that a control message is for; undefined means all. */
   phonesOf(msg: Message): readonly string[] | undefined {
     return phonesOrdered(msg, this.country);
   }
@@ -297,7 +297,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     try {
       return await this.guarded(turn, progress);
     } catch (thrown) {
-      // It may have claimed its key in an earlier turn, before it was held.
+      // The text may have claimed its key in an earlier turn, before it was held.
       const { order, item, name, environment } = turn;
       if (this.options.onceOf && !progress.isOnceAsked && !order.dryRun)
         await this.dropped(order, item, name, 'refused', environment.space).catch(() => undefined);
@@ -311,7 +311,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const { item, order, environment } = turn;
     options.check?.(item);
     if (!options.guards) return order.dryRun && options.dryRun ? options.dryRun(turn) : options.work(turn);
-    // What was accepted before a setting was spoilt is not sent by a default in its place.
+    // With an invalid setting nobody is texted, also not what was accepted before.
     if (environment.fault) throw environment.fault;
     const hours = this.hoursFor(turn);
     const { phone = '' } = item;
@@ -322,7 +322,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       const by = await list.judge(phone);
       if (by) throw refusalBy(by);
     };
-    // Where no other guard comes before the request, `permit` asks early enough.
+    // Without other guards, `permit` asks early enough, immediately before the request.
     if (order.dryRun ?? this.hasOtherGuards(turn)) await ask();
     const permit = async (): Promise<() => void> => {
       judged.isAsked = true;
@@ -334,7 +334,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     try {
       return await this.once(turn, (steps) => this.withinHours(turn, hours, steps, permit));
     } finally {
-      // It ended without a request. Whoever is on the list is told so all the same.
+      // The text ended without a request: that its number is blocked takes precedence all the same.
       if (!judged.isAsked && !turn.signal.aborted) await ask();
     }
   }
@@ -370,7 +370,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     });
   }
 
-  /** Sends a text that has a key of its own unless one with that key was sent. */
+  /** Sends a text with a key, unless one with that key was sent. */
   private async once(turn: Turn<T, O>, send: (steps: Steps) => Promise<Outcome>): Promise<Outcome> {
     const { order, item, environment, name, since, signal } = turn;
     const wanted = this.options.onceOf?.(order, item);
@@ -384,7 +384,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       if (foreseen?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
       if (foreseen?.kind === 'sent') return alreadySent(foreseen.payload);
       const outcome = await this.onceInDryRun(turn.job, onceKey, () => send(turn));
-      // It would wait for the first one, and leave as that does.
+      // The text would wait for the first one with its key, and leave as that does.
       return foreseen?.kind === 'wait' && outcome.port === 0 ? alreadySent(outcome.payload) : outcome;
     }
     for (;;) {
@@ -400,7 +400,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     }
   }
 
-  /** What becomes of the key is on record in one commit with what becomes of the text: a crash leaves both or neither. */
+  /** Writes the steps of the key in one commit with those of the text: a crash leaves both or neither. */
   private async sendClaimed(
     turn: Turn<T, O>,
     store: Store,
@@ -443,7 +443,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     }
   }
 
-  /** Nothing is claimed, so that the texts of one message only know of each other. */
+  /** A dry run claims no key: the texts of one message only know of each other. */
   private async onceInDryRun(
     job: object,
     { phone, key }: OnceKey,
@@ -467,7 +467,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return { space, node: this.tools.node.id, advisor, phone, key };
   }
 
-  /** What ends without being sent gives its key back, and takes along who waits for it when it was cancelled. */
+  /** A text that ends without being sent gives its key back. Those that wait for a cancelled one are cancelled too. */
   private async dropped(order: O, item: T, name: string, reason: string, space: string): Promise<void> {
     const wanted = this.options.onceOf?.(order, item);
     const environment = this.outbox.environment;
@@ -476,7 +476,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const onceKey = this.onceKeyOf(space, order, item, wanted.key);
     const store = await environment.store();
     await onceIn(store).end(onceKey, name, { state }, wanted.within, timeOf(environment, store));
-    // Those that wait for it are held as long as it was.
+    // Those that wait for its key are held until the same time.
     if (state === 'cancelled' && item.phone !== undefined) this.outbox.release(item.phone);
   }
 
@@ -485,7 +485,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     if (this.list !== list) {
       this.list = list;
       this.unlisten?.();
-      // What is held for somebody leaves as soon as they are on the list.
+      // Texts that are held for a number leave as soon as it is blocked.
       this.unlisten = list.onBlock((phone) => {
         this.outbox.release(phone);
       });
@@ -493,7 +493,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return list;
   }
 
-  /** Throws `invalid_input` where the zone that was given is none. */
+  /** Throws `invalid_input` for an unknown time zone. */
   private hoursFor({ environment, item, order, entry }: Turn<T, O>): RecipientHours | undefined {
     const { textHours, timeZone: fallback } = environment.settings;
     if (!textHours || this.options.guards?.hours === 'any') return undefined;

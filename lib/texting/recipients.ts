@@ -12,9 +12,9 @@ import type { ServiceError, MessageValue } from '../service/errors';
 export interface PhoneEntry {
   /** E.164; undefined when what was given is not a number we may text. */
   readonly phone: string | undefined;
-  /** What was given, as given. */
+  /** The value as it was given. */
   readonly given: unknown;
-  /** The object a list held for this recipient, whole. */
+  /** The whole object that the list held for this recipient. */
   readonly record: Record<string, unknown> | undefined;
 }
 
@@ -28,14 +28,14 @@ const national = (number: string, country: string): string | undefined => {
   return found?.isPossible() && e164.test(found.number) ? found.number : undefined;
 };
 
-/** A value that starts with + is judged by the contract's pattern alone, written in any way; others need a country. */
+/** A value that starts with + is judged by the contract's pattern (*Phone number format*) alone; others need a country. */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : '';
   if (text.startsWith('+')) {
     const number = digitsTogether(text);
     return e164.test(number) ? number : undefined;
   }
-  // With a country, a number would be found in some of them and the rest of what they say be lost.
+  // The parser would find one number in a JSON text, and the rest of the list would be lost.
   if (isJsonText(text)) return undefined;
   return text !== '' && country !== '' ? national(text, country) : undefined;
 };
@@ -53,7 +53,7 @@ const entriesOf = (
 ): { readonly list: boolean; readonly entries: readonly PhoneEntry[] } | undefined => {
   if (Array.isArray(value)) {
     if (value.length === 0) return undefined;
-    // `map` would leave the holes of a sparse array as they are: each is somebody without a number.
+    // Unlike `map`, this visits the holes of a sparse array: each is a recipient without a number.
     return { list: true, entries: Array.from(value, (item) => entryOf(item, country)) };
   }
   if (typeof value !== 'string' && typeof value !== 'number') return undefined;
@@ -61,8 +61,8 @@ const entriesOf = (
 };
 
 /**
- * What `msg.phone` becomes for somebody of a list who has no number we may text: what stood there, and not the whole
- * list, which whoever tries this message again would text once more.
+ * `msg.phone` for a recipient of a list without a readable number: what stood there, and not the whole list, which a flow
+ * that tries this message again would text once more.
  */
 const asGiven = ({ given }: PhoneEntry): string | number | null =>
   typeof given === 'string' || typeof given === 'number' ? given : null;
@@ -82,7 +82,7 @@ export const wrongNumber = (text: string, country: string): ServiceError => {
 /** Where a value was found that is not a number we may text. */
 interface Whereabouts {
   readonly where: MessageValue;
-  /** It is an entry of a list. */
+  /** The value is an entry of a list. */
   readonly list: boolean;
 }
 
@@ -99,8 +99,8 @@ const noRecipients = (value: unknown, where: MessageValue): ServiceError =>
   invalidInput(Array.isArray(value) ? 'phones_empty' : 'phones_kind', { where });
 
 /**
- * Whose work an order (`reset`, `flush`) is for; undefined means everybody's. Throws `invalid_input` when one of the
- * numbers cannot be read: whoever names somebody does not mean everybody.
+ * The numbers that a control message (`reset`, `flush`) is for; undefined means all. Throws `invalid_input` when one of
+ * them cannot be read: a message that names a number does not mean all.
  */
 export const phonesOrdered = (msg: Message, country: string): readonly string[] | undefined => {
   if (msg.phone === undefined) return undefined;
@@ -112,14 +112,14 @@ export const phonesOrdered = (msg: Message, country: string): readonly string[] 
   });
 };
 
-/** Somebody a message is for, and what is used for them; or why nothing can be done. */
+/** One recipient of a message, and what is used for it; or why nothing can be done. */
 export interface Recipient extends Item {
   readonly phone?: string;
-  /** In a list, what stood where no number could be read. */
+  /** What a list held where no number could be read. */
   readonly given?: string | number | null;
   readonly memberId?: Id;
   readonly text?: string;
-  /** What the message calls them; see the waits. */
+  /** What the message calls the recipient, shown with a wait. */
   readonly name?: string;
 }
 
@@ -127,8 +127,8 @@ export interface Recipient extends Item {
 export type Recipients<T extends Recipient = Recipient> = Omit<Taken<T>, 'source'>;
 
 /**
- * Everybody a phone field names; a number that is none fails alone. `complete` adds what else there is to a recipient. Throws
- * `invalid_input` when there is neither a number nor a list of them.
+ * The recipients that a phone field names; an unreadable number fails alone. `complete` adds what else a recipient has.
+ * Throws `invalid_input` when the value is neither a number nor a list of them.
  */
 export const recipientsOf = <T extends Recipient = Recipient>(
   value: unknown,
@@ -141,7 +141,7 @@ export const recipientsOf = <T extends Recipient = Recipient>(
   const { list, entries } = found;
   const items = entries.map((entry, index): T => {
     const { phone, given } = entry;
-    // Whatever else a recipient has is optional.
+    // All other fields of a recipient are optional.
     const recipient = { index } as Mutable<T>;
     if (phone !== undefined) {
       recipient.phone = phone;
@@ -160,7 +160,7 @@ export const recipientsOf = <T extends Recipient = Recipient>(
 /** `msg.dryRun`, which forms and CSV files may have as a text. */
 export const isDryRun = ({ dryRun }: Message): boolean => Boolean(dryRun) && dryRun !== 'false';
 
-/** An outcome that says of itself that nothing happened. */
+/** Marks an outcome as that of a dry run. */
 const asDryRun = (outcome: Mutable<Outcome>): Mutable<Outcome> => {
   if (outcome.port !== 1) outcome.payload = { ...(outcome.payload as object), dryRun: true };
   if (outcome.problem) outcome.problem = { ...outcome.problem, dryRun: true };
@@ -172,7 +172,7 @@ export const withUsedFields = (
   outcome: Outcome,
   { advisor, dryRun }: Order,
   { phone, given, text, memberId }: Recipient,
-  /** What a list held for this recipient, whole. */
+  /** The whole object that a list held for this recipient. */
   entry: unknown,
 ): Mutable<Outcome> => {
   const set: Record<string, unknown> = {};
