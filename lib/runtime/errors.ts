@@ -80,7 +80,8 @@ export const sentences = {
     'The service refused this recipient: “__said__” Correct the number, or leave this person out and do not ask again.',
   rejected_plain:
     'The service refused this recipient: read its reason in msg.error.detail (at a Catch node msg.error.cause.detail), then correct the number, or leave this person out and do not ask again.',
-  cancelled: 'This was cancelled by msg.reset before it was sent: send it again if it is still wanted.',
+  cancelled:
+    'This was cancelled before it was sent, by msg.reset, texting activity or in the sidebar: send it again if it is still wanted.',
   dry_run_round:
     'In a dry run nobody accepts, so that asking again would go round for ever: the dry run ends here.',
   blocked:
@@ -105,7 +106,8 @@ export const sentences = {
   unknown_number:
     'No contact of this advisor has this phone number: check the number, or send it a consent request first.',
   unknown_member: 'This advisor has no contact with this member id: check the id.',
-  wait_cancelled: 'This wait was ended by msg.reset: begin a new one if it is still wanted.',
+  wait_cancelled:
+    'This wait was cancelled, by msg.reset, texting activity or in the sidebar: begin a new one if it is still wanted.',
   consent_limit:
     'This person was asked __count__ times without an answer, which is the limit set in the node: ask in another way, or raise the limit.',
   member_missing: 'There is no member id in __where__: put one there, or choose another place in the node.',
