@@ -7,10 +7,11 @@ import { rehearseAuthorization, rehearseClient } from '../lib/auth/sign-in-rehea
 import { wordsIn, type Words } from '../lib/runtime/language';
 import { isRecord } from '../lib/runtime/red';
 import { systemClock, type Clock } from '../lib/service/clock';
-import { serviceError, ServiceError } from '../lib/service/errors';
+import { serviceError, ServiceError, type MessageValues } from '../lib/service/errors';
 import { contractScope } from '../lib/service/prefixes';
-import { checkNames, factNames, rehearse, type Finding } from '../lib/service/rehearsal';
+import { checkNames, factNames, rehearse, type Finding, type Verdict } from '../lib/service/rehearsal';
 import { postForm } from '../lib/service/transport';
+import { faultInDatabase } from '../lib/state/postgres';
 import { markOf, neverHad, spoken, type MarkedCheck } from '../nodes/environment/checks';
 import {
   connectionOf,
@@ -58,6 +59,8 @@ const settings = [
   'retries',
   'requestsPerSecond',
   'maxConcurrent',
+  'store',
+  'storeUrl',
   'clientId',
   'clientSecret',
   'apiKey',
@@ -401,9 +404,29 @@ const settingsFinding = (values: Values): Finding<string> => {
     : { check: 'settings', ok: true, key: 'check.settingsFine' };
 };
 
+/** Where the state is kept, and whether it can be: `unread` where that is among credentials that cannot be read. */
+const storeFinding = async (values: Values, unread: string | undefined): Promise<Finding<string>> => {
+  const of = (ok: Verdict, key: string, said: MessageValues = {}): Finding<string> => ({
+    check: 'store',
+    ok,
+    key: `check.${key}`,
+    values: said,
+  });
+  if (values['store'] !== 'postgres') return of(true, 'storeEmbedded');
+  if (unread !== undefined && textOf(values['storeUrl']) === '')
+    return of('untried', 'credentialsUnread', { file: unread, variables: variableOf('storeUrl') });
+  const { service, store, storeUrl } = values;
+  const fault = faultInValues({ service, store, storeUrl });
+  if (fault) return { check: 'store', ok: false, key: '', problem: fault.problem };
+  const reason = await faultInDatabase(textOf(storeUrl));
+  return reason === undefined
+    ? of(true, 'storeReached')
+    : of(false, 'storeUnreached', { setting: { setting: 'storeUrl' }, reason: { reason } });
+};
+
 /** Node-RED tries what it has deployed: what is given besides would be taken for what was tried. */
 const refuseUnused = ({ given }: Subject): void => {
-  const unused = given.filter((setting) => setting !== 'clientId' && setting !== 'clientSecret');
+  const unused = given.filter((setting) => !['clientId', 'clientSecret', 'storeUrl'].includes(setting));
   if (unused.length > 0)
     throw new UsageError(
       `With --url, the Node-RED that runs tries its own settings, and ${unused.map(variableOf).join(', ')} would not be used: leave out either.`,
@@ -462,6 +485,7 @@ const linesOf = async (
   });
   const rest: Finding<string>[] = [
     settingsFinding(subject.values),
+    await storeFinding(subject.values, unread),
     ...(prepared ? judgePreparedness({ ...prepared, values: subject.values }) : []),
   ];
   return [...tried, ...rest].map((each) => ('mark' in each ? each : told(each)));

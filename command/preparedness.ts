@@ -131,6 +131,8 @@ export const toldApart: readonly string[] = [
   'requestsPerSecond',
   'journal',
   'repeatSends',
+  'store',
+  'storeUrl',
 ];
 
 const environmentFindings = (values: Values, nodes: readonly Values[]): PreparednessFinding[] => {

@@ -27,6 +27,28 @@ import { processMemory } from '../process-memory';
 /** Loaded when first needed; an optional peer, which may not be there. */
 const loadPg = () => import('pg');
 
+/** Asks a database whether it is there, and nothing else; the code of the fault where it is not. */
+export const faultInDatabase = async (url: string): Promise<string | undefined> => {
+  const { Client } = await loadPg();
+  const client = new Client({
+    connectionString: url,
+    connectionTimeoutMillis: 10_000,
+    query_timeout: 10_000,
+  });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('select 1');
+    return undefined;
+  } catch (fault) {
+    // A message may quote the address, and with it the password.
+    const { code } = fault as { code?: unknown };
+    return typeof code === 'string' ? code : 'timeout';
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+};
+
 /** Whether `pg` is there to be loaded. */
 export const isPgInstalled = (): boolean => {
   try {

@@ -84,8 +84,13 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
       ADVISOR_TEXTING_ADMIN_TOKEN: red.token ?? '',
     });
     should(rehearsed.err).equal('');
-    const lines = JSON.parse(rehearsed.out) as { check: string; ok: boolean | null }[];
-    lines.slice(0, 6).should.eql(checks.json);
+    const lines = JSON.parse(rehearsed.out) as { check: string; ok: boolean | null; message: string }[];
+    const shown = checks.json as { check: string; ok: boolean; message: string }[];
+    for (const [index, { check, ok, message }] of shown.entries()) {
+      should(lines[index]).containEql({ check, ok });
+      // What the dialog tells with the names has lines of its own here.
+      message.should.startWith(lines[index]?.message ?? '');
+    }
     const verdicts = Object.fromEntries(lines.map(({ check, ok }) => [check, ok]));
     should(verdicts).containEql({
       client: true,

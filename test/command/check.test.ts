@@ -122,7 +122,9 @@ describe('the command check', function () {
     const told = await run(['--settings', file, '--json'], { THE_ADDRESS: simulator.baseUrl });
     should(told.code).equal(0);
     const lines = JSON.parse(told.out) as Line[];
-    lines.map(({ ok }) => ok).should.eql([true, true, true, true, true, true, null, null, true, null, true]);
+    lines
+      .map(({ ok }) => ok)
+      .should.eql([true, true, true, true, true, true, null, null, true, null, true, true]);
     lines.map(({ mark }) => mark).should.not.containEql('untried');
     lines[0]?.message.should.match(/at \$\{THE_ADDRESS\}\.$/);
 

@@ -98,7 +98,16 @@ describe('the command check, of a user directory', function () {
       .map((line) => line.check)
       .should.eql([
         ...['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names', 'dates', 'groupIds'],
-        ...['client', 'authorization', 'settings', 'credentialSecret', 'adminAuth', 'userDir', 'timeZone'],
+        ...[
+          'client',
+          'authorization',
+          'settings',
+          'store',
+          'credentialSecret',
+          'adminAuth',
+          'userDir',
+          'timeZone',
+        ],
         ...['deliveryDateUnit', 'consentPattern', 'requestsPerSecond', 'journal', 'repeatSends'],
         ...['environment', 'nodeSettings', 'polls', 'consentRequests', 'failedOutputs'],
       ]);
@@ -215,6 +224,18 @@ describe('the command check, of a user directory', function () {
       () => Object.assign(node('env'), { country: 'XX' }),
       'settings',
       /XX/,
+    ],
+    [
+      'keeps its state in a database that is not there',
+      () => Object.assign(node('env'), { store: 'postgres', storeUrl: 'postgres://me:pass@127.0.0.1:1/x' }),
+      'store',
+      /^(?!.*pass).*ECONNREFUSED.*correct Database/,
+    ],
+    [
+      'keeps its state in a database that is not named',
+      () => Object.assign(node('env'), { store: 'postgres' }),
+      'store',
+      /fill in Database/,
     ],
     [
       'has a node whose permission is not ticked',

@@ -1,7 +1,14 @@
+import should from 'should';
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
-import { openPostgres, storeOf, type PostgresHandle, type Slot } from '../../lib/state/postgres';
+import {
+  openPostgres,
+  storeOf,
+  type PostgresHandle,
+  type Slot,
+  faultInDatabase,
+} from '../../lib/state/postgres';
 import { existingEverywhere, forgetRemovedNodes } from '../../lib/outbox/removed-nodes';
 import { endOf, key, type Store } from '../../lib/state/store';
 import { Postgres } from '../support/postgres';
@@ -81,6 +88,12 @@ describe('several processes on one PostgreSQL', () => {
     while (!(await isSo())) await pause(10);
   };
   const put = (name: string, value: unknown) => ({ table: 'work' as const, put: key(name, 'n'), value });
+
+  it('are told whether a database is there, and why not, without its password', async () => {
+    should(await faultInDatabase(server.url())).be.undefined();
+    // invalid_catalog_name
+    should(await faultInDatabase(server.url('nowhere'))).equal('3D000');
+  });
 
   it('keep what each has apart', async () => {
     const [one, two] = await Promise.all([start('one').opened, start('two').opened]);
