@@ -68,7 +68,7 @@ export const addBadge = (form: Form): void => {
     badge.attr('class', `advisor-badge advisor-badge-line advisor-${kind}`);
     badge.empty().append(icon(sign).addClass('advisor-badge-sign'), $('<span>', { text: title }));
     if (kind !== 'simulator') return;
-    const note = $('<span>');
+    const note = $('<span>', { class: 'advisor-badge-note' });
     badge.append(phonesButton(form.say, note), note);
   });
 };

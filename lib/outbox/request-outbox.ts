@@ -55,6 +55,9 @@ const mostAtHand = 32;
 /** Why work was broken off that is not to be taken up again. */
 const byReset = 'reset';
 
+/** For so many ticks an item may hold the clock: a machine that stands still meanwhile has lost one, not all. */
+const holdTicks = { count: 10, ms: 50 };
+
 /** Items whose work is one request. */
 export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, RequestHost<I, O, E>> {
   /** Jobs with items to be done, served in turn. */
@@ -344,11 +347,13 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     const cancel = new AbortController();
     const { signal } = cancel;
     this.atWork.set(cancel, { arrival: job.arrival, item });
+    const release = this.holdClock();
     const ends: { readonly beside: readonly Operation[]; readonly settled: () => void }[] = [];
     const turn: Turn = {
       signal,
       store: this.store,
       begin: (beside = []) => {
+        release();
         page.begun.add(item.index);
         job.beside.push(...beside);
         return this.changed(job, page);
@@ -371,6 +376,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
       if (thrown instanceof Held) held = thrown;
       else outcome = this.host.failed(thrown, this.isClosing && signal.reason !== byReset);
     }
+    release();
     this.atWork.delete(cancel);
     this.active -= 1;
     job.holders -= 1;
@@ -390,6 +396,25 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     await step;
     this.forgetResets();
     this.pump();
+  }
+
+  /**
+   * A simulator's clock that is moved stands still until the item is begun, from when on its request holds it: what waited
+   * for its hours would else find them over. An item that waits for the clock itself must not hold it for ever.
+   */
+  private holdClock(): () => void {
+    const release = this.request.clock.hold?.();
+    if (!release) return () => undefined;
+    let left = holdTicks.count;
+    const tick = (): void => {
+      if (left-- > 0) limit = setTimeout(tick, holdTicks.ms);
+      else release();
+    };
+    let limit = setTimeout(tick, holdTicks.ms);
+    return () => {
+      clearTimeout(limit);
+      release();
+    };
   }
 
   private endWithout(reason: Reason, job: OpenJob<I, O, E>, page: Page<I, E>, item: I): void {

@@ -51,6 +51,8 @@ export interface Environment {
   readonly settings: EnvironmentSettings;
   /** A setting has a value that it may not have: nobody is texted. */
   readonly fault?: ServiceError | undefined;
+  /** The same where the store is not the one that is meant: nothing is looked up or put on record in it. */
+  readonly storeFault?: ServiceError | undefined;
   /** Throws ServiceError `not_configured` with what to fill in. One client per environment, whoever asks. */
   client(): Client | Promise<Client>;
   /** This environment and the service it points to: whatever was accepted belongs there. Throws `not_configured`. */

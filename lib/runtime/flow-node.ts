@@ -168,7 +168,7 @@ export const flowNode = (
     try {
       const from = tools.environment();
       if (hasAdvisor) from.advisors();
-      else if (from.fault) throw from.fault;
+      else if (from.storeFault) throw from.storeFault;
       return thrown;
     } catch (fault) {
       const { dryRun } = problemOf(thrown);

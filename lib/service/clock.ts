@@ -108,8 +108,12 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 /** Turns of the event loop after which work that needs no waiting has settled. */
 const settlingTurns = 8;
-/** Real time to wait for work under way; work that itself waits for this clock would hold it for ever. */
-const longestHold = 1000;
+/**
+ * Ticks of real time to wait for work under way: work that itself waits for this clock would hold it for ever. So long as
+ * other work ends meanwhile, a slow machine is the likelier reason. They are counted, for a machine that stands still for a
+ * while has lost one of them.
+ */
+const holdTicks = { ms: 50, idle: 20, most: 600 };
 
 /** A base that has not moved in as many milliseconds stands still. */
 const standingStill = 50;
@@ -124,6 +128,8 @@ export class MovableClock implements Clock {
   private offset = 0;
   private order = 0;
   private held = 0;
+  /** How often it was let go. */
+  private releases = 0;
   private released: (() => void) | undefined;
   private alarm: NodeJS.Timeout | undefined;
   private moving: Promise<void> = Promise.resolve();
@@ -151,6 +157,7 @@ export class MovableClock implements Clock {
     return () => {
       if (!held) return;
       held = false;
+      this.releases++;
       if (--this.held === 0) this.released?.();
     };
   }
@@ -200,12 +207,21 @@ export class MovableClock implements Clock {
 
   private allReleased(): Promise<boolean> {
     return new Promise((resolve) => {
+      let { releases } = this;
+      let idle = 0;
+      let ticks = 0;
       const settle = (released: boolean): void => {
         clearTimeout(limit);
         this.released = undefined;
         resolve(released);
       };
-      const limit = setTimeout(settle, longestHold, false);
+      const tick = (): void => {
+        idle = releases === this.releases ? idle + 1 : 0;
+        ({ releases } = this);
+        if (idle >= holdTicks.idle || ++ticks >= holdTicks.most) settle(false);
+        else limit = setTimeout(tick, holdTicks.ms);
+      };
+      let limit = setTimeout(tick, holdTicks.ms);
       this.released = () => {
         settle(true);
       };

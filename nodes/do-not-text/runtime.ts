@@ -45,12 +45,11 @@ const payloadOf = (phone: string, blocked: Blocked | undefined): Listed => ({
   reason: blocked?.reason ?? null,
 });
 
-/** Throws where the list cannot be told; it needs no service that is configured. */
+/** Throws where it is not known which list is meant; whoever asks to be left alone is, whatever else is to be mended. */
 const checked = (tools: Tools): Environment => {
   tools.checkSettings();
   const environment = tools.environment();
-  // A setting that is wrong may be the one that says where the list is.
-  if (environment.fault) throw environment.fault;
+  if (environment.storeFault) throw environment.storeFault;
   return environment;
 };
 

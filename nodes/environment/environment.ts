@@ -105,6 +105,7 @@ export class RunningEnvironment implements Environment {
   trouble: string | undefined;
   private troubleSince: number | undefined;
   readonly fault: ServiceError | undefined;
+  readonly storeFault: ServiceError | undefined;
   private read: Complete | undefined;
   private openClient: Client | Promise<Client> | undefined;
   private openedStore: Promise<Store> | undefined;
@@ -126,6 +127,9 @@ export class RunningEnvironment implements Environment {
     this.elapsed = () => elapsedBy(services.clock);
     this.settings = settingsOf(values);
     this.fault = faultInValues(values);
+    // Which database it would be may be what is wrong.
+    if (this.service !== 'simulator' && (values['store'] ?? 'embedded') !== 'embedded')
+      this.storeFault = this.fault;
     const url = this.fault || this.service === 'simulator' ? '' : storeUrlOf(values);
     this.shared = url === '' ? undefined : services.inDatabase(url, id);
     this.ownServices = this.shared ?? services;

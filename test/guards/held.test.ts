@@ -209,6 +209,28 @@ describe('what is held until its text hours', () => {
     should(received(simulator)).have.length(1);
   });
 
+  it('leaves in its hours also when a day goes by at once and the disk is slow', async () => {
+    const slowly = async <T>(result: Promise<T>): Promise<T> => {
+      for (let turns = 0; turns < 30; turns++) await turn();
+      return result;
+    };
+    const fast = store;
+    store = Object.assign(Object.create(fast) as Store, {
+      get: (...asked: Parameters<Store['get']>) => slowly(Promise.resolve(fast.get(...asked))),
+      write: (...asked: Parameters<Store['write']>) => slowly(Promise.resolve(fast.write(...asked))),
+    });
+    const simulator = await service();
+    const environment = environmentAt(simulator);
+    const flow = await load(environment, withKey);
+    const left = flow.arrivals.next();
+    flow.send({ phone: consented, text: 'Hi', order: 'A' }, 'send');
+    await areHeld(environment, 1);
+    await simulator.clock.move(24 * hour);
+    should(only(await left).port).equal(0);
+    const opening = Date.UTC(2027, 0, 5, 13);
+    should(received(simulator).map(({ at }) => at - opening < hour / 4)).deepEqual([true]);
+  });
+
   it('is held over the day where the hours go over midnight', async () => {
     const simulator = await service(Date.UTC(2027, 0, 5, 17));
     const overnight = { textHours: { from: 20 * 60, until: 6 * 60, outside: 'hold' as const } };
