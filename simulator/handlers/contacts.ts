@@ -2,9 +2,7 @@ import { Refusal } from '../problem';
 import type { Account } from '../state/account';
 import { emailStatuses, emailStatusOf, fullNameOf } from '../state/contact-book';
 import { sourceOf, sources, type Contact } from '../state/seed';
-import type { Handler } from './handler';
-
-export const defaultPageSize = 50;
+import { defaultPageSize, type Handler } from './handler';
 
 const missing = (): Refusal => new Refusal('not_found', 'There is no such contact.');
 

@@ -1,6 +1,5 @@
 import type { contentTypes } from '../contract/declaration';
-import { defaultPageSize } from './contacts';
-import type { Handler } from './handler';
+import { defaultPageSize, type Handler } from './handler';
 
 type ContentType = Exclude<(typeof contentTypes)[number], 'All'>;
 

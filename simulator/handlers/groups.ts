@@ -1,7 +1,6 @@
 import { Refusal } from '../problem';
 import { sourceOf } from '../state/seed';
-import { defaultPageSize } from './contacts';
-import type { Handler } from './handler';
+import { defaultPageSize, type Handler } from './handler';
 
 export const createGroup: Handler<'createGroup'> = ({ body }, account, { clock }) => ({
   body: { id: account.groups.add(body.name ?? null, body.externalGroupId ?? null, clock.now()).groupId },

@@ -15,3 +15,6 @@ export interface Reply {
 
 /** Carries out one endpoint for one advisor; throws a Refusal where the contract has an error. */
 export type Handler<N extends OperationName> = (request: Asked<N>, account: Account, state: State) => Reply;
+
+/** Records on a page of a search that names no size. */
+export const defaultPageSize = 50;

@@ -6,13 +6,10 @@ import { launchBrowser, type TestBrowser } from '../support/browser';
 import { root } from '../support/installation';
 import { adminAuth, adminPassword, startRed, type FlowNode, type RealRed } from '../support/node-red';
 import { setTheme, violations } from './looks';
+import { forbidden, never, numbered, sendNodes, silent, wide } from './sidebar';
 
 const password = adminAuth.users[0]?.password;
 const hostile = '<img src=x onerror="window.hacked=1">';
-const silent = '+12025550111';
-const never = '+12025550112';
-const forbidden = '+12025550172';
-const numbered = (n: number): string => `+1206555${String(n).padStart(4, '0')}`;
 const languages = [
   ['en-US', 'right'],
   ['de', 'left'],
@@ -42,42 +39,13 @@ const flows: FlowNode[] = [
   { id: 'elsewhere', type: 'test-port', z: 'other', name: 'elsewhere', x: 100, y: 40, wires: [['resting']] },
   wait('resting', 'other'),
   { id: 'out', type: 'test-port', z: 'tab', name: 'out', x: 500, y: 40, wires: [[]] },
-  ...['env', 'slow'].flatMap((environment, at) => [
-    {
-      id: `to ${environment}`,
-      type: 'test-port',
-      z: 'tab',
-      name: `text ${environment}`,
-      x: 100,
-      y: 140 + 60 * at,
-      wires: [[`send ${environment}`]],
-    },
-    {
-      id: `send ${environment}`,
-      type: 'advisor-send-text',
-      z: 'tab',
-      environment,
-      x: 300,
-      y: 140 + 60 * at,
-      wires: [['out'], ['out'], ['out']],
-    },
-  ]),
+  ...sendNodes(['env', 'slow'], [['out'], ['out'], ['out']]),
 ];
 
 /** What the editor itself needs. */
 const editorOnly = ['flows', 'settings', 'nodes', 'plugins', 'library', 'icons', 'context', 'status'].map(
   (what) => `${what}.read`,
 );
-
-/** What reaches beyond the right edge. */
-const wide = (page: Page): Promise<string[]> =>
-  page.evaluate(`(() => {
-    const bar = document.querySelector('.advisor-sidebar');
-    const edge = bar.getBoundingClientRect().left + bar.clientWidth;
-    return [...bar.querySelectorAll('*')].filter((one) => one.offsetParent !== null)
-      .filter((one) => one.getBoundingClientRect().right > edge + 0.5)
-      .map((one) => one.outerHTML.slice(0, 120));
-  })()`);
 
 describe('the sidebar, for each as they may', function () {
   this.timeout(240_000);

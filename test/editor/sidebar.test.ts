@@ -1,17 +1,14 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
-import type { Locator, Page, Request } from 'playwright-core';
+import type { Locator, Request } from 'playwright-core';
 import { root } from '../support/installation';
 import type { FlowNode } from '../support/node-red';
 import { setTheme, themesOf, violations } from './looks';
+import { forbidden, never, numbered, sendNodes, silent, wide } from './sidebar';
 import { closeEnvironment, dialogReady, startEditor, type StartedEditor } from './support';
 
-const silent = '+12025550111';
-const never = '+12025550112';
 const landline = '+12025550115';
-const forbidden = '+12025550172';
-const numbered = (n: number): string => `+1206555${String(n).padStart(4, '0')}`;
 
 /** Two uses of a subflow that has an environment, and nodes with it and with one outside. */
 const subflow: FlowNode[] = [
@@ -89,27 +86,7 @@ const flows: FlowNode[] = [
     wires: [['out'], ['out'], ['out']],
   },
   { id: 'out', type: 'test-port', z: 'tab', name: 'out', x: 500, y: 40, wires: [[]] },
-  ...['env', 'slow', 'quiet'].flatMap((environment, at) => [
-    {
-      id: `to ${environment}`,
-      type: 'test-port',
-      z: 'tab',
-      name: `text ${environment}`,
-      x: 100,
-      y: 140 + 40 * at,
-      wires: [[`send ${environment}`]],
-    },
-    {
-      id: `send ${environment}`,
-      type: 'advisor-send-text',
-      z: 'tab',
-      name: `my send ${environment}`,
-      environment,
-      x: 300,
-      y: 140 + 40 * at,
-      wires: [[], ['failed'], []],
-    },
-  ]),
+  ...sendNodes(['env', 'slow', 'quiet'], [[], ['failed'], []]),
   { id: 'failed', type: 'test-port', z: 'tab', name: 'failed', x: 500, y: 140, wires: [[]] },
   ...['office', 'empty'].map((environment, at) => ({
     id: `send ${environment}`,
@@ -122,16 +99,6 @@ const flows: FlowNode[] = [
   })),
   ...subflow,
 ];
-
-/** What reaches beyond the right edge. */
-const wide = (page: Page): Promise<string[]> =>
-  page.evaluate(`(() => {
-    const bar = document.querySelector('.advisor-sidebar');
-    const edge = bar.getBoundingClientRect().left + bar.clientWidth;
-    return [...bar.querySelectorAll('*')].filter((one) => one.offsetParent !== null)
-      .filter((one) => one.getBoundingClientRect().right > edge + 0.5)
-      .map((one) => one.outerHTML.slice(0, 120));
-  })()`);
 
 for (const version of [4, 5] as const) {
   describe(`the sidebar in Node-RED ${String(version)}`, function () {

@@ -3,34 +3,27 @@ import { doNotTextOf } from '../../lib/guards/do-not-text';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
-import * as listRuntime from '../../nodes/do-not-text/runtime';
-import { spec as listSpec } from '../../nodes/do-not-text/spec';
-import * as requestRuntime from '../../nodes/request-consent/runtime';
-import { spec as requestSpec } from '../../nodes/request-consent/spec';
-import * as sendRuntime from '../../nodes/send-text/runtime';
-import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { startSimulator, type LedgerEntry, type Simulator } from '../../simulator';
 import type { Message } from '../../lib/runtime/red';
-import { environmentOn, type TestEnvironment } from '../support/environment';
-import { Flow, type Arrived } from '../support/flow';
+import type { TestEnvironment } from '../support/environment';
+import { Flow } from '../support/flow';
+import { hour } from '../../lib/durations';
 import { errorOf, only } from '../texting/setup';
+import {
+  ask,
+  block,
+  consented,
+  environmentAt,
+  folders,
+  hold,
+  never,
+  night,
+  request,
+  send,
+  turn,
+} from './setup';
 
-const folders = [
-  { spec: sendSpec, runtime: sendRuntime },
-  { spec: requestSpec, runtime: requestRuntime },
-  { spec: listSpec, runtime: listRuntime },
-];
-const consented = '+12025550113';
-const never = '+12025550112';
 const noon = Date.UTC(2027, 0, 4, 17);
-/** In New York, whose zone the numbers have, it is ten in the evening. */
-const night = Date.UTC(2027, 0, 5, 3);
-const hour = 3_600_000;
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-const hold = { textHours: { from: 8 * 60, until: 21 * 60, outside: 'hold' as const } };
-const send = { id: 'send', type: 'advisor-send-text' };
-const request = { id: 'request', type: 'advisor-request-consent' };
-const block = { id: 'block', type: 'advisor-do-not-text' };
 
 describe('guards, where two of them meet', () => {
   let simulator: Simulator;
@@ -43,28 +36,10 @@ describe('guards, where two of them meet', () => {
     makeEnvironment(settings);
   };
   const makeEnvironment = (settings: object, client = {}): void => {
-    environment = environmentOn(
-      {
-        baseUrl: simulator.baseUrl,
-        apiKey: simulator.credentials.apiKey,
-        token: (advisor) => simulator.accessToken(advisor),
-      },
-      {
-        service: 'simulator',
-        clock: simulator.clock,
-        store,
-        settings: { journal: true, ...settings },
-        client,
-      },
-    );
+    environment = environmentAt(simulator, { store, settings, client });
   };
   const load = (...nodes: { id: string; type: string }[]): Promise<Flow> =>
     Flow.load({ folders, environment, nodes });
-  const ask = async (flow: Flow, msg: Message, to: string): Promise<Arrived> => {
-    const coming = flow.arrivals.next();
-    flow.send(msg, to);
-    return only(await coming);
-  };
   const received = (endpoint: string): LedgerEntry[] =>
     simulator.ledger.entries().filter((entry) => entry.endpoint === endpoint);
 

@@ -18,10 +18,10 @@ export const sendNode = (
     ...more,
   });
 
-/** Numbers that the simulator documents. */
 /** The service's answer to a text that it has accepted. */
 export const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
 
+/** Numbers that the simulator documents. */
 export const numbers = {
   consented: '+12025550113',
   notConsented: '+12025550112',

@@ -1,0 +1,50 @@
+import type { Message } from '../../lib/runtime/red';
+import * as listRuntime from '../../nodes/do-not-text/runtime';
+import { spec as listSpec } from '../../nodes/do-not-text/spec';
+import * as requestRuntime from '../../nodes/request-consent/runtime';
+import { spec as requestSpec } from '../../nodes/request-consent/spec';
+import * as sendRuntime from '../../nodes/send-text/runtime';
+import { spec as sendSpec } from '../../nodes/send-text/spec';
+import type { Simulator } from '../../simulator';
+import { environmentOn, type EnvironmentChoices, type TestEnvironment } from '../support/environment';
+import type { Arrived, Flow } from '../support/flow';
+import { only } from '../texting/setup';
+
+/** All nodes that guards stand before, and the one that keeps the do-not-text list. */
+export const folders = [
+  { spec: sendSpec, runtime: sendRuntime },
+  { spec: requestSpec, runtime: requestRuntime },
+  { spec: listSpec, runtime: listRuntime },
+];
+export const send = { id: 'send', type: 'advisor-send-text' };
+export const request = { id: 'request', type: 'advisor-request-consent' };
+export const block = { id: 'block', type: 'advisor-do-not-text' };
+
+export const consented = '+12025550113';
+export const never = '+12025550112';
+/** In New York, whose zone the numbers have, it is ten in the evening; in Honolulu five in the afternoon. */
+export const night = Date.UTC(2027, 0, 5, 3);
+export const hold = { textHours: { from: 8 * 60, until: 21 * 60, outside: 'hold' as const } };
+
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** An environment on a simulator, with its clock and the journal. */
+export const environmentAt = (
+  simulator: Simulator,
+  { settings, ...choices }: Pick<EnvironmentChoices, 'store' | 'settings' | 'client'>,
+): TestEnvironment =>
+  environmentOn(
+    {
+      baseUrl: simulator.baseUrl,
+      apiKey: simulator.credentials.apiKey,
+      token: (advisor) => simulator.accessToken(advisor),
+    },
+    { service: 'simulator', clock: simulator.clock, settings: { journal: true, ...settings }, ...choices },
+  );
+
+/** The one outcome of a message. */
+export const ask = async (flow: Flow, msg: Message, to: string): Promise<Arrived> => {
+  const coming = flow.arrivals.next();
+  flow.send(msg, to);
+  return only(await coming);
+};
