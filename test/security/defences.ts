@@ -403,7 +403,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
           'if (/^\\d+$/.test(said)) return Math.min(Number(said) * 1000, hour);',
           'if (/^\\d+$/.test(said)) return Number(said) * 1000;',
         ],
-        ['Math.min(happened.retryAfter ?? 0, hour)', 'happened.retryAfter ?? 0'],
+        ['Math.min(retryAfter ?? 0, hour)', 'retryAfter ?? 0'],
         ['if (course.limitedFor + ms <= hour)', 'if (ms > 0)'],
       ],
       shownBy: { 'service/retry.test.ts': ['pauses as long as the service asks, at most an hour'] },
