@@ -417,12 +417,15 @@ const iso = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\
 /** Contacts read in search of a date. */
 const mostContacts = 5;
 
-/** The format of a date, without the date: birthdays are nobody's business here. */
-const formatOf = (date: string): string =>
-  date
-    .slice(0, 40)
-    .replaceAll(/\p{L}{3,}/gu, (word) => (word === 'GMT' || word === 'UTC' ? word : 'xxx'))
-    .replaceAll(/\d/g, '#');
+/** The format of a date, without the date: birthdays are nobody's business here. The names of months are dates, too. */
+const formatOf = (date: string): string => {
+  const begin = date.slice(0, 40);
+  const isDate = /^[\p{L}\d\s,./:+-]+$/u.test(begin);
+  const wordless = isDate
+    ? begin.replaceAll(/\p{L}{3,}/gu, (word) => (word === 'GMT' || word === 'UTC' ? word : 'xxx'))
+    : begin;
+  return wordless.replaceAll(/\d/g, '#');
+};
 
 const factsOf = async (contacts: ReadAnswer, read: (id: Id) => Promise<ReadAnswer>): Promise<Finding[]> => {
   const all = (ok: Verdict, key: string): Finding[] => factNames.map((check) => ({ check, ok, key }));
