@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { figureOf, median, nameOf, type Row } from '../figures';
-import { firstToken, inFlight, outputs } from '../flows';
+import { outputs } from '../flows';
 import type { Part, Surroundings } from '../part';
 import type { BenchRed } from '../red';
 import type { Counts } from '../service';
@@ -62,36 +62,24 @@ const madeAt = async (node: BenchRed): Promise<number> =>
 
 /** In seconds, from when its nodes are there. */
 export const firstPollAfterRestart = async (around: Surroundings, node: BenchRed): Promise<number> => {
+  // Until it has stopped it goes on polling.
+  await node.red.stop();
   await around.service.reset();
   await node.restart();
   const { first } = await untilCounted(around, (counts) => counts.first.poll > 0);
   return (first.poll - (await madeAt(node))) / 1000;
 };
 
-/** As much work as the other does, without anything on record. */
-const bareWork = async (node: BenchRed, { service }: Surroundings): Promise<number> => {
-  const state = { isOver: false };
-  const { token } = await service.counts();
-  const details = { url: service.url, token: token || firstToken, inFlight, count: 2000 };
-  const working = (async () => {
-    while (!state.isOver) await node.order('calls', details);
-  })();
-  const found = await whileWorking(node);
-  state.isOver = true;
-  await working;
-  return found;
-};
-
 const rowsOf = (
   what: string,
-  memory: { readonly full: number; readonly empty: number; readonly than: string },
+  memory: { readonly full: number; readonly empty: number },
   first: { readonly what: string; readonly seconds: number },
 ): readonly Row[] => [
   {
     measurement: `${what}, memory of its own (RssAnon) added`,
     unit: 'MB',
     ours: figureOf([memory.full - memory.empty]),
-    against: { what: memory.than, figure: figureOf([memory.empty]) },
+    against: { what: 'an idle flow has', figure: figureOf([memory.empty]) },
     goal: { of: 'ours', below: 50 },
   },
   {
@@ -113,7 +101,11 @@ export const million: Part = {
     const rows: Row[] = [];
     for (const version of versions) {
       const where = nameOf(version);
-      const empty = await start(version);
+      const idle = await start(version);
+      await idle.restart();
+      const empty = await whileWorking(idle);
+      await idle.close();
+
       const waiting = await start(version);
       await waiting.order('waits', { output: outputs.paced, count, perMessage });
       await atRest(() => sizeOf(waiting));
@@ -123,7 +115,7 @@ export const million: Part = {
       rows.push(
         ...rowsOf(
           `${where}: ${named} waits that are polled`,
-          { full, empty: await bareWork(empty, around), than: 'a flow that makes bare calls has' },
+          { full, empty },
           { what: 'poll', seconds },
         ),
       );
@@ -135,21 +127,20 @@ export const million: Part = {
       await queued.restart();
       await untilCounted(around, ({ limited }) => limited > 0);
       const paused = await whileWorking(queued);
+      await queued.red.stop();
       await service.limit(false);
       await service.reset();
       await queued.restart();
       const { first: sent } = await untilCounted(around, ({ first }) => first.text > 0);
       const madeAgain = await madeAt(queued);
       await queued.close();
-      await empty.restart();
       rows.push(
         ...rowsOf(
           `${where}: ${named} texts behind a pause`,
-          { full: paused, empty: await whileWorking(empty), than: 'an idle flow has' },
+          { full: paused, empty },
           { what: 'text', seconds: (sent.text - madeAgain) / 1000 },
         ),
       );
-      await empty.close();
     }
     return rows;
   },
