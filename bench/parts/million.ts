@@ -1,5 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { figureOf, median, nameOf, type Row } from '../figures';
 import { outputs } from '../flows';
@@ -30,17 +29,14 @@ export const whileWorking = async (node: BenchRed): Promise<number> => {
   return median(found);
 };
 
-const sizeOf = (node: BenchRed): number =>
-  statSync(join(node.red.userDir, 'advisor-texting', 'store.mdb'), { throwIfNoEntry: false })?.size ?? 0;
+const writtenBy = (node: BenchRed): number =>
+  Number(/write_bytes: (\d+)/.exec(readFileSync(`/proc/${String(node.red.pid)}/io`, 'utf8'))?.[1]);
 
-/** Nothing more is being written. */
-export const atRest = async (sizeNow: () => number): Promise<void> => {
-  for (let [size, since] = [0, performance.now()]; performance.now() - since < 5000;) {
-    await sleep(250);
-    const now = sizeNow();
-    if (size > 0 && now === size) continue;
-    size = now;
-    since = performance.now();
+/** Next to nothing is being written any more, as while only polls are made: everything is on record. */
+export const atRest = async (bytesWritten: () => number): Promise<void> => {
+  for (let before = -Infinity; bytesWritten() - before > 1_000_000;) {
+    before = bytesWritten();
+    await sleep(5000);
   }
 };
 
@@ -108,22 +104,18 @@ export const million: Part = {
 
       const waiting = await start(version);
       await waiting.order('waits', { output: outputs.paced, count, perMessage });
-      await atRest(() => sizeOf(waiting));
+      await atRest(() => writtenBy(waiting));
       const seconds = await firstPollAfterRestart(around, waiting);
       const full = await whileWorking(waiting);
       await waiting.close();
       rows.push(
-        ...rowsOf(
-          `${where}: ${named} waits that are polled`,
-          { full, empty },
-          { what: 'poll', seconds },
-        ),
+        ...rowsOf(`${where}: ${named} waits that are polled`, { full, empty }, { what: 'poll', seconds }),
       );
 
       const queued = await start(version);
       await service.limit(true);
       await queued.order('lists', { output: outputs.on, count, perMessage });
-      await atRest(() => sizeOf(queued));
+      await atRest(() => writtenBy(queued));
       await queued.restart();
       await untilCounted(around, ({ limited }) => limited > 0);
       const paused = await whileWorking(queued);

@@ -174,12 +174,12 @@ export class Waits {
   }
 
   /**
-   * What removes the entries of a wait that ends otherwise, and what was last seen of it. Until `committed` is called,
+   * What removes the entries of a wait that ends otherwise; `seen` tells what was last seen of it. Until `committed` is called,
    * which is due also when that failed, nothing else is written of it.
    */
   async removals(wait: Wait): Promise<{
     readonly operations: readonly Operation[];
-    readonly seen: ConsentStatus;
+    readonly seen: () => Promise<ConsentStatus>;
     readonly committed: () => void;
   }> {
     const name = nameOf(wait.item);
@@ -187,8 +187,8 @@ export class Waits {
     const committed = (): void => void this.ending.delete(name);
     try {
       const found = await this.latest(this.entries.groupOf(wait.advisor, wait.subject), wait.item);
-      if (!found) return { operations: [], seen: nothingKnown, committed };
-      return { operations: this.entries.removals(found), seen: await this.seenOf(found), committed };
+      if (!found) return { operations: [], seen: () => Promise.resolve(nothingKnown), committed };
+      return { operations: this.entries.removals(found), seen: () => this.seenOf(found), committed };
     } catch (fault) {
       committed();
       throw fault;

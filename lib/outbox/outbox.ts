@@ -60,6 +60,8 @@ export class QueueFull extends Error {}
 const mostUnwritten = 32 * 1024 * 1024;
 /** Records read from the store at once. */
 export const readAtOnce = 100;
+/** Pages of a list that was never accepted, removed in one commit: others have their turn before the next. */
+const pagesSweptAtOnce = 5;
 
 const run = randomBytes(3);
 const last = processMemory('arrivals', { time: 0, sequence: 0 });
@@ -265,7 +267,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
         const isOnItsWay = [...this.committing.keys()].some((each) => each.arrival.equals(arrival));
         if (isOnItsWay || (await store.count(table, job, after(job, job).from)) > 0) continue;
         const order = (await store.get<MessageRecord>(table, key))?.value.order as O | undefined;
-        const range = { ...after(keys.allItems(arrival), undefined), limit: readAtOnce };
+        const range = { ...after(keys.allItems(arrival), undefined), limit: pagesSweptAtOnce };
         for (
           let pages = await store.keys(table, range);
           pages.length > 0;

@@ -27,7 +27,7 @@ export interface WaitEntries<W> {
   hasLost(): Promise<boolean>;
   /** Whether polls find a wait. */
   isIntact(wait: W): Promise<boolean>;
-  removals(wait: W): Promise<Removals & { readonly seen: unknown }>;
+  removals(wait: W): Promise<Removals & { readonly seen: () => Promise<unknown> }>;
   /** Polls these waits now, as there is room. */
   flush(waits: AsyncIterable<W>): Promise<void>;
   next(wait: W): number;
@@ -351,7 +351,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
       const entries = this.wait.entries(job.record.space);
       const { operations, seen, committed } = await entries.removals(this.waitOf(job, item));
       try {
-        await this.endItem(job, page, item, this.host.cancelled(reason, item, seen), operations);
+        await this.endItem(job, page, item, this.host.cancelled(reason, item, await seen()), operations);
       } finally {
         committed();
       }

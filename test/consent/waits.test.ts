@@ -1,4 +1,4 @@
-import 'should';
+import should from 'should';
 import { paceOf, recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
 import { gate } from '../support/gate';
@@ -247,7 +247,8 @@ describe('waits on rings', () => {
       await world.add(ann);
       await world.clock.move(hours(1));
       const younger = await world.add(ann);
-      (await world.waits.removals(younger)).seen.state?.should.equal('pending');
+      const { seen } = await world.waits.removals(younger);
+      should((await seen()).state).equal('pending');
       await world.cancel(younger);
       (await world.waits.removals(younger)).operations.should.eql([]);
     });

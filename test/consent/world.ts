@@ -114,7 +114,7 @@ export class World {
 
   async cancel(wait: Wait): Promise<void> {
     const { operations, seen } = await this.waits.removals(wait);
-    this.note(wait, { kind: 'not_accepted', reason: 'cancelled', status: seen });
+    this.note(wait, { kind: 'not_accepted', reason: 'cancelled', status: await seen() });
     await this.store.write(operations);
   }
 
