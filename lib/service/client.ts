@@ -20,7 +20,7 @@ export const createClient = (options: ClientOptions): Client => {
   if (!headerSafe.test(options.apiKey)) throw serviceError('not_configured', 'key_missing');
 
   const clock = options.clock ?? systemClock;
-  const limits = new Limits(clock, maxConcurrent, requestsPerSecond, options.processes);
+  const limits = new Limits(clock, maxConcurrent, requestsPerSecond, options.share);
   const transport = createTransport({
     origin: base.origin,
     timeout,
@@ -94,6 +94,7 @@ export const createClient = (options: ClientOptions): Client => {
     pause: (ms) => {
       limits.pause(ms);
     },
+    takePeak: () => limits.takePeak(),
     close: (within = closeLimit) => (closed ??= close(within)),
   };
 };

@@ -85,26 +85,44 @@ export class Limits {
   private readonly maxConcurrent: number;
   /** Milliseconds between requests of all processes; 0 when there is no limit of our own. */
   private readonly interval: number;
-  private readonly processes: () => number;
+  private readonly share: (most: number) => number;
   private readonly normal = new Queue();
   private readonly polls = new Queue();
   private running = 0;
+  private waiting = 0;
+  private highest = 0;
   /** These two by the time elapsed: setting the clock neither ends nor prolongs them. */
   private nextAt = 0;
   private pauseEnd = 0;
   private closed = false;
   private wake: (() => void) | undefined;
 
-  /** `processes` have the limits in common, and each an equal part of them. */
-  constructor(clock: Clock, maxConcurrent: number, requestsPerSecond: number, processes = () => 1) {
+  /** Where several processes have the limits in common, `share` says how many requests at once are this one's. */
+  constructor(
+    clock: Clock,
+    maxConcurrent: number,
+    requestsPerSecond: number,
+    share = (most: number): number => most,
+  ) {
     this.clock = clock;
     this.maxConcurrent = maxConcurrent;
     this.interval = requestsPerSecond > 0 ? 1000 / requestsPerSecond : 0;
-    this.processes = processes;
+    this.share = share;
   }
 
   private get most(): number {
-    return Math.max(1, Math.floor(this.maxConcurrent / this.processes()));
+    return Math.max(1, Math.floor(this.share(this.maxConcurrent)));
+  }
+
+  /** The most requests at once that were wanted since this was last asked. */
+  takePeak(): number {
+    const peak = this.highest;
+    this.highest = this.running + this.waiting;
+    return peak;
+  }
+
+  private notePeak(): void {
+    this.highest = Math.max(this.highest, this.running + this.waiting);
   }
 
   /** In epoch ms; 0 when there is no pause. */
@@ -153,6 +171,7 @@ export class Limits {
       const queue = priority === 'poll' ? this.polls : this.normal;
       const waiter: Waiter = {
         go: (entered) => {
+          this.waiting--;
           forget?.();
           resolve(entered);
         },
@@ -162,19 +181,24 @@ export class Limits {
       const forget =
         signal &&
         onAbort(signal, () => {
+          this.waiting--;
           queue.remove(lane, waiter);
           resolve(false);
         });
       queue.add(lane, waiter, front);
+      this.waiting++;
+      this.notePeak();
       this.serve();
     });
   }
 
   private take(): void {
     this.running++;
+    this.notePeak();
     if (this.interval > 0) {
       const now = elapsedBy(this.clock);
-      this.nextAt = (now - this.nextAt <= catchUp ? this.nextAt : now) + this.interval * this.processes();
+      this.nextAt =
+        (now - this.nextAt <= catchUp ? this.nextAt : now) + (this.interval * this.maxConcurrent) / this.most;
     }
   }
 

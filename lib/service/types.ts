@@ -25,8 +25,8 @@ export interface ClientOptions {
   readonly repeatSends?: RepeatSends;
   readonly maxConcurrent?: number;
   readonly requestsPerSecond?: number;
-  /** How many processes have these limits in common. */
-  readonly processes?: () => number;
+  /** Where several processes have these limits in common: how many of so many requests at once are this one's. */
+  readonly share?: (most: number) => number;
   readonly clock?: Clock;
   readonly random?: () => number;
   /** A request has ended, or was not answered; `duration` in milliseconds. */
@@ -71,6 +71,8 @@ export interface Client {
   readonly pausedUntil: number;
   /** Another process was asked to pause, for so many more milliseconds. */
   pause?(ms: number): void;
+  /** The most requests at once that were wanted since this was last asked. */
+  takePeak?(): number;
   /**
    * Lets requests under way finish, fails those that have not begun with `cancelled`, and frees the connections. What
    * is still under way after `within` ms (12 s) is cut, and reported as what it then is.

@@ -25,6 +25,8 @@ export interface LeaseRow {
   readonly seq: string;
   readonly until: string;
   readonly isOver: boolean;
+  /** Its holder wants more than one request at once. */
+  readonly isBusy: boolean;
 }
 
 export interface Beat {
@@ -40,7 +42,7 @@ const backWithin = 500;
 const movingHolder = (id: string): string => `moving ${id}`;
 const isMoving = `holder like 'moving %'`;
 
-const rowOf = 'slot, holder, token, seq, until::text as until, until < now() as "isOver"';
+const rowOf = 'slot, holder, token, seq, until::text as until, until < now() as "isOver", busy as "isBusy"';
 
 export class Leases {
   constructor(
@@ -51,12 +53,12 @@ export class Leases {
   ) {}
 
   /** Renews what this process has, and gives all that there are. */
-  async beat(slots: readonly number[]): Promise<Beat> {
+  async beat(slots: readonly number[], isBusy: boolean): Promise<Beat> {
     await this.pool().query(
-      `update ${schema}.lease set until = now() + $3::int * interval '1 ms' where grp = $1 and slot in
+      `update ${schema}.lease set until = now() + $3::int * interval '1 ms', busy = $5 where grp = $1 and slot in
          (select slot from ${schema}.lease where grp = $1 and holder = $2 and slot = any($4::int[])
           order by slot for update)`,
-      [this.group, this.holder, this.leaseFor, slots],
+      [this.group, this.holder, this.leaseFor, slots, isBusy],
     );
     const { rows } = await this.pool().query<LeaseRow & { readonly time: string }>(
       `select ${rowOf}, extract(epoch from clock_timestamp()) * 1000 as time
@@ -85,7 +87,7 @@ export class Leases {
   /** Undefined when it has changed since it was read. */
   async take({ slot, token, until }: LeaseRow): Promise<Lease | undefined> {
     const { rows } = await this.pool().query<{ token: string; seq: string }>(
-      `update ${schema}.lease set holder = $3, token = token + 1, until = now() + $4::int * interval '1 ms'
+      `update ${schema}.lease set holder = $3, token = token + 1, until = now() + $4::int * interval '1 ms', busy = false
        where grp = $1 and slot = $2 and token = $5 and until::text = $6 returning token, seq`,
       [this.group, slot, this.holder, this.leaseFor, token, until],
     );
@@ -168,6 +170,19 @@ export class LeaseWatch {
     });
   }
 }
+
+/**
+ * How many of `most` requests at once are those of one of several processes. Those that want more than one share what the
+ * others leave, which have one each. A process that has just come to want more has one, too, until the others have heard:
+ * together they never make more than `most`, unless there are more processes.
+ */
+export const shareOf = (
+  most: number,
+  { processes, busy, isKnown }: { processes: number; busy: number; isKnown: boolean },
+): number => {
+  if (processes <= 1) return most;
+  return isKnown ? Math.max(1, Math.floor((most - (processes - busy)) / Math.max(busy, 1))) : 1;
+};
 
 /** A clock of the server that differs by more milliseconds was changed: ages go on as they were. */
 const clockChange = 60_000;

@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool } from 'pg';
 import { FencedWrites, type Change, type FencedCondition } from './fenced-writes';
 import { GatheredReads } from './gathered-reads';
-import { common, Leases, LeaseWatch, schema, ServerTime, type Lease, type LeaseRow } from './leases';
+import { common, Leases, LeaseWatch, schema, ServerTime, shareOf, type Lease, type LeaseRow } from './leases';
 import type { Destination } from './moving';
 import { Sealing, type Sealer } from './sealing';
 import { closed, doubtKey, isOfAll, prefixOf, Slot, type Surroundings } from './slot';
@@ -99,7 +99,7 @@ create schema if not exists ${schema};
 create table if not exists ${schema}.meta (name text primary key, value text not null);
 create table if not exists ${schema}.lease (
   grp bytea not null, slot integer not null, holder text not null, token bigint not null, seq bigint not null,
-  until timestamptz not null, primary key (grp, slot)
+  until timestamptz not null, busy boolean not null default false, primary key (grp, slot)
 );
 create table if not exists ${schema}.wait (key bytea primary key, value bytea not null);
 create table if not exists ${schema}.work (key bytea primary key, value bytea not null);
@@ -155,6 +155,12 @@ class Database implements Surroundings, JointWriter {
   private pulses = 0;
   /** Of the whole group. */
   processes = 1;
+  /** Of these, those that want more than one request at once. */
+  private busy = 0;
+  /** This one is, and the others have heard. */
+  private isKnownBusy = false;
+  private wasBusy = false;
+  private readonly loads = new Set<() => number>();
   trouble: string | undefined;
 
   constructor(readonly options: PostgresOptions) {
@@ -221,6 +227,15 @@ class Database implements Surroundings, JointWriter {
     return () => this.newsListeners.delete(listener);
   }
 
+  share(most: number): number {
+    return shareOf(most, { processes: this.processes, busy: this.busy, isKnown: this.isKnownBusy });
+  }
+
+  addLoad(load: () => number): () => void {
+    this.loads.add(load);
+    return () => this.loads.delete(load);
+  }
+
   slotsBeside(slot: Slot): readonly Slot[] {
     return [...this.slots.values(), ...this.elsewhere.values()].filter((each) => each !== slot);
   }
@@ -279,7 +294,7 @@ class Database implements Surroundings, JointWriter {
           await this.readTime(this.writing);
           const own = await this.takeOwn(before);
           // Limits are divided from the first request on.
-          this.lookAround((await this.leases.beat([own.lease.slot])).rows);
+          this.lookAround((await this.leases.beat([own.lease.slot], false)).rows);
           return own;
         });
         this.setTrouble(undefined);
@@ -501,7 +516,9 @@ class Database implements Surroundings, JointWriter {
       hasChanged = true;
     }
     const living = rows.filter(({ holder, isOver }) => holder !== '' && !isOver);
-    this.processes = Math.max(1, new Set(living.map(({ holder }) => holder)).size);
+    const holders = (some: readonly LeaseRow[]): number => new Set(some.map(({ holder }) => holder)).size;
+    this.processes = Math.max(1, holders(living));
+    this.busy = holders(living.filter(({ isBusy }) => isBusy));
     return hasChanged;
   }
 
@@ -532,7 +549,10 @@ class Database implements Surroundings, JointWriter {
     if (this.isClosed) return;
     const slots = [...this.slots.values()];
     const seqs = new Map(slots.map((slot) => [slot, slot.lease.seq]));
-    const { time, rows } = await this.leases.beat([...this.slots.keys()]);
+    const isBusy = Math.max(0, ...Array.from(this.loads, (load) => load())) > 1;
+    const { time, rows } = await this.leases.beat([...this.slots.keys()], isBusy);
+    this.isKnownBusy = isBusy && this.wasBusy;
+    this.wasBusy = isBusy;
     this.time.hear(time);
     const hasNews = this.lookAround(rows);
     for (const slot of slots) {
@@ -643,6 +663,10 @@ export interface PostgresHandle {
   readonly opened: Promise<Slot>;
   readonly trouble: string | undefined;
   readonly processes: number;
+  /** How many of so many requests at once are those of this process. */
+  share(most: number): number;
+  /** Asked with each pulse: the most requests at once that were wanted since the last. */
+  addLoad(load: () => number): () => void;
   onChange(listener: () => void): () => void;
   /** Called with what a process that ended has left: this one is to go on with it. */
   onOrphan(listener: (store: Slot) => void): () => void;
@@ -738,6 +762,8 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
     onOrphan: (listener) => database.onOrphan(listener),
     onOrder: (listener) => database.onOrder(listener),
     onNews: (listener) => database.onNews(listener),
+    share: (most) => database.share(most),
+    addLoad: (load) => database.addLoad(load),
     takeIn: (id) => database.takeIn(id),
     abandon: () => {
       if (database.slots.size > 0 || shared.get(name) !== mine) return;

@@ -85,6 +85,8 @@ export class RunningEnvironment implements Environment {
   private readonly storeListeners = new Set<StoreListener>();
   /** Of all that have the limits in common. */
   private processes = (): number => 1;
+  private share = (most: number): number => most;
+  private load = (): number => 0;
   private toldPause = -Infinity;
   /** By node. */
   private readonly orderListeners = new Map<string, OrderListener>();
@@ -430,6 +432,7 @@ export class RunningEnvironment implements Environment {
     let current: Slot | undefined;
     let isRenewing = false;
     this.processes = () => handle.processes;
+    this.share = (most) => handle.share(most);
     this.slotsElsewhere = () => (current?.others() ?? []).filter(({ kind }) => kind === 'elsewhere');
     const look = (): void => {
       this.noteTrouble(handle.trouble);
@@ -468,6 +471,7 @@ export class RunningEnvironment implements Environment {
         for (const listener of this.storeListeners) listener(view, 'orphan');
         this.forgetRemovedNodes(this.existingNodes);
       }),
+      handle.addLoad(() => this.load()),
       handle.onNews(() => {
         activityOf(this).changed();
       }),
@@ -553,11 +557,11 @@ export class RunningEnvironment implements Environment {
     const options = this.service === 'simulator' ? await this.simulated() : this.configured();
     const { createClient } = lazy.client();
     const measured = metrics();
-    return createClient({
+    const client = createClient({
       ...requestSettingsOf(this.values),
       ...options,
       clock: this.clock,
-      processes: () => this.processes(),
+      share: (most) => this.share(most),
       ...(measured && { onRequest: (about) => measured.request(about) }),
       onPause: (until) => {
         measured?.pause();
@@ -565,6 +569,8 @@ export class RunningEnvironment implements Environment {
         this.changed();
       },
     });
+    this.load = () => client.takePeak?.() ?? 0;
+    return client;
   }
 
   private async simulated(): Promise<Pick<ClientOptions, 'baseUrl' | 'apiKey' | 'token'>> {

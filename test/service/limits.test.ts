@@ -87,25 +87,29 @@ describe('the limits of an environment', () => {
     should(at.at(-1)).belowOrEqual(2300);
   });
 
-  it('are divided by the processes that have them in common, at least one request for each', async () => {
+  it('let a process have its share, at least one request, and tell how many were wanted', async () => {
     const clock = frozenClock();
-    let processes = 3;
-    const limits = new Limits(clock, 8, 0, () => processes);
+    let share = 0.25;
+    const limits = new Limits(clock, 8, 0, (most) => share * most);
     const served: string[] = [];
     for (let n = 0; n < 8; n++) void queue(limits, served, String(n), place());
     await clock.move(0);
     should(served).have.length(2);
-    processes = 1;
+    should(limits.takePeak()).equal(8);
+    share = 1;
     limits.leave();
     await clock.move(0);
     should(served).have.length(8);
-    const few = new Limits(clock, 2, 0, () => 5);
+    for (let n = 0; n < 6; n++) limits.leave();
+    should(limits.takePeak()).equal(8);
+    should(limits.takePeak()).equal(1);
+    const few = new Limits(clock, 2, 0, () => 0);
     should(few.enter(place())).be.true();
   });
 
   it('let each of several processes have its part of the requests per second', async () => {
     const clock = frozenClock();
-    const limits = new Limits(clock, 100, 10, () => 2);
+    const limits = new Limits(clock, 100, 10, (most) => most / 2);
     const served: string[] = [];
     for (let n = 0; n < 20; n++) void queue(limits, served, String(n), place());
     await clock.move(1999);

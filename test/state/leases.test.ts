@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { LeaseWatch, ServerTime, type LeaseRow } from '../../lib/state/leases';
+import { LeaseWatch, ServerTime, shareOf, type LeaseRow } from '../../lib/state/leases';
 
 const leaseFor = 15_000;
 const row = (until: string, isOver: boolean, holder = 'another'): LeaseRow => ({
@@ -9,6 +9,39 @@ const row = (until: string, isOver: boolean, holder = 'another'): LeaseRow => ({
   seq: '0',
   until,
   isOver,
+  isBusy: false,
+});
+
+describe('the share of a process in what all may do at once', () => {
+  const sharesOf = (most: number, wants: readonly ('much' | 'little' | 'suddenly much')[]): number[] => {
+    const processes = wants.length;
+    const busy = wants.filter((each) => each === 'much').length;
+    return wants.map((each) => shareOf(most, { processes, busy, isKnown: each === 'much' }));
+  };
+
+  it('is all of it where there is one process', () => {
+    assert.deepEqual(sharesOf(16, ['little']), [16]);
+  });
+
+  it('is what the others leave for one that alone wants much', () => {
+    assert.deepEqual(sharesOf(16, ['much', 'little', 'little']), [14, 1, 1]);
+    assert.deepEqual(sharesOf(16, ['much', 'much', 'little']), [7, 7, 1]);
+    assert.deepEqual(sharesOf(16, ['much', 'suddenly much', 'little']), [14, 1, 1]);
+  });
+
+  it('is never more for all together than they may do, and at least one for each', () => {
+    const wants = ['much', 'little', 'suddenly much'] as const;
+    for (let most = 1; most <= 20; most++)
+      for (let kinds = 0; kinds < 3 ** 4; kinds++) {
+        const shares = sharesOf(
+          most,
+          [0, 1, 2, 3].map((place) => wants[Math.floor(kinds / 3 ** place) % 3] ?? 'little'),
+        );
+        const sum = shares.reduce((total, share) => total + share, 0);
+        assert.ok(sum <= Math.max(most, shares.length), `${String(most)}: ${String(shares)}`);
+        assert.ok(shares.every((share) => share >= 1));
+      }
+  });
 });
 
 describe('which process has ended', () => {

@@ -458,6 +458,22 @@ describe('several processes on one PostgreSQL', () => {
     }
   });
 
+  it('leave what they may do at once to the one that needs it, and give it back when another does', async () => {
+    const [one, two, three] = [start('one'), start('two'), start('three')];
+    await Promise.all([one, two, three].map((each) => each.opened));
+    const wanted = new Map([one, two, three].map((each) => [each, 0]));
+    for (const each of [one, two, three]) each.addLoad(() => wanted.get(each) ?? 0);
+    const shares = (): string => [one, two, three].map((each) => each.share(16)).join(' ');
+    wanted.set(one, 100);
+    await until(() => shares() === '14 1 1');
+    wanted.set(three, 2);
+    await until(() => shares() === '7 1 7');
+    wanted.set(one, 1);
+    await until(() => shares() === '1 1 14');
+    await Promise.all([two.close(), three.close()]);
+    await until(() => one.share(16) === 16);
+  });
+
   it('share what belongs to all, and of many that want a record one has it', async () => {
     const stores = await Promise.all(['one', 'two', 'three'].map((name) => start(name).opened));
     const place = { table: 'work', key: key('grant', 'x') } as const;
