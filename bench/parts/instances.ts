@@ -48,8 +48,8 @@ const compared = async (
   const waits = scaled(100_000);
   const rows: Row[] = [];
   const kinds = {
-    list: { what: 'a text of a list', order: 'list', details: {} },
-    texts: { what: `a text, ${String(inFlight)} in flight`, order: 'texts', details: { inFlight } },
+    list: { what: 'text of a list', order: 'list', details: {} },
+    texts: { what: `text, ${String(inFlight)} in flight`, order: 'texts', details: { inFlight } },
   };
   for (const { what, order, details } of Object.values(kinds)) {
     const send = (node: BenchRed) => (): Promise<Cost> =>

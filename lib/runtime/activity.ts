@@ -461,21 +461,22 @@ export class Activity {
 
   /** Of this process, then of the others. */
   private async readers(): Promise<Read[]> {
-    const elsewhere = this.all().filter(({ environment }) => environment.isElsewhere === true);
+    const views = this.all().filter(({ environment }) => environment.isElsewhere !== undefined);
     const names = this.nodesHere();
-    const read = await Promise.all(elsewhere.map((activity) => activity.readersElsewhere()));
+    const read = await Promise.all(views.map((activity) => activity.readersElsewhere()));
     return [
       ...this.readersHere(),
       ...read.flat().map(({ node, reader }) => ({ node: names.get(node.id) ?? node, reader })),
     ];
   }
 
-  /** Of each node that has something on record in another process. */
+  /** Of each node that has something on record in another process, or in what one has left, and is not here. */
   private async readersElsewhere(): Promise<Read[]> {
     const { space } = this.environment;
     const store = await this.environment.store();
     const ids = await idsUnder(store, 'work', key('job'));
-    return ids.map((id) => ({
+    const unattended = ids.filter((id) => !this.outboxes.has(id));
+    return unattended.map((id) => ({
       node: { id, name: '' },
       reader: new QueueReader({ store, node: id, space, isCancelled: () => false }),
     }));
