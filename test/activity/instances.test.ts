@@ -1,6 +1,5 @@
 import should from 'should';
 import { activityOf } from '../../lib/runtime/activity';
-import type { Message } from '../../lib/runtime/red';
 import * as checkRuntime from '../../nodes/check-consent/runtime';
 import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import type { RunningEnvironment } from '../../nodes/environment/environment';
@@ -153,56 +152,5 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
     one.waiter.send({ phone: number(131) });
     await eventually('A change', () => changes > 0);
     unlisten();
-  });
-
-  it('stays, in a rolling deploy, for those that have its node: nothing is lost or sent twice', async () => {
-    const three = environments.start('three');
-    await three.opening;
-    const withNodes = (environment: RunningEnvironment): readonly Instance[] => {
-      const added = [
-        new Instance({ spec: sendSpec, runtime: sendRuntime }, environment, { id: 'new sender' }),
-        new Instance({ spec: checkSpec, runtime: checkRuntime }, environment, {
-          id: 'new waiter',
-          mode: 'wait',
-          pollEvery: 1,
-        }),
-      ];
-      instances.push(...added);
-      return added;
-    };
-    const texts = [141, 142, 143].map(number);
-    simulator.faults.add({ status: 429, retryAfter: 1, rate: 1, endpoint: 'sendMessage' });
-    const [sender, waiter] = withNodes(one.environment);
-    sender?.send({ phone: texts, text: 'Hello' });
-    waiter?.send({ phone: number(144) });
-    const isShown = async (environment: RunningEnvironment): Promise<boolean> => {
-      const activity = activityOf(environment);
-      const [waits, queue] = await Promise.all([activity.waits(some), activity.queue(some)]);
-      return waits.pageInfo.totalRecord === 1 && queue.pageInfo.totalRecord === 3;
-    };
-    await eventually('All of it on record', () => isShown(three));
-
-    await Promise.all([sender, waiter, one.sender, one.waiter].map((each) => each?.close()));
-    await one.environment.close();
-    const others = [two.environment, three];
-    await eventually('A successor without the nodes', async () => {
-      const counts = await Promise.all(others.map((each) => activityOf(each).waitCount()));
-      return counts.includes(1);
-    });
-    for (const each of others) await eventually('All of it on each', () => isShown(each));
-    simulator.faults.clear();
-    simulator.accept(number(144), 'default');
-
-    const added = others.flatMap(withNodes);
-    const arrived = (): { port: number; msg: Message }[] => added.flatMap(({ arrivals }) => arrivals.all);
-    await eventually('All four outcomes', () => arrived().length >= 4);
-    should(arrived().map(({ port, msg }) => [msg.phone, port])).containDeep(
-      [...texts, number(144)].map((phone) => [phone, 0]),
-    );
-    should(arrived()).have.length(4);
-    const sent = simulator.ledger
-      .entries()
-      .filter((each) => each.endpoint === 'sendMessage' && each.processed);
-    should(sent.map(({ phone }) => phone).toSorted()).deepEqual(texts);
   });
 });
