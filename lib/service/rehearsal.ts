@@ -246,7 +246,9 @@ const reachability = (seen: readonly ReadAnswer[], address: string): Finding => 
     values: { address, reason: { reason } },
   });
   const of = (...kinds: ReadKind[]): ReadAnswer | undefined => seen.find(({ kind }) => kinds.includes(kind));
-  const answered = of('fine', 'problem');
+  // Who answers 401 asks for a token (RFC 9110, 15.5.2), as the service does and a web site does not.
+  const answered =
+    of('fine', 'problem') ?? seen.find(({ kind, status }) => kind === 'refused' && status === 401);
   if (answered) return found(true, 'check.reached', answered);
   const limited = seen.find(({ status }) => status === 429);
   if (limited) return found('untried', 'check.limited', limited);
