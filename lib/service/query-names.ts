@@ -67,7 +67,7 @@ type Judge = (source: Source, names: readonly string[]) => Promise<Verdict>;
 const all = (names: readonly string[], value: string | number): Query =>
   Object.fromEntries(names.map((name) => [name, value]));
 
-const isRefused = ({ status }: ReadAnswer): boolean => status === 400 || status === 422;
+export const isRefused = ({ status }: ReadAnswer): boolean => status === 400 || status === 422;
 /** A search without any query may be refused for the want of one, and nobody has the number that is asked about. */
 const isUsable = ({ plain }: Source): boolean =>
   plain.kind === 'fine' || isRefused(plain) || (plain.kind === 'problem' && plain.status === 404);
@@ -230,6 +230,8 @@ interface Judged {
   readonly fromZero?: string | undefined;
 }
 
+const usualSize = 50;
+
 /** Reads in search of names that work, for all searches together. */
 const mostGuesses = 120;
 
@@ -288,7 +290,7 @@ const findName = async (candidates: readonly string[], attempt: Attempt): Promis
 };
 
 /** As it is set, for one source or for all. */
-const wireName = (names: Readonly<Record<string, string>>, source: SourceName, name: string): string =>
+export const wireName = (names: Readonly<Record<string, string>>, source: SourceName, name: string): string =>
   names[`${source}.${name}`] ?? names[name] ?? name;
 
 const judgeParameter = async (
@@ -360,10 +362,22 @@ const judgePaging = async (
   const found: { page?: string; pageSize?: string } = {};
   let fromZero: string | undefined;
   const search = async (): Promise<void> => {
+    const pages = [page, ...known('page'), ...likelyPages];
+    // A search that gives nothing without a page is asked for its first.
+    const start = whole
+      ? undefined
+      : await findName(
+          pages,
+          attempt(
+            (names) => all(names, 1),
+            () => true,
+          ),
+        );
+    const begun: Query = start === undefined ? {} : { [start]: 1 };
     const size = await findName(
       [pageSize, ...known('pageSize'), ...likelySizes],
       attempt(
-        (names) => all(names, 1),
+        (names) => ({ ...begun, ...all(names, 1) }),
         (each) => isOne(each, whole),
       ),
     );
@@ -371,7 +385,7 @@ const judgePaging = async (
     const sized: Query = size === undefined ? {} : { [size]: 1 };
     const length = size === undefined ? (whole?.pageInfo?.pageSize ?? whole?.data.length ?? 1) : 1;
     const number = await findName(
-      [page, ...known('page'), ...likelyPages],
+      pages,
       attempt(
         (names) => ({ ...sized, ...all(names, 2) }),
         (each) => isSecond(each, whole, length) === true,
@@ -441,9 +455,29 @@ export const judgeQueryNames = async (
     };
     judged.push(...(await judgePaging(source, asked(source), configured, judged)));
   }
+  /** A search that gives nothing without a page is asked for its first. */
+  const paged = async (name: SourceName): Promise<Source> => {
+    const source = asked(name);
+    const first = Object.fromEntries(
+      judged.flatMap((each) =>
+        each.source === name && each.found !== undefined
+          ? [[each.found, each.name === 'page' ? 1 : usualSize] as const]
+          : [],
+      ),
+    );
+    if (!isRefused(source.plain) || Object.keys(first).length === 0) return source;
+    const plain = await orUnanswered(source.read(first), source.plain);
+    return { plain, read: (query) => source.read({ ...first, ...query }) };
+  };
+  const searches = {
+    contacts: await paged('contacts'),
+    groups: await paged('groups'),
+    content: await paged('content'),
+    consents: asked('consents'),
+  };
   for (const parameter of parameters) {
     const { source, name } = parameter;
-    judged.push(await judgeParameter(parameter, asked(source), wireName(names, source, name)));
+    judged.push(await judgeParameter(parameter, searches[source], wireName(names, source, name)));
   }
   const of = (verdict: Verdict): Judged[] => judged.filter((each) => each.verdict === verdict);
   const [right, wrong, untold, unanswered] = [of('right'), of('wrong'), of('untold'), of('unanswered')];

@@ -5,11 +5,13 @@ import { serviceError, type MessageValues, ServiceError } from './errors';
 import { assess } from './answers';
 import { Limits } from './limits';
 import { planEndpoint, type Request } from './requests';
-import { wireScope, type Prefixes } from './prefixes';
+import { wirePath, wireScope, type Prefixes } from './prefixes';
 import {
+  isRefused as isForWantOfQuery,
   isUnanswered,
   judgeQueryNames,
   pageIn,
+  wireName,
   type ReadAnswer,
   type ReadKind,
   type Judgement,
@@ -429,20 +431,73 @@ const formatOf = (date: string): string => {
   return wordless.replaceAll(/\d/g, '#');
 };
 
-const factsOf = async (contacts: ReadAnswer, read: (id: Id) => Promise<ReadAnswer>): Promise<Finding[]> => {
-  const all = (ok: Verdict, key: string): Finding[] => factNames.map((check) => ({ check, ok, key }));
-  if (contacts.kind !== 'fine') return all('untried', elsewhere);
+const pathOf = (name: EndpointName, prefixes: Prefixes): string => wirePath(endpoints[name].path, prefixes);
+
+/**
+ * Paths that give nothing, or something else, though the half of the service that they are in is there. `contact` is the
+ * answer to reading contacts that the search has just named, where none could be read.
+ */
+const missingOf = (
+  { prefixes, wanted, granted }: Rehearsal,
+  core: Reads['core'],
+  contact: ReadAnswer | undefined,
+): MessageValues | undefined => {
+  // A refusal with a problem body is told of elsewhere.
+  const isMissing = (seen: ReadAnswer): boolean =>
+    ['nothing', 'other', 'refused'].includes(seen.kind) && !isForWantOfQuery(seen);
+  const missing: { name: EndpointName; seen: ReadAnswer }[] = searchNames.flatMap((name) => {
+    const seen = core[name];
+    return seen && isMissing(seen) ? [{ name: searches[name], seen }] : [];
+  });
+  if (contact) missing.push({ name: 'getContact', seen: contact });
+  const allowed = granted() ?? wanted;
+  const asked = missing.filter(({ name }) =>
+    [wanted, allowed].every((some) => some.includes(endpoints[name].scope)),
+  );
+  const [first] = asked;
+  return (
+    first && {
+      missing: asked.map(({ name }) => pathOf(name, prefixes)),
+      reason: { reason: first.seen.reason },
+    }
+  );
+};
+
+/** What contacts show, and the answer to reading one of them where none could be read. */
+interface Facts {
+  readonly findings: readonly Finding[];
+  readonly unread?: ReadAnswer | undefined;
+}
+
+const factsOf = async (
+  { wanted, prefixes }: Rehearsal,
+  contacts: ReadAnswer,
+  read: (id: Id) => Promise<ReadAnswer>,
+): Promise<Facts> => {
+  const all = (ok: Verdict, key: string, values: MessageValues = {}): Finding[] =>
+    factNames.map((check) => ({ check, ok, key, values }));
+  if (contacts.kind !== 'fine')
+    return {
+      findings: wanted.includes(endpoints.getContact.scope)
+        ? all('untried', elsewhere)
+        : all(null, 'check.contactsUnasked'),
+    };
   const ids = (pageIn(contacts)?.data ?? []).flatMap((item) => {
     const id = isRecord(item) ? item['contactId'] : undefined;
     return typeof id === 'number' || typeof id === 'string' ? [id] : [];
   });
   const formats = new Map<string, string>();
   let groups: Finding | undefined;
+  let unread: ReadAnswer | undefined;
   for (const id of ids.slice(0, mostContacts)) {
     const seen = await read(id);
     const { kind, data } = seen;
-    if (isUnanswered(seen) && !groups) return all('untried', elsewhere);
-    if (kind !== 'fine' || !isRecord(data)) break;
+    if (kind !== 'fine' || !isRecord(data)) {
+      unread = seen;
+      if (isUnanswered(seen)) break;
+      // It may have been deleted since the search.
+      continue;
+    }
     groups ??= Array.isArray(data['groupIds'])
       ? { check: 'groupIds', ok: true, key: 'check.groupIds' }
       : { check: 'groupIds', ok: null, key: 'check.groupIdsMissing' };
@@ -452,12 +507,20 @@ const factsOf = async (contacts: ReadAnswer, read: (id: Id) => Promise<ReadAnswe
     }
     if (formats.has('birthDate')) break;
   }
-  if (!groups) return all(null, 'check.noContact');
-  if (formats.size === 0) return [{ check: 'dates', ok: null, key: 'check.datesNone' }, groups];
+  if (!groups && unread) {
+    const values = { reason: { reason: unread.reason }, names: pathOf('getContact', prefixes) };
+    return isUnanswered(unread)
+      ? { findings: all('untried', 'check.namesUnanswered', values) }
+      : { findings: all('untried', elsewhere), unread };
+  }
+  if (!groups) return { findings: all(null, 'check.noContact') };
+  if (formats.size === 0) return { findings: [{ check: 'dates', ok: null, key: 'check.datesNone' }, groups] };
   const isIso = [...formats.values()].every((date) => iso.test(date));
   const written = [...formats].map(([field, date]) => `${field} ${formatOf(date)}`).join(', ');
   const key = isIso ? 'check.dates' : 'check.datesOther';
-  return [{ check: 'dates', ok: isIso ? true : null, key, values: { formats: written } }, groups];
+  return {
+    findings: [{ check: 'dates', ok: isIso ? true : null, key, values: { formats: written } }, groups],
+  };
 };
 
 const unproven: Finding = { check: 'token', ok: 'untried', key: 'check.tokenUnproven' };
@@ -515,17 +578,27 @@ const withToken = async (rehearsal: Rehearsal, reader: Reader, firstToken: strin
     content: { plain: content, read: (query) => search('content', query) },
     consents: { plain: text, read: (query) => reader.read('getConsent', { token }, query) },
   });
-  const facts = await factsOf(contacts, (contactId) =>
+  const listed = isForWantOfQuery(contacts)
+    ? await search('contacts', {
+        [wireName(names, 'contacts', 'page')]: 1,
+        [wireName(names, 'contacts', 'pageSize')]: mostContacts,
+      })
+    : contacts;
+  const facts = await factsOf(rehearsal, listed, (contactId) =>
     reader.read('getContact', { token }, {}, { params: { contactId } }),
   );
+  const prefixes = await prefixesOf(rehearsal, reads, (part) =>
+    readNowhere(reader, rehearsal, part, { token }),
+  );
+  const missing = prefixes.ok === true ? missingOf(rehearsal, core, facts.unread) : undefined;
   return [
     reachability([text, contacts, groups, content], shown(rehearsal.baseUrl)),
     tokenFinding(reads, key.ok === true),
     key,
     scopesOf(rehearsal, reads, key.ok === true),
-    await prefixesOf(rehearsal, reads, (part) => readNowhere(reader, rehearsal, part, { token })),
+    missing ? { ...prefixes, ok: false, key: 'check.pathsMissing', values: missing } : prefixes,
     { check: 'names', ...judged },
-    ...facts,
+    ...facts.findings,
   ];
 };
 

@@ -517,6 +517,74 @@ describe('a rehearsal on services written by hand', () => {
     should(verdicts['prefixes']).equal(true);
   });
 
+  const notFound = PlainService.problem(404, 'not_found', 'No such path');
+  for (const [what, path, reply] of [
+    ['not there', '/core/content/library/search', notFound],
+    ['refused by a gateway', '/core/contact/groups', [403, '<h1>Forbidden</h1>']],
+    ['a web page', '/core/contact/contacts', [200, '<!doctype html>']],
+    ['of another shape', '/core/contact/contacts/{contactId}', [200, '{"name":"Ann"}']],
+  ] as const)
+    it(`names the path that is ${what} (${path}), though the rest of the service is in order`, async () => {
+      const pattern = new RegExp(`^${path.replace('{contactId}', String.raw`\d`)}$`);
+      const { verdicts, message } = await rehearsed((asked) =>
+        pattern.test(asked.path) ? reply : undefined,
+      );
+      should(verdicts['prefixes']).be.false();
+      message('prefixes').should.containEql(`contract says at ${path} (`);
+      should(verdicts).match({ reachability: true, token: true, apiKey: true, scopes: true, names: true });
+    });
+
+  it('does not blame the path where a gateway refuses what was not granted', async () => {
+    const { verdicts } = await rehearsed(
+      ({ path }) => (path.startsWith('/core/content') ? [403, '<h1>Forbidden</h1>'] : undefined),
+      { granted: () => scopes.filter((scope) => scope !== 'core.content.read') },
+    );
+    should(verdicts).eql({ ...fine, scopes: false });
+  });
+
+  it('reads the next contact where one is gone since the search, and says of none that it was not answered', async () => {
+    const gone = await rehearsed(({ path }) => (path.endsWith('/contacts/1') ? notFound : undefined));
+    should(gone.verdicts).eql(fine);
+    service.close();
+    const silent = await rehearsed(({ path }) =>
+      path.includes('/contacts/') ? [503, 'one moment'] : undefined,
+    );
+    should(silent.verdicts).eql({ ...fine, dates: 'untried', groupIds: 'untried' });
+    silent.message('dates').should.match(/did not answer \(HTTP 503\)/);
+  });
+
+  it('leaves nothing to be tried of contacts that nobody asks to read', async () => {
+    const some = scopes.filter((scope) => scope.startsWith('text.'));
+    const { verdicts, message } = await rehearsed(
+      ({ path, key }) =>
+        key === 'the-right-key' && path.startsWith('/core/')
+          ? PlainService.problem(403, 'forbidden', 'core.contacts.read')
+          : undefined,
+      { wanted: some, granted: () => some },
+    );
+    should(verdicts).eql({ ...fine, groupIds: null });
+    message('dates').should.match(/reading contacts is not among the permissions/);
+  });
+
+  for (const names of [{ page: 'pageNumber' }, {}])
+    it(`tells names apart where a search gives nothing without a page (${JSON.stringify(names)} is set)`, async () => {
+      const { verdicts, message } = await rehearsed(
+        ({ path, query, key }) => {
+          if (key !== 'the-right-key' || !/contacts$|groups$|search$/.test(path)) return undefined;
+          const page = query.get('pageNumber');
+          if (page === null) return PlainService.problem(400, 'invalid_request', 'pageNumber is required');
+          query.set('page', page);
+          return undefined;
+        },
+        { names },
+      );
+      if ('page' in names) should(verdicts).eql(fine);
+      else
+        message('names').should.match(
+          /\(contacts: page; groups: page; content: page\)\. Set Query names to \{"page":"pageNumber"\}/,
+        );
+    });
+
   it('waits as long as a 429 asks for, and then finds what it would have found', async () => {
     const began = clock.at;
     let limited = 0;
