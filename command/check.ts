@@ -107,7 +107,9 @@ A line begins with "ok", "WRONG", "?" where something that could be tried was no
 verdict to be had: nobody can tell, or no setting changes it.
 
 Settings and the variables that outweigh them:
-${settings.map((setting) => `  ${setting.padEnd(14)} ${variableOf(setting)}`).join('\n')}
+${settings.map((setting) => `  ${setting.padEnd(18)} ${variableOf(setting)}`).join('\n')}
+
+Scopes are separated by spaces; names is JSON, such as {"page":"pageNumber"}.
 
 The lines "client" and "authorization" try how tokens come about, with a refresh token that nobody was ever
 given and an authorization that nobody signs in to: nothing is issued, nothing is spent.

@@ -28,7 +28,8 @@ const wrongIn = ({ fields }: NodeSpec): [name: string, config: Record<string, un
       if (field.kind === 'flag') return ['yes', 1, []];
       if (field.kind !== 'number') return [];
       const { min = 0, max, whole } = field;
-      return [min - 1, 'soon', true, [1], {}, '1e999', ...(max ? [max + 1] : []), ...(whole ? [1.5] : [])];
+      const wrong = [min - 1, 'soon', true, [1], {}, '1e999', ...(min > 0 ? [0] : [])];
+      return [...wrong, ...(max ? [max + 1] : []), ...(whole ? [1.5] : [])];
     };
     return values().map((value): [string, Record<string, unknown>] => [
       field.name,
