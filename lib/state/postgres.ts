@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import type { Pool } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import { FencedWrites, type Change, type FencedCondition } from './fenced-writes';
 import { GatheredReads } from './gathered-reads';
 import { common, Leases, LeaseWatch, schema, ServerTime, shareOf, type Lease, type LeaseRow } from './leases';
@@ -80,7 +80,6 @@ export interface KeyRow {
   write(document: object): Promise<'stored' | 'failed'>;
 }
 
-const formatVersion = 1;
 const shortestPause = 250;
 const longestPause = 2000;
 /** Where each slot has what its holder is to do. */
@@ -94,19 +93,24 @@ const lookForAnswers = 200;
 /** Of slots that were taken over, those without work are looked for every so many pulses. */
 const dropEvery = 10;
 
-const setUp = `
-create schema if not exists ${schema};
-create table if not exists ${schema}.meta (name text primary key, value text not null);
-create table if not exists ${schema}.lease (
-  grp bytea not null, slot integer not null, holder text not null, token bigint not null, seq bigint not null,
-  until timestamptz not null, busy boolean not null default false, primary key (grp, slot)
-);
-create table if not exists ${schema}.wait (key bytea primary key, value bytea not null);
-create table if not exists ${schema}.work (key bytea primary key, value bytea not null);
-alter table ${schema}.wait alter column value set storage external;
-alter table ${schema}.work alter column value set storage external;
-insert into ${schema}.meta values ('version', '${formatVersion}') on conflict do nothing;
-`;
+/**
+ * What brings the tables from each version to the next. Instances of the version before run on until they are restarted, so
+ * a step leaves them what they read and write. A step that was released is never changed.
+ */
+const steps = [
+  `create table ${schema}.lease (
+     grp bytea not null, slot integer not null, holder text not null, token bigint not null, seq bigint not null,
+     until timestamptz not null, primary key (grp, slot)
+   );
+   create table ${schema}.wait (key bytea primary key, value bytea not null);
+   create table ${schema}.work (key bytea primary key, value bytea not null);
+   alter table ${schema}.wait alter column value set storage external;
+   alter table ${schema}.work alter column value set storage external;`,
+  `alter table ${schema}.lease add column if not exists busy boolean not null default false;`,
+];
+const formatVersion = steps.length;
+/** unique_violation, duplicate_schema, duplicate_table: another process has made it at the same time. */
+const madeByAnother = new Set(['23505', '42P06', '42P07']);
 
 const reasonOf = (fault: unknown): string => (fault instanceof Error && fault.message) || String(fault);
 class NewerFormat extends Error {}
@@ -375,6 +379,10 @@ class Database implements Surroundings, JointWriter {
       this.setTrouble(
         'The database takes no writes (read-only): nothing is sent until it does. It then goes on by itself.',
       );
+    else if (code === '42501')
+      this.setTrouble(
+        `The role in the address of the database may not do what is needed (${reason}): nothing is sent until it may. docs/scaling.md says what it needs.`,
+      );
     else if (code === '53100')
       this.setTrouble('The disk of the database is full: nothing is sent until there is room.');
     else
@@ -428,13 +436,44 @@ class Database implements Surroundings, JointWriter {
     const found = await pool.query<{ there: string | null }>(`select to_regclass($1) as there`, [
       `${schema}.meta`,
     ]);
-    if (!found.rows[0]?.there)
-      // Of several that start at once all but one may fail: the next attempt finds the tables.
-      await pool.query(setUp);
-    const { rows } = await pool.query<{ value: string }>(
-      `select value from ${schema}.meta where name = 'version'`,
-    );
-    if (Number(rows[0]?.value ?? 0) > formatVersion) throw new NewerFormat();
+    if (!found.rows[0]?.there) await this.makeSchema(pool);
+    const select = `select value from ${schema}.meta where name = 'version'`;
+    const versionIn = async (on: Pool | PoolClient, query: string): Promise<number> => {
+      const version = Number((await on.query<{ value: string }>(query)).rows[0]?.value ?? 0);
+      if (version > formatVersion) throw new NewerFormat();
+      return version;
+    };
+    if ((await versionIn(pool, select)) === formatVersion) return;
+    const client = await pool.connect();
+    try {
+      await client.query('begin');
+      // Of several processes that find an earlier version, one takes the steps, and the others then find them taken.
+      for (const step of steps.slice(await versionIn(client, `${select} for update`)))
+        await client.query(step);
+      await client.query(`update ${schema}.meta set value = '${formatVersion}' where name = 'version'`);
+      await client.query('commit');
+    } catch (fault) {
+      await client.query('rollback').catch(() => undefined);
+      throw fault;
+    } finally {
+      client.release();
+    }
+  }
+
+  /** With nothing in it yet, which is version 0. */
+  private async makeSchema(pool: Pool): Promise<void> {
+    const statements = `
+      create schema if not exists ${schema};
+      create table if not exists ${schema}.meta (name text primary key, value text not null);
+      insert into ${schema}.meta values ('version', '0') on conflict do nothing;`;
+    for (;;) {
+      try {
+        await pool.query(statements);
+        return;
+      } catch (fault) {
+        if (!madeByAnother.has((fault as { code?: string }).code ?? '')) throw fault;
+      }
+    }
   }
 
   private async readKeys(pool: Pool): Promise<Sealer> {

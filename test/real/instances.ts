@@ -5,7 +5,7 @@ import should from 'should';
 import { freshUserDir } from '../support/installation';
 import { type RealRed, startRed } from '../support/node-red';
 import { Postgres } from '../support/postgres';
-import { numbers, randomFrom, Sandbox, type Told, toldOf, twoNodes } from './sandbox';
+import { environmentId, numbers, randomFrom, Sandbox, type Told, toldOf, twoNodes } from './sandbox';
 
 /** `npm run instances`: three Node-REDs on one PostgreSQL, and what may happen to any of them. */
 
@@ -94,9 +94,32 @@ for (const version of versions)
     ): Promise<void> => {
       const end = performance.now() + limit;
       while (!isSo()) {
-        if (performance.now() > end) throw new Error(`${what} did not come`);
+        if (performance.now() > end) throw new Error(`${what} did not come.\n${await situation()}`);
         await pause(every);
       }
+    };
+    /** What all of them have and say, for whoever has to find out why something did not come. */
+    const situation = async (): Promise<string> => {
+      const asked = async (red: RealRed, path: string): Promise<string> => {
+        const answer = await Promise.race([
+          red.request('GET', `advisor-texting/${path}`).catch(String),
+          pause(10_000, 'no answer'),
+        ]);
+        return `${path}: ${(typeof answer === 'string' ? answer : answer.text).slice(0, 500)}`;
+      };
+      const of = async (red: RealRed, at: number): Promise<string> =>
+        [
+          `instance ${at}`,
+          await asked(red, 'health'),
+          await asked(red, `${environmentId}/queue?pageSize=3`),
+          await asked(red, `${environmentId}/waits?pageSize=1`),
+          ...red.lines.slice(-15),
+        ].join('\n  ');
+      const leases = `select slot, holder, token, seq, until, busy, now() from advisor_texting.lease order by slot`;
+      const busy = `select pid, state, wait_event_type, wait_event, now() - state_change, left(query, 80)
+        from pg_stat_activity where application_name = 'advisor-texting'`;
+      const instances = await Promise.all(reds.map(of));
+      return [...instances, server.query(leases), server.query(busy)].join('\n');
     };
 
     /** Says how many seconds after its end another has taken over what somebody had. */

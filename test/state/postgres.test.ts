@@ -539,16 +539,80 @@ describe('several processes on one PostgreSQL', () => {
 
   it('leave a database of a newer version alone, and say so', async () => {
     await start('first').opened;
-    const version = (value: number): string =>
+    const version = (value: string): string =>
       server.query(`update advisor_texting.meta set value = '${value}' where name = 'version'`);
-    version(99);
+    const current = versionIn('postgres');
+    version('99');
     try {
       const one = start('one');
       await until(() => one.trouble?.includes('newer version') === true);
-      version(1);
+      version(current);
       await (await one.opened).write([put('job', 1)]);
     } finally {
-      version(1);
+      version(current);
     }
+  });
+
+  it('make the tables of an empty database, though all start at once, and say nothing of it', async function () {
+    this.timeout(180_000);
+    const url = await server.database('empty');
+    const started = ['one', 'two', 'three', 'four', 'five'].map((name) => start(name, 60_000, url));
+    const stores = await Promise.all(started.map((each) => each.opened));
+    assert.equal(new Set(stores.map(({ part }) => part)).size, stores.length);
+    for (const store of stores) await store.write([put('job', store.part)]);
+    assert.deepEqual(warnings, []);
+  });
+
+  /** As version 1 of the tables was, with what is in them. */
+  const makeEarlier = (database: string): void => {
+    server.query(
+      `alter table advisor_texting.lease drop column busy;
+       update advisor_texting.meta set value = '1' where name = 'version'`,
+      database,
+    );
+  };
+  const versionIn = (database: string): string =>
+    server.query(`select value from advisor_texting.meta where name = 'version'`, database).trim();
+
+  it('take over a database of an earlier version, once, though all start at once', async function () {
+    this.timeout(180_000);
+    const url = await server.database('earlier');
+    const before = start('before', 60_000, url);
+    await (await before.opened).write([put('job', 'from before')]);
+    const current = versionIn('earlier');
+    await before.close();
+    makeEarlier('earlier');
+    const started = ['one', 'two', 'three', 'four', 'five'].map((name) => start(name, 60_000, url));
+    const stores = await Promise.all(started.map((each) => each.opened));
+    assert.deepEqual(warnings, []);
+    assert.equal(versionIn('earlier'), current);
+    const left = async (): Promise<unknown[]> => {
+      const all = [...stores, ...started.flatMap((each) => orphans.get(each) ?? [])];
+      const found = await Promise.all(all.map((store) => store.get('work', key('job', 'n'))));
+      return found.flatMap((entry) => entry?.value ?? []);
+    };
+    await until(async () => (await left()).length > 0);
+    assert.deepEqual(await left(), ['from before']);
+    for (const store of stores) await store.write([put('new', store.part)]);
+  });
+
+  it('say so when their role may not change a database of an earlier version, and go on when one has', async function () {
+    this.timeout(180_000);
+    const url = await server.database('owned');
+    await start('first', 60_000, url).opened;
+    const current = versionIn('owned');
+    server.query(
+      `create role least login;
+       grant usage on schema advisor_texting to least;
+       grant select, insert, update, delete on all tables in schema advisor_texting to least`,
+      'owned',
+    );
+    await Promise.all(handles.splice(0).map((handle) => handle.close()));
+    makeEarlier('owned');
+    const one = start('one', 60_000, url.replace('test@', 'least@'));
+    await until(() => one.trouble?.includes('may not do what is needed') === true);
+    await start('owner', 60_000, url).opened;
+    await (await one.opened).write([put('job', 1)]);
+    assert.equal(versionIn('owned'), current);
   });
 });
