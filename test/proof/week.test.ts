@@ -21,9 +21,9 @@ const liveThrough = async (instances: number, duration: number, giveUpAfter: num
   if (wanted === 0) for (const each of known) seeds.add(each);
   for (const [done, each] of [...seeds].entries()) {
     const isWeek = instances === 1 && wanted > 0 && done % hoursToWeeks === 0;
-    const wrong = await (
-      isWeek ? new World(each, 1, day).live(7 * day) : new World(each, instances, giveUpAfter).live(duration)
-    );
+    const wrong = await (isWeek
+      ? new World(each, 1, day).live(7 * day)
+      : new World(each, instances, giveUpAfter).live(duration));
     if (wanted > 0 && done % 100 === 99) console.log(`${String(done + 1)} of ${String(wanted)}`);
     if (wrong.length === 0) continue;
     if (wanted > 0) writeFileSync(kept, `${JSON.stringify([...new Set([...known, each])])}\n`);
