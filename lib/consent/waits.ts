@@ -75,6 +75,8 @@ type Course = Omit<PollDecision, 'isPolled'>;
 
 /** Waits that are ended together: one commit. */
 const batch = 100;
+/** Entries in memory whose first poll is late. */
+const mostLate = 10_000;
 const table = 'wait';
 /** A wait so long after its end belonged to a node whose data was removed since. */
 const forgottenAfter = keptAfterRemoval + day;
@@ -91,6 +93,8 @@ export class Waits {
   private readonly ending = new Set<string>();
   /** By item, what else is being written about it. */
   private readonly changing = new Map<string, Promise<unknown>>();
+  /** Entries that the cursor had passed before they were written, and which are being visited. */
+  private late = 0;
   private isStopped = true;
   /** Since when every node hears of numbers that are put on the do-not-text list. */
   private listeningSince = -Infinity;
@@ -137,7 +141,10 @@ export class Waits {
    * What puts new waits where polls find them, to be written in one commit with the acceptance of their items. Until
    * `committed` is called, which is due also when that failed, no cursor passes them.
    */
-  begin(waits: readonly Wait[]): { readonly operations: readonly Operation[]; committed(): void } {
+  begin(waits: readonly Wait[]): {
+    readonly operations: readonly Operation[];
+    readonly committed: () => void;
+  } {
     const { entries, poller } = this;
     const earliest = new Map<number, number>();
     const late: Due[] = [];
@@ -160,9 +167,19 @@ export class Waits {
       committed: () => {
         for (const release of releases) release();
         for (const { list, at } of late) poller.expect(list, at);
-        if (late.length > 0) void poller.add(this.tasks(late, (due) => this.visit(due)));
+        this.visitLate(late);
       },
     };
+  }
+
+  /** Visits entries that the cursor has passed. Those that are too many to keep in memory are visited a turn later. */
+  private visitLate(passed: readonly Due[]): void {
+    const dues = passed.slice(0, mostLate - this.late);
+    if (dues.length === 0) return;
+    this.late += dues.length;
+    void this.poller
+      .add(this.tasks(dues, (due) => this.visit(due)))
+      .finally(() => (this.late -= dues.length));
   }
 
   hasLost(): Promise<boolean> {

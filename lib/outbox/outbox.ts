@@ -58,6 +58,8 @@ export interface OutboxOptions<H> {
 /** The store is slow, full, away or owned by another process, and too much waits for it. */
 export class QueueFull extends Error {}
 const mostUnwritten = 32 * 1024 * 1024;
+/** What a recipient of a long list takes on record, about. */
+const bytesPerItem = 32;
 /** Records read from the store at once. */
 export const readAtOnce = 100;
 /** Pages of a list that was never accepted, removed in one commit: others have their turn before the next. */
@@ -135,7 +137,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
 
   /** A new job, which `commit` puts on record. Throws `QueueFull`. */
   protected newJob(input: NewJob<I, O>): OpenJob<I, O, E> {
-    if (this.store.unwritten > mostUnwritten) throw new QueueFull();
+    if (this.recorder.unwritten > mostUnwritten) throw new QueueFull();
     const at = this.store.now();
     const { space } = this.options;
     return OpenJob.accepted(this.table, this.keys, newArrival(at), input, { at, space, life: this.life });
@@ -334,12 +336,14 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
 
   private async write(job: OpenJob<I, O, E>, parts: Iterable<readonly Operation[]>): Promise<void> {
     if (job.isLong)
-      for (const some of [job.longParts(), parts])
-        for (const part of some) {
-          await this.store.write(part);
-          // Other messages have their turn between the parts of a long list.
-          await new Promise((resolve) => setImmediate(resolve));
-        }
+      await this.recorder.longList(job.record.count * bytesPerItem, async () => {
+        for (const some of [job.longParts(), parts])
+          for (const part of some) {
+            await this.store.write(part);
+            // Other messages have their turn between the parts of a long list.
+            await new Promise((resolve) => setImmediate(resolve));
+          }
+      });
     await together(() => {
       job.onRecord?.();
       return this.recorder.changed(job);

@@ -29,7 +29,24 @@ export class Recorder {
   /** Steps of this turn that `together` is writing already. */
   private ahead: Promise<void>[] = [];
 
+  /** Bytes of long lists that are being written, by estimate: of each, most is not handed to the store yet. */
+  private longLists = 0;
+
   constructor(readonly store: Store) {}
+
+  /** Bytes that are accepted and not on record. */
+  get unwritten(): number {
+    return this.store.unwritten + this.longLists;
+  }
+
+  async longList(bytes: number, write: () => Promise<void>): Promise<void> {
+    this.longLists += bytes;
+    try {
+      await write();
+    } finally {
+      this.longLists -= bytes;
+    }
+  }
 
   /** Resolves when the steps of the job up to now are on record. */
   changed(job: Recordable): Promise<void> {

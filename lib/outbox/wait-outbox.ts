@@ -22,7 +22,7 @@ import {
 
 /** The entries by which polls find a wait `W`. */
 export interface WaitEntries<W> {
-  begin(waits: readonly W[]): { readonly operations: readonly Operation[]; committed(): void };
+  begin(waits: readonly W[]): { readonly operations: readonly Operation[]; readonly committed: () => void };
   /** Whether any of them may have been lost, as after damage. */
   hasLost(): Promise<boolean>;
   /** Whether polls find a wait. */
@@ -124,21 +124,17 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     const job = this.newJob(input);
     job.attachment = attachment;
     this.retain(job);
-    const waits: W[] = [];
+    const waiting: I[] = [];
     const others: I[] = [];
-    for (const item of input.items) {
-      if (this.host.atOnce(item) !== undefined) others.push(item);
-      else
-        waits.push(this.host.waitOf(itemKey(this.options.node, job.arrival, item.index), item, input.order));
-    }
-    this.waiting += waits.length;
+    for (const item of input.items) (this.host.atOnce(item) === undefined ? waiting : others).push(item);
+    this.waiting += waiting.length;
     this.host.changed();
     const { onRecord } = job;
     job.onRecord = () => {
       onRecord?.();
-      this.record(waits.length);
+      this.record(waiting.length);
     };
-    const accepted = this.commitWaits(job, waits);
+    const accepted = this.commitWaits(job, waiting);
     this.track(
       accepted
         .then(async () => {
@@ -230,22 +226,31 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     return this.wait.entries(this.options.space).removals(wait);
   }
 
-  private async commitWaits(job: OpenJob<I, O, E>, waits: readonly W[]): Promise<void> {
-    const entries = this.wait.entries(this.options.space);
-    const begun: { committed(): void }[] = [];
-    const parts = function* (): Generator<readonly Operation[]> {
-      for (let from = 0; from < waits.length; from += waitsAtOnce) {
-        const part = entries.begin(waits.slice(from, from + waitsAtOnce));
-        begun.push(part);
-        yield part.operations;
-      }
-    };
-    if (!job.isLong) for (const operations of parts()) job.beside.push(...operations);
+  private async commitWaits(job: OpenJob<I, O, E>, items: readonly I[]): Promise<void> {
+    if (job.isLong) return this.commit(job, this.partsOf(job, items));
+    const { operations, committed } = this.begin(job, items);
+    job.beside.push(...operations);
     try {
-      await this.commit(job, job.isLong ? parts() : []);
+      await this.commit(job);
     } finally {
-      for (const part of begun) part.committed();
+      committed();
     }
+  }
+
+  /** A wait may be polled as soon as its part is written; what it comes to waits for the job to be on record. */
+  private *partsOf(job: OpenJob<I, O, E>, items: readonly I[]): Generator<readonly Operation[]> {
+    for (let from = 0; from < items.length; from += waitsAtOnce) {
+      const { operations, committed } = this.begin(job, items.slice(from, from + waitsAtOnce));
+      try {
+        yield operations;
+      } finally {
+        committed();
+      }
+    }
+  }
+
+  private begin(job: OpenJob<I, O, E>, items: readonly I[]): ReturnType<WaitEntries<W>['begin']> {
+    return this.wait.entries(this.options.space).begin(items.map((item) => this.waitOf(job, item)));
   }
 
   private record(by: number): void {
@@ -317,12 +322,11 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     if (job.record.space !== this.options.space) return;
     const outcome = this.host.atOnce(item);
     if (outcome !== undefined) return this.settle(job, page, item, outcome);
-    const entries = this.wait.entries(this.options.space);
-    const begun = entries.begin([this.waitOf(job, item)]);
+    const { operations, committed } = this.begin(job, [item]);
     try {
-      await this.store.write(begun.operations);
+      await this.store.write(operations);
     } finally {
-      begun.committed();
+      committed();
     }
   }
 

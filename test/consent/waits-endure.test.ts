@@ -208,6 +208,21 @@ describe('waits on rings', () => {
       await world.clock.move(hours(25));
       world.times(ann).length.should.equal(298);
     });
+
+    it('and began some time ago, more than memory is to hold: the rest is polled within a turn', async () => {
+      const world = new World();
+      await world.add(bob);
+      await world.clock.move(seconds(10));
+      const { opened, open } = gate();
+      world.gate = opened;
+      const late = range(12_000).map((n) => ({ ...world.wait(`+1202556${n.toString()}`), start: begin }));
+      for (const from of range(24)) await world.accept(...late.slice(500 * from, 500 * from + 500));
+      open();
+      await world.clock.move(1);
+      world.polls.length.should.be.within(10_000, 11_500);
+      await world.clock.move(seconds(30));
+      new Set(world.polls.map(({ of }) => of)).size.should.equal(1 + 12_000);
+    });
   });
 
   describe('go on', () => {

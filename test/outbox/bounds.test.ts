@@ -4,17 +4,132 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import should from 'should';
+import { recommended } from '../../lib/consent/rings';
+import type { Wait } from '../../lib/consent/waits';
 import type { Item } from '../../lib/outbox/open-job';
+import { QueueFull } from '../../lib/outbox/outbox';
 import { RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
+import { WaitOutbox } from '../../lib/outbox/wait-outbox';
 import { systemClock } from '../../lib/service/clock';
 import { openEmbedded } from '../../lib/state/embedded';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
+import { bob, seconds, World } from '../consent/world';
 import { sealerOf } from '../state/sealer';
+import { gate } from '../support/gate';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+const refusing = (): never => {
+  throw new Error('nothing is to be done');
+};
+const idleHost: RequestHost<Item, object, string> = {
+  work: refusing,
+  failed: refusing,
+  refused: refusing,
+  phoneOf: () => undefined,
+  kindsOf: (outcome) => [outcome],
+  ended: refusing,
+  held: () => undefined,
+  emit: refusing,
+  fault: (fault) => {
+    throw fault;
+  },
+};
+
+/** A store whose writes wait for `open`. */
+const slowStore = (): { readonly store: Store; readonly open: () => void } => {
+  const { opened, open } = gate();
+  const memory = createMemoryStore();
+  const store = Object.assign(Object.create(memory) as Store, {
+    write: async (...args: Parameters<Store['write']>) => {
+      await opened;
+      return memory.write(...args);
+    },
+  });
+  return { store, open };
+};
+
+interface Order {
+  readonly start: number;
+}
+
+const listOf = (count: number): Item[] => Array.from({ length: count }, (_, index) => ({ index }));
+
+describe('long lists that a slow store has not taken yet', () => {
+  it('are refused beyond a million recipients, and again accepted when those before are on record', async () => {
+    const { store, open } = slowStore();
+    const outbox = new RequestOutbox<Item, object, string>({
+      store,
+      node: 'node',
+      space: 'space',
+      width: 16,
+      resumeWithin: 3_600_000,
+      clock: systemClock,
+      host: idleHost,
+    });
+    const items = listOf(150_000);
+    const accept = (): void => {
+      outbox.accept({ message: {}, order: {}, items, count: items.length }, undefined);
+    };
+    for (let list = 0; list < 7; list++) accept();
+    should(accept).throw(QueueFull);
+    open();
+    while ((await outbox.reader.count()) < 7 * items.length) await nextTurn();
+    accept();
+    await outbox.close();
+  });
+});
+
+describe('a long list of waits that is being put on record', () => {
+  it('holds nobody up: others are polled at their times, and so are its own', async () => {
+    const world = new World();
+    await world.add(bob);
+    const { opened, open } = gate();
+    // The message, the pages, and three parts: the job record is still missing.
+    let writes = 5;
+    const store = Object.assign(Object.create(world.store) as Store, {
+      write: async (...args: Parameters<Store['write']>) => {
+        if (writes-- <= 0) await opened;
+        return world.store.write(...args);
+      },
+    });
+    const host = {
+      ...idleHost,
+      atOnce: () => undefined,
+      waitOf: (item: Buffer, { index }: Item, { start }: Order): Wait => {
+        const phone = `+1202556${index.toString().padStart(4, '0')}`;
+        return { item, advisor: 'default', subject: { phone }, start, pace: recommended };
+      },
+      cancelled: refusing,
+      personOf: refusing,
+      moved: refusing,
+      changed: () => undefined,
+    };
+    const outbox = new WaitOutbox<Item, Order, string, Wait>({
+      store,
+      node: 'node',
+      space: 'space',
+      host,
+      entries: () => world.waits,
+    });
+    const items = listOf(1200);
+    const accepted = outbox.accept(
+      { message: {}, order: { start: world.now() }, items, count: items.length },
+      undefined,
+    );
+    const polled = (): number => new Set(world.polls.map(({ of }) => of)).size - 1;
+    while (writes > -1) await nextTurn();
+    await world.clock.move(seconds(95));
+    should(world.times(bob).length).equal(4);
+    should(polled()).equal(1200);
+    open();
+    await accepted;
+    await outbox.close();
+  });
+});
 
 describe('what is queued while the service is away', function () {
   this.timeout(120_000);

@@ -613,7 +613,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'what cannot be put on record is refused beyond 32 MB',
       file: 'lib/outbox/outbox.ts',
-      changes: [['    if (this.store.unwritten > mostUnwritten) throw new QueueFull();\n', '']],
+      changes: [['    if (this.recorder.unwritten > mostUnwritten) throw new QueueFull();\n', '']],
       shownBy: {
         'texting/record-faults.test.ts': ['refuses what comes when too much waits for space, and says so'],
       },
