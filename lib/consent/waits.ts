@@ -76,7 +76,7 @@ type Course = Omit<PollDecision, 'isPolled'>;
 /** Waits that are ended together: one commit. */
 const batch = 100;
 /** Entries in memory whose first poll is late. */
-const mostLate = 10_000;
+const mostLate = 5000;
 const table = 'wait';
 /** A wait so long after its end belonged to a node whose data was removed since. */
 const forgottenAfter = keptAfterRemoval + day;

@@ -1,5 +1,6 @@
 import type { Database, RootDatabase } from 'lmdb';
-import { chmodSync } from 'node:fs';
+import { chmodSync, statfsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Range, Table } from './store';
 
 /** Loaded when first needed. */
@@ -101,6 +102,46 @@ const settled = async (written: Promise<boolean>): Promise<boolean> => {
   }
 };
 
+const pageSize = 4096;
+const megabyte = 1024 * 1024;
+/** What a commit may need at most: beyond that, a guess would refuse what fits. */
+const mostNeeded = 64 * megabyte;
+/** What is left free. */
+const spare = megabyte;
+/** With so much free, one look a second is enough. */
+const plenty = 512 * megabyte;
+const lookEvery = 1000;
+
+/** The free space of a disk, looked at before each commit: lmdb may end the process when a write of its own fails. */
+class FreeSpace {
+  private isEnoughUntil = -Infinity;
+
+  constructor(private readonly directory: string) {}
+
+  /** Throws when so many changes, of so many bytes, may not fit. */
+  check(changes: number, bytes: number): void {
+    if (performance.now() < this.isEnoughUntil) return;
+    const free = this.free();
+    if (free === undefined) return;
+    if (free > plenty) this.isEnoughUntil = performance.now() + lookEvery;
+    // Each change may copy a page.
+    const needed = Math.min(changes * pageSize + bytes, mostNeeded) + spare;
+    if (free >= needed) return;
+    const cause = new Error(`no space left on the disk, of which ${Math.floor(free / megabyte)} MB are free`);
+    throw new CommitFailed('ENOSPC', { cause });
+  }
+
+  /** Undefined where the file system does not say. */
+  private free(): number | undefined {
+    try {
+      const { blocks, bavail, bsize } = statfsSync(this.directory);
+      return blocks > 0 ? bavail * bsize : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
 /**
  * One file of lmdb: bytes by key in a few tables. A commit is synced before it is visible, so that it survives a power
  * cut when its promise resolves, and is made off the event loop.
@@ -109,11 +150,13 @@ export class DatabaseFile {
   private readonly root: RootDatabase<Buffer, Buffer>;
   private readonly metaTable: Raw;
   private readonly places: Readonly<Record<Place, Raw>>;
+  private readonly space: FreeSpace;
 
   constructor(
     lmdb: Lmdb,
     readonly path: string,
   ) {
+    this.space = new FreeSpace(dirname(path));
     // `permissionsMode` and `txnStartThreshold` are left out of lmdb's type declarations.
     const options = {
       permissionsMode: 0o600,
@@ -196,7 +239,10 @@ export class DatabaseFile {
   }
 
   /** False when the owner is another one by now: then nothing was written. */
-  commit(version: number, owner: Ownership, operations: readonly RawOperation[]): Promise<boolean> {
+  async commit(version: number, owner: Ownership, operations: readonly RawOperation[]): Promise<boolean> {
+    let bytes = 0;
+    for (const operation of operations) bytes += operation.bytes?.length ?? 0;
+    this.space.check(operations.length, bytes);
     return this.write(version, () => {
       for (const { place, key, bytes } of operations) {
         const table = this.places[place];

@@ -160,7 +160,8 @@ describe('a store in trouble', function () {
       const writer = start([directory, 'a', 'write'], { before: disk.before });
       await writer.said((line) => Number(line) > 10);
       disk.fill();
-      await writer.said((line) => line.startsWith('trouble') && line.includes('cannot be written'));
+      const why = disk.tellsFree ? 'cannot be written (no space left on the disk' : 'cannot be written';
+      await writer.said((line) => line.startsWith('trouble') && line.includes(why));
       const acknowledged = writer.lines.filter(isNumber).length;
       await turn(3000);
       assert.equal(writer.lines.filter(isNumber).length, acknowledged);

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 export interface SmallDisk {
   /** What goes before a command so that the command finds the disk at the directory. */
   readonly before: readonly string[];
+  /** Whether the system can tell that it is full before anything is written. */
+  readonly tellsFree: boolean;
   fill(): void;
   makeRoom(pid: number): void;
   /** What the disk holds in the end, at the directory itself. */
@@ -30,6 +32,7 @@ const mountedDisk = async (directory: string): Promise<SmallDisk> => {
   const filler = join(seen, 'filler');
   return {
     before: ['nsenter', '--target', pid, '--user', '--preserve-credentials', '--mount', '--'],
+    tellsFree: true,
     fill: () => {
       for (let bytes = 1 << 22; bytes >= 1; bytes >>= 1)
         try {
@@ -49,6 +52,7 @@ const mountedDisk = async (directory: string): Promise<SmallDisk> => {
 /** Where the machine lets nobody mount: files that may not grow beyond two megabytes. */
 const limitedFiles: SmallDisk = {
   before: ['bash', '-c', 'ulimit -S -f 2000; exec "$@"', 'bash'],
+  tellsFree: false,
   fill: () => undefined,
   makeRoom: (pid) => execFileSync('prlimit', ['--pid', String(pid), '--fsize=unlimited']),
   unmount: () => undefined,
