@@ -105,7 +105,6 @@ export class RunningEnvironment implements Environment {
   private readonly held = new Set<Promise<void>>();
   private readonly endings: (() => Promise<unknown>)[] = [];
   trouble: string | undefined;
-  private troubleSince: number | undefined;
   readonly fault: ServiceError | undefined;
   readonly storeFault: ServiceError | undefined;
   private read: Complete | undefined;
@@ -435,7 +434,7 @@ export class RunningEnvironment implements Environment {
     this.share = (most) => handle.share(most);
     this.slotsElsewhere = () => (current?.others() ?? []).filter(({ kind }) => kind === 'elsewhere');
     const look = (): void => {
-      this.noteTrouble(handle.trouble);
+      this.noteTrouble(handle.trouble, current !== undefined);
       for (const [slot, view] of this.orphans) {
         if (!slot.isLost) continue;
         this.orphans.delete(slot);
@@ -526,12 +525,16 @@ export class RunningEnvironment implements Environment {
 
   /** For how many milliseconds nothing could be put on record, however the clock was set meanwhile. */
   get troubledFor(): number {
-    return this.troubleSince === undefined ? 0 : this.elapsed() - this.troubleSince;
+    const { since } = this.ownServices.outage;
+    return since === undefined || !this.openedStore ? 0 : this.elapsed() - since;
   }
 
-  private noteTrouble(trouble: string | undefined): void {
+  /** A store that is still being opened, as after a deploy, is not known to be well. */
+  private noteTrouble(trouble: string | undefined, isOpen = true): void {
     this.trouble = trouble;
-    this.troubleSince = trouble === undefined ? undefined : (this.troubleSince ?? this.elapsed());
+    const { outage } = this.ownServices;
+    if (trouble !== undefined) outage.since ??= this.elapsed();
+    else if (isOpen) outage.since = undefined;
   }
 
   private async openStore(): Promise<Store> {

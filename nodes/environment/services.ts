@@ -33,6 +33,8 @@ export interface Services {
   readonly authorizations: Authorizations;
   readonly simulator: SharedSimulator;
   readonly openStore: () => Promise<Store>;
+  /** Since when nothing could be put on record there, by the monotonic clock. A deploy mends nothing. */
+  readonly outage: { since: number | undefined };
   /** What outlives a deploy, and not the process. */
   readonly memory: () => Store;
   /** The same, for an environment whose state is in a database that several processes share. */
@@ -122,6 +124,7 @@ const start = (RED: Red): Services => {
     simulator: new SharedSimulator(userDir === undefined ? undefined : openStore),
     memory,
     openStore,
+    outage: { since: undefined },
     inDatabase(url, environment) {
       const name = JSON.stringify([url, environment]);
       const openDatabase = (): PostgresHandle => {
@@ -154,6 +157,7 @@ const start = (RED: Red): Services => {
         ...services,
         ...authorizing(openShared),
         openStore: openShared,
+        outage: { since: undefined },
         openDatabase,
         openFile: () => (isStateKept(userDir) ? openStore() : undefined),
       };

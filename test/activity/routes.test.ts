@@ -230,7 +230,7 @@ describe('what goes on, for others than people', () => {
     return said;
   };
 
-  it('is not well once the store could not be written for thirty seconds, however the clock is set meanwhile', async () => {
+  it('is not well once the store could not be written for thirty seconds, however the clock is set and whatever is deployed meanwhile', async () => {
     const hour = 3_600_000;
     let [wall, elapsed] = [Date.now(), 5000];
     const clock: Clock = { now: () => wall, elapsed: () => elapsed, after: () => () => undefined };
@@ -280,7 +280,18 @@ describe('what goes on, for others than people', () => {
     should(healthOf(RED).status).equal(200);
     elapsed += 1;
     should(healthOf(RED).status).equal(503);
+    // A deploy makes the environment anew, over the same store.
+    runningOf(RED).delete(environment);
     await environment.close();
+    const next = new RunningEnvironment(services, 'env', {}, () => undefined);
+    runningOf(RED).add(next);
+    const opening = next.store();
+    should(healthOf(RED).status).equal(503);
+    await opening;
+    should(healthOf(RED).status).equal(503);
+    become(undefined);
+    should(healthOf(RED).status).equal(200);
+    await next.close();
   });
 
   it('tells editors that something has changed, not what, and not for each change', async () => {

@@ -5,7 +5,7 @@ import { systemClock, type Clock } from '../../lib/service/clock';
 import { doNotTextOf } from '../../lib/guards/do-not-text';
 import { endOf, key } from '../../lib/state/store';
 import { health } from '../../nodes/environment/activity';
-import type { RunningEnvironment } from '../../nodes/environment/environment';
+import { RunningEnvironment } from '../../nodes/environment/environment';
 import { runningOf } from '../../nodes/environment/running';
 import { startSimulator, type Simulator } from '../../simulator';
 import { Postgres } from '../support/postgres';
@@ -140,11 +140,16 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     should(healthOf(one)).equal(200);
   });
 
-  it('is not well where PostgreSQL could never be reached', async () => {
+  it('is not well where PostgreSQL could never be reached, also after a deploy', async () => {
     const one = start('one', 'a', { storeUrl: 'postgres://test@localhost/none?host=/nowhere' });
     await until(() => one.trouble !== undefined);
     ahead += 31_000;
     should(healthOf(one)).equal(503);
+    // A deploy makes the environment anew, and looks for the database again.
+    await one.close();
+    const next = new RunningEnvironment({ ...one.services, clock }, one.id, one.values, () => undefined);
+    environments.open.push(next);
+    should(healthOf(next)).equal(503);
   });
 
   it('is well though an authorization is lost: what comes in can be put on record', async () => {
