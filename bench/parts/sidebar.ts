@@ -1,35 +1,26 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import type { Locator, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
+import {
+  beginWaits,
+  hourly,
+  pageMemory,
+  processMemory,
+  SidebarPage,
+  waitNodes,
+  waitNumber,
+} from '../../test/editor/sidebar';
 import { openEditor } from '../../test/editor/support';
 import { launchBrowser } from '../../test/support/browser';
 import type { Version } from '../../test/support/installation';
 import { startRed, type RealRed } from '../../test/support/node-red';
-import { figureOf, megabyte, nameOf, ratioOf, type Row } from '../figures';
+import { figureOf, nameOf, ratioOf, type Row } from '../figures';
 import type { Part } from '../part';
 
-const phoneOf = (n: number): string => `+1202${String(n).padStart(7, '0')}`;
-const perMessage = 10_000;
 const few = 1000;
 
 const flows = [
   { id: 'tab', type: 'tab', label: 'Bench' },
   { id: 'env', type: 'advisor-environment', name: 'Bench', service: 'simulator' },
-  { id: 'in', type: 'test-port', z: 'tab', name: 'in', x: 100, y: 60, wires: [['wait']] },
-  {
-    id: 'wait',
-    type: 'advisor-check-consent',
-    z: 'tab',
-    environment: 'env',
-    mode: 'wait',
-    // What is measured is the sidebar, and not the simulator that answers polls beside it.
-    pollEvery: 3600,
-    pollFor: 3600,
-    thenEvery: 3600,
-    x: 300,
-    y: 60,
-    wires: [[], [], []],
-  },
+  ...waitNodes(hourly),
 ];
 
 interface Seen {
@@ -44,53 +35,27 @@ interface Seen {
   readonly heap: number;
 }
 
-/** Of the process alone: pages of the store's file, which the system can drop at any time, are not counted. */
-const anonymous = (red: RealRed): number =>
-  Number(/RssAnon:\s+(\d+)/.exec(readFileSync(join('/proc', String(red.pid), 'status'), 'utf8'))?.[1]) / 1024;
-
-const waiting = async (red: RealRed): Promise<number> => {
-  const { json } = await red.request('GET', 'advisor-texting/env/waits?pageSize=1');
-  return (json as { pageInfo: { totalRecord: number } }).pageInfo.totalRecord;
-};
-
-const begin = async (red: RealRed, from: number, to: number): Promise<void> => {
-  const due = (await waiting(red)) + to - from;
-  for (let first = from; first < to; first += perMessage) {
-    const length = Math.min(perMessage, to - first);
-    await red.send('in', { phone: Array.from({ length }, (_, n) => phoneOf(first + n)) });
-  }
-  while ((await waiting(red)) < due) await new Promise((resolve) => setTimeout(resolve, 200));
-};
-
 const timed = async (work: () => Promise<unknown>): Promise<number> => {
   const from = performance.now();
   await work();
   return performance.now() - from;
 };
 
-const heapOf = async (page: Page): Promise<number> => {
-  const session = await page.context().newCDPSession(page);
-  await session.send('HeapProfiler.collectGarbage');
-  const { usedSize } = await session.send('Runtime.getHeapUsage');
-  await session.detach();
-  return usedSize / megabyte;
-};
-
 /** One round: the tab is shown, a page turned, somebody searched for and cancelled. */
 const look = async (red: RealRed, page: Page, last: number): Promise<Seen> => {
-  const waits = page.locator('.advisor-side-waits');
+  const sidebar = new SidebarPage(page, 'Bench');
+  const waits = sidebar.part('waits');
   const search = waits.locator('input');
-  const row = (phone: string): Locator => waits.locator('li', { hasText: phone });
   await page.evaluate(`RED.sidebar.show('info')`);
-  const before = anonymous(red);
+  const before = processMemory(red);
   const show = await timed(async () => {
     const read = page.waitForResponse(/env\/waits/);
-    await page.evaluate(`RED.sidebar.show('advisor-texting')`);
+    await sidebar.show();
     await read;
     await waits.locator('li').first().waitFor();
   });
   const turned = await timed(async () => {
-    await waits.getByRole('button', { name: 'Further ones' }).click();
+    await sidebar.named(waits, 'Further ones').click();
     await waits.getByText('21 – 40').waitFor();
   });
   const found = (text: string, phone: string): Promise<number> =>
@@ -100,14 +65,10 @@ const look = async (red: RealRed, page: Page, last: number): Promise<Seen> => {
         response.url().includes(encodeURIComponent(text)),
       );
       await answer.finished();
-      if (phone !== '') await row(phone).waitFor();
+      if (phone !== '') await sidebar.wait(phone).waitFor();
     });
-  const number = await found(phoneOf(last), phoneOf(last));
-  const cancel = await timed(async () => {
-    await row(phoneOf(last)).getByRole('button', { name: 'Cancel' }).click();
-    await row(phoneOf(last)).getByRole('button', { name: 'Press again to do it' }).click();
-    await row(phoneOf(last)).waitFor({ state: 'detached' });
-  });
+  const number = await found(waitNumber(last), waitNumber(last));
+  const cancel = await timed(() => sidebar.confirm(sidebar.wait(waitNumber(last)), 'Cancel'));
   // Digits are looked for by reading, the first 20,000 at most: whether they are among them is chance.
   const digits = await found('0007', '');
   await search.fill('');
@@ -118,8 +79,8 @@ const look = async (red: RealRed, page: Page, last: number): Promise<Seen> => {
     number,
     digits,
     cancel,
-    process: anonymous(red) - before,
-    heap: await heapOf(page),
+    process: processMemory(red) - before,
+    heap: await pageMemory(page),
   };
 };
 
@@ -132,12 +93,12 @@ const measure = async (
   try {
     const { page } = await openEditor(red, browser);
     page.setDefaultTimeout(120_000);
-    await begin(red, 0, few);
+    await beginWaits(red, 0, few);
     // What is loaded once is loaded.
     await look(red, page, few - 1);
     const some: Seen[] = [];
     for (let round = 0; round < rounds; round++) some.push(await look(red, page, few - 2 - round));
-    await begin(red, few, count);
+    await beginWaits(red, few, count);
     const many: Seen[] = [];
     for (let round = 0; round < rounds; round++) many.push(await look(red, page, count - 1 - round));
     return { few: some, many };

@@ -7,6 +7,22 @@ export const button = (name: string, words: string, press: () => void): JQuery =
     .append(icon(name), $('<span>', { text: words }))
     .on('click', press);
 
+/** What reads so already is left alone: to set it draws it anew. */
+export const setText = (element: JQuery, text: string): void => {
+  if (element.text() !== text) element.text(text);
+};
+
+/** Likewise for attributes. */
+export const setAttributes = (element: JQuery, values: Readonly<Record<string, string>>): void => {
+  for (const [name, value] of Object.entries(values))
+    if (element.attr(name) !== value) element.attr(name, value);
+};
+
+/** Likewise for whether a button can be pressed. */
+export const disable = (element: JQuery, isDisabled: boolean): void => {
+  if (element.prop('disabled') !== isDisabled) element.prop('disabled', isDisabled);
+};
+
 /** Set as attributes: jQuery takes some names in its shorter form for calls of a widget. */
 export const textBox = (label: string, placeholder: string): JQuery =>
   $('<input>').attr({ type: 'text', 'aria-label': label, placeholder, autocomplete: 'off' });

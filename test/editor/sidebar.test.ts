@@ -5,7 +5,17 @@ import type { Locator, Request } from 'playwright-core';
 import { root } from '../support/installation';
 import type { FlowNode } from '../support/node-red';
 import { setTheme, themesOf, violations } from './looks';
-import { forbidden, never, numbered, sendNodes, silent, wide } from './sidebar';
+import {
+  environments,
+  forbidden,
+  never,
+  numbered,
+  sendNodes,
+  SidebarPage,
+  silent,
+  waitNodes,
+  type How,
+} from './sidebar';
 import { closeEnvironment, dialogReady, startEditor, type StartedEditor } from './support';
 
 const landline = '+12025550115';
@@ -37,56 +47,14 @@ const subflow: FlowNode[] = [
   ]),
 ];
 
-/** Two hours that are far from now, whenever that is. */
-const quietHours = ((): { textFrom: string; textUntil: string } => {
-  const inHours = (count: number): string =>
-    new Date(Date.now() + count * 3_600_000).toISOString().slice(11, 16);
-  return { textFrom: inHours(8), textUntil: inHours(10) };
-})();
-
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'Mine' },
   { id: 'other', type: 'tab', label: 'Other' },
-  { id: 'env', type: 'advisor-environment', name: 'Play <b>', service: 'simulator' },
-  // As good as stopped: what is sent through it stays queued.
-  { id: 'slow', type: 'advisor-environment', name: 'Slow', service: 'simulator', requestsPerSecond: 0.001 },
-  {
-    id: 'quiet',
-    type: 'advisor-environment',
-    name: 'Quiet',
-    service: 'simulator',
-    ...quietHours,
-    outsideHours: 'hold',
-    timeZone: 'UTC',
-  },
-  {
-    id: 'office',
-    type: 'advisor-environment',
-    name: 'Office',
-    service: 'sandbox',
-    baseUrl: 'http://127.0.0.1:9/v1',
-    authUrl: 'http://127.0.0.1:9/authorize',
-    tokenUrl: 'http://127.0.0.1:9/token',
-    redirectUri: 'http://127.0.0.1:9/advisor-texting/callback',
-    grant: 'authorization_code',
-    scopes: ['text.messaging.write'],
-    credentials: { clientId: 'id', clientSecret: 'secret', apiKey: 'key', refreshToken: 'seed' },
-  },
+  ...environments('Play <b>'),
   { id: 'empty', type: 'advisor-environment', name: 'Empty', service: 'production' },
-  { id: 'in', type: 'test-port', z: 'tab', name: 'in', x: 100, y: 40, wires: [['waiting']] },
-  {
-    id: 'waiting',
-    type: 'advisor-check-consent',
-    z: 'tab',
-    name: 'my wait',
-    environment: 'env',
-    mode: 'wait',
-    x: 300,
-    y: 40,
-    wires: [['out'], ['out'], ['out']],
-  },
+  ...waitNodes({ wires: [['out'], ['out'], ['out']] }),
   { id: 'out', type: 'test-port', z: 'tab', name: 'out', x: 500, y: 40, wires: [[]] },
-  ...sendNodes(['env', 'slow', 'quiet'], [[], ['failed'], []]),
+  ...sendNodes(['env', 'slow', 'quiet']),
   { id: 'failed', type: 'test-port', z: 'tab', name: 'failed', x: 500, y: 140, wires: [[]] },
   ...['office', 'empty'].map((environment, at) => ({
     id: `send ${environment}`,
@@ -94,7 +62,7 @@ const flows: FlowNode[] = [
     z: 'tab',
     environment,
     x: 300,
-    y: 260 + 60 * at,
+    y: 320 + 60 * at,
     wires: [[], [], []],
   })),
   ...subflow,
@@ -106,32 +74,20 @@ for (const version of [4, 5] as const) {
     // One key in each version: both press a button.
     const key = version === 4 ? 'Enter' : 'Space';
     let editor: StartedEditor;
-    let sidebar: Locator;
+    let sidebar: SidebarPage;
 
     before(async () => {
       // Credentials come with a deploy alone.
       editor = await startEditor(version, flows, (red) => red.deploy(flows));
       editor.page.setDefaultTimeout(60_000);
-      sidebar = editor.page.locator('.advisor-sidebar');
-      await editor.page.evaluate(`RED.sidebar.show('advisor-texting')`);
-      await sidebar.locator('.advisor-side-name').first().waitFor();
+      sidebar = new SidebarPage(editor.page, 'Play <b>');
+      await sidebar.show();
+      await sidebar.element.locator('.advisor-side-name').first().waitFor();
     });
     after(async () => {
       await editor.close();
     });
 
-    const section = (name: string): Locator => sidebar.getByRole('region', { name, exact: true });
-    const rowOf = (phone: string, name = 'Play <b>'): Locator =>
-      section(name).locator('.advisor-side-waits li', { hasText: phone });
-    const press = async (target: Locator, how: 'mouse' | 'Enter' | 'Space'): Promise<void> => {
-      if (how === 'mouse') await target.click();
-      else {
-        await target.focus();
-        await editor.page.keyboard.press(how);
-      }
-    };
-    const named = (within: Locator, name: string): Locator =>
-      within.getByRole('button', { name, exact: true });
     /** The name of what has the focus. */
     const focused = (): Promise<string> =>
       editor.page.evaluate(`document.activeElement.ariaLabel || document.activeElement.textContent`);
@@ -139,29 +95,29 @@ for (const version of [4, 5] as const) {
       const folder = join(root, 'test', 'output');
       mkdirSync(folder, { recursive: true });
       const path = join(folder, `sidebar-${String(version)}-${name}.png`);
-      await sidebar.screenshot({ path, animations: 'disabled' });
+      await sidebar.element.screenshot({ path, animations: 'disabled' });
     };
 
     it('shows by itself who waits, what failed and what to do about it, as text', async () => {
       const { red } = editor;
       await red.send('in', { phone: [{ phone: silent, name: 'Ada <i>' }, { phone: never }] });
-      await rowOf('Ada <i>').waitFor();
-      await rowOf(never).waitFor();
-      should(await rowOf('Ada <i>').textContent()).match(
+      await sidebar.wait('Ada <i>').waitFor();
+      await sidebar.wait(never).waitFor();
+      should(await sidebar.wait('Ada <i>').textContent()).match(
         /^Ada <i>\+12025550111 · default · since .* · next check .* · until /,
       );
       await red.send('text env', { phone: [landline, forbidden], text: 'confidential' });
-      const failures = section('Play <b>').locator('.advisor-side-failures');
+      const failures = sidebar.part('failures');
       const refused = failures.locator('li', { hasText: landline });
       await refused.waitFor();
       should(await refused.textContent()).match(/^refused.*my send env · \+12025550115.*landline/);
       const unpermitted = failures.locator('li', { hasText: forbidden });
       await unpermitted.waitFor();
       should(await unpermitted.textContent()).match(/^no permission.*uthorize again.*Trace id: \w+/);
-      should(await sidebar.textContent()).not.containEql('confidential');
-      const advisors = section('Play <b>').locator('.advisor-side-advisors li');
+      should(await sidebar.element.textContent()).not.containEql('confidential');
+      const advisors = sidebar.part('advisors').locator('li');
       should(await advisors.textContent()).match(/default.*authorized/);
-      const service = section('Play <b>').locator('.advisor-side-service');
+      const service = sidebar.part('service');
       await service.getByText('0 queued').waitFor();
       should(await service.textContent()).match(
         /takes requests.*checks are on time.*0 queued.*on this machine.*simulator's clock/,
@@ -169,10 +125,10 @@ for (const version of [4, 5] as const) {
     });
 
     it('shows an environment that is not filled in, with what there is to do, beside the others', async () => {
-      const empty = section('Empty');
+      const empty = sidebar.section('Empty');
       should(await empty.getByRole('alert').textContent()).match(/address/i);
       should(await empty.locator('.advisor-side-waits li').count()).equal(0);
-      await section('Branch › Own').waitFor();
+      await sidebar.section('Branch › Own').waitFor();
     });
 
     it('shows the waits of each use of a subflow, and checks and cancels the one that is meant', async () => {
@@ -182,42 +138,40 @@ for (const version of [4, 5] as const) {
       await red.send('South', { phone: numbered(2) });
       for (const n of [1, 2]) {
         for (const environment of [own, 'Play <b>']) {
-          const row = rowOf(numbered(n), environment);
+          const row = sidebar.wait(numbered(n), environment);
           await row.waitFor();
           should(await row.textContent()).match(/next check/);
           const checked = page.waitForResponse(/\/check$/);
-          await named(row, 'Check now').click();
+          await sidebar.named(row, 'Check now').click();
           should((await checked).status()).equal(200);
         }
-        await named(rowOf(numbered(n), own), 'Show the node').click();
+        await sidebar.named(sidebar.wait(numbered(n), own), 'Show the node').click();
         should(await page.evaluate('RED.workspaces.active()')).equal('sub');
       }
-      await named(rowOf(numbered(2), own), 'Cancel').click();
-      await named(rowOf(numbered(2), own), 'Press again to do it').click();
-      await rowOf(numbered(2), own).waitFor({ state: 'detached' });
-      should(await rowOf(numbered(1), own).count()).equal(1);
-      should(await rowOf(numbered(2)).count()).equal(1);
+      await sidebar.confirm(sidebar.wait(numbered(2), own), 'Cancel');
+      should(await sidebar.wait(numbered(1), own).count()).equal(1);
+      should(await sidebar.wait(numbered(2)).count()).equal(1);
       await page.evaluate(`RED.workspaces.show('tab')`);
     });
 
     it('finds a number and a name, and lets nobody lose the focus', async () => {
       const { page } = editor;
-      const search = section('Play <b>').getByLabel('Search by number or name');
+      const search = sidebar.section().getByLabel('Search by number or name');
       await search.fill('0112');
-      await rowOf(silent).waitFor({ state: 'detached' });
-      should(await rowOf(never).count()).equal(1);
+      await sidebar.wait(silent).waitFor({ state: 'detached' });
+      should(await sidebar.wait(never).count()).equal(1);
       await search.fill('ADA');
-      await rowOf(silent).waitFor();
-      await rowOf(never).waitFor({ state: 'detached' });
+      await sidebar.wait(silent).waitFor();
+      await sidebar.wait(never).waitFor({ state: 'detached' });
       await search.fill('Zoe');
-      await section('Play <b>').getByText('Nobody is found.').waitFor();
+      await sidebar.section().getByText('Nobody is found.').waitFor();
       await page.keyboard.press('Escape');
-      await rowOf(silent).waitFor();
+      await sidebar.wait(silent).waitFor();
       should(await search.inputValue()).equal('');
-      const button = named(rowOf(silent), 'Show the node');
+      const button = sidebar.named(sidebar.wait(silent), 'Show the node');
       await button.focus();
       await editor.red.send('in', { phone: '+12025550116' });
-      await rowOf('+12025550116').waitFor();
+      await sidebar.wait('+12025550116').waitFor();
       should(await button.evaluate((element) => element === document.activeElement)).be.true();
       // By the tab key, as they are read.
       await search.focus();
@@ -231,8 +185,8 @@ for (const version of [4, 5] as const) {
 
     it('cancels nobody for a double click or a key that is held down', async () => {
       const { page } = editor;
-      const cancel = named(rowOf(never), 'Cancel');
-      const asking = named(rowOf(never), 'Press again to do it');
+      const cancel = sidebar.named(sidebar.wait(never), 'Cancel');
+      const asking = sidebar.named(sidebar.wait(never), 'Press again to do it');
       const deleted: string[] = [];
       const note = (request: Request): void => {
         if (request.method() === 'DELETE') deleted.push(request.url());
@@ -256,34 +210,32 @@ for (const version of [4, 5] as const) {
       const hows = ['mouse', key] as const;
       await red.send('in', { phone: hows.map((_, at) => numbered(10 + at)) });
       for (const [at, how] of hows.entries()) {
-        const row = rowOf(numbered(10 + at));
+        const row = sidebar.wait(numbered(10 + at));
         await row.waitFor();
         const checked = page.waitForResponse(/\/check$/);
-        await press(named(row, 'Check now'), how);
+        await sidebar.press(sidebar.named(row, 'Check now'), how);
         should((await checked).status()).equal(200);
         await page.evaluate(`RED.workspaces.show('other')`);
-        await press(named(row, 'Show the node'), how);
+        await sidebar.press(sidebar.named(row, 'Show the node'), how);
         should(await page.evaluate('RED.workspaces.active()')).equal('tab');
-        await press(named(row, 'Cancel'), how);
-        await named(row, 'Press again to do it').waitFor();
+        await sidebar.press(sidebar.named(row, 'Cancel'), how);
+        await sidebar.named(row, 'Press again to do it').waitFor();
         await page.keyboard.press('Escape');
-        await press(named(row, 'Cancel'), how);
-        await press(named(row, 'Press again to do it'), how);
-        await row.waitFor({ state: 'detached' });
+        await sidebar.confirm(row, 'Cancel', how);
         const inside = await page.evaluate<boolean>(
           `document.querySelector('.advisor-side-waits').contains(document.activeElement)`,
         );
         if (how !== 'mouse') should(inside).be.true();
-        const failure = section('Play <b>').locator('.advisor-side-failures li', { hasText: forbidden });
-        await press(named(failure, 'Copy the trace id'), how);
+        const failure = sidebar.part('failures').locator('li', { hasText: forbidden });
+        await sidebar.press(sidebar.named(failure, 'Copy the trace id'), how);
         await page.locator('.red-ui-notification', { hasText: 'Copied.' }).first().waitFor();
-        const summary = section('Slow').locator('.advisor-side-service summary');
-        const facts = section('Slow').locator('.advisor-side-service ul');
-        await press(summary, how);
+        const summary = sidebar.part('service', 'Slow').locator('summary');
+        const facts = sidebar.part('service', 'Slow').locator('ul');
+        await sidebar.press(summary, how);
         await facts.waitFor({ state: 'hidden' });
-        await press(summary, how === 'mouse' ? how : 'Space');
+        await sidebar.press(summary, how === 'mouse' ? how : 'Space');
         await facts.waitFor();
-        await press(named(section('Office'), 'Open the environment'), how);
+        await sidebar.press(sidebar.named(sidebar.section('Office'), 'Open the environment'), how);
         await dialogReady(page, 'environment');
         await closeEnvironment(page, 'cancel');
       }
@@ -295,19 +247,17 @@ for (const version of [4, 5] as const) {
       const { red } = editor;
       for (const how of ['mouse', key] as const) {
         await red.send('text slow', { phone: [numbered(20), numbered(21), numbered(22)], text: 'x' });
-        const list = section('Slow').locator('.advisor-side-lists li');
+        const list = sidebar.part('lists', 'Slow').locator('li');
         await list.waitFor();
         should(await list.textContent()).match(/my send slow\d \/ 3/);
         should(await list.getByRole('progressbar').getAttribute('max')).equal('3');
-        await press(named(list, 'Stop'), how);
-        await press(named(list, 'Press again to do it'), how);
-        await list.waitFor({ state: 'detached' });
+        await sidebar.confirm(list, 'Stop', how);
       }
     });
 
     it('shows what is held and until when, and cancels it, by mouse and by keyboard', async () => {
       const { red } = editor;
-      const held = section('Quiet').locator('.advisor-side-held');
+      const held = sidebar.part('held', 'Quiet');
       const hows = ['mouse', 'Enter'] as const;
       // The zone of the environment counts for a number that says nothing of its own.
       const phones = hows.map((_, at) => `+1800555010${String(at)}`);
@@ -319,9 +269,7 @@ for (const version of [4, 5] as const) {
         await row.waitFor();
         should(await row.textContent()).match(/my send quiet · default · since .* · leaves .*\d/);
         should(await row.textContent()).not.match(/confidential/);
-        await press(named(row, 'Cancel'), how);
-        await press(named(row, 'Press again to do it'), how);
-        await row.waitFor({ state: 'detached' });
+        await sidebar.confirm(row, 'Cancel', how);
       }
       const cancelled = (await red.messages('failed', told + hows.length, 60_000)).slice(told);
       should(cancelled.map(({ phone }) => phone)).deepEqual(phones);
@@ -330,8 +278,8 @@ for (const version of [4, 5] as const) {
 
     it('opens the phones and the authorization page, and copies a link, by mouse and by keyboard', async () => {
       const { page } = editor;
-      const opened = async (target: Locator, how: 'mouse' | 'Enter' | 'Space'): Promise<string> => {
-        const [window] = await Promise.all([page.context().waitForEvent('page'), press(target, how)]);
+      const opened = async (target: Locator, how: How): Promise<string> => {
+        const [window] = await Promise.all([page.context().waitForEvent('page'), sidebar.press(target, how)]);
         await window
           .waitForURL(/advisor-texting|127\.0\.0\.1:9\//, { waitUntil: 'commit' })
           .catch(() => undefined);
@@ -339,15 +287,15 @@ for (const version of [4, 5] as const) {
         await window.close();
         return url;
       };
-      const advisor = section('Office').locator('.advisor-side-advisors li');
+      const advisor = sidebar.part('advisors', 'Office').locator('li');
       for (const how of ['mouse', key] as const) {
-        const phones = named(section('Play <b>'), 'Open the phones');
+        const phones = sidebar.named(sidebar.section(), 'Open the phones');
         should(await opened(phones, how)).match(/advisor-texting\/simulator\//);
         const asked = page.waitForResponse(/office\/authorize$/);
-        await opened(named(advisor, 'Authorize'), how);
+        await opened(sidebar.named(advisor, 'Authorize'), how);
         should(((await (await asked).json()) as { url: string }).url).match(/response_type=code/);
         const linked = page.waitForResponse(/office\/link$/);
-        await press(named(advisor, 'Copy link'), how);
+        await sidebar.press(sidebar.named(advisor, 'Copy link'), how);
         should(((await (await linked).json()) as { url: string }).url).match(/advisor-texting\/link\//);
       }
     });
@@ -355,16 +303,16 @@ for (const version of [4, 5] as const) {
     it('turns pages, by mouse and by keyboard', async () => {
       const { red } = editor;
       await red.send('in', { phone: Array.from({ length: 30 }, (_, n) => numbered(100 + n)) });
-      const waits = section('Play <b>').locator('.advisor-side-waits');
+      const waits = sidebar.part('waits');
       const shown = (first: number): Promise<void> =>
         waits.getByText(new RegExp(`^${String(first)} – `)).waitFor();
       await shown(1);
       should(await waits.locator('li').count()).equal(20);
-      await press(named(waits, 'Further ones'), 'mouse');
+      await sidebar.press(sidebar.named(waits, 'Further ones'), 'mouse');
       await shown(21);
       // There are no further ones: the focus is not left on what is disabled.
       should(await focused()).equal('Earlier ones');
-      await press(named(waits, 'Earlier ones'), key);
+      await sidebar.press(sidebar.named(waits, 'Earlier ones'), key);
       await shown(1);
       should(await focused()).equal('Further ones');
     });
@@ -382,19 +330,16 @@ for (const version of [4, 5] as const) {
         RED.nodes.version(flows.rev);
         RED.events.emit('deploy');
       })`);
-      await section('Empty').waitFor({ state: 'detached' });
-      await section('Play <b>')
-        .locator('.advisor-side-failures li', { hasText: 'renamed' })
-        .first()
-        .waitFor();
-      should(await rowOf(silent).count()).equal(1);
+      await sidebar.section('Empty').waitFor({ state: 'detached' });
+      await sidebar.part('failures').locator('li', { hasText: 'renamed' }).first().waitFor();
+      should(await sidebar.wait(silent).count()).equal(1);
     });
 
     for (const theme of themesOf(version)) {
       it(`is accessible in the ${theme} theme, and says nothing in red`, async () => {
         await setTheme(editor.page, theme);
         should(await violations(editor.page, '.advisor-sidebar')).deepEqual([]);
-        should(await wide(editor.page)).deepEqual([]);
+        should(await sidebar.wide()).deepEqual([]);
         await picture(theme);
         // The deploy may have taken it away while it was read.
         should(editor.errors.filter((error) => !error.includes('/advisor-texting/empty/'))).deepEqual([]);

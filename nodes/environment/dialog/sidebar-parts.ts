@@ -1,7 +1,15 @@
 import type { Failure, Listed, ListItem, QueueItem, WaitItem } from '../../../lib/runtime/activity-items';
 import { ask, editorAddress, wordsOf } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
-import { button, iconButton, notify, textBox } from '../../../lib/editor/dom';
+import {
+  button,
+  disable,
+  iconButton,
+  notify,
+  setAttributes,
+  setText,
+  textBox,
+} from '../../../lib/editor/dom';
 import { locale, numberOf } from '../../../lib/editor/locale';
 import { momentOf } from '../../../lib/editor/words';
 import { linkTo, openWindow } from '../../../lib/editor/window';
@@ -44,7 +52,23 @@ export interface Host {
   read(): void;
 }
 
-const timeOf = (ms: number): string => momentOf(new Date(ms), new Date(), locale());
+const minute = 60_000;
+const writtenTimes = { for: '', texts: new Map<number, string>() };
+
+/** Each reading shows a hundred times, most of them as before, and to write one takes long. */
+const timeOf = (ms: number): string => {
+  const now = Date.now();
+  const language = locale();
+  const writtenFor = `${language} ${String(Math.floor(now / minute))}`;
+  if (writtenTimes.for !== writtenFor) {
+    writtenTimes.for = writtenFor;
+    writtenTimes.texts.clear();
+  }
+  const at = Math.floor(ms / minute);
+  const text = writtenTimes.texts.get(at) ?? momentOf(new Date(ms), new Date(now), language);
+  writtenTimes.texts.set(at, text);
+  return text;
+};
 const since = (ms: number): string => say('sidebar.since', { time: timeOf(ms) });
 const joined = (...said: readonly (string | false | null)[]): string =>
   said.filter((each) => each !== false && each !== null).join(' · ');
@@ -99,7 +123,7 @@ export abstract class Part<T> {
   abstract clear(): void;
 
   protected count(total: number | null): void {
-    this.total.text(total === null ? '' : numberOf(total));
+    setText(this.total, total === null ? '' : numberOf(total));
   }
 
   protected act(method: 'POST' | 'DELETE', path: string): void {
@@ -195,9 +219,8 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
     this.search.toggle(this.host.mayWrite);
     const isScanned = this.phone !== '' && totalRecord === null && data.length < pageSize;
     const isNobody = this.phone !== '' && totalRecord === 0;
-    this.searched
-      .text(isScanned ? say('sidebar.scanned') : isNobody ? say('sidebar.nobody') : '')
-      .toggle(isScanned || isNobody);
+    setText(this.searched, isScanned ? say('sidebar.scanned') : isNobody ? say('sidebar.nobody') : '');
+    this.searched.toggle(isScanned || isNobody);
   }
 
   override clear(): void {
@@ -232,8 +255,9 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
       update: ({ phone, memberId, name, advisor, since: begun, next, until }) => {
         reveal.refresh();
         const number = phone ?? say('sidebar.member', { id: String(memberId ?? '') });
-        head.text(name ?? number);
-        facts.text(
+        setText(head, name ?? number);
+        setText(
+          facts,
           joined(
             name !== undefined && number,
             advisor,
@@ -243,7 +267,7 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
           ),
         );
         // Its node does not run: nobody could do it.
-        for (const action of actions) action.prop('disabled', next === null);
+        for (const action of actions) disable(action, next === null);
       },
     };
   }
@@ -274,9 +298,9 @@ export class ListsPart extends PagedPart<ListItem, Listed<ListItem>> {
       row,
       update: ({ total, done, advisor, since: begun }) => {
         reveal.refresh();
-        head.text(labelOf(node));
-        bar.attr({ max: total, value: done, 'aria-label': labelOf(node) });
-        facts.text(joined(`${numberOf(done)} / ${numberOf(total)}`, advisor, since(begun)));
+        setText(head, labelOf(node));
+        setAttributes(bar, { max: String(total), value: String(done), 'aria-label': labelOf(node) });
+        setText(facts, joined(`${numberOf(done)} / ${numberOf(total)}`, advisor, since(begun)));
       },
     };
   }
@@ -309,9 +333,9 @@ export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
       row,
       update: ({ phone, advisor, since: begun, notBefore }) => {
         reveal.refresh();
-        head.text(phone ?? '');
+        setText(head, phone ?? '');
         const leaves = say('sidebar.leaves', { time: timeOf(notBefore ?? begun) });
-        facts.text(joined(labelOf(node), advisor, since(begun), leaves));
+        setText(facts, joined(labelOf(node), advisor, since(begun), leaves));
       },
     };
   }
@@ -349,10 +373,11 @@ export class FailuresPart extends PagedPart<Advised, Failures> {
       row,
       update: ({ at, phone, code, detail, advice }) => {
         reveal.refresh();
-        head.text(this.codes[code] ?? code);
+        setText(head, this.codes[code] ?? code);
         const isDetailTold = detail === null || advice?.includes(detail) === true;
-        facts.text(joined(timeOf(at), labelOf(node), phone));
-        advised.text(
+        setText(facts, joined(timeOf(at), labelOf(node), phone));
+        setText(
+          advised,
           [
             ...(advice === null ? [] : [advice]),
             ...(isDetailTold ? [] : [say('sidebar.said', { words: detail })]),
@@ -397,9 +422,10 @@ export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
         const isShown = host.mayWrite && host.service !== 'simulator' && isByPerson;
         authorize.toggle(isShown);
         link.toggle(isShown);
-        head.text(advisor);
+        setText(head, advisor);
         row.toggleClass('advisor-warning', state !== 'authorized');
-        facts.text(
+        setText(
+          facts,
           joined(states[state], expiresAt !== null && say('sidebar.expires', { time: timeOf(expiresAt) })),
         );
       },
@@ -435,7 +461,7 @@ export class ServicePart extends Part<ServiceState> {
     const paused = pausedUntil !== null && say('sidebar.paused', { time: timeOf(pausedUntil) });
     const late = lateBy >= 1000 && say('sidebar.late', { seconds: numberOf(Math.round(lateBy / 1000)) });
     const wrong = joined(trouble, paused, late);
-    if (this.alarm.text() !== wrong) this.alarm.text(wrong);
+    setText(this.alarm, wrong);
     this.alarm.toggle(wrong !== '');
     this.phones.toggle(service === 'simulator' && mayWrite);
     const stores = {

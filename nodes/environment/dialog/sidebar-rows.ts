@@ -1,5 +1,5 @@
 import type { NodeName } from '../../../lib/runtime/activity-items';
-import { button, iconButton } from '../../../lib/editor/dom';
+import { button, disable, iconButton, setText } from '../../../lib/editor/dom';
 import { environmentSays, numberOf } from '../../../lib/editor/locale';
 import type { EditedNode, Say } from '../../../lib/editor/red';
 
@@ -155,10 +155,10 @@ export class Pager {
       return;
     }
     const isMore = total === null ? shown === pageSize : first + shown < total;
-    this.where.text(`${numberOf(first + 1)} – ${numberOf(first + shown)}`);
+    setText(this.where, `${numberOf(first + 1)} – ${numberOf(first + shown)}`);
     const hadFocus = this.element[0]?.contains(document.activeElement) === true;
-    this.back.prop('disabled', first === 0);
-    this.on.prop('disabled', !isMore);
+    disable(this.back, first === 0);
+    disable(this.on, !isMore);
     this.element.toggle(first > 0 || isMore);
     // Neither a button that is disabled nor one that is hidden keeps the focus.
     if (!hadFocus || this.element.find('button:enabled:focus').length > 0) return;

@@ -1,6 +1,6 @@
 import { ask, wordsOf } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
-import { icon, iconButton } from '../../../lib/editor/dom';
+import { icon, iconButton, setAttributes, setText } from '../../../lib/editor/dom';
 import type { EditedNode } from '../../../lib/editor/red';
 import {
   AdvisorsPart,
@@ -81,9 +81,13 @@ class Section implements Host {
     const { kind, icon: name, title } = badgeOf(node['service'] ?? 'simulator', say);
     const own = node.name !== undefined && node.name !== '' ? node.name : title;
     const subflow = typeof node['z'] === 'string' ? RED.nodes.subflow(node['z'])?.name : undefined;
-    this.title.text(subflow === undefined ? own : `${subflow} › ${own}`);
-    this.sign.attr('class', `advisor-badge advisor-${kind}`).attr('title', title).empty().append(icon(name));
-    this.element.attr('aria-label', this.title.text());
+    setText(this.title, subflow === undefined ? own : `${subflow} › ${own}`);
+    setAttributes(this.element, { 'aria-label': this.title.text() });
+    if (this.sign.attr('title') === title) return;
+    this.sign
+      .attr({ class: `advisor-badge advisor-${kind}`, title })
+      .empty()
+      .append(icon(name));
   }
 
   /** Something may have changed: it is read, but no more often than that costs little. */
@@ -157,7 +161,7 @@ class Section implements Host {
     }
     if (refusals.some((status) => statuses.has(status))) this.clear([this.servicePart, ...this.lists]);
     const said = [...problems].join(' ');
-    if (this.problem.text() !== said) this.problem.text(said);
+    setText(this.problem, said);
     this.problem.toggle(said !== '');
     const now = service?.clock ?? Date.now();
     const dues = [this.servicePart.due, this.waits.due];
@@ -211,7 +215,8 @@ class Sidebar {
         how(section);
         return true;
       });
-    this.empty.text(mayRead() ? say('sidebar.none') : say('ask.notAllowed')).toggle(known.size === 0);
+    setText(this.empty, mayRead() ? say('sidebar.none') : say('ask.notAllowed'));
+    this.empty.toggle(known.size === 0);
     for (const [id, section] of this.sections)
       if (!known.has(id)) {
         section.close();
