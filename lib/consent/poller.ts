@@ -277,6 +277,8 @@ export class Poller {
       cursor.repeatAt = Infinity;
       cursor.time = 0;
       cursor.rest = undefined;
+      // Of more than a page, the rest is due, too.
+      cursor.next = 0;
     }
     const limit = Math.min(now, this.barrierOf(cursor));
     if (limit > cursor.time) return this.take(cursor, limit);

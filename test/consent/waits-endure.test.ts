@@ -377,4 +377,19 @@ describe('waits whose end has passed while nothing ran', () => {
     should(world.told.length).equal(count);
     world.waits.stop();
   });
+
+  it('all end in the turn after the service answers again, however many pages of them there are', async () => {
+    const world = new World();
+    await world.accept(...range(100).map((n) => world.wait(numberOf(n), short)));
+    world.waits.stop();
+    world.shift = hours(1);
+    world.answer = () => refusal('network_error');
+    world.restart();
+    await world.clock.move(seconds(1));
+    should(new Set(world.polls.map(({ of }) => of)).size).equal(100);
+    world.answer = () => 'pending';
+    await world.clock.move(seconds(11));
+    should(world.told.length).equal(100);
+    world.waits.stop();
+  });
 });
