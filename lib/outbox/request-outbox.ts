@@ -97,12 +97,12 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     return new QueueReader<I>({ store: this.store, node, space, isCancelled });
   }
 
-  /** How far the lists in memory have come. */
+  /** How far the lists have come of which something is still to leave. */
   get progress(): { readonly done: number; readonly total: number } {
     let done = 0;
     let total = 0;
     for (const { record, left } of this.open.values()) {
-      if (record.count < 2) continue;
+      if (record.count < 2 || left === 0) continue;
       done += record.count - left;
       total += record.count;
     }

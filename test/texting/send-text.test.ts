@@ -586,6 +586,13 @@ describe('send text node', () => {
       while (!isLast()) await new Promise((resolve) => setTimeout(resolve, 20));
     });
 
+    it('says so also when the last of a list is shown at once, and is not left at "2 / 2"', async () => {
+      const flow = await sendNode(on.environment);
+      await flow.ask({ phone: [numbers.consented, numbers.consented], text: 'Hi' }, 2);
+      await flow.completed.next();
+      should(flow.statuses.map(({ text }) => text)).deepEqual(['sim 2 ✓']);
+    });
+
     it('begins with sim on the simulator and shows a clock time', async () => {
       const flow = await sendNode(on.environment);
       await flow.ask({ phone: numbers.consented, text: 'Hi' });
