@@ -117,8 +117,9 @@ const withOneSimulator = (examples) => {
   const settingsOf = (environment) => JSON.stringify({ ...environment, ...shared });
   const environments = examples.flat().filter(({ type }) => type === 'advisor-environment');
   const usual = settingsOf(environments[0]);
-  // Whoever is on the do-not-text list of one example is still texted by the others.
-  const own = examples.filter((nodes) => nodes.some(({ type }) => type === 'advisor-do-not-text')).flat();
+  // An environment has its own do-not-text list, failures and waits: what one example shows of them no other changes.
+  const showsItsOwn = ({ type }) => type === 'advisor-do-not-text' || type === 'advisor-activity';
+  const own = examples.filter((nodes) => nodes.some(showsItsOwn)).flat();
   const alike = environments.filter((each) => settingsOf(each) === usual && !own.includes(each));
   const ids = alike.map(({ id }) => `"${id}"`).join('|');
   const others = examples.flat().filter((node) => !alike.includes(node));

@@ -85,6 +85,7 @@ for (const version of [4, 5] as const) {
         'Simulator',
         'Simulator (example 05: reminder)',
         'Simulator (example 08: form)',
+        'Simulator (example 13: a morning report)',
         'Simulator (example 15: do not text)',
       ]);
       const ids = new Set(environments.map(({ id }) => id));

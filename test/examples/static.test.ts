@@ -45,6 +45,25 @@ describe('the example flows, as files', () => {
     for (const type of Object.keys(manifest['node-red'].nodes)) should(used.has(type)).be.true(type);
   });
 
+  it('ask nobody for consent who is in another example, so that each does the same whichever ran before', () => {
+    const all = [...examples, ...examplesWithDashboard];
+    const numbersOf = ({ text }: (typeof all)[number]): string[] =>
+      [...new Set(text.match(/\+1[ \d]{10,}/g))].map((number) => number.replaceAll(' ', ''));
+    /** Ann, Ben and Carla have consented from the start, and a landline never can. */
+    const settled = ['+12065550101', '+12125550102', '+12135550103', '+12025550115'];
+    const asking = all.filter(({ nodes }) => nodes.some(({ type }) => type === 'advisor-request-consent'));
+    should(asking.length).be.above(3);
+    for (const one of asking)
+      for (const other of all) {
+        if (other === one) continue;
+        const shared = numbersOf(one).filter((number) => numbersOf(other).includes(number));
+        should(shared.filter((number) => !settled.includes(number))).deepEqual(
+          [],
+          `${one.title}, ${other.title}`,
+        );
+      }
+  });
+
   for (const { title, text, nodes } of [...examples, ...examplesWithDashboard]) {
     const number = /^\d\d/.exec(title)?.[0];
     describe(title, () => {
