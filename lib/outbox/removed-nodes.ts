@@ -56,16 +56,40 @@ export const existingEverywhere = async (
   return living < processes() ? undefined : everywhere;
 };
 
+/** The nodes that there are records of. */
+const nodesIn = async (store: Store): Promise<Set<string>> => {
+  const nodes = new Set<string>();
+  for (const table of tables)
+    for (const kind of ['job', 'event-first'])
+      for (const id of await idsUnder(store, table, key(kind))) nodes.add(id);
+  return nodes;
+};
+
+/**
+ * Whom a store belongs with that holds something of a node which this process does not have: a living process that has all
+ * of its nodes. Undefined when this one has them, too, or when there is none.
+ */
+export const betterHolderOf = async (
+  store: Store,
+  existing: ReadonlySet<string>,
+): Promise<string | undefined> => {
+  const nodes = [...(await nodesIn(store))];
+  if (nodes.every((id) => doesExist(id, existing))) return undefined;
+  for (const process of await idsUnder(store, 'work', key('present'))) {
+    if (process === store.processName || !(await store.isAlive?.(process))) continue;
+    const there = new Set((await store.get<readonly string[]>('work', key('present', process)))?.value);
+    if (nodes.every((id) => doesExist(id, there))) return process;
+  }
+  return undefined;
+};
+
 /**
  * Called when flows have started, with the ids of all nodes that exist, disabled ones among them. Records of others are
  * kept seven days from when they were first missed, and are as they were if the id returns before that.
  */
 export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<string>): Promise<void> => {
   const now = store.now();
-  const missing = new Set<string>();
-  for (const table of tables)
-    for (const kind of ['job', 'event-first'])
-      for (const id of await idsUnder(store, table, key(kind))) if (!doesExist(id, existing)) missing.add(id);
+  const missing = new Set([...(await nodesIn(store))].filter((id) => !doesExist(id, existing)));
 
   for (const id of await idsUnder(store, 'work', key('absent'))) {
     if (missing.has(id)) continue;

@@ -21,7 +21,8 @@ export interface EnvironmentSettings {
   readonly maxConcurrent: number;
 }
 
-export type StoreListener = (view: Environment, kind: 'orphan' | 'gone' | 'own') => void;
+/** What it returns resolves, for `gone`, when nothing is under way there any more. */
+export type StoreListener = (view: Environment, kind: 'orphan' | 'gone' | 'own') => void | Promise<void>;
 
 /** `view` is that of a process that ended, whose work is meant; without one, it is what this process has itself. */
 export type OrderListener = (

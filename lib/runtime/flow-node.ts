@@ -217,22 +217,22 @@ export const flowNode = (
   /** They go on with what processes that ended have left. */
   const heirs = new Map<Environment, Handler>();
   const unlistenToStores = environment?.onStore?.((view, kind) => {
-    if (closing.signal.aborted) return;
+    if (closing.signal.aborted) return undefined;
     if (kind === 'gone') {
       const heir = heirs.get(view);
       heirs.delete(view);
-      void heir?.close?.().catch(() => undefined);
-      return;
+      return heir?.close?.().catch(() => undefined);
     }
     const next = start({ ...tools, environment: () => view });
     if (kind === 'orphan') {
       heirs.set(view, next);
-      return;
+      return undefined;
     }
     // Its store is another process's now: whatever it would still do, that one does.
     const before = handler;
     handler = next;
     void before.close?.().catch(() => undefined);
+    return undefined;
   });
 
   const unlistenToOrders = environment?.onOrder?.(node.id, (order, at, view) => {

@@ -29,6 +29,8 @@ export interface LeaseRow {
   readonly isBusy: boolean;
 }
 
+export const leaseIn = ({ slot, token, seq }: LeaseRow): Lease => ({ slot, token, seq: BigInt(seq) });
+
 export interface Beat {
   /** Of the server, in epoch milliseconds. */
   readonly time: number;
@@ -73,15 +75,24 @@ export class Leases {
     return (await this.pool().query<LeaseRow>(select, [this.group, slot])).rows[0];
   }
 
-  /** What others gave up, or what this process itself gave up just before. */
-  async free(before: readonly Lease[]): Promise<LeaseRow[]> {
+  /** What this process itself gave up just before, and what others gave up; `isAlone` when nobody else lives. */
+  async free(before: readonly Lease[]): Promise<{
+    readonly mine: readonly LeaseRow[];
+    readonly others: readonly LeaseRow[];
+    readonly isAlone: boolean;
+  }> {
     const { rows } = await this.pool().query<LeaseRow>(
-      `select ${rowOf} from ${schema}.lease where grp = $1 and slot <> ${common} and holder = '' order by slot`,
+      `select ${rowOf} from ${schema}.lease where grp = $1 and slot <> ${common} and not ${isMoving} order by slot`,
       [this.group],
     );
     const isMine = (row: LeaseRow): boolean =>
       before.some(({ slot, token }) => slot === row.slot && token === row.token);
-    return [...rows.filter(isMine), ...rows.filter((row) => row.isOver && !isMine(row))];
+    const free = rows.filter(({ holder }) => holder === '');
+    return {
+      mine: free.filter(isMine),
+      others: free.filter((row) => row.isOver && !isMine(row)),
+      isAlone: rows.every(({ holder, isOver }) => holder === '' || holder === this.holder || isOver),
+    };
   }
 
   /** Undefined when it has changed since it was read. */
@@ -133,6 +144,17 @@ export class Leases {
       const [row] = rows;
       if (row) return { ...row, seq: BigInt(row.seq) };
     }
+  }
+
+  /** False when it is not this process's any more, or when the other one is gone. */
+  async handOn({ slot, token }: Lease, to: string): Promise<boolean> {
+    const { rowCount } = await this.pool().query(
+      `update ${schema}.lease set holder = $4, token = token + 1, until = now() + $5::int * interval '1 ms', busy = false
+       where grp = $1 and slot = $2 and token = $3
+         and exists (select 1 from ${schema}.lease where grp = $1 and holder = $4 and until > now())`,
+      [this.group, slot, token, to, this.leaseFor],
+    );
+    return rowCount === 1;
   }
 
   /** The others need not wait until they have run out. */

@@ -2,7 +2,17 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool, PoolClient } from 'pg';
 import { FencedWrites, type Change, type FencedCondition } from './fenced-writes';
 import { GatheredReads } from './gathered-reads';
-import { common, Leases, LeaseWatch, schema, ServerTime, shareOf, type Lease, type LeaseRow } from './leases';
+import {
+  common,
+  leaseIn,
+  Leases,
+  LeaseWatch,
+  schema,
+  ServerTime,
+  shareOf,
+  type Lease,
+  type LeaseRow,
+} from './leases';
 import type { Destination } from './moving';
 import { Sealing, type Sealer } from './sealing';
 import { closed, doubtKey, isOfAll, prefixOf, Slot, type Surroundings } from './slot';
@@ -169,7 +179,7 @@ class Database implements Surroundings, JointWriter {
 
   constructor(readonly options: PostgresOptions) {
     this.group = createHash('sha256').update(options.group).digest().subarray(0, 8);
-    const leaseFor = options.leaseFor ?? 15_000;
+    const { leaseFor } = this;
     const writing = (): Pool => this.writing;
     this.leases = new Leases(writing, this.group, this.holder, leaseFor);
     this.watch = new LeaseWatch(leaseFor);
@@ -188,6 +198,10 @@ class Database implements Surroundings, JointWriter {
         this.setTrouble(undefined);
       },
     });
+  }
+
+  private get leaseFor(): number {
+    return this.options.leaseFor ?? 15_000;
   }
 
   get sealing(): Sealing {
@@ -264,6 +278,18 @@ class Database implements Surroundings, JointWriter {
       if (rows.length === 0) return;
       await pause(lookForAnswers);
     }
+  }
+
+  /** Another living process has it from now on; false when that one is gone. Nothing may be under way in it. */
+  handOn(slot: Slot, to: string): Promise<boolean> {
+    return this.inTurn(async () => {
+      if (this.slots.get(slot.lease.slot) !== slot || !(await this.leases.handOn(slot.lease, to)))
+        return false;
+      this.slots.delete(slot.lease.slot);
+      slot.isLost = true;
+      this.writes.rejectLost();
+      return true;
+    });
   }
 
   /** Where work of another store is put. */
@@ -421,6 +447,8 @@ class Database implements Surroundings, JointWriter {
       application_name: 'advisor-texting',
       statement_timeout: 30_000,
       query_timeout: 35_000,
+      // A process that stands still in a transaction would hold the others up: what it has locked is free before its lease ends.
+      idle_in_transaction_session_timeout: Math.round((this.leaseFor * 2) / 3),
     };
     const [reading, writing] = [new Pool({ ...settings, max: 4 }), new Pool({ ...settings, max: 3 })];
     // An event that nobody listens to would end the process; whoever needs the connection meets the fault.
@@ -527,9 +555,15 @@ class Database implements Surroundings, JointWriter {
     await Promise.race([ended, pause(3000)]);
   }
 
-  /** What somebody gave up, else a slot of its own. */
+  /**
+   * What somebody gave up, else a slot of its own. Where others live, what has work in it is left to whoever takes it over:
+   * that process hands it on if it does not have the nodes, which cannot be done with its own slot.
+   */
   private async takeOwn(before: readonly Lease[]): Promise<Slot> {
-    for (const row of await this.leases.free(before)) {
+    const { mine, others, isAlone } = await this.leases.free(before);
+    for (const row of [...mine, ...others]) {
+      const isLeft = !isAlone && !mine.includes(row);
+      if (isLeft && (await new Slot(this, leaseIn(row), 'elsewhere').hasJobs(this.writing))) continue;
       const lease = await this.leases.take(row);
       if (lease) return this.have(lease, 'own');
     }
@@ -541,10 +575,10 @@ class Database implements Surroundings, JointWriter {
     const before = this.elsewhere;
     const others = rows.filter(({ slot }) => !this.slots.has(slot));
     this.elsewhere = new Map(
-      others.map(({ slot, token, seq }) => {
-        const known = before.get(slot);
-        const isKnown = known?.lease.token === token;
-        return [slot, isKnown ? known : new Slot(this, { slot, token, seq: BigInt(seq) }, 'elsewhere')];
+      others.map((row) => {
+        const known = before.get(row.slot);
+        const isKnown = known?.lease.token === row.token;
+        return [row.slot, isKnown ? known : new Slot(this, leaseIn(row), 'elsewhere')];
       }),
     );
     let hasChanged = before.size !== this.elsewhere.size;
@@ -603,7 +637,9 @@ class Database implements Surroundings, JointWriter {
     if (!this.areWritesFailing) this.setTrouble(undefined);
     await this.readOrders();
     const others = rows.filter(({ slot }) => !this.slots.has(slot));
-    for (const row of this.watch.ended(others, performance.now())) await this.adopt(row);
+    const ended = this.watch.ended(others, performance.now());
+    // What another has handed on to this process is there at once.
+    for (const row of others) if (row.holder === this.holder || ended.includes(row)) await this.adopt(row);
     if (hasNews) for (const listener of [...this.newsListeners]) listener();
     if (++this.pulses % dropEvery === 0) await this.dropEmpty();
   }
@@ -713,6 +749,8 @@ export interface PostgresHandle {
   onOrder(listener: OrderListener): () => void;
   /** Called with a pulse when other processes have written since the last. */
   onNews(listener: () => void): () => void;
+  /** Another living process has what was left from now on; false when that one is gone. Nothing may be under way in it. */
+  handOn(slot: Slot, to: string): Promise<boolean>;
   /** Where the work of another store is put, by a name that it has; once `opened`. */
   takeIn(id: string): Promise<Destination>;
   /** Whoever waits for a database that has not been reached yet waits no longer. */
@@ -803,6 +841,7 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
     onNews: (listener) => database.onNews(listener),
     share: (most) => database.share(most),
     addLoad: (load) => database.addLoad(load),
+    handOn: (slot, to) => database.handOn(slot, to),
     takeIn: (id) => database.takeIn(id),
     abandon: () => {
       if (database.slots.size > 0 || shared.get(name) !== mine) return;

@@ -60,6 +60,11 @@ interface Complete {
 /** Milliseconds; the runtime gives a node fifteen seconds to close. */
 const longestClose = 8000;
 
+/** Milliseconds. */
+const handOnEvery = 2000;
+
+const storeOver = (slot: Slot): Store => lazy.postgres().storeOf(slot, () => Promise.resolve());
+
 /** An environment that keeps its state in another store, which may be another process's. */
 const over = (environment: RunningEnvironment, store: Store, isElsewhere = false): Environment =>
   new Proxy<Environment>(environment, {
@@ -92,6 +97,9 @@ export class RunningEnvironment implements Environment {
   private readonly orderListeners = new Map<string, OrderListener>();
   /** What processes that ended have left, which this one has. */
   private readonly orphans = new Map<Slot, Environment>();
+  private handOn = (_slot: Slot, _to: string): Promise<boolean> => Promise.resolve(false);
+  private handingOn: Promise<void> = Promise.resolve();
+  private forgetHandOn: (() => void) | undefined;
   private slotsElsewhere = (): readonly Slot[] => [];
   private readonly viewsElsewhere = new WeakMap<Slot, Environment>();
   private existingNodes: ReadonlySet<string> | undefined;
@@ -175,7 +183,7 @@ export class RunningEnvironment implements Environment {
 
   onStore(listener: StoreListener): () => void {
     this.storeListeners.add(listener);
-    for (const view of this.orphans.values()) listener(view, 'orphan');
+    for (const view of this.orphans.values()) void listener(view, 'orphan');
     return () => {
       this.storeListeners.delete(listener);
     };
@@ -265,6 +273,7 @@ export class RunningEnvironment implements Environment {
   forgetRemovedNodes(existing: ReadonlySet<string> | undefined): void {
     this.existingNodes = existing;
     if (!this.shared || !existing) return;
+    this.handOnLater();
     const { existingEverywhere, forgetRemovedNodes } = lazy.removedNodes();
     const forget = async (): Promise<void> => {
       const own = await this.store();
@@ -438,7 +447,7 @@ export class RunningEnvironment implements Environment {
       for (const [slot, view] of this.orphans) {
         if (!slot.isLost) continue;
         this.orphans.delete(slot);
-        for (const listener of this.storeListeners) listener(view, 'gone');
+        void this.tellNodes(view, 'gone');
       }
       if (!current?.isLost || isRenewing) return;
       isRenewing = true;
@@ -450,29 +459,28 @@ export class RunningEnvironment implements Environment {
           this.openedStore = Promise.resolve(kept);
           const view = over(this, kept);
           this.renewed = view;
-          for (const listener of this.storeListeners) listener(view, 'own');
+          void this.tellNodes(view, 'own');
         },
         () => {
           isRenewing = false;
         },
       );
     };
-    const { storeOf } = lazy.postgres();
-    const storeOver = (store: Slot): Store => storeOf(store, () => Promise.resolve());
+    this.handOn = (slot, to) => handle.handOn(slot, to);
     const endings = [
       handle.onChange(() => {
         look();
         this.changed();
       }),
       handle.onOrphan((store) => {
-        const view = over(this, storeOver(store));
-        this.orphans.set(store, view);
-        for (const listener of this.storeListeners) listener(view, 'orphan');
+        this.goOnWith(store);
         this.forgetRemovedNodes(this.existingNodes);
       }),
       handle.addLoad(() => this.load()),
       handle.onNews(() => {
         activityOf(this).changed();
+        // Another process may have got the nodes of what this one has taken over.
+        this.handOnLater();
       }),
       handle.onOrder(async (slot, order) => {
         const view = this.orphans.get(slot);
@@ -483,6 +491,7 @@ export class RunningEnvironment implements Environment {
     this.changed();
     this.giveUpStore = () => handle.abandon();
     this.endings.push(async () => {
+      this.forgetHandOn?.();
       for (const end of endings) end();
       await handle.close();
     });
@@ -493,6 +502,49 @@ export class RunningEnvironment implements Environment {
     look();
     this.changed();
     return store;
+  }
+
+  /** With what a process that ended has left. */
+  private goOnWith(slot: Slot): void {
+    const view = over(this, storeOver(slot));
+    this.orphans.set(slot, view);
+    void this.tellNodes(view, 'orphan');
+  }
+
+  private async tellNodes(...told: Parameters<StoreListener>): Promise<void> {
+    await Promise.all(Array.from(this.storeListeners, async (listener) => listener(...told)));
+  }
+
+  /** Not with each of the pulses that bring news. */
+  private handOnLater(): void {
+    if (this.orphans.size === 0 || this.forgetHandOn) return;
+    this.forgetHandOn = systemClock.after(handOnEvery, () => {
+      this.forgetHandOn = undefined;
+      // One after the other. What fails is tried again with the next news.
+      this.handingOn = this.handingOn.then(() => this.handOnOrphans()).catch(() => undefined);
+    });
+  }
+
+  /** What was taken over and belongs to a node that only others have goes to one of them. */
+  private async handOnOrphans(): Promise<void> {
+    const { existingNodes } = this;
+    if (!existingNodes) return;
+    const { betterHolderOf } = lazy.removedNodes();
+    for (const [slot, view] of [...this.orphans]) {
+      const to = await betterHolderOf(await view.store(), existingNodes);
+      if (to === undefined) continue;
+      const uses = this.uses().filter(({ orphans }) => orphans.has(slot));
+      await Promise.all(uses.map((each) => each.letGoOf(slot)));
+      const isGone = await this.handOn(slot, to).catch(() => false);
+      if (!isGone && !slot.isLost) for (const each of uses) each.goOnWith(slot);
+    }
+  }
+
+  /** Resolves when nothing is under way there any more. */
+  private async letGoOf(slot: Slot): Promise<void> {
+    const view = this.orphans.get(slot);
+    this.orphans.delete(slot);
+    if (view) await this.tellNodes(view, 'gone');
   }
 
   /** What was kept in a file of this process goes to the database with it. */

@@ -1,5 +1,6 @@
 import should from 'should';
 import { activityOf } from '../../lib/runtime/activity';
+import type { Message } from '../../lib/runtime/red';
 import * as checkRuntime from '../../nodes/check-consent/runtime';
 import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import type { RunningEnvironment } from '../../nodes/environment/environment';
@@ -152,5 +153,80 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
     one.waiter.send({ phone: number(131) });
     await eventually('A change', () => changes > 0);
     unlisten();
+  });
+
+  describe('in a rolling deploy', () => {
+    const oldNodes = ['sender', 'waiter'];
+    let texts: string[];
+    /** Others in each test: whoever has accepted, has. */
+    let waiting: string;
+    let used = 140;
+
+    const withNewNodes = (environment: RunningEnvironment): readonly Instance[] => {
+      const added = [
+        new Instance({ spec: sendSpec, runtime: sendRuntime }, environment, { id: 'new sender' }),
+        new Instance({ spec: checkSpec, runtime: checkRuntime }, environment, {
+          id: 'new waiter',
+          mode: 'wait',
+          pollEvery: 1,
+        }),
+      ];
+      instances.push(...added);
+      environment.forgetRemovedNodes(new Set([...oldNodes, 'new sender', 'new waiter']));
+      return added;
+    };
+    const isShown = async (environment: RunningEnvironment): Promise<boolean> => {
+      const activity = activityOf(environment);
+      const [waits, queue] = await Promise.all([activity.waits(some), activity.queue(some)]);
+      return waits.pageInfo.totalRecord === 1 && queue.pageInfo.totalRecord === texts.length;
+    };
+
+    /** The first instance has new nodes, and ends with work of theirs; the second takes that over without having them. */
+    beforeEach(async () => {
+      texts = [1, 2, 3].map((n) => number(used + n));
+      waiting = number(used + 4);
+      used += 4;
+      two.environment.forgetRemovedNodes(new Set(oldNodes));
+      simulator.faults.add({ status: 429, retryAfter: 1, rate: 1, endpoint: 'sendMessage' });
+      const [sender, waiter] = withNewNodes(one.environment);
+      sender?.send({ phone: texts, text: 'Hello' });
+      waiter?.send({ phone: waiting });
+      await eventually('All of it on record', () => isShown(two.environment));
+      await Promise.all([sender, waiter, one.sender, one.waiter].map((each) => each?.close()));
+      await one.environment.close();
+      await eventually('A successor', async () => (await activityOf(two.environment).waitCount()) === 1);
+      await eventually('All of it at the successor', () => isShown(two.environment));
+      simulator.faults.clear();
+      simulator.accept(waiting, 'default');
+    });
+
+    const allLeaveFrom = async (added: readonly Instance[]): Promise<void> => {
+      const arrived = (): readonly { readonly port: number; readonly msg: Message }[] =>
+        added.flatMap(({ arrivals }) => arrivals.all);
+      await eventually('All four outcomes', () => arrived().length >= 4);
+      should(
+        arrived()
+          .map(({ port, msg }) => `${String(msg.phone)} ${port}`)
+          .toSorted(),
+      ).deepEqual([...texts, waiting].map((phone) => `${phone} 0`));
+      const sent = simulator.ledger
+        .entries()
+        .filter((each) => each.endpoint === 'sendMessage' && each.processed)
+        .map(({ phone }) => phone)
+        .filter((phone) => texts.includes(phone ?? ''));
+      should(sent.toSorted()).deepEqual(texts);
+    };
+
+    it('stays with an instance that does not have its node until that has it: nothing is lost or sent twice', async () => {
+      await allLeaveFrom(withNewNodes(two.environment));
+    });
+
+    it('goes from an instance that does not have its node to one that does: nothing is lost or sent twice', async () => {
+      const three = environments.start('three');
+      await three.opening;
+      await allLeaveFrom(withNewNodes(three));
+      should(await activityOf(two.environment).waitCount()).equal(0);
+      should((await two.sender.ask({ phone: number(190), text: 'Hello' }))[0]?.port).equal(0);
+    });
   });
 });

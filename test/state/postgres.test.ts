@@ -317,6 +317,67 @@ describe('several processes on one PostgreSQL', () => {
     }
   });
 
+  it('are held up by one that stands still in a transaction for no longer than its lease', async function () {
+    this.timeout(180_000);
+    let goOn = (): void => undefined;
+    const standing = new Promise<void>((resolve) => (goOn = resolve));
+    let isStanding = false;
+    // The keys are locked while they are read.
+    const still = openPostgres({
+      url: `${server.url()}&application_name=still`,
+      group,
+      sealer: async () => {
+        isStanding = true;
+        await standing;
+        return sealerOf('test');
+      },
+      warn: () => undefined,
+      leaseFor: 1500,
+    });
+    handles.push(still);
+    await until(() => isStanding);
+    try {
+      await (await start('one').opened).write([put('job', 1)]);
+    } finally {
+      goOn();
+    }
+    await (await still.opened).write([put('job', 2)]);
+  });
+
+  it('hand on what they have taken over to one that lives, which has it at once and whole', async () => {
+    const [one, two, three] = [start('one'), start('two'), start('three')];
+    await (await one.opened).write([put('job', 'left')]);
+    await two.opened;
+    await one.close();
+    const left = await Promise.race([orphanOf(two), orphanOf(three)]);
+    const [from, to] = (orphans.get(two) ?? []).includes(left) ? [two, three] : [three, two];
+    const { processName } = await to.opened;
+    assert.equal(await from.handOn(left, 'nobody'), false);
+    await left.write([put('job', 'changed')]);
+    assert.equal(await from.handOn(left, processName), true);
+    await assert.rejects(left.write([put('job', 'too late')]), /taken over/);
+    const handed = await orphanOf(to);
+    assert.equal(handed.part, left.part);
+    assert.equal((await handed.get('work', key('job', 'n')))?.value, 'changed');
+  });
+
+  it('have what has work in it by way of taking it over, when they start while another lives', async () => {
+    const one = start('one');
+    const { part } = await one.opened;
+    await (await one.opened).write([put('job', 'left')]);
+    await one.close();
+    server.query(
+      `insert into advisor_texting.lease select grp, 99, 'another', 1, 0, now() + interval '1 hour'
+       from advisor_texting.lease where slot = ${part} and holder = '' and until > now() - interval '1 minute'
+       order by until desc limit 1`,
+    );
+    server.query(`update advisor_texting.lease set until = now() where slot = ${part} and holder = ''`);
+    const two = start('two');
+    assert.notEqual((await two.opened).part, part);
+    const left = await orphanOf(two);
+    assert.equal((await left.get('work', key('job', 'n')))?.value, 'left');
+  });
+
   it('write to what they have and to what another left in one commit, or to neither', async () => {
     const [one, two] = [start('one'), start('two')];
     await (await one.opened).write([put('job', 'left')]);
