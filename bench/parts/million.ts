@@ -5,6 +5,7 @@ import { outputs } from '../flows';
 import type { Part, Surroundings } from '../part';
 import type { BenchRed } from '../red';
 import type { Counts } from '../service';
+import { bareCalls } from './waits';
 
 const perMessage = 10_000;
 /** Milliseconds of work before memory is looked at, and for how long it is. */
@@ -66,18 +67,20 @@ export const firstPollAfterRestart = async (around: Surroundings, node: BenchRed
   return (first.poll - (await madeAt(node))) / 1000;
 };
 
+const memoryRow = (what: string, full: number, against: string, empty: number): Row => ({
+  measurement: `${what}, memory of its own (RssAnon) added`,
+  unit: 'MB',
+  ours: figureOf([full - empty]),
+  against: { what: against, figure: figureOf([empty]) },
+  goal: { of: 'ours', below: 50 },
+});
+
 const rowsOf = (
   what: string,
   memory: { readonly full: number; readonly empty: number },
   first: { readonly what: string; readonly seconds: number },
 ): readonly Row[] => [
-  {
-    measurement: `${what}, memory of its own (RssAnon) added`,
-    unit: 'MB',
-    ours: figureOf([memory.full - memory.empty]),
-    against: { what: 'an idle flow has', figure: figureOf([memory.empty]) },
-    goal: { of: 'ours', below: 50 },
-  },
+  memoryRow(what, memory.full, 'an idle flow has', memory.empty),
   {
     measurement: `${what}, from the nodes being there to the first ${first.what}`,
     unit: 's',
@@ -100,6 +103,8 @@ export const million: Part = {
       const idle = await start(version);
       await idle.restart();
       const empty = await whileWorking(idle);
+      await bareCalls(idle, around, scaled(100_000));
+      const busy = anonymous(idle);
       await idle.close();
 
       const waiting = await start(version);
@@ -108,8 +113,10 @@ export const million: Part = {
       const seconds = await firstPollAfterRestart(around, waiting);
       const full = await whileWorking(waiting);
       await waiting.close();
+      const polled = `${where}: ${named} waits that are polled`;
       rows.push(
-        ...rowsOf(`${where}: ${named} waits that are polled`, { full, empty }, { what: 'poll', seconds }),
+        ...rowsOf(polled, { full, empty }, { what: 'poll', seconds }),
+        memoryRow(polled, full, 'a flow that makes bare calls instead has', busy),
       );
 
       const queued = await start(version);

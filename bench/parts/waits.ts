@@ -54,7 +54,7 @@ export const pollAll = async (
 };
 
 /** Consent status through the client alone. */
-const bareCalls = async (
+export const bareCalls = async (
   node: BenchRed,
   { service }: Pick<Surroundings, 'service'>,
   count: number,

@@ -35,7 +35,7 @@ const longestSleep = 60_000;
 /** How long the poller rests after a fault of the store. */
 const pause = 1000;
 /** Visits whose request has ended and which wait for the disk: a slow disk does not slow polls down. */
-const mostUnrecorded = 1000;
+const mostUnrecorded = 300;
 const timeLength = 6;
 const table = 'wait';
 

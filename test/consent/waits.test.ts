@@ -344,16 +344,16 @@ describe('waits on rings', () => {
 
   it('are polled no slower by a slow disk, up to a limit', async () => {
     const world = new World(4);
-    await world.accept(...range(1200).map((n) => world.wait(numberOf(n))));
+    await world.accept(...range(400).map((n) => world.wait(numberOf(n))));
     const { opened, open } = gate();
     world.store.gate = opened;
     const moving = world.clock.move(seconds(4));
-    while (world.polls.length < 1000) await turn();
+    while (world.polls.length < 300) await turn();
     for (let n = 0; n < 20; n++) await turn();
-    world.polls.length.should.be.within(1000, 1010);
+    world.polls.length.should.be.within(300, 310);
     open();
     await moving;
-    world.polls.length.should.equal(1200);
+    world.polls.length.should.equal(400);
   });
 
   it('of one ring leave others their turns', async () => {
