@@ -1,0 +1,482 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { Connection } from '../../lib/auth/connection';
+import { newGrant } from '../../lib/auth/grants';
+import { TokenEndpoints } from '../../lib/auth/token-endpoint';
+import { Tokens } from '../../lib/auth/tokens';
+import { Vault } from '../../lib/auth/vault';
+import { onceIn } from '../../lib/guards/once';
+import type { Item } from '../../lib/outbox/open-job';
+import { RequestOutbox } from '../../lib/outbox/request-outbox';
+import type { Clock } from '../../lib/service/clock';
+import { ServiceError } from '../../lib/service/errors';
+import { createMemoryStore, type MemoryStore } from '../../lib/state/memory';
+import type { Store } from '../../lib/state/store';
+
+const hour = 3_600_000;
+const never = new Promise<never>(() => undefined);
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+interface Timer {
+  readonly due: number;
+  readonly process: Process;
+  readonly task: () => void;
+}
+
+/** Several processes on one store. Time passes when nothing else can happen: a request takes none of it. */
+class World {
+  readonly memory: MemoryStore = createMemoryStore({ clock: { now: () => this.now } });
+  readonly alive = new Set<string>();
+  readonly timers = new Set<Timer>();
+  now = 1_000_000;
+  private starts = 0;
+
+  constructor(readonly scheduler: fc.Scheduler) {}
+
+  process(): Process {
+    return new Process(this, `process ${String(++this.starts)}`);
+  }
+
+  /** Has one step after the other happen, in the order that is drawn, until the work is done. */
+  async until(work: Promise<unknown>): Promise<void> {
+    const over = new AbortController();
+    const done = work.finally(() => over.abort());
+    done.catch(() => undefined);
+    const isOver = (): boolean => over.signal.aborted;
+    for (let steps = 0; !isOver(); steps++) {
+      // What is written in one turn is one commit: it takes a turn or two until there is a next step.
+      await turn();
+      for (let turns = 0; turns < 6 && !isOver() && this.scheduler.count() === 0; turns++) await turn();
+      if (isOver()) break;
+      if (this.scheduler.count() > 0) await this.scheduler.waitNext(1);
+      else if (!this.passTime()) assert.fail('nothing happens any more, and not all is done');
+      assert.ok(steps < 20_000, 'it has no end');
+    }
+    await done;
+  }
+
+  /** Everything that would still happen by itself. */
+  async settle(): Promise<void> {
+    const until = this.now + hour;
+    for (let idle = 0; idle < 6; idle++) {
+      await turn();
+      if (this.scheduler.count() > 0) {
+        await this.scheduler.waitNext(1);
+        idle = 0;
+      } else if (idle === 5 && this.passTime(until)) idle = 0;
+    }
+  }
+
+  private passTime(until = Infinity): boolean {
+    let first: Timer | undefined;
+    for (const timer of this.timers) {
+      if (timer.process.isDead) this.timers.delete(timer);
+      else if (!first || timer.due < first.due) first = timer;
+    }
+    if (!first || first.due > until) return false;
+    this.timers.delete(first);
+    this.now = Math.max(this.now, first.due);
+    first.task();
+    return true;
+  }
+}
+
+/** Its reads of the store, its commits (in their order, as a store makes them) and its requests wait for their turn. */
+class Process {
+  isDead = false;
+  readonly died: Promise<void>;
+  private die: () => void = () => undefined;
+  private committed: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    readonly world: World,
+    readonly name: string,
+  ) {
+    world.alive.add(name);
+    this.died = new Promise((resolve) => (this.die = resolve));
+  }
+
+  /** A process that was killed does nothing more. */
+  async step(what: string): Promise<void> {
+    await this.world.scheduler.schedule(Promise.resolve(), `${this.name}: ${what}`);
+    if (this.isDead) await never;
+  }
+
+  kill(): void {
+    this.isDead = true;
+    this.world.alive.delete(this.name);
+    this.die();
+  }
+
+  get clock(): Clock {
+    return {
+      now: () => this.world.now,
+      after: (ms, task) => {
+        const timer = { due: this.world.now + ms, process: this, task };
+        this.world.timers.add(timer);
+        return () => this.world.timers.delete(timer);
+      },
+    };
+  }
+
+  store(isShared: boolean): Store {
+    const { memory, alive } = this.world;
+    const afterStep = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+      await this.step(what);
+      return work();
+    };
+    return {
+      ...memory,
+      ...(isShared && { isShared, processName: this.name }),
+      isAlive: (name) => Promise.resolve(alive.has(name)),
+      get: (table, key) => afterStep('get', () => memory.get(table, key)),
+      page: (table, range) => afterStep('page', () => memory.page(table, range)),
+      keys: (table, range) => afterStep('keys', () => memory.keys(table, range)),
+      write: (operations, conditions) => {
+        const writing = this.committed.then(() =>
+          afterStep('commit', () => memory.write(operations, conditions)),
+        );
+        this.committed = writing.catch(() => undefined);
+        return writing;
+      },
+      close: () => Promise.resolve(),
+    };
+  }
+}
+
+const connection: Connection = {
+  environment: 'env',
+  name: 'Office',
+  grant: 'authorization_code',
+  baseUrl: 'http://127.0.0.1/v1',
+  authUrl: 'http://127.0.0.1/a',
+  tokenUrl: 'http://127.0.0.1/t',
+  redirectUri: 'http://127.0.0.1/c',
+  clientId: 'c',
+  clientSecret: 's',
+  scopes: [],
+  seed: '',
+  retries: 2,
+};
+
+/** A token endpoint that rotates refresh tokens, and ends the authorization when a spent one comes again. */
+class Issuer {
+  reused = 0;
+  private count = 0;
+  private readonly good = new Set<string>();
+
+  issue(): string {
+    const token = `refresh-${String(++this.count)}`;
+    this.good.add(token);
+    return token;
+  }
+
+  isGood(token: string | null): boolean {
+    return token !== null && this.good.has(token);
+  }
+
+  async post(process: Process, given = ''): Promise<{ status: number; text: string }> {
+    await process.step('token request');
+    if (!this.good.delete(given)) {
+      this.reused += 1;
+      return { status: 400, text: '{"error":"invalid_grant"}' };
+    }
+    const refresh = this.issue();
+    await process.step('token answer');
+    const answer = { access_token: `access for ${refresh}`, refresh_token: refresh, expires_in: 3600 };
+    return { status: 200, text: JSON.stringify(answer).replace('access for ', 'access-') };
+  }
+}
+
+const startTokens = async (process: Process, issuer: Issuer, isShared: boolean) => {
+  const store = process.store(isShared);
+  const { clock, name } = process;
+  const vault = new Vault({
+    openStore: () => Promise.resolve(store),
+    clock,
+    warn: () => undefined,
+    life: name,
+  });
+  const release = vault.hold();
+  const endpoints = new TokenEndpoints({
+    clock,
+    random: () => 0.5,
+    post: (_address, fields) => issuer.post(process, fields['refresh_token']),
+  });
+  const tokens = new Tokens({ vault, clock, endpoints, warn: () => undefined });
+  await vault.opening;
+  const close = async (): Promise<void> => {
+    await tokens.leave(connection);
+    await release();
+  };
+  return { vault, tokens, process, close };
+};
+
+const grantIn = async (memory: Store) => {
+  const range = { from: Buffer.from('grant\0'), to: Buffer.from('grant\x01'), limit: 10 };
+  const [found] = await memory.page<{ grant: { refreshToken: string | null; refused: boolean } }>(
+    'work',
+    range,
+  );
+  return found?.value.grant;
+};
+
+interface Text extends Item {
+  readonly name: string;
+}
+interface Told {
+  readonly name: string;
+  readonly outcome: string;
+  readonly repeated: boolean;
+}
+
+/** A send node on a store, and a service that carries out whatever reaches it. */
+const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
+  const outbox = new RequestOutbox<Text, object, string>({
+    store: process.store(false),
+    node: 'send',
+    space: 'environment/service',
+    width: 2,
+    resumeWithin: hour,
+    clock: process.clock,
+    host: {
+      ended: (reason) => reason,
+      kindsOf: (outcome) => [outcome],
+      phoneOf: () => '+12025550101',
+      emit: async (_job, { name }, { outcome, repeated }) => {
+        await process.step('emit');
+        told.push({ name, outcome, repeated });
+        return true;
+      },
+      fault: () => undefined,
+      work: async (_job, { name }, { begin, signal }) => {
+        await begin();
+        await process.step('request');
+        if (signal.aborted) throw new Error('abandoned');
+        sent.push(name);
+        // On its way for as long as other things may happen.
+        for (let steps = 0; steps < 4; steps++) await process.step('answer');
+        return 'sent';
+      },
+      failed: (_thrown, isBrokenOff) => (isBrokenOff ? undefined : 'failed'),
+      held: () => undefined,
+      refused: (isInDoubt) => (isInDoubt ? 'unknown' : 'not on record'),
+    },
+  });
+  await outbox.start();
+  return { outbox, process };
+};
+
+describe('whatever the order in which things happen', function () {
+  this.timeout(120_000);
+  const place = fc.nat({ max: 1 });
+  /** Turns that something lets pass before it happens: without, all would happen before the first request has left. */
+  const delay = fc.nat({ max: 20 });
+  const after = async (scheduler: fc.Scheduler, turns: number, what: string): Promise<void> => {
+    for (let left = turns; left >= 0; left--) await scheduler.schedule(Promise.resolve(), what);
+  };
+
+  for (const instances of [1, 2]) {
+    it(`renewals, sign-outs, authorizations, restarts and kills (processes: ${String(instances)}): no refresh token is used twice, none comes back after a sign-out`, async () => {
+      const deeds = fc.constantFrom('ask', 'ask', 'ask', 'signOut', 'authorize', 'restart', 'kill');
+      await fc.assert(
+        fc.asyncProperty(
+          fc.scheduler(),
+          fc.array(fc.tuple(deeds, place, delay), { minLength: 2, maxLength: 8 }),
+          async (scheduler, todo) => {
+            const world = new World(scheduler);
+            const issuer = new Issuer();
+            const start = () => startTokens(world.process(), issuer, instances > 1);
+            const authorization = (): ReturnType<typeof newGrant> => ({
+              ...newGrant(connection, 'default'),
+              refreshToken: issuer.issue(),
+            });
+            let kills = 0;
+            /** Without a value while that is being changed: a process may end before or after the commit. */
+            const signedOut: { is?: boolean } = { is: false };
+            const running = Array.from({ length: instances }, start);
+            const firstDone = running[0]?.then(({ vault }) => vault.authorized(connection, authorization()));
+            await world.until(Promise.all([...running, firstDone]));
+
+            // A person does one thing after the other.
+            let person: Promise<unknown> = Promise.resolve();
+            const all = todo.map(async ([what, where, turns]) => {
+              await after(scheduler, turns, what);
+              const at = where % instances;
+              const red = await running[at];
+              if (!red || red.process.isDead) return;
+              const { vault, tokens, process, close } = red;
+              const orDead = (work: Promise<unknown>): Promise<unknown> => Promise.race([work, process.died]);
+              if (what === 'ask') {
+                const ask = async (): Promise<void> => {
+                  try {
+                    assert.match(await tokens.token(connection, 'default'), /^access-/);
+                  } catch (fault) {
+                    assert.ok(fault instanceof ServiceError, String(fault));
+                  }
+                };
+                await orDead(ask());
+              } else if (what === 'signOut') {
+                person = orDead(
+                  person.then(async () => {
+                    const before = signedOut.is;
+                    delete signedOut.is;
+                    const isDone = await vault.disconnect('env', 'default', connection);
+                    signedOut.is = isDone || before === true;
+                  }),
+                );
+                await person;
+              } else if (what === 'authorize') {
+                person = orDead(
+                  person.then(async () => {
+                    delete signedOut.is;
+                    await vault.authorized(connection, authorization());
+                    signedOut.is = false;
+                  }),
+                );
+                await person;
+              } else {
+                if (what === 'kill') kills += 1;
+                else await orDead(close());
+                if (process.isDead) return;
+                process.kill();
+                await (running[at] = start());
+              }
+            });
+            await world.until(Promise.all(all));
+            await world.settle();
+
+            // After a kill between the answer and the commit, the old token is tried once.
+            assert.ok(issuer.reused <= kills, `a refresh token was used twice: ${String(issuer.reused)}`);
+            if (kills > 0 || signedOut.is === undefined) return;
+            const kept = await grantIn(world.memory);
+            if (signedOut.is) assert.equal(kept, undefined, 'the authorization came back after the sign-out');
+            else
+              assert.ok(kept && !kept.refused && issuer.isGood(kept.refreshToken), 'the good token is lost');
+          },
+        ),
+        { numRuns: 150 },
+      );
+    });
+  }
+
+  it('texts, deploys and kills: nothing is sent twice, what was sent is told, and without a kill all is told once', async () => {
+    const deeds = fc.constantFrom('text', 'text', 'text', 'list', 'restart', 'kill');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(fc.tuple(deeds, delay), { minLength: 2, maxLength: 8 }),
+        async (scheduler, todo) => {
+          const world = new World(scheduler);
+          const sent: string[] = [];
+          const told: Told[] = [];
+          const start = () => startOutbox(world.process(), sent, told);
+          let running = start();
+          await world.until(running);
+          let kills = 0;
+          const given: string[] = [];
+          let changing: Promise<unknown> = Promise.resolve();
+          const all = todo.map(async ([what, turns], number) => {
+            await after(scheduler, turns, what);
+            if (what === 'text' || what === 'list') {
+              const names = Array.from(
+                { length: what === 'text' ? 1 : 3 },
+                (_, n) => `${String(number)}.${String(n)}`,
+              );
+              // Node-RED hands over nothing while a node is being replaced.
+              await changing;
+              const { outbox } = await running;
+              given.push(...names);
+              const items = names.map((name, index): Text => ({ index, name }));
+              outbox.accept({ message: {}, items, count: items.length, order: {} }, undefined);
+              return;
+            }
+            await (changing = changing.then(async () => {
+              const { outbox, process } = await running;
+              if (what === 'kill') kills += 1;
+              else await outbox.close();
+              process.kill();
+              running = start();
+              await running;
+            }));
+          });
+          await world.until(Promise.all(all));
+          await world.settle();
+
+          assert.equal(new Set(sent).size, sent.length, `sent twice: ${sent.join()}`);
+          const firsts = told.filter(({ repeated }) => !repeated).map(({ name }) => name);
+          assert.equal(new Set(firsts).size, firsts.length, `told twice as new: ${firsts.join()}`);
+          for (const name of sent) {
+            const [first] = told.filter((each) => each.name === name);
+            assert.ok(
+              first && ['sent', 'unknown'].includes(first.outcome),
+              `${name} was sent, and ${String(first?.outcome)} was told`,
+            );
+          }
+          for (const { name, outcome } of told)
+            if (outcome === 'sent') assert.ok(sent.includes(name), `${name} was told as sent, and was not`);
+          if (kills > 0) return;
+          assert.deepEqual(told.map(({ name }) => name).sort(), given.sort());
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it('texts with one key in two processes, of which one may be killed: one is sent, and the others know', async () => {
+    let run = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(place, { minLength: 2, maxLength: 6 }),
+        fc.option(delay),
+        async (scheduler, where, killAfter) => {
+          const world = new World(scheduler);
+          run += 1;
+          const processes = [world.process(), world.process()];
+          const stores = processes.map((process) => process.store(true));
+          const onceKey = { space: 's', node: 'n', advisor: 'a', phone: '+12025550101', key: 'k' };
+          const time = { now: () => world.now, age: () => world.now };
+          let sends = 0;
+          const ends: string[] = [];
+          const send = async (at: number, name: string): Promise<void> => {
+            const [process, store] = [processes[at], stores[at]];
+            if (!process || !store) return;
+            for (;;) {
+              await process.step('turn');
+              const verdict = await onceIn(store).claim(onceKey, { name, since: world.now, time }, hour);
+              if (verdict.kind === 'wait') continue;
+              if (verdict.kind !== 'own') {
+                ends.push(verdict.kind);
+                return;
+              }
+              await store.write([verdict.claim.begun()]);
+              await process.step('request');
+              sends += 1;
+              await process.step('answer');
+              await store.write([verdict.claim.ended({ state: 'sent', payload: 1 })]);
+              verdict.claim.release();
+              ends.push('own');
+              return;
+            }
+          };
+          const texts = where.map(async (at, index) => {
+            const process = processes[at];
+            await Promise.race([send(at, `${String(run)}/${String(index)}`), process?.died]);
+          });
+          const killing =
+            killAfter === null
+              ? Promise.resolve()
+              : after(scheduler, killAfter, 'kill').then(() => processes[1]?.kill());
+          await world.until(Promise.all([...texts, killing]));
+
+          assert.ok(sends <= 1, `sent ${String(sends)} times`);
+          if (killAfter !== null) return;
+          assert.equal(sends, 1);
+          assert.deepEqual(ends.sort(), ['own', ...where.slice(1).map(() => 'sent')]);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
