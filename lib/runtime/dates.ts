@@ -42,7 +42,7 @@ export const isTimeZone = (name: string): boolean => {
 export const ownTimeZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** How far the clocks of a zone are ahead of UTC at a moment, in milliseconds. */
-const offsetAt = (timeZone: string, epoch: number): number => {
+export const offsetAt = (timeZone: string, epoch: number): number => {
   const parts: Record<string, number> = {};
   for (const { type, value } of formatOf(timeZone).formatToParts(epoch)) parts[type] = Number(value);
   const {
@@ -74,6 +74,21 @@ export const epochInZone = (wall: number, timeZone: string): number => {
 
 const iso =
   /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s?(?:(Z)|([+-])(\d{2})(?::?(\d{2}))?)?)?$/i;
+
+/** How far ahead of UTC the clocks are by which an ISO date was written, in milliseconds; undefined where it does not say. */
+export const writtenOffset = (value: unknown): number | undefined => {
+  const [sign, hours, minutes] = (typeof value === 'string' ? iso.exec(value.trim()) : null)?.slice(9) ?? [];
+  if (sign === undefined) return undefined;
+  return Number(`${sign}1`) * (Number(hours) * hour + Number(minutes ?? 0) * minute);
+};
+
+/** `UTC-6`, `UTC+5:30` */
+export const offsetName = (offset: number): string => {
+  if (offset === 0) return 'UTC';
+  const minutes = Math.abs(offset) / minute;
+  const rest = minutes % 60 === 0 ? '' : `:${String(minutes % 60).padStart(2, '0')}`;
+  return `UTC${offset < 0 ? '-' : '+'}${String(Math.floor(minutes / 60))}${rest}`;
+};
 
 /** An ISO 8601 date, with a time and a zone or without. NaN for anything else. */
 const epochOfIso = (text: string, timeZone: string): number => {

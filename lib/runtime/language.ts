@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fill, type Language, localeOf, spokenOf } from '../languages';
+import { offsetAt, offsetName, ownTimeZone } from './dates';
 import { isRecord, type Red } from './red';
 import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 import { processMemory } from '../process-memory';
@@ -77,8 +78,11 @@ export interface Words {
   readonly number: (value: number) => string;
   /** `14:05` or `02:05 PM`, as the language has it: a clock time rather than a countdown; of another day than that of `now`, with its date. */
   readonly time: (at: number, now: number) => string;
-  /** `Nov 17, 09:00`, in the zone that is named or in that of the process. */
-  readonly moment: (at: number, timeZone?: string) => string;
+  /**
+   * `Nov 17, 09:00`, in the zone that is named or in that of the process. Who wrote it by other clocks reads it by those,
+   * with their name: `Nov 17, 09:00 UTC-6`.
+   */
+  readonly moment: (at: number, timeZone?: string, offset?: number) => string;
 }
 
 const dayOf = (at: number): string => new Date(at).toDateString();
@@ -98,15 +102,19 @@ export const wordsIn = (...wanted: string[]): Words => {
   /** Some versions of ICU put a narrow space before AM and PM, which not every font has. */
   const plain = (text: string): string => text.replaceAll('\u202f', ' ');
   const times = new Intl.DateTimeFormat(locale, clock);
-  const moment = (at: number, timeZone = ''): string =>
-    plain(
-      new Intl.DateTimeFormat(locale, {
-        month: 'short',
-        day: 'numeric',
-        ...clock,
-        ...(timeZone !== '' && { timeZone }),
-      }).format(at),
-    );
+  const moment = (at: number, timeZone = '', offset?: number): string => {
+    const isForeign = offset !== undefined && offset !== offsetAt(timeZone || ownTimeZone(), at);
+    const zone = isForeign ? 'UTC' : timeZone;
+    const format = new Intl.DateTimeFormat(locale, {
+      month: 'short',
+      day: 'numeric',
+      ...clock,
+      ...(zone !== '' && { timeZone: zone }),
+    });
+    return isForeign
+      ? `${plain(format.format(at + offset))} ${offsetName(offset)}`
+      : plain(format.format(at));
+  };
   const find = (key: string): string | undefined => sentence(language, key) ?? sentence('en-US', key);
   const word = wordFor(language);
   const filled = (text: string, values: MessageValues): string => fill(text, inWords(values, word));

@@ -58,7 +58,9 @@ export const outcomeStatus =
       if (port === 0) {
         const planned = said.plannedFor?.(payload);
         const when =
-          planned === undefined ? time : words.moment(planned, tools.environment().settings.timeZone);
+          planned === undefined
+            ? time
+            : words.moment(planned, tools.environment().settings.timeZone, outcome.offset);
         return look('green', 'dot', words.say(firstOf(said, outcome), { time: when }));
       }
       const isRefused = port === 2 && problem?.code !== 'cancelled';

@@ -18,6 +18,8 @@ export interface Outcome {
   readonly repeated?: boolean;
   /** The text was sent before, and is counted as such. */
   readonly alreadySent?: true;
+  /** How far ahead of UTC the clocks are by which its planned time was written, in milliseconds. */
+  readonly offset?: number;
 }
 
 export interface Parts {

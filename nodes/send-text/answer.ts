@@ -11,6 +11,7 @@ interface Request {
   /** When it was to be delivered, where that was outside the hours of its recipient. */
   readonly movedFrom?: number | undefined;
   readonly attempts: number;
+  readonly offset?: number | undefined;
 }
 
 type Answer = ResponseOf<'sendMessage'>;
@@ -18,13 +19,14 @@ type Success = NonNullable<Answer['successes']>[number];
 
 export const sent = (
   { messageId = null, memberId = null }: Pick<Success, 'memberId' | 'messageId'>,
-  { text, attempts, deliveryDate, movedFrom }: Request,
+  { text, attempts, deliveryDate, movedFrom, offset }: Request,
   more: object = {},
 ): Outcome => {
   const scheduled = deliveryDate !== undefined;
   const { segments } = countText(text);
   return {
     port: 0,
+    ...(offset !== undefined && { offset }),
     payload: {
       messageId,
       memberId,

@@ -1,4 +1,4 @@
-import { epochOf, ownTimeZone } from '../../lib/runtime/dates';
+import { epochOf, offsetAt, offsetName, ownTimeZone, writtenOffset } from '../../lib/runtime/dates';
 import { locale, zoneOfEnvironment } from '../../lib/editor/locale';
 import type { Form, Say, Values } from '../../lib/editor/red';
 import { isSameDay, literalOf, momentOf, shortened } from '../../lib/editor/words';
@@ -9,10 +9,16 @@ const timeIn = (values: Values, zone: string): Date | undefined => {
   return Number.isNaN(epoch) ? undefined : new Date(epoch);
 };
 
+const later = (time: Date, milliseconds: number): Date => new Date(time.getTime() + milliseconds);
+
 /** Languages that say “at” a time say something else of a date. */
-const atTime = (time: Date, zone: string, text: string | undefined, say: Say): string => {
-  const now = new Date();
-  const moment = momentOf(time, now, locale(), zone);
+const atTime = (values: Values, at: Date, own: string, text: string | undefined, say: Say): string => {
+  const offset = writtenOffset(values['deliveryDate']);
+  const isForeign = offset !== undefined && offset !== offsetAt(own, at.getTime());
+  const [zone, by] = isForeign ? ['UTC', offset] : [own, 0];
+  const time = later(at, by);
+  const now = later(new Date(), by);
+  const moment = momentOf(time, now, locale(), zone) + (isForeign ? ` ${offsetName(offset)}` : '');
   if (isSameDay(time, now, zone))
     return text === undefined ? say('sentence.sendAt', { moment }) : say('sentence.textAt', { text, moment });
   return text === undefined ? say('sentence.sendOn', { moment }) : say('sentence.textOn', { text, moment });
@@ -26,7 +32,7 @@ export const label = (values: Values, say: Say): string => {
   // As the status of the node will say it.
   const zone = zoneOfEnvironment(values['environment']) || ownTimeZone();
   const time = timeIn(values, zone);
-  if (time !== undefined) return atTime(time, zone, text, say);
+  if (time !== undefined) return atTime(values, time, zone, text, say);
   return text === undefined ? say('sentence.schedule') : say('sentence.scheduleText', { text });
 };
 

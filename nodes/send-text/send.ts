@@ -2,6 +2,7 @@ import { consentTest } from './missing-consent';
 import { resultOfFault, nothingKnown, statusOf } from '../../lib/consent/consent-status';
 import { countText } from '../../lib/guards/segments';
 import type { Mutable } from '../../lib/mutable';
+import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
 import { readAll, type Source } from '../../lib/runtime/inputs';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
@@ -19,6 +20,8 @@ import { hour } from '../../lib/durations';
 /** What holds for all texts of one message. */
 interface SendOrder extends Order {
   readonly delivery?: Delivery;
+  /** How far ahead of UTC the clocks are by which the delivery date was written, in milliseconds. */
+  readonly offset?: number;
 }
 
 type SendTurn = GuardedTurn<Text, SendOrder>;
@@ -83,7 +86,10 @@ const reader = (tools: Tools, phones: Source) => {
     complete(order) {
       const environment = tools.environment();
       order.advisor = tools.advisor(environment, advisor, msg);
-      if (isScheduled) order.delivery = scheduled(environment, date, frequency);
+      if (!isScheduled) return;
+      order.delivery = scheduled(environment, date, frequency);
+      const offset = writtenOffset(date);
+      if (offset !== undefined) order.offset = offset;
     },
   });
 
@@ -137,7 +143,7 @@ export const sendHandler = (tools: Tools): Handler => {
     );
     isConsentMissing ??= consentTest(environment.settings.consentPattern);
     const dates = datesOf(order.delivery, movedTo, environment.settings);
-    return outcomeOf(data, { text, attempts, ...dates }, isConsentMissing);
+    return outcomeOf(data, { text, attempts, offset: order.offset, ...dates }, isConsentMissing);
   };
 
   /** How a text would leave on an account that requires consent, as far as the consent status tells. */
@@ -152,7 +158,7 @@ export const sendHandler = (tools: Tools): Handler => {
       .then((look) => ({ ...statusOf(look.data), attempts: look.attempts }), nothingKnownIf404);
     if (state !== 'accepted') return needsConsent(state ?? 'unknown_number', attempts, { segments, ...held });
     const dates = datesOf(order.delivery, movedTo, environment.settings);
-    return sent({ memberId }, { text, attempts, ...dates }, held);
+    return sent({ memberId }, { text, attempts, offset: order.offset, ...dates }, held);
   };
 
   const scheduleOf = (delivery: Delivery | undefined): Pick<Resend, 'deliveryDate' | 'frequency'> => {

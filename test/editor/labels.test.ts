@@ -82,6 +82,9 @@ describe('the label of a node', () => {
       const at = { ...textAt(new Date('2040-01-31T15:00:00Z')), environment: 'America/Chicago' };
       sendText(at, say).should.match(/Jan 31, 2040, 09:00\sAM$/);
       sendText({ ...at, deliveryDate: '2040-01-31T09:00' }, say).should.match(/Jan 31, 2040, 09:00\sAM$/);
+      // No zone has this offset: it is named wherever the test runs.
+      const foreign = sendText({ ...at, deliveryDate: '2040-01-31T09:00:00-00:20' }, say);
+      foreign.should.match(/Jan 31, 2040, 09:00\sAM UTC-0:20$/);
       sendText({ ...at, environment: 'Asia/Tokyo' }, say).should.match(/Feb 1, 2040, 12:00\sAM$/);
     });
   });

@@ -552,6 +552,19 @@ describe('send text node', () => {
       should(flow.statuses.at(-1)?.text).equal('scheduled Nov 17, 09:00');
     });
 
+    it('says when a text is scheduled by the clocks that its date was written by, and names those of another zone', async () => {
+      for (const [timeZone, shown] of [
+        ['Europe/Berlin', 'scheduled Nov 17, 09:00 UTC-6'],
+        ['America/Chicago', 'scheduled Nov 17, 09:00'],
+      ]) {
+        const { environment } = await scripted(() => ({ body: sent }), { timeZone });
+        const flow = await sendNode(environment, { schedule: 'at' });
+        await flow.ask({ phone: '+12025550101', text: 'Hi', deliveryDate: '2090-11-17T09:00-06:00' });
+        should(flow.statuses.at(-1)?.text).equal(shown);
+        await Flow.unload();
+      }
+    });
+
     it('shows the date of what is of yesterday', async () => {
       const clock = new MovableClock(() => Date.parse('2030-01-31T12:00:00'));
       const texts: string[] = [];
