@@ -69,6 +69,8 @@ const openers = {
   import: async ({ page }) => {
     await page.evaluate(`RED.actions.invoke('core:show-examples-import-dialog')`);
     await page.locator('.red-ui-treeList-label:visible', { hasText: '@advisor-texting' }).first().click();
+    // The tree shows that it is opening until some time after it has opened.
+    await page.locator('.red-ui-treeList-spinner').first().waitFor({ state: 'detached' });
     return { page, leave: () => page.keyboard.press('Escape') };
   },
 };
