@@ -1,4 +1,5 @@
 import type { Clock } from '../service/clock';
+import { settled } from '../service/concurrency';
 import { endOf as rangeEnd, key, type Store } from '../state/store';
 import { adjusted, endTick, tickOf } from './rings';
 import { after, type List } from './wait-entries';
@@ -73,12 +74,6 @@ interface Extra {
   readonly tasks: AsyncIterator<Task>;
   readonly done: () => void;
 }
-
-const settled = (work: Promise<unknown>): Promise<void> =>
-  work.then(
-    () => undefined,
-    () => undefined,
-  );
 
 /**
  * Visits waits when they are due: a cursor for each list, in memory, reads a page at a time; lists take turns. Nothing

@@ -1,6 +1,7 @@
 import { Held } from '../outbox/request-outbox';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
+import { settled } from '../service/concurrency';
 import { ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
 import { endOf, key, removeUnder, unchanged, type Entry, type Store } from '../state/store';
@@ -89,12 +90,6 @@ const mayHaveAsked = new Set(['outcome_unknown', 'invalid_response']);
 
 /** Requests under way in this process: a second one for the same number waits until the first has ended. */
 const beingAsked = new WeakMap<Store, Map<string, Promise<unknown>>>();
-
-const settled = (work: Promise<unknown>): Promise<void> =>
-  work.then(
-    () => undefined,
-    () => undefined,
-  );
 
 const notRepeated = ({ answer, shownAt }: RequestRecord): RequestResult => ({
   ...answer,

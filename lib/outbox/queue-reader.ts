@@ -1,5 +1,6 @@
 import { endOf, type Entry, type Store, type Table } from '../state/store';
 import { OpenJob, type Item, type Page } from './open-job';
+import { readAtOnce } from './outbox';
 import { after, arrivalIn, itemKey, jobKey, layout, pageOf, type JobRecord, type Layout } from './records';
 
 /** An item that has been accepted and has not ended. */
@@ -54,10 +55,8 @@ export const isOpen = async (
   return isThere && !page.begun.has(index) && !page.ended.has(index) && !page.told.has(index);
 };
 
-/** Of more lists, `count` reads none. */
-const mostListsCounted = 1000;
-/** Jobs read at once. */
-const readAtOnce = 100;
+/** To count what is queued, each list is read: of more, the rest is estimated. */
+export const mostListsCounted = 1000;
 const table = 'work';
 
 /**

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { consentOf, type Consent } from '../consent/consent';
 import type { Wait, Waits } from '../consent/waits';
-import { isOpen, QueueReader } from '../outbox/queue-reader';
+import { isOpen, mostListsCounted, QueueReader } from '../outbox/queue-reader';
 import { isItemKey, isJobKey, itemIn, jobIn, layout } from '../outbox/records';
 import { idsUnder } from '../outbox/removed-nodes';
 import { systemClock, within } from '../service/clock';
@@ -60,8 +60,6 @@ const failuresGatheredFor = 200;
 /** So many waits are shown in order of their beginning; of more, each page is as it is found. */
 const mostSorted = 1000;
 const readAtOnce = 200;
-/** To count what is queued, each list is read. */
-const mostListsCounted = 1000;
 /** Read for a filter that no key answers; after that the search must be made narrower. */
 const mostScanned = 20_000;
 

@@ -121,3 +121,10 @@ export class Flights {
     await Promise.all(left);
   }
 }
+
+/** Resolves when some work has ended, well or not. */
+export const settled = (work: Promise<unknown>): Promise<void> =>
+  work.then(
+    () => undefined,
+    () => undefined,
+  );

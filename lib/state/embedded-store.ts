@@ -23,7 +23,7 @@ import {
   type Store,
   type Table,
 } from './store';
-import { recordName, WriteQueue } from './write-queue';
+import { asideKey, WriteQueue } from './write-queue';
 import { processMemory } from '../process-memory';
 
 export interface EmbeddedOptions {
@@ -196,7 +196,7 @@ export class EmbeddedStore implements Store {
     const lossAt = await this.read((file) => file.lossAt);
     if (lossAt !== undefined && at <= lossAt) return true;
     const aside = await this.read((file) =>
-      file.count('damaged', recordName(table, from), recordName(table, to)),
+      file.count('damaged', asideKey(table, from), asideKey(table, to)),
     );
     let start = from;
     while (aside === 0 && this.sealing.sawLocked) {
@@ -256,7 +256,7 @@ export class EmbeddedStore implements Store {
   }
 
   private setAside(table: Table, key: Buffer, sealed: Buffer): void {
-    const aside = recordName(table, key);
+    const aside = asideKey(table, key);
     const name = aside.toString('latin1');
     if (this.movingAside.has(name)) return;
     this.movingAside.add(name);

@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
 import { schema, common, type Lease, type LeaseRow } from './leases';
-import { versionOf } from './sealing';
+import { recordName, versionOf } from './sealing';
 import { TakenOver, tables, type Table, type Version } from './store';
 
 /** What a lease covers; every commit that touches it is made on the condition that the lease still holds. */
@@ -66,8 +66,6 @@ pw as (insert into ${schema}.wait select k, v from unnest($6::bytea[], $7::bytea
 pk as (insert into ${schema}.work select k, v from unnest($8::bytea[], $9::bytea[]) x(k, v)
        where exists (select 1 from f) on conflict (key) do update set value = excluded.value)
 select seq from f`;
-
-const nameOf = (table: Table, key: Buffer): string => `${table}/${key.toString('latin1')}`;
 
 /** Removals and puts of both tables, as the statement takes them. */
 const arraysOf = (changes: Iterable<Change>): Buffer[][] => {
@@ -259,12 +257,12 @@ export class FencedWrites {
     const holds = new Map<Pending, boolean>();
     for (const each of pending) {
       const doesHold = each.conditions.every(
-        ({ table, key, version }) => versions.get(nameOf(table, key)) === version,
+        ({ table, key, version }) => versions.get(recordName(table, key)) === version,
       );
       holds.set(each, doesHold);
       if (!doesHold) continue;
       for (const change of each.changes) {
-        const name = nameOf(change.table, change.key);
+        const name = recordName(change.table, change.key);
         changes.set(name, change);
         versions.set(name, change.bytes && versionOf(change.bytes));
       }
@@ -300,7 +298,7 @@ export class FencedWrites {
         `select key, substr(value, 1, 21) as head from ${schema}.${table} where key = any($1::bytea[])`,
         [asked.map(({ key }) => key)],
       );
-      for (const { key, head } of rows) versions.set(nameOf(table, key), versionOf(head));
+      for (const { key, head } of rows) versions.set(recordName(table, key), versionOf(head));
     }
     return versions;
   }

@@ -93,13 +93,13 @@ export class Sealing {
   }
 
   seal(table: Table, key: Buffer, value: unknown): Buffer {
-    return this.sealer.seal(encode(value), nameOf(table, key));
+    return this.sealer.seal(encode(value), recordName(table, key));
   }
 
   /** Undefined when the record cannot be read; `isLocked` tells whether that may change. */
   open(table: Table, key: Buffer, sealed: Buffer): { readonly value: unknown } | undefined {
     try {
-      const plain = this.sealer.open(sealed, nameOf(table, key));
+      const plain = this.sealer.open(sealed, recordName(table, key));
       if (!plain) return undefined;
       this.keysAtHand.add(keyNameOf(sealed));
       return { value: decode(plain) };
@@ -122,7 +122,8 @@ export class Sealing {
   }
 }
 
-const nameOf = (table: Table, key: Buffer): string => `${table}/${key.toString('latin1')}`;
+/** A record's name among those of all tables. */
+export const recordName = (table: string, key: Buffer): string => `${table}/${key.toString('latin1')}`;
 const keyNameOf = (sealed: Buffer): string => sealed.toString('latin1', 0, keyNameLength);
 
 /** A part of the nonce: it changes with every seal. */

@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import type { Change, Fence, FencedCondition } from './fenced-writes';
 import type { GatheredReads } from './gathered-reads';
 import { common, schema, type Lease } from './leases';
-import { versionOf, type Sealing } from './sealing';
+import { recordName, versionOf, type Sealing } from './sealing';
 import {
   checkSize,
   checkWrite,
@@ -66,7 +66,6 @@ export const prefixOf = (group: Buffer, slot: number): Buffer => {
 export const isOfAll = (key: Buffer): boolean => key.readUInt32BE(8) === common;
 
 const bare = (key: Buffer): Buffer => key.subarray(prefixLength);
-const nameOf = (table: Table, key: Buffer): string => `${table}/${key.toString('latin1')}`;
 
 /** What one lease covers, as a store. */
 export class Slot implements Store, Fence {
@@ -175,7 +174,7 @@ export class Slot implements Store, Fence {
   async hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
     // The do-not-text list is asked about before every text.
     if (!isShared(table, from)) return this.findLost(table, from, to);
-    const name = nameOf(table, from);
+    const name = recordName(table, from);
     const known = this.sound.get(name);
     if (known !== undefined && performance.now() - known < soundFor) return false;
     const isDamaged = await this.findLost(table, from, to);

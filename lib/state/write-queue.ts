@@ -1,5 +1,5 @@
 import type { DatabaseFile, Ownership, Place, RawOperation } from './database-file';
-import { versionOf, type Sealing } from './sealing';
+import { recordName, versionOf, type Sealing } from './sealing';
 import { checkSize, type Condition, type Table, type Version } from './store';
 
 const largestCommit = 4 * 1024 * 1024;
@@ -36,11 +36,8 @@ export interface QueueEvents {
   readonly failed: (fault: unknown) => void;
 }
 
-/** A record's name among those of all tables. */
-export const recordName = (place: Place, key: Buffer): Buffer =>
-  Buffer.concat([Buffer.from(`${place}/`), key]);
-
-const nameOf = (place: Place, key: Buffer): string => recordName(place, key).toString('latin1');
+/** Where a record of a table is set aside. */
+export const asideKey = (place: Place, key: Buffer): Buffer => Buffer.concat([Buffer.from(`${place}/`), key]);
 
 /**
  * Writes in the order they came, one commit at a time. Only the owner of the file writes, so conditions are looked at
@@ -180,7 +177,7 @@ export class WriteQueue {
     const operations: RawOperation[] = [];
     const holds = taken.map(({ conditions, operations: asked }) => {
       const doesHold = conditions.every(({ table, key, version }) => {
-        const name = nameOf(table, key);
+        const name = recordName(table, key);
         return (versions.has(name) ? versions.get(name) : this.versionIn(file, table, key)) === version;
       });
       if (!doesHold) return false;
@@ -188,7 +185,7 @@ export class WriteQueue {
         this.keepLocked(file, operation, operations);
         operations.push(operation);
         const { place, key, bytes: sealed } = operation;
-        if (hasConditions) versions.set(nameOf(place, key), sealed && versionOf(sealed));
+        if (hasConditions) versions.set(recordName(place, key), sealed && versionOf(sealed));
       }
       return true;
     });
@@ -212,7 +209,7 @@ export class WriteQueue {
   ): void {
     if (!this.sealing.sawLocked || !bytes || place === 'damaged' || place === 'meta') return;
     const sealed = file.get(place, key);
-    const aside = recordName(place, key);
+    const aside = asideKey(place, key);
     if (!sealed || !this.sealing.isLocked(sealed) || file.peek('damaged', aside)) return;
     operations.push({ place: 'damaged', key: aside, bytes: sealed });
   }

@@ -1,3 +1,4 @@
+import { minute } from '../../lib/durations';
 import type { ContactFields } from '../contract/declaration';
 
 export interface Contact {
@@ -89,7 +90,6 @@ const bulkPhone = (index: number): string | undefined =>
 const bulkPattern = /^\+1([3-9]\d\d)55501(\d\d)$/;
 
 const firstCreated = Date.UTC(2023, 0, 2, 9);
-const minute = 60_000;
 
 const pick = <T>(list: readonly T[], at: number): T => list[at % list.length] as T;
 

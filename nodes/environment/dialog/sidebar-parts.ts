@@ -1,3 +1,4 @@
+import { minute } from '../../../lib/durations';
 import type { Failure, Listed, ListItem, QueueItem, WaitItem } from '../../../lib/runtime/activity-items';
 import { ask, editorAddress, wordsOf } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
@@ -52,7 +53,6 @@ export interface Host {
   read(): void;
 }
 
-const minute = 60_000;
 const writtenTimes = { for: '', texts: new Map<number, string>() };
 
 /** Each reading shows a hundred times, most of them as before, and to write one takes long. */
