@@ -187,9 +187,10 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     });
   }
 
-  /** Polls all now, or those for these numbers. */
+  /** Polls all now, or those for these numbers; also those that came before and are not on record yet. */
   flush(phones?: readonly string[]): void {
-    this.track(this.wait.entries(this.options.space).flush(this.waitsFor(phones)));
+    const accepted = Promise.allSettled(this.committing.values());
+    this.track(accepted.then(() => this.wait.entries(this.options.space).flush(this.waitsFor(phones))));
   }
 
   /** Undefined when nothing waits. With more jobs than are read, the next poll counts as due now. */

@@ -350,6 +350,14 @@ describe('consent nodes', () => {
       should(only(await flow.arrivals.next()).msg.phone).equal(never);
     });
 
+    it('looks at once on msg.flush also at those of a long list that came just before', async () => {
+      const flow = await wait({ pollEvery: 36_000 });
+      const phones = Array.from({ length: 250 }, (_, n) => `+1202555${String(1000 + n)}`);
+      flow.send({ phone: phones });
+      flow.send({ flush: true });
+      while (on.received('getConsent') < phones.length) await nextTurn();
+    });
+
     it('goes on in an environment that is no longer in order, and its status says so', async () => {
       let isWrong = false;
       const environment: Environment & { changed(): void } = {
