@@ -240,10 +240,10 @@ const orders = {
   },
 
   /** Lists of texts, one message after the other; nobody waits for what becomes of them. */
-  async lists({ output, count, perMessage }, send) {
+  async lists({ output, count, perMessage, first = 0 }, send) {
     for (let from = 0; from < count; from += perMessage) {
       const length = Math.min(perMessage, count - from);
-      send(output, { phone: Array.from({ length }, (_, index) => phoneOf(from + index)), text });
+      send(output, { phone: Array.from({ length }, (_, index) => phoneOf(first + from + index)), text });
       await nextTurn();
     }
   },

@@ -34,7 +34,7 @@ const writtenBy = (node: BenchRed): number =>
   Number(/write_bytes: (\d+)/.exec(readFileSync(`/proc/${String(node.red.pid)}/io`, 'utf8'))?.[1]);
 
 /** Next to nothing is being written any more, as while only polls are made: everything is on record. */
-export const atRest = async (bytesWritten: () => number): Promise<void> => {
+const atRest = async (bytesWritten: () => number): Promise<void> => {
   for (let before = -Infinity; bytesWritten() - before > 1_000_000;) {
     before = bytesWritten();
     await sleep(5000);

@@ -152,10 +152,11 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     should(healthOf(next)).equal(503);
   });
 
-  it('is well though an authorization is lost: what comes in can be put on record', async () => {
-    const one = start('one', 'a');
-    await one.opening;
+  it('is to be authorized again on all once one has learnt so, and is well: what comes in can be put on record', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    await Promise.all([one.opening, two.opening]);
     await authorize(one.services, one.connection(), 'alice');
+    await until(() => two.advisorState('alice') === 'authorized');
     const { vault, tokens } = one.services;
     const accessToken = vault.get(one.connection(), 'alice')?.grant.accessToken ?? '';
     simulator.faults.add({ endpoint: 'token', status: 400 });
@@ -164,7 +165,8 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     });
     simulator.faults.clear();
     should(one.advisorState('alice')).equal('authorize_again');
-    should(healthOf(one)).equal(200);
+    await until(() => two.advisorState('alice') === 'authorize_again');
+    should(healthOf(one, two)).equal(200);
   });
 
   it('has what nodes that left the flow had there noted as missed, once all have told which they have', async () => {

@@ -122,8 +122,8 @@ for (const version of versions)
       return [...instances, server.query(leases), server.query(busy)].join('\n');
     };
 
-    /** Says how many seconds after its end another has taken over what somebody had. */
-    const succession = async (end: () => Promise<void>): Promise<void> => {
+    /** Another takes over what somebody had within so many seconds of its end. */
+    const succession = async (within: number, end: () => Promise<void>): Promise<void> => {
       const tokens = (): Map<string, string> =>
         new Map(
           server
@@ -140,7 +140,9 @@ for (const version of versions)
         return [...before].some(([slot, token]) => now.get(slot) !== token);
       };
       await until('A successor', isTaken, 120_000, 100);
-      console.log(`        succeeded after ${((performance.now() - began) / 1000).toFixed(1)} s`);
+      const seconds = (performance.now() - began) / 1000;
+      console.log(`        succeeded after ${seconds.toFixed(1)} s`);
+      should(seconds).be.below(within);
     };
 
     const faults: Readonly<
@@ -151,14 +153,14 @@ for (const version of versions)
         await red.run();
       },
       'kill -9, and started again once it was succeeded': async (red) => {
-        await succession(() => red.kill9());
+        await succession(30, () => red.kill9());
         await red.run();
       },
       'a clean restart': async (red) => {
         await red.restart();
       },
       'a clean stop, and started again once it was succeeded': async (red) => {
-        await succession(() => red.stop());
+        await succession(2, () => red.stop());
         await red.run();
       },
       'stopped for longer than a lease': async ({ pid }) => {
