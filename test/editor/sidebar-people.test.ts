@@ -111,6 +111,13 @@ describe('the sidebar, for each as they may', function () {
       sidebar.named(sidebar.part('service'), 'Download a support bundle').click(),
     ]);
     should(bundle.suggestedFilename()).equal('advisor-texting-bundle.json');
+    const file = readFileSync(await bundle.path(), 'utf8');
+    const { versions, environment, settings, failures } = JSON.parse(file) as Record<string, object>;
+    should(environment).equal('env');
+    should(versions).have.properties('package', 'nodeRed', 'node');
+    should(settings).containEql({ service: 'simulator' });
+    should(failures).matchAny({ code: /^\w+$/, phone: '…0172', traceId: /^[\w-]+$/ });
+    should(file).not.match(/555|confidential|onerror|only for tests/);
     should(refused).be.empty();
 
     // What somebody else cancels goes from this one's screen, too.

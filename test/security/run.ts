@@ -41,17 +41,29 @@ export class CanaryRun {
     readonly red: RealRed,
   ) {}
 
-  static async start(version: 4 | 5): Promise<CanaryRun> {
+  static async start(
+    version: 4 | 5,
+    more: {
+      /** Adds to the user directory. */
+      readonly prepare?: (userDir: string) => void;
+      readonly settings?: Readonly<Record<string, unknown>>;
+    } = {},
+  ): Promise<CanaryRun> {
     const canaries = new Canaries();
     const service = new EchoingService(canaries);
     await service.start();
     const userDir = freshUserDir();
     mkdirSync(join(userDir, 'tmp'));
+    more.prepare?.(userDir);
     const red = await startRed({
       version,
       userDir,
       env: { SEED: canaries.secret('seed'), TMPDIR: join(userDir, 'tmp') },
-      settings: { logging: { console: { level: 'trace', metrics: true, audit: true } }, verbose: true },
+      settings: {
+        logging: { console: { level: 'trace', metrics: true, audit: true } },
+        verbose: true,
+        ...more.settings,
+      },
     });
     const run = new CanaryRun(canaries, service, red);
     await run.listen();
