@@ -85,6 +85,19 @@ export class Sequence {
     this.held = undefined;
   }
 
+  /** Has `fill` add everything; false when it was stopped. What is held back then leaves, unless the node closes. */
+  async filledBy(stream: Stream<unknown>, fill: () => Promise<void>): Promise<boolean> {
+    try {
+      await fill();
+    } catch (thrown) {
+      this.release();
+      throw thrown;
+    }
+    if (!stream.stopped.aborted) return true;
+    if (!stream.closing) this.release();
+    return false;
+  }
+
   /** Nothing more comes. */
   end(summary?: Readonly<Record<string, unknown>>): void {
     this.job.setCount(this.count);
@@ -190,7 +203,7 @@ const allMatches = async <T>(
   };
   const fetch = (page: number, signal?: AbortSignal): Promise<Page<T>> =>
     search.fetch(page, judgedSize, signal);
-  try {
+  const isComplete = await sequence.filledBy(stream, async () => {
     for await (const page of pagesOf(fetch, judgedSize, stopped, search.isOwn)) {
       if (stopped.aborted) break;
       const fresh = newIn(page, seen, search);
@@ -208,14 +221,8 @@ const allMatches = async <T>(
       stream.progress(records, totalOf(page));
       await nextTurn();
     }
-  } catch (thrown) {
-    sequence.release();
-    throw thrown;
-  }
-  if (stopped.aborted) {
-    if (!stream.closing) sequence.release();
-    return;
-  }
+  });
+  if (!isComplete) return;
   if (emit === 'page') addPage(found);
   sequence.end();
   stream.showFound(found);

@@ -10,6 +10,7 @@ import { nodeError } from './errors';
 import { metrics } from './metrics';
 import { createExit, problemOf, type Exit } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
+import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
 import { atNextStart } from './delivery';
 import { createStatus, failureLook, look, type Status } from './status';
@@ -116,7 +117,7 @@ const spaceOf = (environment: Environment | undefined): string => {
 const longestLine = 10_000;
 
 /** The one `input` handler. Nothing may escape it: an input handler that rejects ends the whole of Node-RED. */
-export const flowNode = (
+const startNode = (
   RED: Red,
   node: RunningNode,
   config: Record<string, unknown>,
@@ -330,3 +331,10 @@ export const flowNode = (
       });
   });
 };
+
+/** The `create` of a flow node: `start` makes its own part. */
+export const flowNode =
+  (spec: NodeSpec, start: (tools: Tools, config: Config) => Handler): NodeRuntime['create'] =>
+  (RED, node, config) => {
+    startNode(RED, node as RunningNode, config, spec, (tools) => start(tools, config));
+  };

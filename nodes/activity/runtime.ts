@@ -1,4 +1,3 @@
-import type { Node, NodeAPI } from 'node-red';
 import { OperationHandler, type Operation, type Stream } from '../../lib/address-book/operation';
 import type { Page } from '../../lib/address-book/paging';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
@@ -7,8 +6,6 @@ import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { flowNode, type Tools } from '../../lib/runtime/flow-node';
 import { oneOrList } from '../../lib/runtime/inputs';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
-import type { RunningNode } from '../../lib/runtime/red';
-import type { Config } from '../../lib/runtime/register';
 import { spec } from './spec';
 
 interface Item {
@@ -153,20 +150,15 @@ const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<bo
   return { kind: 'search', isLocal: true, run };
 };
 
-export const create = (RED: NodeAPI, node: Node, config: Config): void => {
-  flowNode(
-    RED,
-    node as RunningNode,
-    config,
-    spec,
-    (tools) =>
-      new OperationHandler(tools, {
-        waits: listing(tools, 'waits'),
-        queue: listing(tools, 'queue'),
-        failures: listing(tools, 'failures'),
-        advisors: listing(tools, 'advisors'),
-        check: doing(tools, (activity, id) => activity.check(id)),
-        cancel: doing(tools, (activity, id) => activity.cancel(id)),
-      }),
-  );
-};
+export const create = flowNode(
+  spec,
+  (tools) =>
+    new OperationHandler(tools, {
+      waits: listing(tools, 'waits'),
+      queue: listing(tools, 'queue'),
+      failures: listing(tools, 'failures'),
+      advisors: listing(tools, 'advisors'),
+      check: doing(tools, (activity, id) => activity.check(id)),
+      cancel: doing(tools, (activity, id) => activity.cancel(id)),
+    }),
+);

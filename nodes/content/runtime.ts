@@ -1,12 +1,9 @@
 import type { MessageValue } from '../../lib/service/errors';
-import type { Node, NodeAPI } from 'node-red';
 import { OperationHandler, type Operation, type SearchOperation } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { flowNode, type Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
 import { isWellFormed } from '../../lib/runtime/kinds';
-import type { RunningNode } from '../../lib/runtime/red';
-import type { Config } from '../../lib/runtime/register';
 import type { RequestOf } from '../../lib/service/endpoints';
 import { longestSearch, spec } from './spec';
 
@@ -49,12 +46,7 @@ const searching = (tools: Tools): Operation => {
   return { kind: 'search', run };
 };
 
-export const create = (RED: NodeAPI, node: Node, config: Config): void => {
-  flowNode(
-    RED,
-    node as RunningNode,
-    config,
-    spec,
-    (tools) => new OperationHandler(tools, { search: searching(tools) }, 'search'),
-  );
-};
+export const create = flowNode(
+  spec,
+  (tools) => new OperationHandler(tools, { search: searching(tools) }, 'search'),
+);

@@ -1,4 +1,3 @@
-import type { Node, NodeAPI } from 'node-red';
 import { Stream, Streams } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { doNotTextOf, type Blocked, type DoNotText } from '../../lib/guards/do-not-text';
@@ -9,8 +8,6 @@ import { readAll } from '../../lib/runtime/inputs';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Order } from '../../lib/runtime/node-outbox';
 import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
-import type { RunningNode } from '../../lib/runtime/red';
-import type { Config } from '../../lib/runtime/register';
 import { RecipientNode, type GuardedTurn, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient } from '../../lib/texting/recipients';
 import type { MessageValue } from '../../lib/service/errors';
@@ -146,6 +143,4 @@ const handler = (tools: Tools): Handler => {
   };
 };
 
-export const create = (RED: NodeAPI, node: Node, config: Config): void => {
-  flowNode(RED, node as RunningNode, config, spec, handler);
-};
+export const create = flowNode(spec, handler);

@@ -95,7 +95,7 @@ export const listingMembers = (tools: Tools): Operation => {
     let records = 0;
     const fetch = (page: number, signal?: AbortSignal) =>
       caller.call('searchContacts', { query: { page, pageSize: judgedSize } }, signal);
-    try {
+    const isComplete = await sequence.filledBy(stream, async () => {
       for await (const page of pagesOf(fetch, judgedSize, stopped)) {
         const fresh = page.data.filter(({ contactId }) => contactId == null || !seen.has(contactId));
         for (const { contactId } of fresh) if (contactId != null) seen.add(contactId);
@@ -109,14 +109,8 @@ export const listingMembers = (tools: Tools): Operation => {
         if (stopped.aborted) break;
         await nextTurn();
       }
-    } catch (thrown) {
-      sequence.release();
-      throw thrown;
-    }
-    if (stopped.aborted) {
-      if (!stream.closing) sequence.release();
-      return;
-    }
+    });
+    if (!isComplete) return;
     sequence.end({ total: counts.done + counts.failed, ...counts, byCode });
     stream.showFound(counts.done);
   };

@@ -1,17 +1,6 @@
-import type { Node, NodeAPI } from 'node-red';
 import { OperationHandler } from '../../lib/address-book/operation';
 import { flowNode } from '../../lib/runtime/flow-node';
-import type { RunningNode } from '../../lib/runtime/red';
-import type { Config } from '../../lib/runtime/register';
 import { operationsOf } from './operations';
 import { spec } from './spec';
 
-export const create = (RED: NodeAPI, node: Node, config: Config): void => {
-  flowNode(
-    RED,
-    node as RunningNode,
-    config,
-    spec,
-    (tools) => new OperationHandler(tools, operationsOf(tools)),
-  );
-};
+export const create = flowNode(spec, (tools) => new OperationHandler(tools, operationsOf(tools)));

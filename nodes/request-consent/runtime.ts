@@ -1,10 +1,5 @@
-import type { Node, NodeAPI } from 'node-red';
 import { flowNode } from '../../lib/runtime/flow-node';
-import type { RunningNode } from '../../lib/runtime/red';
-import type { Config } from '../../lib/runtime/register';
 import { requestHandler } from './request';
 import { spec } from './spec';
 
-export const create = (RED: NodeAPI, node: Node, config: Config): void => {
-  flowNode(RED, node as RunningNode, config, spec, requestHandler);
-};
+export const create = flowNode(spec, requestHandler);
