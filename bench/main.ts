@@ -19,6 +19,7 @@ import { stream } from './parts/stream';
 import { tokens } from './parts/tokens';
 import { waits } from './parts/waits';
 import { startBenchRed, type BenchRed } from './red';
+import { scalingOf } from './scaling';
 import { startService } from './service';
 import { tableOf, withTable, type Machine, type Measured, type Results } from './table';
 
@@ -70,6 +71,7 @@ const isWhole =
 
 const resultsFile = join(__dirname, 'results.json');
 const document = join(root, 'docs', 'performance.md');
+const scaling = join(root, 'docs', 'scaling.md');
 
 const nodeOf = (version: Version): string =>
   execFileSync(commandOf(version).node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
@@ -146,6 +148,7 @@ const merged = (before: Results, now: readonly Measured[]): Results => ({
 const write = (results: Results): void => {
   writeFileSync(resultsFile, `${JSON.stringify(results, null, 2)}\n`);
   writeFileSync(document, withTable(readFileSync(document, 'utf8'), tableOf(results)));
+  writeFileSync(scaling, withTable(readFileSync(scaling, 'utf8'), scalingOf(results), 'figures'));
 };
 
 const main = async (): Promise<void> => {

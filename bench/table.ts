@@ -89,13 +89,13 @@ export const tableOf = ({ parts }: Results): string => {
   return [...lines, '', 'Measured:', '', ...machines].join('\n');
 };
 
-const begin = '<!-- table: begin, written by npm run bench -->';
-const end = '<!-- table: end -->';
+const begin = (what: string): string => `<!-- ${what}: begin, written by npm run bench -->`;
+const end = (what: string): string => `<!-- ${what}: end -->`;
 
-/** The document with its table replaced. */
-export const withTable = (document: string, table: string): string => {
-  const from = document.indexOf(begin);
-  const to = document.indexOf(end);
-  if (from < 0 || to < from) throw new Error('docs/performance.md has lost the marks around its table.');
-  return `${document.slice(0, from + begin.length)}\n\n${table}\n\n${document.slice(to)}`;
+/** The document with its table, or whatever else is between these marks, replaced. */
+export const withTable = (document: string, table: string, what = 'table'): string => {
+  const from = document.indexOf(begin(what));
+  const to = document.indexOf(end(what));
+  if (from < 0 || to < from) throw new Error(`The document has lost the marks around its ${what}.`);
+  return `${document.slice(0, from + begin(what).length)}\n\n${table}\n\n${document.slice(to)}`;
 };

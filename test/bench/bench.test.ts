@@ -4,6 +4,7 @@ import should from 'should';
 import { figureOf, interleaved, isReached, median, quantile, ratioOf, type Row } from '../../bench/figures';
 import { editorCode } from '../../bench/parts/editor';
 import { type Service, startService } from '../../bench/service';
+import { scalingOf } from '../../bench/scaling';
 import { tableOf, withTable, type Results } from '../../bench/table';
 import { createClient } from '../../lib/service/client';
 import type { Client } from '../../lib/service/types';
@@ -54,6 +55,40 @@ describe('docs/performance.md', () => {
     const document = readFileSync(join(root, 'docs', 'performance.md'), 'utf8');
     const table = tableOf(JSON.parse(readFileSync(results, 'utf8')) as Results);
     document.should.equal(withTable(document, table));
+  });
+});
+
+describe('docs/scaling.md', () => {
+  const row = (measurement: string, value: number): Row => ({
+    measurement,
+    unit: '',
+    ours: figureOf([value]),
+    ratio: figureOf([1.1]),
+  });
+  const measured = (rows: readonly Row[]): Results =>
+    ({ parts: [{ name: 'instances', rows }] }) as unknown as Results;
+
+  it('has what follows from bench/results.json', () => {
+    const results = JSON.parse(readFileSync(join(root, 'bench', 'results.json'), 'utf8')) as Results;
+    const document = readFileSync(join(root, 'docs', 'scaling.md'), 'utf8');
+    document.should.equal(withTable(document, scalingOf(results), 'figures'));
+  });
+
+  it('computes cores, instances and disk from CPU, polls and bytes, and nothing from figures that are missing', () => {
+    const where = 'Node-RED 5, PostgreSQL:';
+    const rows = [
+      row(`${where} CPU per text of a list`, 400),
+      row(`${where} CPU per poll with 20,000 waits`, 200),
+      row(`${where} polls per second of one instance that has all 20,000 waits`, 2000),
+      row('PostgreSQL: 1,000,000 waits, bytes in the database each', 1000),
+      row(`${where} 1,000,000 waits, from the nodes being there to the first poll`, 0.5),
+      row(`${where} 1,000,000 waits that are polled, memory of its own (RssAnon)`, 200),
+    ];
+    const said = scalingOf(measured(rows));
+    // 50,000,000 × 298 / 86,400 = 172,454 polls a second.
+    for (const part of ['**34 cores**, 69 at half load', '**87 instances**', '**50 GB**', '1,000,000 waits'])
+      said.should.containEql(part);
+    scalingOf(measured(rows.slice(1))).should.match(/^- Not measured yet/);
   });
 });
 
