@@ -3,48 +3,51 @@ import { chmodSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Range, Table } from './store';
 
-/** Loaded when first needed. */
+/** lmdb has native code, so it is loaded only when a store is opened. */
 export const loadLmdb = () => import('lmdb');
 export type Lmdb = Awaited<ReturnType<typeof loadLmdb>>;
 
 type Raw = Database<Buffer, Buffer>;
 
-/** A table; where records go that cannot be read; what belongs to the file as a whole. */
+/** A table of the store; `damaged` holds records that cannot be read, and `meta` what belongs to the file as a whole. */
 export type Place = Table | 'damaged' | 'meta';
 
 export interface RawOperation {
   readonly place: Place;
   readonly key: Buffer;
-  /** None: the record is removed. */
+  /** Undefined removes the record. */
   readonly bytes: Buffer | undefined;
 }
 
-/** Who may write. Changed by condition alone, and every commit is made on the condition that it still holds. */
+/**
+ * The record of who may write. It changes by condition alone, and every commit is made on the condition that it is
+ * unchanged.
+ */
 export interface Ownership {
-  /** None when the file was given up. */
+  /** Undefined when the last owner gave the file up. */
   readonly holder?: string | undefined;
-  /** Where to ask whether the holder lives. */
+  /** Where the holder's sign of life listens. */
   readonly address?: string | undefined;
   readonly pid?: number;
-  /** The run of the system in which the holder lives. */
+  /** The boot id of the system in which the holder was started. */
   readonly boot?: string | undefined;
-  /** The last commit, and the store's time at it. */
+  /** The number of the last commit, and the store's time when it was made. */
   readonly commit: number;
   readonly time: number;
 }
 
-/** Of everything in the file; one that is newer is left alone. */
+/** The format of the whole file. A file with a newer format is left alone. */
 export const format = { version: 1 };
 
 export class NewerFormat extends Error {
   override readonly message = 'it was written by a newer version of this package';
 }
 
-/** What is small and belongs to the file as a whole. */
+/** Small records that belong to the file as a whole. */
 interface Meta {
   readonly format: { readonly version: number };
   readonly owner: Ownership;
-  /** Asks an owner of whom no sign of life can be seen to remove this. */
+  /** Written by a process that cannot see whether the owner lives. An owner that lives removes it. */
   readonly claim: { readonly holder: string };
 }
 
@@ -52,7 +55,10 @@ const keyOf = (name: keyof Meta): Buffer => Buffer.from(name);
 export const claimKey = keyOf('claim');
 const bytesOf = (value: object): Buffer => Buffer.from(JSON.stringify(value));
 
-/** Among the damaged records, whose names begin with their table and a slash. */
+/**
+ * The key of the record of a loss, among the damaged records. Their keys begin with a table and a slash, so none is
+ * equal.
+ */
 const lossKey = Buffer.from('loss');
 export const lossOf = (time: number): RawOperation => ({
   place: 'damaged',
@@ -61,7 +67,7 @@ export const lossOf = (time: number): RawOperation => ({
 });
 
 const firstKey = Buffer.from([0]);
-/** An empty key is before all others, and the database takes none. */
+/** The empty key sorts before all others, but lmdb accepts no empty key. */
 const startOf = (key: Buffer): Buffer => (key.length === 0 ? firstKey : key);
 
 const isEmpty = ({ from, to, limit }: Range): boolean => limit <= 0 || Buffer.compare(from, to) >= 0;
@@ -71,7 +77,7 @@ const optionsOf = ({ from, to, limit, skip: offset = 0, reverse = false }: Range
     ? { reverse, start: to, end: startOf(from), exclusiveStart: true, inclusiveEnd: true, limit, offset }
     : { start: startOf(from), end: to, limit, offset };
 
-/** The commit did not come about as far as is known; after an error of the disk only a new look at the file can tell. */
+/** A commit that probably was not made. After an error of the disk, only the file, opened anew, tells. */
 export class CommitFailed extends Error {
   constructor(
     readonly code: string | number | undefined,
@@ -84,13 +90,13 @@ export class CommitFailed extends Error {
 const codeOf = (fault: unknown): string | number | undefined =>
   (fault as { readonly code?: string | number } | undefined)?.code;
 
-/** As lmdb says it itself, where it does. */
+/** Damage that lmdb does not report itself. The code is lmdb's own for a damaged page (MDB_CORRUPTED). */
 export class DamagedFile extends Error {
   readonly code = -30796;
   override readonly message = 'a page that is damaged';
 }
 
-/** The reason comes in a promise of its own, which nobody may leave uncaught. */
+/** lmdb rejects with the reason in a second promise, `commitError`, which must be caught as well. */
 const settled = async (written: Promise<boolean>): Promise<boolean> => {
   try {
     return await written;
@@ -104,27 +110,27 @@ const settled = async (written: Promise<boolean>): Promise<boolean> => {
 
 const pageSize = 4096;
 const megabyte = 1024 * 1024;
-/** What a commit may need at most: beyond that, a guess would refuse what fits. */
+/** The most space that a commit is expected to need. A higher estimate would refuse commits that fit. */
 const mostNeeded = 64 * megabyte;
-/** What is left free. */
+/** The space that is always left free. */
 const spare = megabyte;
-/** With so much free, one look a second is enough. */
+/** While this many bytes are free, the free space is read once a second. */
 const plenty = 512 * megabyte;
 const lookEvery = 1000;
 
-/** The free space of a disk, looked at before each commit: lmdb may end the process when a write of its own fails. */
+/** The free space of the disk is checked before each commit: lmdb may end the process when one of its writes fails. */
 class FreeSpace {
   private isEnoughUntil = -Infinity;
 
   constructor(private readonly directory: string) {}
 
-  /** Throws when so many changes, of so many bytes, may not fit. */
+  /** Throws when a commit of this many changes and bytes may not fit. */
   check(changes: number, bytes: number): void {
     if (performance.now() < this.isEnoughUntil) return;
     const free = this.free();
     if (free === undefined) return;
     if (free > plenty) this.isEnoughUntil = performance.now() + lookEvery;
-    // Each change may copy a page.
+    // Each change may copy a whole page.
     const needed = Math.min(changes * pageSize + bytes, mostNeeded) + spare;
     if (free >= needed) return;
     const cause = new Error(`no space left on the disk, of which ${Math.floor(free / megabyte)} MB are free`);
@@ -143,8 +149,8 @@ class FreeSpace {
 }
 
 /**
- * One file of lmdb: bytes by key in a few tables. A commit is synced before it is visible, so that it survives a power
- * cut when its promise resolves, and is made off the event loop.
+ * One lmdb file: bytes by key, in a few tables. A commit is made off the event loop. It is synced before it is visible,
+ * so that it survives a power cut once its promise resolves.
  */
 export class DatabaseFile {
   private readonly root: RootDatabase<Buffer, Buffer>;
@@ -157,14 +163,14 @@ export class DatabaseFile {
     readonly path: string,
   ) {
     this.space = new FreeSpace(dirname(path));
-    // `permissionsMode` and `txnStartThreshold` are left out of lmdb's type declarations.
+    // The type declarations of lmdb lack `permissionsMode` and `txnStartThreshold`.
     const options = {
       permissionsMode: 0o600,
       encoding: 'binary',
       keyEncoding: 'binary',
       maxDbs: 8,
       overlappingSync: false,
-      // Its own gathering leaves promises that nobody can catch when a commit fails.
+      // When a commit fails, the batching of lmdb leaves rejected promises that nobody can catch.
       eventTurnBatching: false,
       txnStartThreshold: 1,
     } as const;
@@ -186,7 +192,7 @@ export class DatabaseFile {
     }
   }
 
-  /** From here on reads see what was committed last, by whichever process. */
+  /** From here on, reads see the last commit of any process. */
   refresh(): void {
     this.root.resetReadTxn();
   }
@@ -196,12 +202,12 @@ export class DatabaseFile {
     return entry && { value: JSON.parse(entry.value.toString()) as Meta[K], version: entry.version ?? 0 };
   }
 
-  /** Valid until the next read. */
+  /** The bytes are valid until the next read. */
   peek(place: Place, key: Buffer): Buffer | undefined {
     return this.places[place].getBinaryFast(key);
   }
 
-  /** The store's time when records were lost that nobody can name; undefined when that never happened. */
+  /** The store's time when records were lost whose keys are unknown; undefined when none were. */
   get lossAt(): number | undefined {
     const found = this.places.damaged.getBinary(lossKey);
     return found && (JSON.parse(found.toString()) as { readonly time: number }).time;
@@ -225,7 +231,10 @@ export class DatabaseFile {
     return found;
   }
 
-  /** A page that is damaged may end a range early, and lmdb says nothing: from the other side it ends elsewhere. */
+  /**
+   * lmdb may end a range early at a damaged page, without an error. Read from its other end, the range then ends
+   * elsewhere.
+   */
   private checkEnd(place: Place, { from, to, reverse = false }: Range, last: Buffer | undefined): void {
     if (!last) return;
     const options = optionsOf({ from, to, limit: 1, reverse: !reverse });
@@ -238,7 +247,7 @@ export class DatabaseFile {
     return this.places[place].getKeysCount({ start: startOf(from), end: to });
   }
 
-  /** False when the owner is another one by now: then nothing was written. */
+  /** False when another process owns the file by now: nothing was written. */
   async commit(version: number, owner: Ownership, operations: readonly RawOperation[]): Promise<boolean> {
     let bytes = 0;
     for (const operation of operations) bytes += operation.bytes?.length ?? 0;
@@ -252,7 +261,7 @@ export class DatabaseFile {
     });
   }
 
-  /** Makes another the owner, if nobody did so since `before` was read. */
+  /** Changes the owner, unless somebody has changed it since version `before` was read. */
   hand(before: number | undefined, owner: Ownership): Promise<boolean> {
     return this.write(before, () => {
       void this.metaTable.put(keyOf('format'), bytesOf(format), 1);
@@ -261,7 +270,7 @@ export class DatabaseFile {
     });
   }
 
-  /** Without being the owner. */
+  /** Needs no ownership. */
   async claim(holder: string): Promise<void> {
     await settled(this.metaTable.put(claimKey, bytesOf({ holder }), 1));
   }

@@ -30,23 +30,23 @@ export interface EmbeddedOptions {
   readonly directory: string;
   readonly sealer: Sealer;
   readonly warn: (text: string) => void;
-  /** Without `monotonic`, `now` serves for both. */
+  /** Without `monotonic`, `now` serves as the monotonic clock too. */
   readonly clock?: { now(): number; monotonic?(): number };
-  /** Names this run of the system. */
+  /** The boot id of the system. */
   readonly boot?: string | undefined;
 }
 
 const fileName = 'store.mdb';
-/** Milliseconds between two looks at who owns the file, at most. */
+/** The most milliseconds between two checks of who owns the file. */
 const lookEvery = 2000;
-/** An owner that shows no sign of life has this long to answer a claim. */
+/** Milliseconds that an owner without a sign of life has to answer a claim. */
 const claimFor = 6000;
-/** A start that lived this long went well. */
+/** A process that has run for this many milliseconds counts as started. */
 const calmAfter = 60_000;
 const shortestPause = 250;
 const longestPause = 5000;
 const mostRebuilds = 3;
-/** Bytes that must fit on the disk before a commit is tried again. */
+/** Bytes that must fit on the disk before a failed commit is repeated. */
 const roomNeeded = 1024 * 1024;
 
 const systemClock = { now: () => Date.now(), monotonic: () => performance.now() };
@@ -60,14 +60,14 @@ const neverBack = (now: () => number): (() => number) => {
   return () => (latest = Math.max(latest, now()));
 };
 
-/** Files of an earlier version that were mentioned. */
+/** Files of an earlier version that the log has named already. */
 const mentioned = processMemory('saidOnce', new Set<string>());
 
 type FoundOwner = NonNullable<ReturnType<typeof ownerIn>>;
 const ownerIn = (file: DatabaseFile): { readonly value: Ownership; readonly version: number } | undefined =>
   file.meta('owner');
 
-/** The store in one directory, for the whole process. */
+/** The store in one directory: one for the whole process. */
 export class EmbeddedStore implements Store {
   readonly durable = true;
   private readonly directory: string;
@@ -81,14 +81,14 @@ export class EmbeddedStore implements Store {
   private readonly queue: WriteQueue;
   private readonly listeners = new Set<() => void>();
   private lastTrouble: string | undefined = 'The stored state is being opened.';
-  /** Reads that wait for the file. */
+  /** Reads that wait until this process owns the file. */
   private waiting: { readonly resolve: () => void; readonly reject: (fault: Error) => void }[] = [];
-  /** The store's time less the monotonic clock. */
+  /** The difference between the store's time and the monotonic clock. */
   private epoch: number;
 
   private file: DatabaseFile | undefined;
   private life: SignOfLife | undefined;
-  /** The version of the owner's record while this process is the owner. */
+  /** The version of the owner's record; undefined while another process owns the file. */
   private owned: number | undefined;
   private claimed: { readonly version: number; readonly at: number } | undefined;
   private hasLooked = false;
@@ -132,7 +132,7 @@ export class EmbeddedStore implements Store {
     });
   }
 
-  /** Resolves when the store can be used, or when it is clear that this takes longer. */
+  /** Resolves when the store can be used, or when this process has to wait for the file. */
   async start(): Promise<void> {
     await this.lookNow();
     this.isStarted = true;
@@ -210,7 +210,7 @@ export class EmbeddedStore implements Store {
     return aside > 0;
   }
 
-  /** At once while this process owns the file; a promise costs more than most reads. */
+  /** Reads at once while this process owns the file: a promise costs more than most reads. */
   private read<T>(use: (file: DatabaseFile) => T): T | Promise<T> {
     const file = this.file;
     if (this.isClosed || !file || this.owned === undefined) return this.readLater(use);
@@ -221,7 +221,7 @@ export class EmbeddedStore implements Store {
     }
   }
 
-  /** Waits until this process owns the file. */
+  /** Reads as soon as this process owns the file. */
   private async readLater<T>(use: (file: DatabaseFile) => T): Promise<T> {
     for (;;) {
       if (this.isClosed) throw closed();
@@ -229,7 +229,7 @@ export class EmbeddedStore implements Store {
         try {
           return use(this.file);
         } catch (fault) {
-          // A new file that is damaged again is not: something else is wrong, and more new files would not help.
+          // A file that was just written anew is not damaged by chance: another new file would not help.
           if (!isDamage(fault) || this.timesDamaged >= mostRebuilds) throw fault;
           this.giveUpDamaged(fault);
         }
@@ -284,7 +284,7 @@ export class EmbeddedStore implements Store {
   private lookLater(): void {
     if (this.isClosed) return;
     clearTimeout(this.look);
-    // Those who gave way to each other must not do so for ever.
+    // The random pause keeps two processes from giving way to each other for ever.
     this.look = setTimeout(() => void this.lookNow(), lookEvery * (0.5 + Math.random() / 2)).unref();
   }
 
@@ -303,7 +303,7 @@ export class EmbeddedStore implements Store {
   }
 
   private async lookOnce(): Promise<void> {
-    // Between two attempts to write the file is closed for a moment.
+    // Between two attempts to write, the file is closed for a moment.
     if (this.retry || this.isClosed) return;
     if (this.owned !== undefined) {
       this.checkOwnership(this.owned);
@@ -318,7 +318,7 @@ export class EmbeddedStore implements Store {
     }
     this.life = await showLife(this.directory);
     try {
-      // Of two that show life at the same time at least one sees the other: never do both go on.
+      // Of two processes that show life at the same time, at least one sees the other: never do both go on.
       if ((await livingOwner(this.directory, this.life.address)) === undefined) await this.tryToOwn();
     } finally {
       if (!this.begin()) {
@@ -335,7 +335,7 @@ export class EmbeddedStore implements Store {
       this.queue.add([{ place: 'meta', key: claimKey, bytes: undefined }]).catch(() => undefined);
   }
 
-  /** No other process whose life can be seen has the file open. */
+  /** Called while no other process shows life. */
   private async tryToOwn(): Promise<void> {
     const { isMostlyFree } = await prepareFile(this.lmdb, this.path, this.warn, {
       isDamaged: this.isDamaged,
@@ -351,7 +351,7 @@ export class EmbeddedStore implements Store {
       return;
     }
     if (!(await this.takeOver(file, owner)) || !isMostlyFree) return;
-    // Whoever still had the old file open has lost it by now.
+    // The change of owner has fenced any process that still has the old file open.
     this.owned = undefined;
     await this.dropFile();
     await compactFile(this.lmdb, this.path, this.warn);
@@ -399,7 +399,7 @@ export class EmbeddedStore implements Store {
     };
   }
 
-  /** False when this process does not own the file. */
+  /** Returns false when this process does not own the file. */
   private begin(): boolean {
     const [file, owned] = [this.file, this.owned];
     if (!file || owned === undefined) return false;
@@ -420,8 +420,8 @@ export class EmbeddedStore implements Store {
   }
 
   /**
-   * Another process took over, by a wrong guess. What waits to be written follows from what was read before, and the other
-   * may have done the same since: it is given up.
+   * Another process has wrongly taken this one for dead. Writes in the queue follow from earlier reads, and the new
+   * owner may have made the same ones: they are given up.
    */
   private lose(): void {
     if (this.owned === undefined) return;
@@ -435,7 +435,7 @@ export class EmbeddedStore implements Store {
     void this.hideLife();
   }
 
-  /** Only an owner shows life, or those who wait would wait for each other. */
+  /** Only the owner shows life: waiting processes that did would wait for each other. */
   private async hideLife(): Promise<void> {
     const life = this.life;
     this.life = undefined;
@@ -470,8 +470,8 @@ export class EmbeddedStore implements Store {
   }
 
   /**
-   * The file is opened anew: after an error of the disk lmdb may take no more commits, and only the file itself can tell
-   * whether the last one came about.
+   * Opens the file anew: after an error of the disk, lmdb may refuse all commits, and only the file tells whether the
+   * last one was made.
    */
   private async tryAgain(): Promise<void> {
     try {
@@ -489,7 +489,10 @@ export class EmbeddedStore implements Store {
     }
   }
 
-  /** The engine complains on the console about each commit that fails: it is asked only when there seems to be room. */
+  /**
+   * lmdb writes to the console about each failed commit, so a commit is tried only when a file of some size can be
+   * written.
+   */
   private async checkRoom(): Promise<void> {
     const scratch = `${this.path}.room`;
     try {
@@ -499,7 +502,7 @@ export class EmbeddedStore implements Store {
     }
   }
 
-  /** The engine says that the file is damaged: the next look carries over what can be read. */
+  /** lmdb reports damage: the next attempt to own the file carries over what can be read. */
   private giveUpDamaged(fault: unknown): void {
     if (this.owned === undefined) return;
     this.isDamaged = true;

@@ -14,7 +14,7 @@ interface Shared {
 
 const shared = processMemory('stores', new Map<string, Shared>());
 const closing = processMemory('stores', new Map<string, Promise<void>>());
-/** A deploy closes and opens again: what is in memory alone stays there for the life of the process. */
+/** A deploy closes and opens stores. A store in memory is kept, or a deploy would lose what is in it. */
 const inMemory = processMemory('storesInMemory', new Map<string, MemoryStore>());
 
 const openOnce = async (options: EmbeddedOptions): Promise<Store> => {
@@ -46,19 +46,22 @@ const openOnce = async (options: EmbeddedOptions): Promise<Store> => {
   }
 };
 
-/** Two names of one directory are one store. */
+/** Two paths to one directory must lead to one store. */
 const realPathOf = (directory: string): string => {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     chmodSync(directory, 0o700);
     return realpathSync(directory);
   } catch {
-    // Opening it will say why.
+    // Opening the directory fails too, and says why.
     return directory;
   }
 };
 
-/** The store in a directory: one in a process, whoever asks; it closes with its last user. */
+/**
+ * Opens the store in a directory. A process has one for each directory, however many use it; it closes with its last
+ * user.
+ */
 export const openEmbedded = async (options: EmbeddedOptions): Promise<Store> => {
   const directory = realPathOf(options.directory);
   let entry = shared.get(directory);

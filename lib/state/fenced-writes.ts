@@ -3,13 +3,13 @@ import { schema, common, type Lease, type LeaseRow } from './leases';
 import { recordName, versionOf } from './sealing';
 import { TakenOver, tables, type Table, type Version } from './store';
 
-/** What a lease covers; every commit that touches it is made on the condition that the lease still holds. */
+/** What one lease covers. Every commit that touches it is made on the condition that the lease still holds. */
 export interface Fence {
   readonly lease: Lease;
   readonly isLost: boolean;
 }
 
-/** A record, by its whole key in the database; without bytes it is removed. */
+/** A put of a record, by its key in the database; without `bytes`, a removal. */
 export interface Change {
   readonly table: Table;
   readonly key: Buffer;
@@ -26,7 +26,7 @@ export interface FencedWrite {
   readonly fences: readonly Fence[];
   readonly changes: readonly Change[];
   readonly conditions: readonly FencedCondition[];
-  /** Of what belongs to all processes. */
+  /** The write touches records that all processes share. */
   readonly isShared: boolean;
 }
 
@@ -36,7 +36,7 @@ interface Pending extends FencedWrite {
   readonly reject: (fault: Error) => void;
 }
 
-/** A commit whose answer did not come: its number says later whether it was made. */
+/** A commit whose answer may not come. Its numbers, compared with those in the lease rows, tell later whether it was made. */
 interface Attempt {
   readonly numbers: ReadonlyMap<Fence, bigint>;
   readonly holds: ReadonlyMap<Pending, boolean>;
@@ -47,7 +47,7 @@ export interface FencedWritesOptions {
   readonly group: Buffer;
   readonly leaseFor: number;
   readonly rowOf: (slot: number) => Promise<LeaseRow | undefined>;
-  /** Another has the lease, or the database has lost commits. */
+  /** Called when another process has the lease, or when the database has lost commits. */
   readonly lost: (fence: Fence, row: LeaseRow | undefined) => Promise<void>;
   readonly failed: (fault: unknown) => Promise<void>;
   readonly succeeded: () => void;
@@ -55,7 +55,10 @@ export interface FencedWritesOptions {
 
 const largestCommit = 4 * 1024 * 1024;
 
-/** With the number of the commit in its condition, an attempt that was given up cannot come late and undo a later one. */
+/**
+ * The condition holds the number of the last commit, so an attempt that was given up cannot arrive late and undo a
+ * later one.
+ */
 const writeStatement = `
 with f as (update ${schema}.lease set seq = $11, until = greatest(until, now() + $12::int * interval '1 ms')
            where grp = $1 and slot = $2 and token = $3 and seq = $10 returning seq),
@@ -67,7 +70,7 @@ pk as (insert into ${schema}.work select k, v from unnest($8::bytea[], $9::bytea
        where exists (select 1 from f) on conflict (key) do update set value = excluded.value)
 select seq from f`;
 
-/** Removals and puts of both tables, as the statement takes them. */
+/** Removals and puts of both tables, in the order of the statement's parameters. */
 const arraysOf = (changes: Iterable<Change>): Buffer[][] => {
   const arrays: Buffer[][] = [[], [], [], [], [], []];
   for (const { table, key, bytes } of changes) {
@@ -83,9 +86,8 @@ const arraysOf = (changes: Iterable<Change>): Buffer[][] => {
 const nothing = arraysOf([]);
 
 /**
- * The commits of one process, one after the other. What is handed over in one turn of the event loop is one commit, which
- * is made on the condition that every lease it touches still holds. One whose answer did not come is looked up before it
- * is repeated.
+ * The commits of one process, one after the other. All writes of one turn of the event loop are one commit, made on the
+ * condition that every lease it touches still holds. A commit without an answer is looked up before it is repeated.
  */
 export class FencedWrites {
   private queue: Pending[] = [];
@@ -109,18 +111,18 @@ export class FencedWrites {
     });
   }
 
-  /** Makes the commits that can be made; `isTroubled` tells when to wait no longer. */
+  /** Makes the commits that can be made, until `isTroubled` says that the database is away. */
   async close(fault: Error, isTroubled: () => boolean): Promise<void> {
     while (!isTroubled() && (this.committing || this.queue.length > 0)) {
       this.commitNext();
-      // The database may go away meanwhile.
+      // The database may go away while a commit waits for its answer, so `isTroubled` is asked again.
       await Promise.race([this.committing, new Promise((resolve) => setTimeout(resolve, 50).unref())]);
     }
     this.ended = fault;
     this.reject(this.queue.splice(0), fault);
   }
 
-  /** What waits for a lease that was lost does so in vain. */
+  /** Rejects the writes in the queue whose lease was lost. */
   rejectLost(): void {
     const isLost = ({ fences }: Pending): boolean => fences.some((fence) => fence.isLost);
     const lost = this.queue.filter(isLost);
@@ -184,7 +186,10 @@ export class FencedWrites {
     this.reject(left, this.ended);
   }
 
-  /** Nobody can know any more whether an attempt was made whose lease another has now. */
+  /**
+   * Rejects the writes whose lease another process has by now: whether an earlier attempt was made can no longer be
+   * known.
+   */
   private withoutLost(pending: readonly Pending[], attempts: readonly Attempt[]): readonly Pending[] {
     const isLost = ({ fences }: Pending): boolean => fences.some((fence) => fence.isLost);
     if (!pending.some(isLost)) return pending;
@@ -192,7 +197,7 @@ export class FencedWrites {
     return pending.filter((each) => !isLost(each));
   }
 
-  /** What one of the attempts came to, if it was made after all. */
+  /** The result of an earlier attempt, if one of them was made after all. */
   private async lookUp(
     pending: readonly Pending[],
     attempts: readonly Attempt[],
@@ -215,7 +220,7 @@ export class FencedWrites {
     return undefined;
   }
 
-  /** Undefined when a lease did not hold. */
+  /** Undefined when a lease no longer holds. */
   private async attempt(
     pending: readonly Pending[],
     attempts: Attempt[],
@@ -226,7 +231,7 @@ export class FencedWrites {
     return attempt?.holds;
   }
 
-  /** In a transaction where one statement is not enough. */
+  /** Uses a transaction where one statement is not enough. */
   private async attemptAlone(pending: readonly Pending[], attempts: Attempt[]): Promise<Attempt | undefined> {
     const isShared = pending.some((each) => each.isShared);
     if (!isShared && fencesOf(pending).length === 1)
@@ -234,7 +239,7 @@ export class FencedWrites {
     const client = await this.options.pool().connect();
     try {
       await client.query('begin');
-      // What belongs to all is changed by one at a time, so that what a condition saw still holds when it commits.
+      // Shared records are changed by one process at a time, so a condition that was read still holds at the commit.
       const lock = `select 1 from ${schema}.lease where grp = $1 and slot = ${common} for update`;
       if (isShared) await client.query(lock, [this.options.group]);
       const attempt = await this.attemptOn(client, pending, attempts);
@@ -304,6 +309,6 @@ export class FencedWrites {
   }
 }
 
-/** In one order, so that no two commits wait for each other. */
+/** The fences of all writes. Every process touches them in the order of their slots, so that no two commits deadlock. */
 const fencesOf = (pending: readonly Pending[]): Fence[] =>
   [...new Set(pending.flatMap(({ fences }) => fences))].sort((a, b) => a.lease.slot - b.lease.slot);

@@ -2,14 +2,14 @@ import type { Pool } from 'pg';
 import { schema } from './leases';
 import type { Table } from './store';
 
-/** A lookup, until its answer comes. */
+/** A lookup that waits for its answer. */
 interface Lookup<A, T> {
   readonly of: A;
   readonly settle: (found: T | undefined) => void;
   readonly reject: (fault: unknown) => void;
 }
 
-/** Lookups in one query. */
+/** The most lookups in one query. */
 const most = 500;
 
 interface Bounds {
@@ -18,8 +18,8 @@ interface Bounds {
 }
 
 /**
- * What is looked up in one turn of the event loop is one query: a poll looks up its record and its neighbour, and a round
- * of polls begins in one turn. A query each would take longer than the poll itself.
+ * All lookups of one turn of the event loop are one query. A poll looks up its record and its neighbour, and many polls
+ * begin in one turn: a query for each would take longer than the poll itself.
  */
 export class GatheredReads {
   private readonly waiting = new Map<string, Lookup<never, Buffer>[]>();
@@ -38,7 +38,7 @@ export class GatheredReads {
     });
   }
 
-  /** The first key from `from` up to `to`, exclusive; in reverse, the last. */
+  /** The first key from `from` up to `to`, exclusive; with `isReverse`, the last. */
   firstKey(table: Table, bounds: Bounds, isReverse: boolean): Promise<Buffer | undefined> {
     const direction = isReverse ? 'desc' : 'asc';
     return this.add<Bounds>(`first ${table} ${direction}`, bounds, async (all) => {
@@ -55,7 +55,7 @@ export class GatheredReads {
     });
   }
 
-  /** `ask` gives an answer for each, in order. */
+  /** `ask` gives one answer for each lookup, in the same order. */
   private add<A>(
     kind: string,
     of: A,
@@ -73,7 +73,7 @@ export class GatheredReads {
         this.waiting.delete(kind);
         for (let from = 0; from < lookups.length; from += most) {
           const some = lookups.slice(from, from + most);
-          // The pool may be gone by now, which throws.
+          // The async function turns a throw into a rejection: `pool()` throws when the database is closed.
           (async () => ask(some.map((each) => each.of)))().then(
             (found) => {
               some.forEach((each, place) => {

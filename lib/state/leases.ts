@@ -1,46 +1,49 @@
 import type { Pool } from 'pg';
 
 /**
- * The leases of the processes that work together: a row for each slot, with who has it, a token that changes with its
- * holder, the number of the last commit, and until when it is had. A holder renews it with its pulse and with every commit.
+ * The leases of a group of processes. Each slot has a row with its holder, a token that changes with the holder, the
+ * number of the last commit, and the end of the lease. The holder renews the lease with each pulse and each commit.
  */
 
 export const schema = 'advisor_texting';
-/** The slot of what belongs to all, which nobody holds. */
+/** The slot of the records that all processes share. Nobody holds it. */
 export const common = 0;
 
 export interface Lease {
   readonly slot: number;
   readonly token: string;
-  /** Of the last commit that was confirmed. */
+  /** The number of the last commit that was confirmed. */
   seq: bigint;
 }
 
-/** As it was read. */
+/** A lease as it was read from the database. */
 export interface LeaseRow {
   readonly slot: number;
-  /** Empty when its holder has given it up. */
+  /** Empty when the last holder has given the slot up. */
   readonly holder: string;
   readonly token: string;
   readonly seq: string;
   readonly until: string;
   readonly isOver: boolean;
-  /** Its holder wants more than one request at once. */
+  /** The holder wants more than one request at once. */
   readonly isBusy: boolean;
 }
 
 export const leaseIn = ({ slot, token, seq }: LeaseRow): Lease => ({ slot, token, seq: BigInt(seq) });
 
 export interface Beat {
-  /** Of the server, in epoch milliseconds. */
+  /** The server's time, in epoch milliseconds. */
   readonly time: number;
   readonly rows: readonly LeaseRow[];
 }
 
-/** A holder that gave its slots up may want them back at once, as when flows are deployed: so long others leave them. */
+/**
+ * Milliseconds for which other processes leave a slot that was given up: its holder wants it back when flows are
+ * deployed.
+ */
 const backWithin = 500;
 
-/** In place of a holder: work is being moved into the slot, and nobody has it yet. */
+/** Stands in the place of a holder while work is being moved into a slot. */
 const movingHolder = (id: string): string => `moving ${id}`;
 const isMoving = `holder like 'moving %'`;
 
@@ -54,7 +57,7 @@ export class Leases {
     private readonly leaseFor: number,
   ) {}
 
-  /** Renews what this process has, and gives all that there are. */
+  /** Renews the leases of this process, and reads those of the whole group. */
   async beat(slots: readonly number[], isBusy: boolean): Promise<Beat> {
     await this.pool().query(
       `update ${schema}.lease set until = now() + $3::int * interval '1 ms', busy = $5 where grp = $1 and slot in
@@ -75,7 +78,7 @@ export class Leases {
     return (await this.pool().query<LeaseRow>(select, [this.group, slot])).rows[0];
   }
 
-  /** What this process itself gave up just before, and what others gave up; `isAlone` when nobody else lives. */
+  /** The slots that nobody holds: `mine` this process gave up just before. `isAlone` says that no other process lives. */
   async free(before: readonly Lease[]): Promise<{
     readonly mine: readonly LeaseRow[];
     readonly others: readonly LeaseRow[];
@@ -95,7 +98,7 @@ export class Leases {
     };
   }
 
-  /** Undefined when it has changed since it was read. */
+  /** Undefined when the lease has changed since it was read. */
   async take({ slot, token, until }: LeaseRow): Promise<Lease | undefined> {
     const { rows } = await this.pool().query<{ token: string; seq: string }>(
       `update ${schema}.lease set holder = $3, token = token + 1, until = now() + $4::int * interval '1 ms', busy = false
@@ -105,12 +108,12 @@ export class Leases {
     return rows[0] && { slot, token: rows[0].token, seq: BigInt(rows[0].seq) };
   }
 
-  /** A new slot of this process. */
+  /** Adds a slot for this process. */
   add(): Promise<Lease> {
     return this.insert(this.holder, `now() + ${this.leaseFor} * interval '1 ms'`);
   }
 
-  /** The slot that work is moved into, which nobody takes until `release`. */
+  /** The slot into which work is moved. Nobody takes it until `release`. */
   async moving(id: string): Promise<Lease> {
     const { rows } = await this.pool().query<{ slot: number; token: string; seq: string }>(
       `select slot, token, seq from ${schema}.lease where grp = $1 and holder = $2`,
@@ -127,7 +130,7 @@ export class Leases {
     );
   }
 
-  /** Its first token is the time, so that no later lease of the same number has an earlier one's. */
+  /** The first token of a slot is the time, so that a slot whose number is used again never has an earlier slot's token. */
   private async insert(holder: string, until: string): Promise<Lease> {
     await this.pool().query(
       `insert into ${schema}.lease values ($1, ${common}, '', 0, 0, 'infinity') on conflict do nothing`,
@@ -146,7 +149,7 @@ export class Leases {
     }
   }
 
-  /** False when it is not this process's any more, or when the other one is gone. */
+  /** False when this process no longer has the lease, or when the process `to` is gone. */
   async handOn({ slot, token }: Lease, to: string): Promise<boolean> {
     const { rowCount } = await this.pool().query(
       `update ${schema}.lease set holder = $4, token = token + 1, until = now() + $5::int * interval '1 ms', busy = false
@@ -157,7 +160,7 @@ export class Leases {
     return rowCount === 1;
   }
 
-  /** The others need not wait until they have run out. */
+  /** Other processes then need not wait for the end of the leases. */
   async giveUp(slots: readonly number[]): Promise<void> {
     await this.pool().query(
       `update ${schema}.lease set holder = '', until = now() + ${backWithin} * interval '1 ms'
@@ -168,8 +171,8 @@ export class Leases {
 }
 
 /**
- * Which leases have run out, as far as this process can tell. Whoever lives has renewed its own while this process looked
- * on: after the database was away, or its clock was changed, all are given the time to do so.
+ * Tells which leases have run out. A living process renews its lease while this one watches: after the database was
+ * away or its clock was changed, every process first gets the time to do so.
  */
 export class LeaseWatch {
   private readonly seen = new Map<number, { readonly mark: string; readonly since: number }>();
@@ -177,7 +180,7 @@ export class LeaseWatch {
 
   constructor(private readonly leaseFor: number) {}
 
-  /** `now` is monotonic. */
+  /** `now` is a monotonic time. */
   ended(rows: readonly LeaseRow[], now: number): LeaseRow[] {
     if (now - this.lastLook > this.leaseFor / 3) this.seen.clear();
     this.lastLook = now;
@@ -194,9 +197,9 @@ export class LeaseWatch {
 }
 
 /**
- * How many of `most` requests at once are those of one of several processes. Those that want more than one share what the
- * others leave, which have one each. A process that has just come to want more has one, too, until the others have heard:
- * together they never make more than `most`, unless there are more processes.
+ * How many of `most` requests at once one of several processes may make. Processes that want one request at once get
+ * one each, and busy ones share the rest. A process that has just become busy gets one until the others know of it. So
+ * together they never make more than `most`, unless there are more processes than that.
  */
 export const shareOf = (
   most: number,
@@ -206,12 +209,12 @@ export const shareOf = (
   return isKnown ? Math.max(1, Math.floor((most - (processes - busy)) / Math.max(busy, 1))) : 1;
 };
 
-/** A clock of the server that differs by more milliseconds was changed: ages go on as they were. */
+/** Milliseconds. A larger difference means that the server's clock was changed: ages then go on as before. */
 const clockChange = 60_000;
-/** Milliseconds by which a clock that is a little ahead is set back with a pulse. */
+/** Milliseconds by which the time here is set back with each pulse while it is ahead of the server's. */
 const slew = 10;
 
-/** The server's time, as it is known here. It never runs back nor stands still, and follows no change of the clock. */
+/** The server's time as this process knows it. It never runs back or stands still, and does not follow a changed clock. */
 export class ServerTime {
   private offset = 0;
   private latest = 0;
@@ -226,12 +229,12 @@ export class ServerTime {
     return (this.latest = Math.max(this.latest, Math.floor(this.monotonic() + this.offset)));
   }
 
-  /** At a start, or after this process was out of touch. */
+  /** Called at a start, and after the database was away. */
   set(time: number): void {
     this.offset = Math.max(time, this.latest) - this.monotonic();
   }
 
-  /** With each pulse. */
+  /** Called with each pulse. */
   hear(time: number): void {
     const ahead = time - (this.monotonic() + this.offset);
     if (Math.abs(ahead) < clockChange) this.offset += Math.max(ahead, -slew);

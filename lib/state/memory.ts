@@ -12,16 +12,16 @@ import {
   type Table,
 } from './store';
 
-/** Keys as text of one byte a character: compared by the engine's own order, and half the size of a buffer. */
+/** A key as text, one character for each byte: it sorts as the bytes do, and takes half the memory of a buffer. */
 const textOf = (key: Buffer): string => key.toString('latin1');
 
 const fullBlock = 512;
 
-/** Keys in order, in blocks: to insert one moves at most a block. */
+/** Keys in order, in blocks: an insertion moves at most one block. */
 class OrderedKeys {
   private readonly blocks: string[][] = [[]];
 
-  /** The block that a key belongs to: the last that does not begin after it. */
+  /** The block that a key belongs to: the last one that does not begin after the key. */
   private blockOf(key: string): number {
     let low = 0;
     let high = this.blocks.length - 1;
@@ -34,7 +34,7 @@ class OrderedKeys {
     return low;
   }
 
-  /** Where a key is in its block, or would be. */
+  /** The place of a key in its block, or the place where it would be inserted. */
   private static placeOf(block: readonly string[], key: string): number {
     let low = 0;
     let high = block.length;
@@ -51,7 +51,7 @@ class OrderedKeys {
     const block = this.blocks[at] ?? [];
     block.splice(OrderedKeys.placeOf(block, key), 0, key);
     if (block.length <= fullBlock) return;
-    // Keys often come in order: a last block stays nearly full, and the next begins nearly empty.
+    // Keys often arrive in order, so the last block is left nearly full and the next begins nearly empty.
     const leftInBlock = at === this.blocks.length - 1 ? fullBlock : fullBlock >> 1;
     this.blocks.splice(at + 1, 0, block.splice(leftInBlock));
   }
@@ -94,7 +94,7 @@ class OrderedKeys {
 }
 
 interface MemoryRecord {
-  /** Encoded, so that a record is never shared with whoever wrote it. */
+  /** Encoded bytes, so that a record never shares objects with the code that wrote it. */
   readonly bytes: Buffer;
   readonly version: number;
 }
@@ -144,7 +144,7 @@ export interface MemoryStoreOptions {
   readonly clock?: { now(): number };
 }
 
-/** The same promises as on disk, but survival. */
+/** A store that keeps every promise of `Store` but survival. */
 export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): MemoryStore => {
   const memory = { wait: new MemoryTable(), work: new MemoryTable() } satisfies Record<Table, MemoryTable>;
   const secret = randomBytes(32);
@@ -161,7 +161,7 @@ export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): Me
   const holds = ({ table, key, version: expected }: Condition): boolean =>
     memory[table].records.get(textOf(key))?.version === expected;
 
-  /** All is encoded before anything changes. */
+  /** Encodes the value before anything is changed. */
   const prepare = (operation: Operation): (() => void) => {
     const table = memory[operation.table];
     if ('remove' in operation) return () => table.remove(textOf(operation.remove));

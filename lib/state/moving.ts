@@ -4,31 +4,34 @@ import { endOf, isShared, key, type Entry, type Operation, type Store, type Tabl
 /** Records that move together from one store to another. */
 export interface Movable<T = unknown> {
   readonly table: Table;
-  /** What their keys begin with. */
+  /** The first bytes of their keys. */
   readonly prefix: Buffer;
-  /** Those that are meant; all unless told. */
+  /** Selects records; all are moved without it. */
   readonly isMeant?: (value: T) => boolean;
-  /** What puts one there: hashes in keys differ from store to store. Under the same key unless told. */
+  /**
+   * The operations that put a record into the other store, where hashes in keys differ. Without it, the key stays the
+   * same.
+   */
   readonly copy?: (entry: Entry<T>, to: Store) => readonly Operation[];
 }
 
-/** Where work is put, seen by nobody until it is released. */
+/** A place for moved work. Nobody sees the work until it is released. */
 export interface Destination {
   readonly store: Store;
-  /** From now on somebody goes on with it. To do so again changes nothing. */
+  /** From now on, a process goes on with the work. Calling it again changes nothing. */
   release(): Promise<void>;
-  /** Removes what was put there, and the place. */
+  /** Removes the work, and the place. */
   discard(): Promise<void>;
 }
 
 /**
- * How far a move has come, on record where things are moved from. Nothing of it begins over there while a copy is here:
- * a crash would have it begin twice.
+ * How far a move has come, on record in the store that is moved from. The work does not begin in the other store while
+ * there is a copy here: after a crash it would begin twice.
  */
 interface Progress {
-  /** Names the destination. */
+  /** The name of the destination. */
   readonly id: string;
-  /** Copied: what is left here is to be removed. Given up: what was put there is not to be used. */
+  /** `copied`: the records that are left here must be removed. `given up`: the copies at the destination must not be used. */
   readonly state: 'copying' | 'copied' | 'given up';
 }
 
@@ -46,7 +49,7 @@ async function* pagesOf<T>(store: Store, { table: from, prefix }: Movable<T>): A
   }
 }
 
-/** Whether there is anything to be moved. */
+/** Whether there is a record to move. */
 export const isThere = async (store: Store, movable: Movable): Promise<boolean> => {
   for await (const page of pagesOf(store, movable))
     if (page.some((entry) => isMeant(movable, entry))) return true;
@@ -68,7 +71,7 @@ const copyAll = async (from: Store, to: Store, movables: readonly Movable[]): Pr
         ];
         for (const operation of operations) {
           const place = 'put' in operation ? operation.put : operation.remove;
-          // What all have in common may be there already, and newer.
+          // A record that all processes share may exist there already, and be newer.
           if (isShared(operation.table, place))
             writes.push(to.write([operation], [{ table: operation.table, key: place }]));
           else own.push(operation);
@@ -83,7 +86,7 @@ const copyAll = async (from: Store, to: Store, movables: readonly Movable[]): Pr
 };
 
 const removeAll = async (from: Store, movables: readonly Movable[]): Promise<void> => {
-  // What the rest is found by is named first, and so goes last.
+  // Records by which the others are found come first in the list, and are removed last.
   for (const movable of [...movables].reverse()) {
     for await (const page of pagesOf(from, movable)) {
       const removals = page
@@ -95,8 +98,8 @@ const removeAll = async (from: Store, movables: readonly Movable[]): Promise<voi
 };
 
 /**
- * Moves records, once, whatever is killed meanwhile: the next call goes on. `movables` says what there is. Resolves with
- * how many were moved by this call.
+ * Moves records exactly once: a move that was cut short goes on with the next call. Resolves with the number of records
+ * that this call moved.
  */
 export const moveRecords = async (
   from: Store,
@@ -124,7 +127,10 @@ export const moveRecords = async (
   return count;
 };
 
-/** The work is to be done here after all: what has been copied in full is gone, and the rest of a broken-off move stays. */
+/**
+ * Ends a move without its destination. After a full copy, the records here are removed; a copy that was cut short is
+ * given up.
+ */
 export const stayHere = async (
   from: Store,
   name: string,

@@ -1,12 +1,12 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
 /**
- * Reads a file of lmdb without lmdb, whose native code may crash or run for ever on pages that are damaged. Only what hangs
- * on the newest root is read: a page that was freed still holds records, and to bring them back would send texts twice.
+ * Reads an lmdb file without lmdb, whose native code may crash or loop for ever on a damaged page. Only pages under the
+ * newest root are read: a freed page still holds old records, and to bring those back would send texts twice.
  *
- * The layout is that of data version 2, little-endian, 64 bits: a page is a header (number 8, transaction 8, padding 2,
- * flags 2, lower 2, upper 2), then an offset of 2 bytes for each node; a node is size or page (2 + 2), flags 2, length of
- * the key 2, key, data.
+ * The layout is data version 2 of lmdb, little-endian, 64 bits. A page is a header (number 8 bytes, transaction 8,
+ * padding 2, flags 2, lower 2, upper 2), then an offset of 2 bytes for each node. A node is its size or page number (2
+ * + 2), flags 2, the length of the key 2, the key, and the data.
  */
 const headLength = 24;
 const nodeHead = 8;
@@ -22,7 +22,7 @@ const deepest = 32;
 
 export interface Tree {
   readonly name: string;
-  /** Pages in use. */
+  /** The number of pages in use. */
   readonly pages: number;
   readonly records: number;
   readonly root: number | undefined;
@@ -66,10 +66,10 @@ export class PageReader {
   private readonly descriptor: number;
   private readonly meta: Meta;
   readonly size: number;
-  /** Pages that could not be read so far. */
+  /** The number of pages that could not be read so far. */
   lost = 0;
 
-  /** Throws where there is nothing to begin with. */
+  /** Throws when the file has no sound root. */
   constructor(path: string) {
     this.descriptor = openSync(path, 'r');
     try {
@@ -85,7 +85,7 @@ export class PageReader {
     }
   }
 
-  /** Of the root that is read. */
+  /** The transaction of the root that is read. */
   get transaction(): bigint {
     return this.meta.transaction;
   }
@@ -98,20 +98,20 @@ export class PageReader {
     closeSync(this.descriptor);
   }
 
-  /** Tables by name; those of which nothing can be read are missing, and `lost` counts it. */
+  /** All tables that can be read; the others are counted in `lost`. */
   tables(): readonly Tree[] {
     return [...this.nodes(this.meta.main)].flatMap(({ key, data, flags }) =>
       flags & isTree && data.length >= 48 ? [treeAt(data, 0, key.toString().replace(/\0+$/, ''))] : [],
     );
   }
 
-  /** Pages in use, by the file's own count. */
+  /** The number of pages in use, as the file itself states it. */
   usedPages(): number {
     const trees = [this.meta.free, this.meta.main, ...this.tables()];
     return 2 + trees.reduce((sum, { pages }) => sum + pages, 0);
   }
 
-  /** Whether the first page of each table is what it should be. */
+  /** Whether the root page of each table can be read. */
   isSoundAtFirstSight(): boolean {
     const trees = [this.meta.free, this.meta.main, ...this.tables()];
     for (const { root } of trees) if (root !== undefined) this.page(root);

@@ -28,16 +28,16 @@ import {
 import { processMemory } from '../process-memory';
 
 /**
- * PostgreSQL, for several processes that work together. Each process writes to a slot of its own, which it has by a lease:
- * every commit is made on the condition that the lease still holds. What belongs to all (authorizations, when numbers were
- * asked) lies outside the slots and is changed by condition alone. Whoever finds that a lease has run out takes the slot
- * over, whole, and goes on with what is in it.
+ * PostgreSQL, for several processes that work together. Each process has a slot of its own by a lease, and every commit
+ * is made on the condition that the lease still holds. Records that all processes share (authorizations, when numbers
+ * were asked) lie outside the slots and change by condition alone. A process that finds a lease that has run out takes
+ * over the whole slot, and goes on with the work in it.
  */
 
-/** Loaded when first needed; an optional peer, which may not be there. */
+/** `pg` is an optional peer, which may not be installed: it is loaded only when a database is opened. */
 const loadPg = () => import('pg');
 
-/** Asks a database whether it is there, and nothing else; the code of the fault where it is not. */
+/** Connects to a database, and resolves with the code of the fault, or undefined when the database answers. */
 export const faultInDatabase = async (url: string): Promise<string | undefined> => {
   const { Client } = await loadPg();
   const client = new Client({
@@ -51,7 +51,7 @@ export const faultInDatabase = async (url: string): Promise<string | undefined> 
     await client.query('select 1');
     return undefined;
   } catch (fault) {
-    // A message may quote the address, and with it the password.
+    // The message may quote the address, and with it the password: only the code is used.
     const { code } = fault as { code?: unknown };
     return typeof code === 'string' ? code : 'timeout';
   } finally {
@@ -59,7 +59,7 @@ export const faultInDatabase = async (url: string): Promise<string | undefined> 
   }
 };
 
-/** Whether `pg` is there to be loaded. */
+/** Whether `pg` can be loaded. */
 export const isPgInstalled = (): boolean => {
   try {
     require.resolve('pg');
@@ -70,20 +70,20 @@ export const isPgInstalled = (): boolean => {
 };
 
 export interface PostgresOptions {
-  /** As `pg` takes it. */
+  /** The address, as `pg` takes it. */
   readonly url: string;
-  /** Those that run the same flows name the same group, and succeed each other. */
+  /** Processes that run the same flows name the same group: they take over from each other. */
   readonly group: string;
-  /** Made once the keys can be read, which lie in the database too. */
+  /** Makes the sealer from the wrapped keys, which lie in the database too. */
   readonly sealer: (keys: KeyRow) => Promise<Sealer>;
   readonly warn: (text: string) => void;
-  /** Milliseconds that a lease lasts unless it is renewed; a process that dies is succeeded after as long. */
+  /** Milliseconds that a lease lasts without renewal: a process that dies is succeeded after that time. */
   readonly leaseFor?: number;
   /** Milliseconds between two pulses. */
   readonly pulseEvery?: number;
 }
 
-/** The wrapped keys of a group, locked while this is in use. */
+/** The wrapped keys of a group. Their row is locked while the sealer is made. */
 export interface KeyRow {
   read(): unknown;
   reread(): Promise<unknown>;
@@ -92,20 +92,20 @@ export interface KeyRow {
 
 const shortestPause = 250;
 const longestPause = 2000;
-/** Where each slot has what its holder is to do. */
+/** The prefix of the orders in each slot: what its holder is to do. */
 const orders = keyOf('order');
-/** An order that nobody could carry out for so many milliseconds is forgotten: its node has left the flow. */
+/** Milliseconds after which an order is forgotten that nobody could carry out: its node has left the flow. */
 const orderLasts = 7 * 24 * 3600 * 1000;
-/** Milliseconds after which nobody waits for an answer any more: a request under way has ended by then. */
+/** Milliseconds after which nobody waits for an answer any more: the longest request has ended by then. */
 const answeredWithin = 120_000;
-/** Milliseconds between two looks whether the others have done what they were told. */
+/** Milliseconds between two checks whether other processes have carried out an order. */
 const lookForAnswers = 200;
-/** Of slots that were taken over, those without work are looked for every so many pulses. */
+/** Pulses between two searches for slots that were taken over and have no work left. */
 const dropEvery = 10;
 
 /**
- * What brings the tables from each version to the next. Instances of the version before run on until they are restarted, so
- * a step leaves them what they read and write. A step that was released is never changed.
+ * Statements that bring the tables from each version to the next. Instances of the version before run on until they are
+ * restarted, so a step leaves in place what they read and write. A released step is never changed.
  */
 const steps = [
   `create table ${schema}.lease (
@@ -119,7 +119,7 @@ const steps = [
   `alter table ${schema}.lease add column if not exists busy boolean not null default false;`,
 ];
 const formatVersion = steps.length;
-/** unique_violation, duplicate_schema, duplicate_table: another process has made it at the same time. */
+/** unique_violation, duplicate_schema and duplicate_table: another process is making the same tables. */
 const madeByAnother = new Set(['23505', '42P06', '42P07']);
 
 const reasonOf = (fault: unknown): string => (fault instanceof Error && fault.message) || String(fault);
@@ -127,15 +127,15 @@ class NewerFormat extends Error {}
 /** The data key in the database cannot be opened with this process's credential secret. */
 export class OtherSecret extends Error {}
 
-/** What a slot's holder is to do; resolves with whether it was done. */
+/** Carries out an order for a slot; resolves with whether it was carried out. */
 export type OrderListener = (slot: Slot, order: StoreOrder) => Promise<boolean>;
 
-/** A database, for one group in this process: its connections, its pulse, and the slots this process has. */
+/** A database, for one group in this process: its connections, its pulse, and the slots that this process holds. */
 class Database implements Surroundings, JointWriter {
   readonly holder = randomUUID();
   readonly group: Buffer;
   readonly slots = new Map<number, Slot>();
-  /** What other processes have, to be read. */
+  /** Slots that other processes hold; they can be read here. */
   private elsewhere = new Map<number, Slot>();
   readonly writes: FencedWrites;
   readonly reads = new GatheredReads(() => this.reading);
@@ -144,16 +144,16 @@ class Database implements Surroundings, JointWriter {
   private readonly orphanListeners = new Set<(store: Slot) => void>();
   private readonly orderListeners = new Set<OrderListener>();
   private readonly newsListeners = new Set<() => void>();
-  /** Orders that are being carried out. */
+  /** The keys of orders that are being carried out. */
   private readonly obeying = new Set<string>();
   private readonly listeners = new Set<() => void>();
-  /** Beside those that read, so that neither a pulse nor a commit stands in line behind them. */
+  /** Writes have a pool of their own, so that neither a pulse nor a commit waits behind reads. */
   private pools: { readonly reading: Pool; readonly writing: Pool } | undefined;
   private currentSealing: Sealing | undefined;
   private pulse: NodeJS.Timeout | undefined;
-  /** Slots are taken by one at a time: the pulse, or whoever needs a new one. */
+  /** The end of the last change of slots: the pulse and those that open one take turns. */
   private taking: Promise<unknown> = Promise.resolve();
-  /** Slots that were found set back, until that is on record. */
+  /** Leases whose last commits the database has lost, until the doubt is on record. */
   private readonly setBack = new Set<LeaseRow>();
   private readonly time = new ServerTime(
     () => performance.now(),
@@ -167,11 +167,11 @@ class Database implements Surroundings, JointWriter {
   private areWritesFailing = false;
   private isClosed = false;
   private pulses = 0;
-  /** Of the whole group. */
+  /** The number of living processes of the group. */
   processes = 1;
-  /** Of these, those that want more than one request at once. */
+  /** How many of the living processes want more than one request at once. */
   private busy = 0;
-  /** This one is, and the others have heard. */
+  /** This process is busy, and the others know. */
   private isKnownBusy = false;
   private wasBusy = false;
   private readonly loads = new Set<() => number>();
@@ -228,7 +228,7 @@ class Database implements Surroundings, JointWriter {
     return () => this.listeners.delete(listener);
   }
 
-  /** Called with what a process that ended has left, now and from now on. */
+  /** Calls the listener with each slot of a process that has ended, now and later. */
   onOrphan(listener: (store: Slot) => void): () => void {
     this.orphanListeners.add(listener);
     for (const slot of this.slots.values()) if (slot.isOrphan) listener(slot);
@@ -280,7 +280,7 @@ class Database implements Surroundings, JointWriter {
     }
   }
 
-  /** Another living process has it from now on; false when that one is gone. Nothing may be under way in it. */
+  /** Gives a slot to another living process; false when that one is gone. Nothing may be under way in the slot. */
   handOn(slot: Slot, to: string): Promise<boolean> {
     return this.inTurn(async () => {
       if (this.slots.get(slot.lease.slot) !== slot || !(await this.leases.handOn(slot.lease, to)))
@@ -292,7 +292,7 @@ class Database implements Surroundings, JointWriter {
     });
   }
 
-  /** Where work of another store is put. */
+  /** A place for work that is moved here from another store. */
   async takeIn(id: string): Promise<Destination> {
     const slot = new Slot(this, await this.patiently(() => this.leases.moving(id)), 'orphan');
     return {
@@ -302,7 +302,7 @@ class Database implements Surroundings, JointWriter {
     };
   }
 
-  /** Waits while the database is away. */
+  /** Repeats the task while the database is away. */
   private async patiently<T>(task: () => Promise<T>): Promise<T> {
     for (;;) {
       if (this.isClosed) throw closed();
@@ -314,7 +314,7 @@ class Database implements Surroundings, JointWriter {
     }
   }
 
-  /** Resolves with a slot of this process, however long that takes: one that it had before, if that is still free. */
+  /** Resolves with a slot of this process, however long that takes: one of `before` if it is still free. */
   async open(before: readonly Lease[]): Promise<Slot> {
     for (;;) {
       if (this.isClosed) throw closed();
@@ -323,7 +323,7 @@ class Database implements Surroundings, JointWriter {
           await this.connect();
           await this.readTime(this.writing);
           const own = await this.takeOwn(before);
-          // Limits are divided from the first request on.
+          // The number of processes must be known before the first request, because limits are divided by it.
           this.lookAround((await this.leases.beat([own.lease.slot], false)).rows);
           return own;
         });
@@ -383,7 +383,7 @@ class Database implements Surroundings, JointWriter {
     for (const listener of [...this.listeners]) listener();
   }
 
-  /** Says what the matter is; resolves when it may be tried again. */
+  /** Shows the trouble; resolves when the task may be repeated. */
   failed(fault: unknown): Promise<void> {
     this.say(fault);
     this.failures += 1;
@@ -417,7 +417,7 @@ class Database implements Surroundings, JointWriter {
       );
   }
 
-  /** Gives up what it has; resolves with that. */
+  /** Gives up the slots of this process, and resolves with their leases. */
   async close(): Promise<readonly Lease[]> {
     await this.writes.close(closed(), () => this.trouble !== undefined || this.slots.size === 0);
     this.isClosed = true;
@@ -447,11 +447,12 @@ class Database implements Surroundings, JointWriter {
       application_name: 'advisor-texting',
       statement_timeout: 30_000,
       query_timeout: 35_000,
-      // A process that stands still in a transaction would hold the others up: what it has locked is free before its lease ends.
+      // The server frees the locks of a process that hangs in a transaction before its lease ends, so the others can go
+      // on.
       idle_in_transaction_session_timeout: Math.round((this.leaseFor * 2) / 3),
     };
     const [reading, writing] = [new Pool({ ...settings, max: 4 }), new Pool({ ...settings, max: 3 })];
-    // An event that nobody listens to would end the process; whoever needs the connection meets the fault.
+    // An `error` event without a listener would end the process. The next query on the connection reports the fault.
     const ignore = (): void => undefined;
     for (const pool of [reading, writing])
       pool.on('error', ignore).on('connect', (client) => client.on('error', ignore));
@@ -475,7 +476,8 @@ class Database implements Surroundings, JointWriter {
     const client = await pool.connect();
     try {
       await client.query('begin');
-      // Of several processes that find an earlier version, one takes the steps, and the others then find them taken.
+      // Of several processes that find an earlier version, one makes the steps; the lock lets the others see that they
+      // are done.
       for (const step of steps.slice(await versionIn(client, `${select} for update`)))
         await client.query(step);
       await client.query(`update ${schema}.meta set value = '${formatVersion}' where name = 'version'`);
@@ -488,7 +490,7 @@ class Database implements Surroundings, JointWriter {
     }
   }
 
-  /** With nothing in it yet, which is version 0. */
+  /** Makes the schema with nothing in it, which is version 0. */
   private async makeSchema(pool: Pool): Promise<void> {
     const statements = `
       create schema if not exists ${schema};
@@ -556,8 +558,8 @@ class Database implements Surroundings, JointWriter {
   }
 
   /**
-   * What somebody gave up, else a slot of its own. Where others live, what has work in it is left to whoever takes it over:
-   * that process hands it on if it does not have the nodes, which cannot be done with its own slot.
+   * Takes a slot that was given up, else adds one. While other processes live, a slot with work in it is left to be
+   * taken over as an orphan: an orphan can be handed on to a process that has the nodes, and an own slot cannot.
    */
   private async takeOwn(before: readonly Lease[]): Promise<Slot> {
     const { mine, others, isAlone } = await this.leases.free(before);
@@ -570,7 +572,7 @@ class Database implements Surroundings, JointWriter {
     return this.have(await this.leases.add(), 'own');
   }
 
-  /** Who else there is, and what they have; true when they have written since. */
+  /** Updates what is known of the other processes and their slots; true when they have written since. */
   private lookAround(rows: readonly LeaseRow[]): boolean {
     const before = this.elsewhere;
     const others = rows.filter(({ slot }) => !this.slots.has(slot));
@@ -617,7 +619,7 @@ class Database implements Surroundings, JointWriter {
     }, this.options.pulseEvery ?? 1000).unref();
   }
 
-  /** Renews the leases of this process, and looks for those that have run out. */
+  /** Renews the leases of this process, and takes over those that have run out. */
   private async beat(): Promise<void> {
     if (this.isClosed) return;
     const slots = [...this.slots.values()];
@@ -638,7 +640,7 @@ class Database implements Surroundings, JointWriter {
     await this.readOrders();
     const others = rows.filter(({ slot }) => !this.slots.has(slot));
     const ended = this.watch.ended(others, performance.now());
-    // What another has handed on to this process is there at once.
+    // A slot that another process has handed on to this one is taken at once.
     for (const row of others) if (row.holder === this.holder || ended.includes(row)) await this.adopt(row);
     if (hasNews) for (const listener of [...this.newsListeners]) listener();
     if (++this.pulses % dropEvery === 0) await this.dropEmpty();
@@ -659,7 +661,7 @@ class Database implements Surroundings, JointWriter {
       if (!slot || this.obeying.has(name)) continue;
       this.obeying.add(name);
       void this.obey(slot, key.subarray(12), value)
-        // It comes again with the next pulse.
+        // The next pulse reads the order again.
         .catch(() => undefined)
         .finally(() => this.obeying.delete(name));
     }
@@ -699,7 +701,10 @@ class Database implements Surroundings, JointWriter {
     await this.recordDoubts();
   }
 
-  /** Whoever goes on with a slot that was set back learns that more may have been done than is on record. */
+  /**
+   * Leaves a mark in a slot whose last commits were lost. Its next holder then knows that more may have been done than
+   * is on record.
+   */
   private async recordDoubts(): Promise<void> {
     for (const row of this.setBack) {
       const bytes = this.sealing.seal('work', doubtKey, this.now());
@@ -720,7 +725,7 @@ class Database implements Surroundings, JointWriter {
     }
   }
 
-  /** Slots that were taken over and hold no work any more. */
+  /** Removes slots that were taken over and have no work left. */
   private async dropEmpty(): Promise<void> {
     for (const [number, slot] of this.slots) {
       if (!slot.isOrphan || (await slot.hasJobs(this.writing))) continue;
@@ -732,35 +737,38 @@ class Database implements Surroundings, JointWriter {
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
-/** The store of a group of processes, as one of them has it. */
+/** The store of a group of processes, as one of the processes uses it. */
 export interface PostgresHandle {
-  /** Resolves when the database could be reached; another one after `isLost`. */
+  /** Resolves when the database is open. After `isLost`, this is a new promise, for a new slot. */
   readonly opened: Promise<Slot>;
   readonly trouble: string | undefined;
   readonly processes: number;
-  /** How many of so many requests at once are those of this process. */
+  /** How many of `most` requests at once this process may make. */
   share(most: number): number;
-  /** Asked with each pulse: the most requests at once that were wanted since the last. */
+  /** `load` is asked with each pulse for the most requests at once that were wanted since the last pulse. */
   addLoad(load: () => number): () => void;
   onChange(listener: () => void): () => void;
-  /** Called with what a process that ended has left: this one is to go on with it. */
+  /** Calls the listener with each slot of a process that has ended: this process is to go on with the work in it. */
   onOrphan(listener: (store: Slot) => void): () => void;
-  /** Called with what other processes have this one do. */
+  /** Calls the listener with each order that another process has given. */
   onOrder(listener: OrderListener): () => void;
-  /** Called with a pulse when other processes have written since the last. */
+  /** Calls the listener after a pulse when other processes have written since the last. */
   onNews(listener: () => void): () => void;
-  /** Another living process has what was left from now on; false when that one is gone. Nothing may be under way in it. */
+  /** Gives a slot to another living process; false when that one is gone. Nothing may be under way in the slot. */
   handOn(slot: Slot, to: string): Promise<boolean>;
-  /** Where the work of another store is put, by a name that it has; once `opened`. */
+  /**
+   * A place for work that is moved here from another store, by the id of the move. To be called once `opened` has
+   * resolved.
+   */
   takeIn(id: string): Promise<Destination>;
-  /** Whoever waits for a database that has not been reached yet waits no longer. */
+  /** Ends the waiting for a database that has not been reached yet. */
   abandon(): void;
   close(): Promise<void>;
 }
 
 const slotsOfStores = new WeakMap<Store, Slot>();
 
-/** The store of a handle, which closes with it. */
+/** The store of a handle; it closes with the handle. */
 export const storeOf = (slot: Slot, close: () => Promise<void>): Store => {
   const store: Store = {
     durable: slot.durable,
@@ -806,10 +814,10 @@ interface SharedDatabase {
 }
 
 const shared = processMemory('stores', new Map<string, SharedDatabase>());
-/** What this process had under a name before, once that is closed. */
+/** The leases that this process gave up, by name of the database; resolved when the database is closed. */
 const closing = processMemory('stores', new Map<string, Promise<readonly Lease[]>>());
 
-/** One in a process for each database and group, whoever asks; it closes with its last user. */
+/** Opens the database for a group. A process has one for each pair, however many use it; it closes with its last user. */
 export const openPostgres = (options: PostgresOptions): PostgresHandle => {
   const name = JSON.stringify([options.url, options.group]);
   let entry = shared.get(name);

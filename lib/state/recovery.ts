@@ -25,22 +25,22 @@ import {
 import { NotReadable, PageReader, type Tree } from './page-reader';
 
 /**
- * What lmdb says on meeting a page that is damaged: corrupted, page not found, invalid; and where it has taken such a page
- * for a good one, that its stack is too small, the transaction bad, a value too large, or that there is a problem.
+ * Codes of lmdb that mean damage: MDB_CORRUPTED, MDB_PAGE_NOTFOUND and MDB_INVALID; and those that follow when lmdb has
+ * taken a damaged page for a good one: MDB_CURSOR_FULL, MDB_BAD_TXN, MDB_BAD_VALSIZE and MDB_PROBLEM.
  */
 const damageCodes: ReadonlySet<unknown> = new Set([-30796, -30797, -30793, -30787, -30782, -30781, -30779]);
 
-/** Whether the engine itself says that the file is damaged. Anything else is unknown, and the file stays. */
+/** Whether lmdb itself reports that the file is damaged. Any other fault is unknown, and the file stays. */
 export const isDamage = (fault: unknown): boolean => {
   const { code, cause } = (fault ?? {}) as { readonly code?: unknown; readonly cause?: unknown };
   return damageCodes.has(code) || (cause !== undefined && isDamage(cause));
 };
 
 const rebuiltTogether = 4 * 1024 * 1024;
-/** A file over this size that is three quarters free is copied compact. */
+/** A file that is larger and three quarters free is copied compact. */
 const largeFile = 64 * 1024 * 1024;
 
-/** What a directory entry needs to survive a power cut; some systems have no such thing. */
+/** Syncs a file or a directory, so that a new name survives a power cut. */
 const syncPath = (path: string): void => {
   try {
     const descriptor = openSync(path, 'r');
@@ -56,7 +56,7 @@ const syncPath = (path: string): void => {
 
 const fileBeside = (path: string): string => `${path}.new-${randomBytes(6).toString('hex')}`;
 
-/** A file appears under its name only when it is whole: lmdb may crash on one that a power cut left half made. */
+/** A file gets its name only when it is whole: lmdb may crash on a file that a power cut left half written. */
 const putInPlace = (made: string, path: string): void => {
   rmSync(`${made}-lock`, { force: true });
   rmSync(`${path}-lock`, { force: true });
@@ -76,7 +76,7 @@ interface Rebuilt {
   readonly lost: number;
 }
 
-/** Reads record by record, without lmdb, and writes a new file with what there is. */
+/** Reads all records without lmdb, and writes those that can be read to a new file. */
 const rebuild = async (lmdb: Lmdb, path: string, made: string): Promise<Rebuilt> => {
   let reader: PageReader | undefined;
   try {
@@ -120,7 +120,7 @@ const rebuild = async (lmdb: Lmdb, path: string, made: string): Promise<Rebuilt>
   return { kept, lost };
 };
 
-/** In this table a record begins with its version, 8 bytes. */
+/** A record of the table `meta` begins with its version, 8 bytes. */
 const metaIn = (reader: PageReader, trees: readonly Tree[], name: string): unknown => {
   const tree = trees.find((each) => each.name === 'meta');
   if (!tree) return undefined;
@@ -152,7 +152,7 @@ const firstSight = (path: string): { readonly verdict: Verdict; readonly isMostl
     try {
       const found = metaIn(reader, reader.tables(), 'format') as { readonly version?: number } | undefined;
       if ((found?.version ?? 0) > format.version) throw new NewerFormat();
-      // Pages change under the reader where a process writes whose life cannot be seen from here.
+      // Pages change under the reader where another process writes that shows no sign of life here.
       const verdict = reader.isSoundAtFirstSight() ? 'sound' : isStill(path, reader) ? 'damaged' : 'unknown';
       const isMostlyFree = reader.size > largeFile && reader.usedPages() * reader.pageSize * 4 < reader.size;
       return { verdict, isMostlyFree };
@@ -186,8 +186,8 @@ const longestStart = 10_000;
 const slowestRead = 5_000_000;
 
 /**
- * Reads everything in a process of its own, and in a process group of its own: what stops this one must say nothing about
- * the file.
+ * Reads everything in a process and a process group of its own, so that a signal that stops this process says nothing
+ * about the file.
  */
 export const probe = (path: string): Promise<Verdict> =>
   new Promise((resolve) => {
@@ -205,10 +205,10 @@ export const probe = (path: string): Promise<Verdict> =>
     });
   });
 
-// Starts that came to nothing: a file that crashes the runtime would do so each time
+// Starts that were cut short: a file that crashes the runtime does so at each start
 
 const startsOf = (path: string): string => `${path}-starts`;
-/** After as many starts in a row that ended within a minute, and not cleanly, the file is looked through first. */
+/** After this many starts in a row that ended within a minute and not cleanly, the whole file is read first. */
 const suspiciousStarts = 2;
 
 const countStart = (path: string): number => {
@@ -217,28 +217,26 @@ const countStart = (path: string): number => {
     writeFileSync(startsOf(path), String(before + 1), { mode: 0o600 });
     return before;
   } catch {
-    // A disk that is full or read-only has other troubles.
+    // A disk that is full or read-only is reported elsewhere.
     return 0;
   }
 };
 
-/** The start went well. */
+/** Called when a start went well. */
 export const forgetStarts = (path: string): void => {
   try {
     rmSync(startsOf(path), { force: true });
   } catch {
-    // The next start looks through the file once more than it needs to.
+    // The next start then reads the whole file without need.
   }
 };
 
-/**
- * Makes sure that a sound file is there to be opened. To be called while no other process has it open.
- */
+/** Makes sure that a sound file is there to be opened. No other process may have it open. */
 export const prepareFile = async (
   lmdb: Lmdb,
   path: string,
   warn: (text: string) => void,
-  { isDamaged, isFirst }: { /** The engine has said so. */ isDamaged: boolean; isFirst: boolean },
+  { isDamaged, isFirst }: { /** lmdb has reported damage. */ isDamaged: boolean; isFirst: boolean },
 ): Promise<{ readonly isMostlyFree: boolean }> => {
   removeLeftovers(path);
   if (!existsSync(path)) {
@@ -256,7 +254,7 @@ export const prepareFile = async (
   return { isMostlyFree: isMostlyFree && !damaged };
 };
 
-/** To be called while this process owns the file and has it closed. */
+/** This process must own the file, and have it closed. */
 export const compactFile = (lmdb: Lmdb, path: string, warn: (text: string) => void): Promise<void> =>
   replaceFile(lmdb, path, warn, false);
 

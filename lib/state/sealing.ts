@@ -1,14 +1,14 @@
 import { deserialize, serialize } from 'node:v8';
 import type { Table } from './store';
 
-/** Seals records with the runtime's key. */
+/** Encrypts records under the runtime's data key. */
 export interface Sealer {
   /**
-   * The name is bound to the bytes, so that no record can stand in for another. The first 9 bytes of what comes out name
-   * the key; the 12 after them are a nonce, which never comes twice.
+   * The name is authenticated with the bytes, so that no record can stand in for another. The first 9 bytes of the
+   * result name the key; the next 12 are a nonce, which never repeats.
    */
   seal(plain: Buffer, name: string): Buffer;
-  /** Undefined, or a throw, when the bytes are damaged or of a key that is not at hand. */
+  /** Undefined, or a throw, when the bytes are damaged or their key is not at hand. */
   open(sealed: Buffer, name: string): Buffer | undefined;
   hash(text: string): string;
 }
@@ -16,16 +16,16 @@ export interface Sealer {
 const keyNameLength = 9;
 const hashLength = 16;
 
-/** The letter J, then JSON; the letter S, then what V8 makes of it. */
+/** The first byte of a record: the letter J for JSON (RFC 8259), the letter S for the serialization of V8. */
 const json = 0x4a;
 const structured = 0x53;
 const structuredHead = Buffer.from([structured]);
 
-/** A tree with more values than this is cheaper to hand to V8 than to look through first. */
+/** Above this number of values, V8's format is cheaper than checking whether JSON keeps them all. */
 const mostValues = 2000;
 const deepest = 60;
 
-/** Whether JSON gives the value back as it was; a shared or cyclic part runs out of `left` and so counts as not. */
+/** Whether JSON gives the value back unchanged. Shared or cyclic parts exhaust `left` and count as changed. */
 const survivesJson = (value: unknown): boolean => {
   let left = mostValues;
   const check = (item: unknown, depth: number): boolean => {
@@ -34,7 +34,7 @@ const survivesJson = (value: unknown): boolean => {
     if (typeof item === 'number') return Number.isFinite(item) && !Object.is(item, -0);
     if (typeof item !== 'object') return false;
     if (Array.isArray(item)) {
-      // A hole in an array is undefined here, which JSON does not keep.
+      // A hole in an array is undefined here, and JSON makes it null.
       for (const inner of item) if (!check(inner, depth + 1)) return false;
       return true;
     }
@@ -48,7 +48,10 @@ const survivesJson = (value: unknown): boolean => {
   return check(value, 0);
 };
 
-/** What V8 can copy; functions and the like are left out, for one of them must not keep its record off the disk. */
+/**
+ * The parts that V8 can serialize. Functions and the like are left out, for one of them must not keep its record off
+ * the disk.
+ */
 const copyable = (value: unknown, path: readonly object[] = []): unknown => {
   try {
     serialize(value);
@@ -67,8 +70,8 @@ const copyable = (value: unknown, path: readonly object[] = []): unknown => {
 };
 
 /**
- * JSON where it loses nothing, because it takes a sixth of the time; V8's own format, which also keeps dates, buffers,
- * maps and sets, for the rest.
+ * JSON where it loses nothing, because it takes a sixth of the time; else V8's format, which also keeps dates, buffers,
+ * maps and sets.
  */
 export const encode = (value: unknown): Buffer =>
   survivesJson(value)
@@ -81,11 +84,11 @@ export const decode = (bytes: Buffer): unknown => {
   throw new Error('a record in a format this version does not know');
 };
 
-/** Values in, sealed bytes out, and back: an engine sees bytes alone. */
+/** Turns values into sealed bytes and back: a store's engine sees bytes alone. */
 export class Sealing {
   private readonly sealer: Sealer;
   private readonly keysAtHand = new Set<string>();
-  /** A record was found whose key is not at hand. */
+  /** True once a record was found whose key is not at hand. */
   sawLocked = false;
 
   constructor(sealer: Sealer) {
@@ -96,7 +99,7 @@ export class Sealing {
     return this.sealer.seal(encode(value), recordName(table, key));
   }
 
-  /** Undefined when the record cannot be read; `isLocked` tells whether that may change. */
+  /** Undefined when the record cannot be read; `isLocked` tells whether its key may come back. */
   open(table: Table, key: Buffer, sealed: Buffer): { readonly value: unknown } | undefined {
     try {
       const plain = this.sealer.open(sealed, recordName(table, key));
@@ -108,7 +111,10 @@ export class Sealing {
     }
   }
 
-  /** Sealed with a key that is not at hand, as after a start with another credential secret: it may come back. */
+  /**
+   * Whether the record is sealed with a key that is not at hand, as after a start with another credential secret. The
+   * key may come back.
+   */
   isLocked(sealed: Buffer): boolean {
     if (sealed.length < keyNameLength || this.keysAtHand.has(keyNameOf(sealed))) return false;
     this.keysAtHand.add(keyNameOf(this.sealer.seal(Buffer.alloc(0), '')));
@@ -126,6 +132,6 @@ export class Sealing {
 export const recordName = (table: string, key: Buffer): string => `${table}/${key.toString('latin1')}`;
 const keyNameOf = (sealed: Buffer): string => sealed.toString('latin1', 0, keyNameLength);
 
-/** A part of the nonce: it changes with every seal. */
+/** A part of the nonce, which changes with every seal. */
 export const versionOf = (sealed: Buffer): number =>
   sealed.length >= keyNameLength + 6 ? sealed.readUIntBE(keyNameLength, 6) : 0;

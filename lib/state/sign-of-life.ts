@@ -4,20 +4,18 @@ import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 
-/** The kernel refuses longer names for a socket; macOS is the strictest. */
+/** The most bytes in the name of a socket. The limits of the systems differ; that of macOS is the lowest. */
 const longestName = 100;
 const patience = 1000;
 
-/** Shows that its process lives: the system closes a socket with its process, however that ends. */
+/** A socket that shows that its process lives: the system closes it with the process, however the process ends. */
 export interface SignOfLife {
-  /** Where others ask; undefined where no socket can be had. */
+  /** Where other processes connect; undefined where no socket can be opened. */
   readonly address: string | undefined;
   close(): Promise<void>;
 }
 
-/**
- * A path that is short enough for a socket, while `use` runs. Linux reaches a long directory through a descriptor of it.
- */
+/** Calls `use` with a path that is short enough for a socket. On Linux, a descriptor stands in for a long directory. */
 const throughShortPath = async <T>(path: string, use: (short: string) => Promise<T>): Promise<T> => {
   if (process.platform !== 'linux' || Buffer.byteLength(path) <= longestName) return use(path);
   const descriptor = openSync(dirname(path), 'r');
@@ -45,7 +43,10 @@ const listen = (address: string): Promise<Server | undefined> =>
       }),
   ).catch(() => undefined);
 
-/** In the directory itself, which all that share it can see; some mounted file systems hold no sockets. */
+/**
+ * The first place is the directory itself, which every process that shares it can see. Some mounted file systems hold
+ * no sockets, so the second is the temporary folder.
+ */
 const candidates = (): readonly string[] => {
   const name = `owner-${process.pid}-${randomBytes(8).toString('hex')}`;
   if (process.platform === 'win32') return [`\\\\.\\pipe\\advisor-texting-${name}`];
@@ -70,7 +71,7 @@ export const showLife = async (directory: string): Promise<SignOfLife> => {
   return { address: undefined, close: () => Promise.resolve() };
 };
 
-/** What a process that died has left. */
+/** Removes the socket that a dead process has left. */
 export const forget = (directory: string, address: string): void => {
   if (process.platform !== 'win32') rmSync(resolve(directory, address), { force: true });
 };
@@ -79,15 +80,16 @@ type Life = 'lives' | 'dead' | 'unknown';
 
 const lifeByError: Readonly<Record<string, Life>> = {
   ECONNREFUSED: 'dead',
-  // Too many are asking at once.
+  // The queue of connections is full: too many processes ask at once.
   EAGAIN: 'lives',
-  // A pipe of Windows goes with its process; a socket's name may just be out of sight.
+  // A Windows pipe ends with its process. The name of a socket may be invisible from here.
   ENOENT: process.platform === 'win32' ? 'dead' : 'unknown',
 };
 
 /**
- * Whether somebody listens there. A process that is stopped or busy still counts as living, because the system takes
- * connections for it. Unknown: nothing is to be seen from here, as with a temporary folder or a container of its own.
+ * Whether a process listens at the address. A stopped or busy process counts as living, because the system accepts
+ * connections for it. `unknown`: the socket cannot be seen from here, as from another container or another temporary
+ * folder.
  */
 export const lifeOf = (directory: string, address: string | undefined): Promise<Life> => {
   if (address === undefined) return Promise.resolve('unknown');
@@ -112,8 +114,8 @@ export const lifeOf = (directory: string, address: string | undefined): Promise<
 const socketName = /^owner-(\d+)-[0-9a-f]+\.sock$/;
 
 /**
- * The process id of an owner that shows life in the directory. To ask this way touches no database: a process that was
- * stopped in the middle of a commit would hold up whoever opens its file.
+ * The process id of an owner that shows life in the directory. The socket is asked before the file is opened: a process
+ * that was stopped in the middle of a commit would block whoever opens its file.
  */
 export const livingOwner = async (directory: string, except?: string): Promise<number | undefined> => {
   for (const name of readdirSync(directory)) {
@@ -124,7 +126,7 @@ export const livingOwner = async (directory: string, except?: string): Promise<n
   return undefined;
 };
 
-/** Names this run of the system: no process outlives it. Undefined where the system has no such name. */
+/** Names this boot of the system, which no process outlives. Undefined where the system gives it no name. */
 export const bootId = (): string | undefined => {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

@@ -23,7 +23,7 @@ import {
 /** What a slot needs of its database. */
 export interface Surroundings {
   readonly group: Buffer;
-  /** This process, in the leases that it has. */
+  /** The name of this process in the leases that it holds. */
   readonly holder: string;
   readonly sealing: Sealing;
   readonly reading: Pool;
@@ -33,11 +33,11 @@ export interface Surroundings {
   onChange(listener: () => void): () => void;
   now(): number;
   warn(text: string): void;
-  /** Resolves when it may be tried again. */
+  /** Resolves when the task may be repeated. */
   failed(fault: unknown): Promise<void>;
-  /** To whoever has this slot, or to all that have another. */
+  /** Gives an order to the holder of one slot, or to the holders of all others. */
   tell(to: { readonly only: Slot } | { readonly allBut: Slot }, order: StoreOrder): Promise<void>;
-  /** All slots but this one. */
+  /** All slots of the group but this one. */
   slotsBeside(slot: Slot): readonly Slot[];
   fenced(
     fences: readonly Slot[],
@@ -48,13 +48,13 @@ export interface Surroundings {
 
 export const closed = (): Error => new Error('the store is closed');
 
-/** Milliseconds for which a range that could be read is not looked through again. */
+/** Milliseconds for which a range that could be read is not read through again. */
 const soundFor = 10_000;
-/** In a slot whose last commits the database has lost: when that was noticed. */
+/** The key of a mark in a slot whose last commits the database has lost; its value is the time when that was noticed. */
 export const doubtKey = keyOf('doubt');
 const prefixLength = 12;
 
-/** What the keys of a slot begin with. */
+/** The first bytes of all keys of a slot. */
 export const prefixOf = (group: Buffer, slot: number): Buffer => {
   const bytes = Buffer.alloc(prefixLength);
   group.copy(bytes);
@@ -62,24 +62,24 @@ export const prefixOf = (group: Buffer, slot: number): Buffer => {
   return bytes;
 };
 
-/** Whether a whole key is of what belongs to all. */
+/** Whether a key in the database is that of a record that all processes share. */
 export const isOfAll = (key: Buffer): boolean => key.readUInt32BE(8) === common;
 
 const bare = (key: Buffer): Buffer => key.subarray(prefixLength);
 
-/** What one lease covers, as a store. */
+/** The records that one lease covers, as a store. */
 export class Slot implements Store, Fence {
   readonly durable = true;
   readonly isShared = true;
-  /** Another process has it; nothing that follows from what was read here may be done any more. */
+  /** Another process has the slot: nothing may be done that follows from what was read here. */
   isLost = false;
   private isClosed = false;
   private newlyDamaged = 0;
   private doubt = -Infinity;
-  /** Ranges in which every record could be read, and when. */
+  /** When each range was last read without finding a damaged record. */
   private readonly sound = new Map<string, number>();
 
-  /** `elsewhere`: another process has it, and here it is only read. */
+  /** The kind `elsewhere` means that another process has the slot: it is only read here. */
   constructor(
     private readonly database: Surroundings & JointWriter,
     readonly lease: Lease,
@@ -133,7 +133,7 @@ export class Slot implements Store, Fence {
 
   async isAlive(processName: string): Promise<boolean> {
     if (processName === this.processName) return true;
-    // A lease that has run out still lets its holder write, until somebody takes it.
+    // A holder can write after the end of its lease, until another process takes the slot.
     const select = `select 1 from ${schema}.lease where grp = $1 and holder = $2 limit 1`;
     return (await this.read(select, [this.database.group, processName])).length > 0;
   }
@@ -172,7 +172,7 @@ export class Slot implements Store, Fence {
   }
 
   async hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
-    // The do-not-text list is asked about before every text.
+    // The do-not-text list is checked before every text, so the answer for shared ranges is kept for a while.
     if (!isShared(table, from)) return this.findLost(table, from, to);
     const name = recordName(table, from);
     const known = this.sound.get(name);
@@ -195,7 +195,7 @@ export class Slot implements Store, Fence {
     return this.database.tell({ allBut: this }, order);
   }
 
-  /** The same, as the database takes it. */
+  /** The operations as the database takes them: whole keys and sealed values. */
   changesOf(operations: readonly Operation[]): Change[] {
     const { sealing } = this.database;
     const changes = operations.map((each): Change => {
@@ -207,19 +207,19 @@ export class Slot implements Store, Fence {
     return changes;
   }
 
-  /** What waits for an answer waits no longer. */
+  /** Reads that wait for the database are rejected. */
   async close(): Promise<void> {
     this.isClosed = true;
   }
 
-  /** Whether the last commits made in it were lost, before this process had it. */
+  /** Reads whether the last commits of the slot were lost before this process took it. */
   async readDoubt(pool: Pool): Promise<void> {
     const select = `select value from ${schema}.work where key = $1`;
     const { rows } = await pool.query<{ value: Buffer }>(select, [this.full('work', doubtKey)]);
     const [row] = rows;
     if (!row) return;
     const found = this.opened<number>('work', doubtKey, row.value);
-    // A mark that cannot be read leaves everything in doubt.
+    // When the mark cannot be read, everything is in doubt.
     this.doubt = found?.value ?? Infinity;
   }
 
@@ -233,7 +233,7 @@ export class Slot implements Store, Fence {
     return rows[0]?.found !== false;
   }
 
-  /** Removes what is left, and the lease. */
+  /** Removes all records of the slot, and its lease. */
   async drop(pool: Pool): Promise<void> {
     this.isLost = true;
     const { group } = this.database;
@@ -257,7 +257,7 @@ export class Slot implements Store, Fence {
     return [Buffer.concat([prefix, from]), Buffer.concat([prefix, to])];
   }
 
-  /** Without `isWhole`, keys alone. */
+  /** Reads keys alone unless `isWhole` is set. */
   private async range(
     isWhole: boolean,
     table: Table,
@@ -275,7 +275,7 @@ export class Slot implements Store, Fence {
     return this.patiently(async () => (await this.database.reading.query<object>(statement, values)).rows);
   }
 
-  /** While the database is away, it waits. */
+  /** Repeats the read while the database is away. */
   private async patiently<T>(read: () => Promise<T>): Promise<T> {
     for (;;) {
       if (this.isClosed) throw closed();

@@ -2,72 +2,73 @@ import { systemClock, type Clock } from '../service/clock';
 import { day } from '../durations';
 
 /**
- * Where everything lives that must not be lost: texts on their way, waits, authorizations, the simulator's state.
- * Ordered records by key. Nothing above knows whether that is a file here, a server shared by several machines, or memory.
+ * Holds everything that must not be lost: texts on their way, waits, authorizations, the simulator's state. A store is
+ * ordered records by key. Its users do not know whether it is a file, a database server shared by several machines, or
+ * memory.
  */
 export interface Store {
-  /** False when nothing survives the process: every status then says so. */
+  /** False when nothing survives the end of the process: every status then says so. */
   readonly durable: boolean;
-  /** Other processes work with it at the same time. */
+  /** Other processes use the store at the same time. */
   readonly isShared?: boolean;
-  /** This process, as the others know it; where there are none, it has no name. */
+  /** The name of this process among those that share the store. */
   readonly processName?: string;
-  /** Which part of what several processes share; where there are none, it has no name. */
+  /** The name of this part of a shared store. */
   readonly part?: string;
-  /** The other parts, each as a store to be read alone. */
+  /** The other parts of a shared store. They can only be read. */
   others?(): readonly Store[];
-  /** Has whoever works with this part do something; resolves as `tellOthers` does. */
+  /** Gives an order to the process that works with this part; resolves as `tellOthers` does. */
   tellHolder?(order: StoreOrder): Promise<void>;
-  /** False once another has taken over all that a process had: from then on, nothing it writes is accepted. */
+  /** False once another process has taken over all parts of the named one: nothing that it writes is accepted any more. */
   isAlive?(processName: string): Promise<boolean>;
-  /** Another process has taken it over for good: it is to be opened anew. */
+  /** Another process has taken this part over for good: the store must be opened anew. */
   readonly isLost?: boolean;
-  /** Why nothing can be written at the moment, as a sentence for status and log; undefined while all is well. */
+  /** The reason why nothing can be written at the moment, as a sentence for status and log; undefined while writing works. */
   readonly trouble: string | undefined;
   /** Called when `trouble` begins or ends. */
   onChange(listener: () => void): () => void;
-  /** Bytes handed to `write` that are not on record yet. */
+  /** The number of bytes handed to `write` that are not on record yet. */
   readonly unwritten: number;
-  /** Milliseconds since the epoch by the store's own time, which never runs back: for ages, never for display. */
+  /** The store's own time in epoch milliseconds. It never runs back; it is for ages, never for display. */
   now(): number;
-  /** A stand-in of 16 bytes for what is personal in a key, such as a phone number: keys are readable on disk. */
+  /** A hash of 16 bytes, for what is personal in a key, such as a phone number: keys are not encrypted on disk. */
   hash(text: string): Buffer;
   get<T>(table: Table, key: Buffer): Promise<Entry<T> | undefined>;
-  /** Read in one turn of the event loop; a record that cannot be read is set aside, once, and missing here. */
+  /** Reads the range in one turn of the event loop. A record that cannot be read is left out, and set aside once. */
   page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]>;
-  /** As `page`, but the keys alone: nothing is unsealed. */
+  /** As `page`, but reads keys alone: nothing is decrypted. */
   keys(table: Table, range: Range): Promise<readonly Buffer[]>;
-  /** How many keys there are from `from` up to `to`, exclusive; reads keys alone. */
+  /** The number of keys from `from` up to `to`, exclusive. */
   count(table: Table, from: Buffer, to: Buffer): Promise<number>;
   /**
-   * Whether a record of this range could not be read, now or in an earlier process, as after damage. Of a page that was
-   * lost whole nobody knows what was on it: then it may have been whatever was written at `at` or later before the loss.
+   * Whether a record of this range could not be read, now or in an earlier process. When a whole page was lost, its
+   * keys are unknown: then any record written between `at` and the loss may be among them.
    */
   hasLost(table: Table, from: Buffer, to: Buffer, at?: number): Promise<boolean>;
   /**
-   * All or nothing; resolves when it would survive a power cut. False when a condition did not hold: then nothing was
-   * written. What is written in one turn of the event loop is one commit, and writes take effect in the order they came.
-   * While nothing can be written (disk full, another owner, server away), it waits. Rejects only when the store closes
-   * before, when another process takes it over, or when a record is too large.
+   * Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
+   * hold and nothing was written. All writes of one turn of the event loop are one commit, and they take effect in
+   * order. A write waits while nothing can be written (disk full, another owner, server away). It rejects only when the
+   * store closes before, when another process takes it over, or when a record is too large.
    */
   write(operations: readonly Operation[], conditions?: readonly Condition[]): Promise<boolean>;
-  /** Commits that were confirmed are gone: what was accepted at `at` may have come further than the record says. */
+  /** True when confirmed commits were lost: what was accepted at `at` may have come further than the record says. */
   isInDoubt?(at: number): boolean;
   /**
-   * Has whoever works with the other parts of it do something, also with what processes that ended have left. Resolves when
-   * all that live have done so.
+   * Gives an order to all other parts of the store, also to those that were left by processes that ended. Resolves when
+   * all living processes have carried it out.
    */
   tellOthers?(order: StoreOrder): Promise<void>;
-  /** Stores that have the same one can be written to in one commit. */
+  /** Stores with the same joint writer can be written to in one commit. */
   readonly joint?: JointWriter;
-  /** Waits for what was handed to `write`, as far as that can be written, and gives the store up. */
+  /** Waits for writes in the queue, as far as they can be made, and gives the store up. */
   close(): Promise<void>;
 }
 
-/** What one process has the others do. To do it twice is to do it once. */
+/** What one process tells others to do. Carrying it out twice has the same effect as once. */
 export interface StoreOrder {
   readonly kind: string;
-  /** When it was given, by the store's time. */
+  /** When the order was given, by the store's time. */
   readonly at: number;
 }
 
@@ -78,18 +79,18 @@ export interface JointWriter {
   ): Promise<boolean>;
 }
 
-/** Another process has taken the store over. In doubt: what was to be written may have been, just before. */
+/** Another process has taken the store over. `isInDoubt` means that the write may have been made just before. */
 export class TakenOver extends Error {
   constructor(readonly isInDoubt: boolean) {
     super('another process has taken over the store');
   }
 }
 
-/** In one table, texts that come and go would bloat the waits that lie still for a day. */
+/** Texts come and go, waits lie still for a day: in one table, the texts would bloat the waits. */
 export type Table = 'wait' | 'work';
 export const tables = ['wait', 'work'] as const satisfies readonly Table[];
 
-/** Changes with every put of a record. Compared, never calculated with. */
+/** Changes with every put of the record. Versions can only be compared for equality. */
 export type Version = number | string;
 
 export interface Entry<T> {
@@ -103,7 +104,7 @@ export interface Range {
   readonly from: Buffer;
   readonly to: Buffer;
   readonly limit: number;
-  /** Passed over before the first: keys alone are read of them. */
+  /** The number of records to pass over first; only their keys are read. */
   readonly skip?: number;
   readonly reverse?: boolean;
 }
@@ -112,20 +113,20 @@ export type Operation =
   | { readonly table: Table; readonly put: Buffer; readonly value: unknown }
   | { readonly table: Table; readonly remove: Buffer };
 
-/** The record has not changed since it was read; without a version, there is none. */
+/** The record has not changed since it was read; without `version`, the record does not exist. */
 export interface Condition {
   readonly table: Table;
   readonly key: Buffer;
   readonly version?: Version;
 }
 
-/** Every engine holds a key of this length. */
+/** A length that every engine accepts. */
 const longestKey = 1024;
 const largestWrite = 64 * 1024 * 1024;
 
 export class TooLarge extends Error {}
 
-/** Throws where a write is wrong in itself. */
+/** Throws when a key is empty or too long. */
 export const checkWrite = (operations: readonly Operation[], conditions: readonly Condition[]): void => {
   const check = (key: Buffer): void => {
     if (key.length === 0) throw new Error('a record without a key');
@@ -152,7 +153,7 @@ const ofNumber = (part: number): Buffer => {
   return bytes;
 };
 
-/** Parts in order: a text ends with a zero byte, a whole number takes six bytes, bytes stand as they are. */
+/** Joins the parts of a key: a text ends with a zero byte, a whole number takes six bytes, bytes are copied. */
 export const key = (...parts: readonly (string | number | Buffer)[]): Buffer =>
   Buffer.concat(
     parts.map((part) =>
@@ -172,11 +173,11 @@ export const endOf = (prefix: Buffer): Buffer => {
   throw new Error('a prefix without an end');
 };
 
-/** That a record is still as it was read, or still missing. */
+/** The condition that a record is still as it was read, or still missing. */
 export const unchanged = (table: Table, key: Buffer, read: Entry<unknown> | undefined): Condition =>
   read ? { table, key, version: read.version } : { table, key };
 
-/** What tells ages: the store, whose time never runs back; for what is at a simulator, its clock, which can be moved. */
+/** The clock for ages: the store, whose time never runs back. For a simulator it is its own clock, which can be moved. */
 export const ageClock = (
   { service, clock }: { readonly service: string; readonly clock: Clock },
   store: Store,
@@ -195,7 +196,7 @@ export const removeUnder = async (store: Store, table: Table, prefix: Buffer): P
 /** How long the data of a node or an environment that left the flow is kept, in case its id returns. */
 export const keptAfterRemoval = 7 * day;
 
-/** Of these all processes that work together have one, and not each its own. By the first text of a key. */
+/** Kinds of records that all processes of a group share, by the first text of the key. */
 const sharedKinds: ReadonlySet<string> = new Set([
   'grant',
   'once',
@@ -210,7 +211,7 @@ const sharedKinds: ReadonlySet<string> = new Set([
   'absent',
   'present',
 ]);
-/** And of these, in the space of an environment at a service: by the second text. */
+/** The kind that they share in the space of an environment at a service, by the second text of the key. */
 const sharedInSpace = 'asked';
 
 export const isShared = (_table: Table, key: Buffer): boolean => {
@@ -218,6 +219,6 @@ export const isShared = (_table: Table, key: Buffer): boolean => {
   if (first <= 0) return false;
   const name = key.toString('utf8', 0, first);
   if (sharedKinds.has(name)) return true;
-  // Only the name of a space has a slash: the second text of other keys is the id of a node, which may be any word.
+  // Only the name of a space has a slash. The second text of other keys is the id of a node, which may be any word.
   return name.includes('/') && key.toString('utf8', first + 1, key.indexOf(0, first + 1)) === sharedInSpace;
 };
