@@ -3,23 +3,23 @@ export interface NodeName {
   readonly name: string;
 }
 
-/** Somebody whose consent is waited for. All times are milliseconds since the epoch. */
+/** A wait for somebody's consent. All times are epoch milliseconds. */
 export interface WaitItem {
   readonly id: string;
   readonly node: NodeName;
   /** Null when the wait is for a member. */
   readonly phone: string | null;
   readonly memberId?: number | string;
-  /** As the recipient object or the contact in the message called them; not there when neither did. */
+  /** The name in the recipient object or in the contact of the message, where it has one. */
   readonly name?: string;
   readonly advisor: string;
   readonly since: number;
-  /** Null while its node does not run. */
+  /** Null while the node of the wait does not run. */
   readonly next: number | null;
   readonly until: number;
 }
 
-/** Something that was accepted and has not ended. */
+/** A recipient that was accepted and has not ended. */
 export interface QueueItem {
   readonly id: string;
   readonly node: NodeName;
@@ -28,7 +28,7 @@ export interface QueueItem {
   readonly since: number;
   readonly state: 'queued' | 'held' | 'sending';
   readonly notBefore: number | null;
-  /** The id of the list it is of. */
+  /** The id of the list that the item belongs to. */
   readonly list: string | null;
 }
 
@@ -47,18 +47,18 @@ export interface Failure {
   readonly phone: string | null;
   readonly advisor: string | null;
   readonly code: string;
-  /** What the service said. */
+  /** The problem's `detail`, in the service's own words. */
   readonly detail: string | null;
   readonly traceId: string | null;
 }
 
-/** A part of a list, as the service gives its own. */
+/** A page of a list, in the shape of the service's own (contract, *Page wrapper*). */
 export interface Listed<T> {
   readonly data: readonly T[];
   readonly pageInfo: {
     readonly page: number;
     readonly pageSize: number;
-    /** Null when not all was read. */
+    /** Null when the list was not read to its end. */
     readonly totalRecord: number | null;
   };
 }

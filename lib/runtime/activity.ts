@@ -19,7 +19,7 @@ export interface ActivityQuery {
   /** A number, some of its digits, or for waits a part of a name; empty means all. */
   readonly phone?: string;
   readonly advisor?: string;
-  /** Of the queue: only what has come so far. */
+  /** For the queue alone: only items in this state. */
   readonly state?: QueueItem['state'];
 }
 
@@ -30,7 +30,7 @@ interface ReadableOutbox {
   cancel(job: Buffer, index?: number): Promise<boolean>;
 }
 
-/** The process that has an item is to check or cancel it. */
+/** An order to the process that has an item: it is to check or cancel it. */
 interface ItemOrder extends StoreOrder {
   readonly kind: 'item';
   readonly id: string;
@@ -39,15 +39,15 @@ interface ItemOrder extends StoreOrder {
 
 export const isItemOrder = (order: StoreOrder): order is ItemOrder => order.kind === 'item';
 
-/** Milliseconds; an order to a process that has died is carried out by whoever succeeds it. */
+/** Milliseconds to wait for the other process. If it has died, its successor carries out the order later. */
 const answeredWithin = 5000;
 
-/** A failure on record, with the sentence that says what to do. */
+/** A failure on record, with its sentence. */
 export interface FailureRecord extends Failure {
   readonly problem?: Pick<Problem, 'message' | 'wording'>;
 }
 
-/** What a failure is told with. */
+/** A failure as a node reports it. */
 export interface FailureReport {
   readonly node: NodeName;
   readonly problem: Problem;
@@ -57,17 +57,17 @@ export interface FailureReport {
 const mostFailures = 1000;
 const failuresKeptFor = 30 * day;
 const failuresGatheredFor = 200;
-/** So many waits are shown in order of their beginning; of more, each page is as it is found. */
+/** Up to this number, waits are sorted by their beginning; above it, they come in the order of their keys. */
 const mostSorted = 1000;
 const readAtOnce = 200;
-/** Read for a filter that no key answers; after that the search must be made narrower. */
+/** The most items that are read for a filter that no key answers; a longer search must be made narrower. */
 const mostScanned = 20_000;
 
 const table = 'work';
 
 type Kind = 'w' | 'q' | 'l';
 const idOf = (kind: Kind, name: Buffer): string => kind + name.toString('base64url');
-/** What an id names that was given out as one of this kind; whatever else it may be is no id. */
+/** The key in an id of this kind; undefined when it is not an id that was given out. */
 const nameIn = (kind: Kind, id: string): Buffer | undefined => {
   if (!id.startsWith(kind)) return undefined;
   const name = Buffer.from(id.slice(1), 'base64url');
@@ -83,7 +83,7 @@ interface Searched {
   readonly name?: string;
 }
 
-/** How a search names somebody: by a number, by some digits, or by a part of a name; empty when it names nobody. */
+/** What a search asks for: a whole number, some digits, or a part of a name. Empty when it asks for everything. */
 const searched = (phone = ''): Searched => {
   const text = phone.trim();
   if (/\p{L}/u.test(text)) return { name: folded(text) };
@@ -105,7 +105,7 @@ const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) 
 
 const skippedBy = ({ page, pageSize }: ActivityQuery): number => (page - 1) * pageSize;
 
-/** One page of what passes; reads no further than it must. */
+/** One page of the items that match; reads no further than needed. */
 const pageOf = async <T>(
   items: AsyncIterable<T>,
   asked: ActivityQuery,
@@ -154,7 +154,7 @@ const isFor = (
 ): boolean =>
   (digits === undefined || (phone?.includes(digits) ?? false)) && (of === undefined || advisor === of);
 
-/** What goes on in one environment, read from the store by pages: for the sidebar, the routes and the activity node. */
+/** What goes on in one environment, read from the store page by page: for the sidebar, the routes and the activity node. */
 export class Activity {
   private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: ReadableOutbox }>();
   private readonly listeners = new Set<() => void>();
@@ -164,7 +164,7 @@ export class Activity {
 
   constructor(private readonly environment: Environment) {}
 
-  /** A node that takes things on; returns what takes that back. */
+  /** Adds a node that accepts items; the result removes it. */
   add(node: NodeName, outbox: ReadableOutbox): () => void {
     const added = { node, outbox };
     this.outboxes.set(node.id, added);
@@ -173,7 +173,7 @@ export class Activity {
     };
   }
 
-  /** Something may look different now. */
+  /** Called when something that is shown may have changed. */
   changed(): void {
     for (const listener of this.listeners) listener();
   }
@@ -231,7 +231,7 @@ export class Activity {
     return this.act('check', id, ['w']);
   }
 
-  /** Cancels a wait, something queued, or the rest of a list; false when it has ended or begun. */
+  /** Cancels a wait, an item of the queue, or the rest of a list; false when it has ended or begun. */
   cancel(id: string, kinds: readonly Kind[] = ['w', 'q', 'l']): Promise<boolean> {
     return this.act('cancel', id, kinds);
   }
@@ -249,21 +249,21 @@ export class Activity {
     return false;
   }
 
-  /** Another process was asked to, and this one has what is meant; false when its node is not there yet. */
+  /** Carries out an order of another process; false when the node of the item is not there yet. */
   async obey({ act, id }: ItemOrder): Promise<boolean> {
     const kind = (['w', 'q', 'l'] as const).find((each) => id.startsWith(each));
     const name = kind && nameIn(kind, id);
     return !name || (await this.actHere(act, kind, name)) !== undefined;
   }
 
-  /** Undefined when the node is not there. */
+  /** Undefined when the node of the item is not there. */
   private async actHere(act: ItemOrder['act'], kind: Kind, name: Buffer): Promise<boolean | undefined> {
     if (kind === 'w') return (await consentOf(this.environment)).waiterOf(name)?.[act](name);
     const { node, arrival } = jobIn(name);
     return this.outboxes.get(node)?.outbox.cancel(arrival, ...(kind === 'q' ? [itemIn(name).index] : []));
   }
 
-  /** Has the process do it that has it; false when none does, or it has begun there. */
+  /** Gives an order to the process that has the item; false when no process has it, or when it has begun. */
   private async order(act: ItemOrder['act'], id: string, kind: Kind, name: Buffer): Promise<boolean> {
     const store = await this.environment.store();
     const { node, arrival } = jobIn(name);
@@ -307,19 +307,19 @@ export class Activity {
     return listed(data, asked, total);
   }
 
-  /** Of this process alone. An estimate where there are very many lists: see `QueueReader.count`. */
+  /** The number of queued items of this process. An estimate where there are very many lists: see `QueueReader.count`. */
   async queueLength(): Promise<number> {
     const counts = await Promise.all(this.readersHere().map(({ reader }) => reader.count()));
     return sumOf(counts);
   }
 
-  /** Of this process alone. */
+  /** The number of waits of this process. */
   async waitCount(): Promise<number> {
     const places = await this.waitPlaces(({ isElsewhere }) => isElsewhere !== true);
     return sumOf(await Promise.all(places.map((waits) => waits.count())));
   }
 
-  /** What another process has of these nodes. */
+  /** The number of waits and queued items that another process has for these nodes. */
   async countElsewhere(isMeant: (node: string) => boolean): Promise<number> {
     const store = await this.environment.store();
     const waiting = (await idsUnder(store, 'wait', key('job'))).filter(isMeant);
@@ -334,7 +334,7 @@ export class Activity {
     for (const read of await this.readers()) yield* queuedOf(read, 0);
   }
 
-  /** Lists in progress. */
+  /** The lists in progress. */
   async lists(asked: ActivityQuery): Promise<Listed<ListItem>> {
     let skip = skippedBy(asked);
     let total = 0;
@@ -357,7 +357,7 @@ export class Activity {
     return { data: data.map(failureIn), pageInfo };
   }
 
-  /** The latest first. */
+  /** All failures, the latest first. */
   async allFailures(): Promise<readonly Failure[]> {
     return (await this.failuresOnRecord()).map(failureIn);
   }
@@ -381,7 +381,7 @@ export class Activity {
     return found.map(({ value }) => value).filter(({ at }) => at >= oldest);
   }
 
-  /** Keeps a failure that has left a node. The text it was about is no part of that. */
+  /** Records a failure that has left a node. The record never holds the text. */
   failed({ node, problem, msg }: FailureReport): void {
     const { phone, advisor, text } = msg;
     const { code, detail, traceId, message, wording } = problem;
@@ -404,7 +404,7 @@ export class Activity {
     this.changed();
   }
 
-  /** Puts on record what failed up to now. */
+  /** Puts on record the failures that are still in memory. */
   async flush(): Promise<void> {
     this.forgetTimer?.();
     this.forgetTimer = undefined;
@@ -413,7 +413,7 @@ export class Activity {
     if (failing.length > 0)
       this.writing = this.writing
         .then(async () => this.writeFailures(await this.environment.store(), failing))
-        // The store says by itself what troubles it.
+        // The store shows its own trouble.
         .catch(() => undefined);
     await this.writing;
   }
@@ -439,7 +439,7 @@ export class Activity {
     return { prefix, from: prefix, to: endOf(prefix) };
   }
 
-  /** This one, and the same environment in other uses of a subflow and over other stores. */
+  /** The activity of this environment, of its other uses in subflows, and of its views over other stores. */
   private all(): Activity[] {
     const peers = this.environment.peers?.() ?? [];
     return [this, ...peers.map(activityOf)];
@@ -457,7 +457,7 @@ export class Activity {
     );
   }
 
-  /** Of this process, then of the others. */
+  /** Readers of this process, then those of the others. */
   private async readers(): Promise<Read[]> {
     const views = this.all().filter(({ environment }) => environment.isElsewhere !== undefined);
     const names = this.nodesHere();
@@ -468,7 +468,7 @@ export class Activity {
     ];
   }
 
-  /** Of each node that has something on record in another process, or in what one has left, and is not here. */
+  /** Readers of the nodes that have work in another process, or in what a process left, and that do not run here. */
   private async readersElsewhere(): Promise<Read[]> {
     const { space } = this.environment;
     const store = await this.environment.store();
@@ -480,7 +480,7 @@ export class Activity {
     }));
   }
 
-  /** Those that are configured and have their store; throws what the first lacks when none is. */
+  /** The activities whose environment is configured and has its store. When there are none, the first fault is thrown. */
   private async usable(): Promise<Activity[]> {
     const found: Activity[] = [];
     const faults: unknown[] = [];
@@ -502,7 +502,7 @@ export class Activity {
     );
   }
 
-  /** Uses of one subflow have their waits in one place, unless they point to different services. */
+  /** Uses of one subflow share their waits, unless they point to different services. */
   private async waitPlaces(
     isMeant = (_environment: Environment): boolean => true,
   ): Promise<readonly Waits[]> {

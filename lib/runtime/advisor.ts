@@ -24,7 +24,7 @@ const theOnlyOne = (environment: Environment): string => {
   return only;
 };
 
-/** The chosen source, else `msg.advisor`; empty when neither names anybody. */
+/** The advisor of the chosen source, else `msg.advisor`; empty when neither names one. */
 export const anyAdvisor = (chosen: Source, value: unknown, msg: Message): string => {
   const isChosen = !isEmpty(chosen.value);
   const given = isChosen ? value : msg.advisor;
@@ -33,7 +33,7 @@ export const anyAdvisor = (chosen: Source, value: unknown, msg: Message): string
   return isEmpty(given) ? '' : asKey(given, where);
 };
 
-/** Whose advisor: the chosen source, else `msg.advisor`, else the only one there is. Never a guess. */
+/** The advisor of a message: the chosen source, else `msg.advisor`, else the environment's only advisor. Never a guess. */
 export const whoseAdvisor = (
   environment: Environment,
   chosen: Source,

@@ -2,13 +2,13 @@ import { processMemory } from '../process-memory';
 import { day, hour, minute, second } from '../durations';
 
 /**
- * Dates as a flow gives them. Nodes read by this when a message comes, and their forms while one types. It imports
- * nothing: the editor loads it too.
+ * Dates as a flow gives them. Nodes read messages with these functions, and forms check typed values with them. The
+ * editor loads this file too, so it imports nothing that the editor cannot load.
  */
 
 const formats = processMemory('calculated', new Map<string, Intl.DateTimeFormat>());
 
-/** Throws RangeError for a zone that is none. */
+/** Throws RangeError when the zone does not exist. */
 const formatOf = (timeZone: string): Intl.DateTimeFormat => {
   const format =
     formats.get(timeZone) ??
@@ -26,9 +26,9 @@ const formatOf = (timeZone: string): Intl.DateTimeFormat => {
   return format;
 };
 
-/** Whether it is a name of the IANA time zone database, such as `America/New_York`. */
+/** Whether the name is in the IANA time zone database, such as `America/New_York`. */
 export const isTimeZone = (name: string): boolean => {
-  // Newer runtimes also take an offset.
+  // Newer runtimes also accept an offset as a zone.
   if (/^[+-]/.test(name)) return false;
   try {
     formatOf(name);
@@ -41,7 +41,7 @@ export const isTimeZone = (name: string): boolean => {
 /** The zone of this process, or of this browser. */
 export const ownTimeZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** How far the clocks of a zone are ahead of UTC at a moment, in milliseconds. */
+/** The offset of a zone from UTC at a moment, in milliseconds. */
 export const offsetAt = (timeZone: string, epoch: number): number => {
   const parts: Record<string, number> = {};
   for (const { type, value } of formatOf(timeZone).formatToParts(epoch)) parts[type] = Number(value);
@@ -56,13 +56,13 @@ export const offsetAt = (timeZone: string, epoch: number): number => {
   return Date.UTC(year, month - 1, date, hours, minutes, seconds) - Math.floor(epoch / second) * second;
 };
 
-/** What the clocks of a zone show at a moment, to the minute: `2030-01-31T09:00`. */
+/** The wall time of a zone at a moment, to the minute: `2030-01-31T09:00`. */
 export const wallTimeIn = (epoch: number, timeZone: string): string =>
   new Date(epoch + offsetAt(timeZone, epoch)).toISOString().slice(0, 16);
 
 /**
- * The moment at which the clocks of a zone show a time, which is given as if it were UTC. A time that daylight saving
- * skips is the later of the two that it may mean, a doubled one the earlier: `compatible`, as `Temporal` calls it.
+ * The moment of a wall time in a zone; `wall` is the wall time as if it were UTC. A wall time that daylight saving
+ * skips is the later of its two possible moments, a doubled one the earlier: this is `compatible` of `Temporal`.
  */
 export const epochInZone = (wall: number, timeZone: string): number => {
   // No zone changes its clocks twice within two days, so these are the offsets before and after a change.
@@ -90,7 +90,7 @@ export const offsetName = (offset: number): string => {
   return `UTC${offset < 0 ? '-' : '+'}${String(Math.floor(minutes / 60))}${rest}`;
 };
 
-/** An ISO 8601 date, with a time and a zone or without. NaN for anything else. */
+/** Reads an ISO 8601 date, with or without a time and a zone; NaN for anything else. */
 const epochOfIso = (text: string, timeZone: string): number => {
   const found = iso.exec(text);
   if (!found) return NaN;
@@ -107,15 +107,15 @@ const epochOfIso = (text: string, timeZone: string): number => {
   return found[8] === undefined ? epochInZone(shown, timeZone) : shown;
 };
 
-/** Also one of another realm, such as that of a function node. */
+/** A Date of another realm, such as a function node's, counts too. */
 const isDate = (value: unknown): value is Date => Object.prototype.toString.call(value) === '[object Date]';
 
-/** The latest moment a Date can hold (ECMA-262, Time Values and Time Range). */
+/** The latest moment that a Date can hold (ECMA-262, Time Values and Time Range). */
 const latest = 8.64e15;
 
 /**
- * Milliseconds since 1970 from the same, an ISO string or a Date; NaN for anything else. A string without a zone is read
- * in `timeZone`, or where that is empty in the zone of this process.
+ * Epoch milliseconds from a number, an ISO string or a Date; NaN for anything else. A string without a zone is read in
+ * `timeZone`, or in the zone of this process when that is empty.
  */
 export const epochOf = (value: unknown, timeZone = ''): number => {
   const read = (): number => {

@@ -3,20 +3,23 @@ import type { Red, RunningNode } from './red';
 
 type Events = Red['events'];
 
-/** Milliseconds. The runtime gives nodes fifteen seconds to close; after more, somebody has stopped the flows. */
+/**
+ * Milliseconds. The runtime gives nodes fifteen seconds to close: after this time, the flows were stopped and not
+ * deployed.
+ */
 const longestDeploy = 16_000;
 
 interface Flows {
   isStopping: boolean;
-  /** When, by the monotonic clock. */
+  /** By the monotonic clock. */
   stoppedAt: number;
-  /** Tasks for the next start. */
+  /** Tasks for the next start of the flows. */
   readonly tasks: Set<() => void>;
 }
 
 const known = new WeakMap<Events, Flows>();
 
-/** One listener serves all nodes, for the runtime warns of more than ten. */
+/** One listener serves all nodes: the runtime warns when there are more than ten. */
 const flowsOf = ({ events }: Red): Flows => {
   const found = known.get(events);
   if (found) return found;
@@ -35,7 +38,7 @@ const flowsOf = ({ events }: Red): Flows => {
   return flows;
 };
 
-/** Calls `task` at the next start of the flows, when every node is there to be sent to; returns its cancel. */
+/** Calls `task` at the next start of the flows, when every node can be sent to. The result cancels it. */
 export const atNextStart = (RED: Red, task: () => void): (() => void) => {
   const { tasks } = flowsOf(RED);
   tasks.add(task);
@@ -44,10 +47,10 @@ export const atNextStart = (RED: Red, task: () => void): (() => void) => {
   };
 };
 
-/** From the moment a deploy or a shutdown begins to close nodes until all nodes are there again. */
+/** True from the moment a deploy or a shutdown begins to close nodes until the flows have started again. */
 const areFlowsStopping = (RED: Red): boolean => flowsOf(RED).isStopping;
 
-/** Resolves when a deploy that is under way is over. */
+/** Resolves when the deploy that is under way is over. */
 export const deployEnd = async (RED: Red): Promise<void> => {
   const { isStopping, stoppedAt } = flowsOf(RED);
   const left = stoppedAt + longestDeploy - elapsedBy(systemClock);
@@ -60,7 +63,7 @@ export const deployEnd = async (RED: Red): Promise<void> => {
   forget();
 };
 
-/** Where the runtime keeps what a node does with its input, until it closes the node. */
+/** The member in which Node-RED keeps a node's input handler, until it closes the node. */
 interface Receiver {
   readonly _inputCallback?: unknown;
   readonly _inputCallbacks?: unknown;
@@ -71,13 +74,13 @@ const isListening = (node: unknown): node is Receiver => {
   return Boolean(_inputCallback) || Boolean(_inputCallbacks);
 };
 
-/** Resolves when what was sent before has reached the next node, or nobody. */
+/** Resolves when messages that were sent before have been delivered. */
 const delivered = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Whether what leaves by `port` directly after this call arrives. The runtime delivers in the next turn of the event
- * loop, and drops without a word what is on its way to a node that is closed before. This looks just ahead of the
- * delivery, for whoever receives may stop the flows at once.
+ * Whether a message that leaves by `port` directly after this call arrives. Node-RED delivers it in the next turn of
+ * the event loop, and silently drops it when the receiver is closed before. So the receivers are checked just before
+ * the delivery; afterwards is too late, for a receiver may itself stop the flows.
  */
 const arrival = async (RED: Red, node: RunningNode, port: number): Promise<boolean> => {
   const receiversAt = (output: number): Receiver[] =>
@@ -100,8 +103,8 @@ const nextStart = (RED: Red, closed: AbortSignal): Promise<void> =>
   });
 
 /**
- * Sends by `port`, again after the next start of the flows when a deploy or a shutdown was in the way. False when the
- * node closed first.
+ * Sends by `port`. When a deploy or a shutdown was in the way, it sends again after the next start of the flows. False
+ * when the node closed first.
  */
 export const deliver = async (
   RED: Red,

@@ -6,11 +6,11 @@ import type { Clock } from '../service/clock';
 import type { Store } from '../state/store';
 
 export interface EnvironmentSettings {
-  /** Region for numbers not written with +; empty means E.164 only. */
+  /** The region of numbers that are not written with +; empty means E.164 alone. */
   readonly country: string;
-  /** IANA zone in which dates without one are read; empty means that of the process. */
+  /** The IANA zone in which dates without a zone are read; empty means the zone of the process. */
   readonly timeZone: string;
-  /** When people may be texted, by their own clocks; undefined at any time. */
+  /** The hours in which people may be texted, by their own clocks; undefined means at any time. */
   readonly textHours?: (TextHours & { readonly outside: 'hold' | 'fail' }) | undefined;
   /** A regular expression in place of the word `consent`; empty means the default. */
   readonly consentPattern: string;
@@ -21,10 +21,10 @@ export interface EnvironmentSettings {
   readonly maxConcurrent: number;
 }
 
-/** What it returns resolves, for `gone`, when nothing is under way there any more. */
+/** For `gone`, the result resolves when nothing is under way in that store any more. */
 export type StoreListener = (view: Environment, kind: 'orphan' | 'gone' | 'own') => void | Promise<void>;
 
-/** `view` is that of a process that ended, whose work is meant; without one, it is what this process has itself. */
+/** With `view`, the order is for the work of a process that ended; without, for the work of this process. */
 export type OrderListener = (
   order: Readonly<Record<string, unknown>>,
   at: number,
@@ -41,67 +41,71 @@ export interface AdvisorItem {
   readonly refreshedAt: number | null;
 }
 
-/** What a flow node sees of its `advisor-environment`. */
+/** An `advisor-environment` as a flow node sees it. */
 export interface Environment {
-  /** The config node's id in the editor (`_alias` in a subflow): state is kept under it. */
+  /** The config node's id in the editor (`_alias` in a subflow). State is kept under it. */
   readonly id: string;
   readonly name: string;
   readonly service: 'simulator' | 'sandbox' | 'production';
-  /** In `simulator` the simulator's own, which can be moved; else the system's. */
+  /** The system's clock; for `simulator`, the simulator's clock, which can be moved. */
   readonly clock: Clock;
   readonly settings: EnvironmentSettings;
-  /** A setting has a value that it may not have: nobody is texted. */
+  /** The fault of a setting with a wrong value: nobody is texted. */
   readonly fault?: ServiceError | undefined;
-  /** The same where the store is not the one that is meant: nothing is looked up or put on record in it. */
+  /** The fault of a setting that leads to another store than the one that is meant: nothing is read or put on record. */
   readonly storeFault?: ServiceError | undefined;
-  /** Throws ServiceError `not_configured` with what to fill in. One client per environment, whoever asks. */
+  /** Throws ServiceError `not_configured` with what to fill in. An environment has one client. */
   client(): Client | Promise<Client>;
-  /** This environment and the service it points to: whatever was accepted belongs there. Throws `not_configured`. */
+  /** The name of this environment at the service it points to; what was accepted belongs to it. Throws `not_configured`. */
   readonly space: string;
-  /** Where waits and sends are kept (in memory where they cannot be kept on disk). One per runtime, whoever asks. */
+  /** The store of waits and sends, in memory where the disk cannot be used. A runtime has one. */
   store(): Store | Promise<Store>;
-  /** Whether somebody is on the do-not-text list. */
+  /** Whether the number is on the do-not-text list. */
   isBlocked(phone: string): Promise<boolean>;
-  /** Why nothing can be put on record at the moment. */
+  /** The reason why nothing can be put on record at the moment. */
   readonly trouble: string | undefined;
-  /** Where sends are kept without `journal`: it outlives a deploy, and not the process. */
+  /** The store of sends without `journal`. It outlives a deploy, but not the process. */
   memory(): Store;
   /**
-   * Keys of the advisors who authorized, also those who have to do so again: of two, one is never "the only one". In
-   * `simulator` every key is authorized and this is `['default']`. Throws `not_configured` as `client` does.
+   * The keys of all advisors who have authorized, including those who have to do so again: of two advisors, one is
+   * never "the only one". For `simulator`, every key is authorized and the result is `['default']`. Throws
+   * `not_configured` as `client` does.
    */
   advisors(): readonly string[];
-  /** In `simulator` always `authorized`. Throws `not_configured` as `client` does. */
+  /** For `simulator`, always `authorized`. Throws `not_configured` as `client` does. */
   advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown';
-  /** Until when the token endpoint is left alone; 0 when it is not. */
+  /** The time until which no token request is made; 0 when there is no such pause. */
   readonly tokensPausedUntil?: number;
-  /** Until it is known who has authorized; undefined from then on. Messages wait for it. */
+  /** Resolves when it is known who has authorized, and is undefined from then on. Messages wait for it. */
   readonly opening?: Promise<void> | undefined;
-  /** The advisors as they are shown: without a secret. Throws `not_configured` as `client` does. */
+  /** The advisors as they are shown, without secrets. Throws `not_configured` as `client` does. */
   advisorList(): Promise<readonly AdvisorItem[]>;
-  /** A link to authorize by, valid for seven days; undefined where none can be made. */
+  /** A link to authorize with, valid for seven days; undefined where none can be made. */
   authorizationLink(advisor: string): Promise<string | undefined>;
   /**
-   * Called with this environment as it is over another store: what a process that ended has left (`orphan`), which a node
-   * goes on with beside its own, until that is done or another process has it (`gone`); or, when its own was lost to
-   * another process, a new one in its place.
+   * Calls the listener with this environment over another store. `orphan`: the store of a process that ended, whose
+   * work a node carries on beside its own, until it is done or another process has it (`gone`). `own`: a new store in
+   * the place of one that was lost to another process.
    */
   onStore?(listener: StoreListener): () => void;
-  /** Has the same node of other processes, and of what those that ended have left, obey an order as well. */
+  /** Gives an order to the same node in other processes, and in the stores that ended processes have left. */
   tellOthers?(node: string, order: Readonly<Record<string, unknown>>): void;
-  /** Called with an order to a node that another process was given; false when it cannot be carried out yet. */
+  /**
+   * Calls the listener with orders to a node from other processes; it returns false when the node cannot carry them out
+   * yet.
+   */
   onOrder?(node: string, listener: OrderListener): () => void;
-  /** It is this environment over what another process has: to be read alone. */
+  /** True for this environment over the store of another process, which can only be read. */
   readonly isElsewhere?: boolean;
-  /** The same environment once more: in other uses of a subflow, and over other stores, also those of other processes. */
+  /** The same environment in other uses of a subflow and over other stores, also those of other processes. */
   peers?(): readonly Environment[];
-  /** A node says how much it has accepted and not ended; returns what takes that back. */
+  /** Registers how many items a node has accepted and not ended; the result takes that back. */
   addPending(node: Pick<RunningNode, 'id' | '_path'>, count: () => number | Promise<number>): () => void;
-  /** Called when an authorization, a pause or the configuration changes, so that statuses can follow. */
+  /** Calls the listener when an authorization, a pause or the configuration changes, so that statuses can follow. */
   onChange(listener: () => void): () => void;
   /**
-   * Keeps the store open until it is released: a node closes beside its environment, and has yet to put on record what
-   * was under way.
+   * Keeps the store open until the result is called: a node closes at the same time as its environment, and still has
+   * to put on record what was under way.
    */
   hold(): () => void;
 }

@@ -1,7 +1,7 @@
 import { type MessageValues, type ServiceError, errorMaker } from '../service/errors';
 import { wordFor } from './language';
 
-/** Every sentence the nodes say of their own accord, by key; those about answers are in lib/service. */
+/** All sentences of the nodes, by key; those about answers of the service are in lib/service. */
 export const sentences = {
   property_name:
     'What the field "__property__" of this node says is not the name of a property: open the node and write one without spaces or open brackets, such as payload.phone, or choose another source.',

@@ -17,7 +17,7 @@ import { createStatus, failureLook, look, type Status } from './status';
 import { type Words, wordsOf } from './language';
 import { processMemory } from '../process-memory';
 
-/** What a flow node is given to work with. */
+/** What `flowNode` gives a node's own part to work with. */
 export interface Tools {
   readonly RED: Red;
   readonly node: RunningNode;
@@ -26,37 +26,37 @@ export interface Tools {
   readonly exit: Exit;
   source(name: string): Source;
   readonly plain: Plain;
-  /** Throws `not_configured` when the node has none, or a disabled one. */
+  /** Throws `not_configured` when the node has no environment, or a disabled one. */
   environment(): Environment;
-  /** The environment's clock, which can be moved on a simulator; statuses show times by it. */
+  /** The time of the environment's clock, by which statuses show times; a simulator's clock can be moved. */
   readonly now: () => number;
-  /** Throws `invalid_input` when a setting of this node has a value that it may not have: nothing is done then. */
+  /** Throws `invalid_input` when a setting of this node has a wrong value: nothing is done then. */
   checkSettings(): void;
-  /** Whose advisor a message is for. Checks the settings first. */
+  /** The advisor that a message is for. Checks the settings first. */
   advisor(environment: Environment, value: unknown, msg: Message): string;
   readonly advisorSource: Source;
-  /** Has every status say that what waits or is on record does not outlive the process. */
+  /** From here on, every status says that waits and records do not outlive the process. */
   markUnsaved(): void;
-  /** Runs once all nodes of the flows are there to be sent to. */
+  /** Runs the task when all nodes of the flows can be sent to. */
   whenStarted(task: () => void): void;
-  /** Warns, once per node, that parts of a message could not be stored and are gone. */
+  /** Warns, once for each node, that parts of a message could not be stored and were dropped. */
   warnOfDropped(): void;
   /** The names of the outputs, as in `msg.outcome`. */
   readonly outputs: readonly string[];
-  /** Aborts when the node closes. */
+  /** Aborted when the node closes. */
   readonly closed: AbortSignal;
-  /** A job read from the store. Complete nodes hear of it when this very node accepted it. */
+  /** Makes a job from a message in the store. Complete nodes hear of its end only when this very node accepted it. */
   resumed(msg: Message, isOwn: boolean): Job;
 }
 
 /** A node's own part: from an input message to outcomes. */
 export interface Handler {
-  /** While there is one, messages and orders wait in line for it: what came before them is read first. */
+  /** While it is pending, messages and orders wait in line, so that earlier work is read from the store first. */
   readonly opening?: Promise<void> | undefined;
   input(msg: Message, job: Job): void | Promise<void>;
-  /** True when the message was an order (`reset`, `flush`) rather than work; `at` is when another process was given it. */
+  /** True when the message was an order (`reset`, `flush`); `at` is the time when another process received it. */
   control?(msg: Message, at?: number): boolean;
-  /** Whether there is work that a pause of the service holds up. */
+  /** Whether the node has work that a pause of the service holds up. */
   isBusy?(): boolean;
   close?(): Promise<void>;
 }
@@ -64,7 +64,7 @@ export interface Handler {
 export const isOrder = (msg: Message, name: 'reset' | 'flush'): boolean =>
   Object.hasOwn(msg, name) && msg[name] !== false && msg[name] !== undefined && msg[name] !== null;
 
-/** What other processes need of it. */
+/** The part of an order that other processes need. */
 const orderIn = ({ reset, flush, phone }: Message): Record<string, unknown> => ({
   ...(reset !== undefined && { reset }),
   ...(flush !== undefined && { flush }),
@@ -76,11 +76,11 @@ export const environmentOf = (RED: Red, id: unknown): Environment | undefined =>
   return (found as { environment?: Environment } | null | undefined)?.environment;
 };
 
-/** By the service or its token endpoint. A client that is not there yet has not been asked to pause. */
+/** The end of a pause that the service or its token endpoint has asked for. A client that is not loaded has no pause. */
 export const pausedUntil = (environment: Environment): number => {
   try {
     const client = environment.client();
-    // A text meets this failure itself; an environment that is not configured has no pause to show.
+    // A text meets this failure itself. An environment that is not configured has no pause to show.
     if (client instanceof Promise) client.catch(() => undefined);
     const byService = client instanceof Promise ? 0 : client.pausedUntil;
     return Math.max(byService, environment.tokensPausedUntil ?? 0);
@@ -89,7 +89,7 @@ export const pausedUntil = (environment: Environment): number => {
   }
 };
 
-/** An advisor, or with nothing anybody; in an environment that is not configured, nobody. */
+/** Whether the advisor is authorized, or anybody when it is empty; false when the environment is not configured. */
 const isAuthorized = (environment: Environment, advisor: string): boolean => {
   try {
     const known = advisor === '' ? environment.advisors() : [advisor];
@@ -101,7 +101,7 @@ const isAuthorized = (environment: Environment, advisor: string): boolean => {
 
 const noSource: Source = { value: '', type: 'str', where: '', read: () => undefined };
 
-/** By node, where its status comes from: it says nothing of another service. */
+/** The service that each node's status tells of, by node: when the service changes, the status is cleared. */
 const shownFor = processMemory('statuses', new Map<string, string>());
 
 /** Empty where there is no environment, or one that is not configured. */
@@ -113,10 +113,10 @@ const spaceOf = (environment: Environment | undefined): string => {
   }
 };
 
-/** Messages that wait for a store that is away, before others leave as `queue_full`. */
+/** The most messages that wait until the store is open; further ones fail with `queue_full`. */
 const longestLine = 10_000;
 
-/** The one `input` handler. Nothing may escape it: an input handler that rejects ends the whole of Node-RED. */
+/** The one `input` handler. No rejection may escape it: it would end the whole of Node-RED. */
 const startNode = (
   RED: Red,
   node: RunningNode,
@@ -155,7 +155,7 @@ const startNode = (
     measured?.outcome(spec.type, outcome, problem?.code);
     if (problem) activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
   });
-  // Not every node works on behalf of an advisor.
+  // Not every node acts for an advisor.
   const hasAdvisor = spec.fields.some(({ name }) => name === 'advisor');
   const advisorSource = hasAdvisor ? source(RED, node, spec, config, 'advisor') : noSource;
 
@@ -164,7 +164,7 @@ const startNode = (
     if (fault) throw fault;
   };
 
-  /** What fails in a node that is not set up fails for that: a number that is missing is not the first thing to mend. */
+  /** Any failure in a node that is not configured is reported as that: the missing configuration has to be mended first. */
   const unready = (thrown: unknown): unknown => {
     try {
       const from = tools.environment();
@@ -213,9 +213,9 @@ const startNode = (
       new Job(RED, node, exit, msg, isOwn ? (error) => node._complete(msg, error) : undefined),
   };
   let handler = start(tools);
-  /** Messages that wait until the store is open. */
+  /** The number of messages that wait until the store is open. */
   let inLine = 0;
-  /** They go on with what processes that ended have left. */
+  /** Handlers that carry on the work of ended processes, by the view of their store. */
   const heirs = new Map<Environment, Handler>();
   const unlistenToStores = environment?.onStore?.((view, kind) => {
     if (closing.signal.aborted) return undefined;
@@ -229,7 +229,7 @@ const startNode = (
       heirs.set(view, next);
       return undefined;
     }
-    // Its store is another process's now: whatever it would still do, that one does.
+    // The store of the handler before belongs to another process now, which does all that is left there.
     const before = handler;
     handler = next;
     void before.close?.().catch(() => undefined);
@@ -242,7 +242,7 @@ const startNode = (
     try {
       return meant.control?.(order, at) ?? true;
     } catch {
-      // It was no order for anybody: whoever was given it has said so.
+      // The message was not a valid order. The process that received it has reported that.
       return true;
     }
   });
@@ -270,7 +270,7 @@ const startNode = (
     const job = new Job(RED, node, exit, msg, done);
     job.handOver = handOver.claim(msg);
     const { summary, parts } = msg as { summary?: { id?: unknown }; parts?: { id?: unknown } };
-    // This summary is that of the list which the message comes from, not of what this node does with it.
+    // This summary is that of the list which the message belongs to, not of this node's outcomes.
     if (summary && parts && summary.id === parts.id) delete msg.summary;
     const fail = (thrown: unknown): void => {
       const told = unready(thrown);
@@ -321,7 +321,7 @@ const startNode = (
       release?.();
       closed();
     };
-    // What waits for it is taken on first.
+    // Messages that wait for the environment are accepted before the node closes.
     const opened = environment?.opening ?? Promise.resolve();
     opened
       .then(() => Promise.all([handler, ...heirs.values()].map(async (each) => each.close?.())))

@@ -6,25 +6,25 @@ import type { Field, NodeSpec } from './spec';
 import type { Id } from '../service/endpoints';
 import { anyId, isNothing } from './kinds';
 
-/** A property as the user set it, ready to be read from each message: the value, or a promise of it. */
+/** Reads a property of a node for one message: the value, or a promise of it. */
 export type Getter = (msg: Message) => unknown;
 
 type TypedField = Extract<Field, { kind: 'typed' }>;
 
 const simpleName = /^[A-Za-z_$][\w$]*$/;
 
-/** JSONata throws plain objects, and quotes the value it could not work with: that may be somebody's text or number. */
+/** JSONata throws plain objects, and quotes the value that it could not work with: that may be somebody's text or number. */
 const reasonOf = (cause: unknown): string => {
   const { message, value } = Object(cause) as { message?: unknown; value?: unknown };
   if (typeof message !== 'string') return String(cause);
   return value === undefined ? message : message.replaceAll(JSON.stringify(value), () => '…');
 };
 
-/** A property of a node, for the sentences about it. */
+/** A property of a node, for sentences about it. */
 interface Property {
   readonly RED: Red;
   readonly node: RunningNode;
-  /** `advisor-send-text.phone`, which is said as the form calls it. */
+  /** Such as `advisor-send-text.phone`; sentences call it what the form calls it. */
   readonly property: string;
 }
 
@@ -32,7 +32,7 @@ const isNoName = (cause: unknown): boolean => (Object(cause) as { code?: unknown
 
 const unreadable = ({ property }: Property, cause: unknown): ServiceError =>
   isNoName(cause)
-    ? // It is not quoted: a text may have been typed where a name was meant.
+    ? // The value is not quoted: somebody may have typed a text in place of a name.
       invalidInput('property_name', { property: { field: property } })
     : invalidInput('property_unreadable', { property: { field: property }, reason: reasonOf(cause) });
 
@@ -105,12 +105,12 @@ export const shortened = (value: unknown): string => {
 
 const looksUp = new Set(['msg', 'flow', 'global', 'env', 'jsonata']);
 
-/** How to read a value of this type, made ready once. */
+/** Makes the getter of a value of this type. */
 export const compile = (RED: Red, node: RunningNode, field: string, value: unknown, type: string): Getter => {
   const text = written(value);
   const property = `${node.type}.${field}`;
   const target: Property = { RED, node, property };
-  // A property that was cleared names no place to look in: there is nothing there, and nothing wrong with it.
+  // A property that was cleared looks up nothing: its value is missing, and that is no fault.
   if (text === '' && looksUp.has(type)) return () => undefined;
   switch (type) {
     case 'msg':
@@ -140,16 +140,19 @@ export const compile = (RED: Red, node: RunningNode, field: string, value: unkno
   }
 };
 
-/** What the user chose for a typed property: where its value comes from, and how to read it. */
+/** What the user chose for a typed property: where the value comes from, and how to read it. */
 export interface Source {
   readonly value: unknown;
   readonly type: string;
   readonly read: Getter;
-  /** For sentences such as "msg.text is missing": the property of the message that holds it, or the field of the form. */
+  /**
+   * Where the value is looked for, for sentences such as "msg.text is missing": a message property, or a field of the
+   * form.
+   */
   readonly where: MessageValue;
 }
 
-/** A missing `xType` means its default, and so does a missing `x`: flows of older versions open as they were. */
+/** A missing `x` or `xType` means its default, so flows of older versions open unchanged. */
 export const source = (
   RED: Red,
   node: RunningNode,
@@ -168,7 +171,7 @@ export const source = (
   return { value, type, where, read: compile(RED, node, name, value, type) };
 };
 
-/** What is wrong with the settings of a node: `invalid_input`, or undefined. */
+/** The `invalid_input` for the first wrong setting of a node; undefined when all are right. */
 export const faultInSettings = (
   { type, fields }: NodeSpec,
   config: Readonly<Record<string, unknown>>,
@@ -182,8 +185,8 @@ export const faultInSettings = (
 };
 
 /**
- * Properties that are the same for every message, or their defaults where an older flow does not have them. Whoever
- * reads a message first asks whether they are in order.
+ * Properties that are the same for every message, or their defaults where an older flow lacks them. Their values are
+ * checked before a message is read.
  */
 export interface Plain {
   readonly text: (name: string) => string;
@@ -208,11 +211,11 @@ export const plain = (spec: NodeSpec, config: Record<string, unknown>): Plain =>
   };
 };
 
-/** The message property a source reads from: a list there need not be copied for each of its outcomes. */
+/** The message property that a source reads. A list in it is not copied for each outcome. */
 export const sharedBy = ({ type, value }: Source): string | undefined =>
   type === 'msg' ? /^[\w$]+/.exec(written(value))?.[0] : undefined;
 
-/** Values of several sources for one message; a promise only when one of them is. */
+/** Values of several sources for one message; a promise only when one of them is a promise. */
 export const readAll = (
   sources: readonly Source[],
   msg: Message,
@@ -224,7 +227,7 @@ export const readAll = (
 const ownField = (record: Record<string, unknown>, name: string): unknown =>
   Object.hasOwn(record, name) ? record[name] : undefined;
 
-/** Reads `a.b.c` in plain data; undefined where any step is missing. */
+/** Reads `a.b.c` in plain data; undefined where a step is missing. */
 export const pick = (from: unknown, path: string, step = ownField): unknown => {
   let value: unknown = from;
   for (const name of path.split('.')) {
@@ -237,20 +240,20 @@ export const pick = (from: unknown, path: string, step = ownField): unknown => {
 
 export { anyId, wholeId } from './kinds';
 
-/** The id, or an error that says where it should have been. */
+/** The id in a value, or an error that says where the id was looked for. */
 export const idFrom = (value: unknown, where: MessageValue): Id => {
   const id = anyId(value);
   if (id !== undefined) return id;
   throw invalidInput(isNothing(value) ? 'id_missing' : 'id_kind', { where });
 };
 
-/** One value, or a list of them; an empty list is a mistake. */
+/** One value, or a list of values; an empty list is an error. */
 export const oneOrList = (
   value: unknown,
   where: MessageValue,
 ): { readonly list: boolean; readonly items: readonly unknown[] } => {
   if (!Array.isArray(value)) return { list: false, items: [value] };
   if (value.length === 0) throw invalidInput('list_empty', { where });
-  // The holes of a sparse array become entries with nothing in them.
+  // `Array.from` turns the holes of a sparse array into undefined entries.
   return { list: true, items: Array.from(value as readonly unknown[]) };
 };

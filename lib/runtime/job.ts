@@ -3,7 +3,7 @@ import type { Message, Red, RunningNode } from './red';
 
 type Done = (error?: Error) => void;
 
-/** Properties that cannot be copied, and that Node-RED itself passes on as they are. */
+/** Properties that cannot be copied; Node-RED itself passes them on uncopied. */
 const neverCopied = new Set(['req', 'res']);
 
 /** Makes the messages of a list: each gets the properties of the input, and its own copy of those that can change. */
@@ -14,7 +14,7 @@ const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Mess
   const safe = Object.entries(others).filter(isSafe);
   const own = Object.entries(others).filter((property) => !isSafe(property));
   return () => {
-    // Property by property: what is spread into a new object is slow to add to on Node 20.
+    // Properties are assigned one by one: adding to an object that was made by spreading is slow on Node 20.
     const copy: Message = { _msgid };
     for (const [key, value] of safe) copy[key] = value;
     for (const [key, value] of own) copy[key] = RED.util.cloneMessage({ value }).value;
@@ -22,16 +22,16 @@ const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Mess
   };
 };
 
-/** The same of a job. */
+/** What goes with the leaving of one outcome of a job. */
 export interface Departure extends Leave {
-  /** The sum of an array, with its last outcome. */
+  /** `msg.summary` of an array, which goes with its last outcome. */
   readonly summary?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** What the outcomes of an array have in common. */
+/** What the outcomes of an array share. */
 interface List {
   readonly id: string;
-  /** Unknown until the first page of a stream has told it. */
+  /** Unknown until the first page of a stream has come. */
   readonly count: number | undefined;
   readonly copy: () => Message;
 }
@@ -41,7 +41,7 @@ interface List {
  * exactly once, when the last has left.
  */
 export class Job {
-  /** Puts on record that the outcome this message came with was told; see `lib/outbox/hand-over`. */
+  /** Puts on record that the outcome in this message was told; see `lib/outbox/hand-over`. */
   handOver: (() => void) | undefined;
   private left = 0;
   private expected = 1;
@@ -61,7 +61,7 @@ export class Job {
     return this.settled;
   }
 
-  /** For whoever puts this message on record, and the outcome it came with as told in the same commit. */
+  /** Gives the hand-over to the code that puts this message on record, so that both are in one commit. */
   takeHandOver(): (() => void) | undefined {
     const { handOver } = this;
     this.handOver = undefined;
@@ -69,8 +69,9 @@ export class Job {
   }
 
   /**
-   * An array came in: each outcome gets its own message with `parts`. The list itself, under the message property
-   * `shared`, is not copied for each: that would cost the square of its length. Gives the id of the sequence.
+   * Called when an array came in: each outcome gets its own message with `parts`. The list itself, in the message
+   * property `shared`, is not copied for each outcome, which would take time in the square of its length. Returns the
+   * id of the sequence.
    */
   asList(count: number | undefined, shared?: string, id: string = this.RED.util.generateId()): string {
     this.expected = count ?? Infinity;
@@ -78,7 +79,7 @@ export class Job {
     return id;
   }
 
-  /** The same message and sequence once more, for what has to leave again though all had left. */
+  /** A job for the same message and sequence, for an outcome that has to leave again after all had left. */
   anew(): Job {
     const job = new Job(this.RED, this.node, this.exit, this.msg, undefined);
     job.expected = this.expected;
@@ -86,7 +87,7 @@ export class Job {
     return job;
   }
 
-  /** The total of a stream, once its first page has told it. */
+  /** Sets the total of a stream, which is known from its first page on. */
   setCount(count: number): void {
     if (this.list) this.list = { ...this.list, count };
   }
@@ -105,12 +106,12 @@ export class Job {
     if (this.left >= this.expected) this.settle();
   }
 
-  /** The sum of a sequence, for Complete nodes. */
+  /** Sets `msg.summary` on the input message, for Complete nodes. */
   conclude(summary: Readonly<Record<string, unknown>>): void {
     if (this.list) this.msg.summary = { id: this.list.id, ...summary };
   }
 
-  /** The whole input comes to one failure; what has left already has left. */
+  /** Ends the whole input with one failure; outcomes that have left stay as they are. */
   fail(thrown: unknown): void {
     if (this.settled) return;
     const error = this.exit.leave(this.msg, failedOutcome(problemOf(thrown)));
@@ -118,7 +119,7 @@ export class Job {
     this.settle();
   }
 
-  /** The end of a stream. */
+  /** Called at the end of a stream. */
   end(): void {
     this.settle();
   }

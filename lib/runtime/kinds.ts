@@ -1,6 +1,6 @@
 /**
- * What counts as a value of each kind. Nodes judge by this when a message comes, and their forms while one types, so
- * that neither refuses what the other takes. It imports nothing: the editor loads it too.
+ * What counts as a value of each kind. Nodes check messages with these functions and forms check typed values with
+ * them, so that neither refuses what the other accepts. The editor loads this file too, so it imports nothing.
  */
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -8,19 +8,22 @@ export const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 export const isNothing = (value: unknown): boolean => value === undefined || value === null || value === '';
 
-/** The contract's pattern; here as well as in the schemas, because those load zod. */
+/** The pattern of a phone number (E.164; contract, *Limits*). It is repeated here because the schemas load zod. */
 export const e164 = /^\+[1-9]\d{7,14}$/;
 
-/** A number that starts with +, less the spaces, dashes, dots and parentheses that people write between its digits. */
+/** A number that starts with +, without the spaces, dashes, dots and parentheses that people write between its digits. */
 export const digitsTogether = (number: string): string => number.replace(/(?<=\d)[\s\p{Pd}.()]+(?=\d)/gu, '');
 
-/** The regions whose numbers can be read: a test holds this equal to what the library for them knows, which is too large to load. */
+/**
+ * The regions whose numbers can be read. A test keeps them equal to those of the phone number library, which is too
+ * large to load here.
+ */
 const countryCodes =
   /^(A[CDEFGILMORSTUWXZ]|B[ABDEFGHIJLMNOQRSTWYZ]|C[ACDFGHIKLMNORUVWXYZ]|D[EJKMOZ]|E[CEGHRST]|F[IJKMOR]|G[ABDEFGHILMNPQRTUWY]|H[KNRTU]|I[DELMNOQRST]|J[EMOP]|K[EGHIMNPRWYZ]|L[ABCIKRSTUVY]|M[ACDEFGHKLMNOPQRSTUVWXYZ]|N[ACEFGILOPRUZ]|OM|P[AEFGHKLMRSTWY]|QA|R[EOSUW]|S[ABCDEGHIJKLMNORSTVXYZ]|T[ACDGHJKLMNORTVWZ]|U[AGSYZ]|V[ACEGINU]|W[FS]|XK|Y[ET]|Z[AMW])$/;
 
 export const isCountry = (code: string): boolean => countryCodes.test(code.toUpperCase());
 
-/** The field of a record: of this name, else of the first that differs only in upper and lower case. */
+/** The field of this name in a record, else the first whose name differs only in case. */
 export const fieldOf = (record: Readonly<Record<string, unknown>>, name: string): unknown => {
   if (Object.hasOwn(record, name)) return record[name];
   const wanted = name.toLowerCase();
@@ -28,18 +31,18 @@ export const fieldOf = (record: Readonly<Record<string, unknown>>, name: string)
   return found === undefined ? undefined : record[found];
 };
 
-/** A text that was meant as a list or an object; `[206] 555 0142` is a number all the same. */
+/** Whether a text is meant as a list or an object in JSON; `[206] 555 0142` is a number. */
 export const isJsonText = (text: string): boolean => /^(?:\{|\[.*(?:["'{,]|\]$))/s.test(text.trim());
 
-/** A field's name in double braces, in a text typed in. */
+/** The name of a field in double braces, in a typed text. */
 export const placeholder = /\{\{\s*([^{}]+?)\s*\}\}/g;
 
-/** Whether a text has double braces that hold no field's name: it would be sent as it stands. */
+/** Whether a text has double braces without a field's name between them: they would be sent as they are. */
 export const hasBrokenPlaceholder = (text: string): boolean => text.replace(placeholder, '').includes('{{');
 
 /**
- * A whole number of 0 or more, or a string of digits, which stays a string where the number would be written otherwise;
- * undefined for anything else.
+ * A whole number of 0 or more, or a string of digits; undefined for anything else. The string is kept where the number
+ * would be written differently.
  */
 export const wholeId = (value: unknown): number | string | undefined => {
   if (typeof value === 'string') {
@@ -52,16 +55,16 @@ export const wholeId = (value: unknown): number | string | undefined => {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 };
 
-/** What a service may use for ids in place of numbers: one word, which is neither a path nor a number that no id can be. */
+/** An id that is not a number: one word, which is neither a path nor a number that no id can be. */
 const idText = /^(?![+-]?\d*\.?\d+$)(?=-*[\p{L}\p{N}_{])[^\s/\\\p{C}]{1,200}$/u;
 
-/** The same, or a text as a service gives it for an id. */
+/** As `wholeId`, or a text that a service may use as an id. */
 export const anyId = (value: unknown): number | string | undefined => {
   const text = typeof value === 'string' && idText.test(value.trim()) ? value.trim() : undefined;
   return wholeId(value) ?? text;
 };
 
-/** The fields of a resource that the service takes, each with the kind of value it has. */
+/** The fields that the service takes for a resource, each with the type of its value. */
 export type FieldKinds = Readonly<Record<string, 'str' | 'num'>>;
 
 const asText = (value: unknown): string | undefined => {
@@ -74,13 +77,13 @@ const asNumber = (value: unknown): number | undefined => {
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
 };
 
-/** The value as the service wants it; undefined if it cannot be had. */
+/** The value in the type that the service wants; undefined if it cannot be converted. */
 export const fitting = (value: unknown, kind: 'str' | 'num'): string | number | undefined =>
   kind === 'num' ? asNumber(value) : asText(value);
 
-/** An empty text is a value; null says that there is none. */
+/** An empty text is a value; null means that there is none. */
 export const isLeftOut = (value: unknown, kind: 'str' | 'num'): boolean =>
   value === undefined || value === null || (kind === 'num' && value === '');
 
-/** Whether no half of a surrogate pair stands alone (`String.prototype.isWellFormed` of ES2024). */
+/** Whether the text has no lone surrogate (`String.prototype.isWellFormed` of ES2024). */
 export const isWellFormed = (text: string): boolean => !/\p{Surrogate}/u.test(text);

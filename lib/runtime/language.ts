@@ -35,20 +35,20 @@ const find = (group: Group, key: string): string | undefined => {
   return typeof found === 'string' ? found : undefined;
 };
 
-/** The sentence of a key, its `__name__` not yet filled in. */
+/** The sentence of a key, with its placeholders. */
 export const sentence = (language: Language, key: string): string | undefined =>
   find(
     once(language, () => readAll(language)),
     key,
   );
 
-/** What the form of a node calls one of its fields. */
+/** The label of a field in the form of a node. */
 export const fieldLabel = (language: Language, type: string, field: string): string | undefined => {
   const own = once(`${language} ${type}`, () => read(language, `${type}.json`));
   return find(own, `label.${field}`) ?? find(own, `row.${field}`) ?? sentence(language, `label.${field}`);
 };
 
-/** A value of a sentence, in words: fields and settings are called what their forms call them. */
+/** Turns a value of a sentence into words: fields and settings are called what their forms call them. */
 export const wordFor = (language: Language): ((value: MessageValue) => string | number) => {
   const word = (value: MessageValue): string | number => {
     if (typeof value !== 'object') return value;
@@ -70,13 +70,16 @@ export const wordFor = (language: Language): ((value: MessageValue) => string | 
 export interface Words {
   readonly language: Language;
   readonly say: (key: string, values?: MessageValues) => string;
-  /** A word that not every key has. */
+  /** The text of a key that may be missing. */
   readonly find: (key: string) => string | undefined;
-  /** The sentence of `msg.error`; what the service or an older record says stays as it is. */
+  /** The sentence of `msg.error`; words of the service, or of an older record, stay as they are. */
   readonly problem: (why: Problem) => string;
   /** `12,400` */
   readonly number: (value: number) => string;
-  /** `14:05` or `02:05 PM`, as the language has it: a clock time rather than a countdown; of another day than that of `now`, with its date. */
+  /**
+   * A clock time such as `14:05` or `02:05 PM`, as the language writes it; with a date when it is not on the day of
+   * `now`.
+   */
   readonly time: (at: number, now: number) => string;
   /**
    * `Nov 17, 09:00`, in the zone that is named or in that of the process. Who wrote it by other clocks reads it by those,
@@ -87,19 +90,19 @@ export interface Words {
 
 const dayOf = (at: number): string => new Date(at).toDateString();
 
-/** The words for the first of these languages that we speak. */
+/** The words for the first of the wanted languages that we have. */
 export const wordsIn = (...wanted: string[]): Words => {
   const language = spokenOf(wanted);
   const locale = localeOf(language, wanted);
   const numbers = new Intl.NumberFormat(locale);
-  // Where nobody has named the language, the clock is that of the POSIX locale.
+  // Without a named language, times are written as in the POSIX locale.
   const isNamed = wanted.some((tag) => tag.toLowerCase().startsWith(language.slice(0, 2)));
   const clock: Intl.DateTimeFormatOptions = {
     hour: '2-digit',
     minute: '2-digit',
     ...(!isNamed && { hourCycle: 'h23' }),
   };
-  /** Some versions of ICU put a narrow space before AM and PM, which not every font has. */
+  /** Some versions of ICU put a narrow no-break space before AM and PM, which not every font has. */
   const plain = (text: string): string => text.replaceAll('\u202f', ' ');
   const times = new Intl.DateTimeFormat(locale, clock);
   const moment = (at: number, timeZone = '', offset?: number): string => {
@@ -133,7 +136,7 @@ export const wordsIn = (...wanted: string[]): Words => {
   };
 };
 
-/** As Node-RED itself chooses it: what the settings say, else the system. */
+/** The language as Node-RED itself chooses it: the one in its settings, else the system's. */
 const languageOf = (RED: Red): string => {
   const { lang } = RED.settings as { lang?: unknown };
   if (typeof lang === 'string' && lang !== '') return lang;

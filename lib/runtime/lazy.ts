@@ -9,11 +9,11 @@ import type * as memoryStore from '../state/memory';
 import type * as postgres from '../state/postgres';
 
 /**
- * Modules that bring axios, zod, undici or lmdb with them. They are loaded when first used, so that a package that is
- * installed and idle costs Node-RED next to nothing when it starts.
+ * Modules that need axios, zod, undici or lmdb. They are loaded on first use, so that an installed but unused package
+ * costs Node-RED next to nothing at its start.
  */
 export const lazy = {
-  /** An optional peer: throws where the installation has none. */
+  /** An optional peer: throws where it is not installed. */
   openTelemetry: () => require('@opentelemetry/api') as typeof openTelemetry,
   client: () => require('../service/client') as typeof client,
   transport: () => require('../service/transport') as typeof transport,

@@ -1,6 +1,6 @@
 import type { Red } from './red';
 
-/** What may stand beside a sentence in the log. Secrets, tokens and texts have no place here. */
+/** What may stand beside a sentence in the log: never a secret, a token or a text. */
 export interface About {
   readonly environment?: string;
   readonly advisor?: string;
@@ -16,14 +16,14 @@ export interface Log {
   error(sentence: string, about?: About): void;
 }
 
-/** `…0199`: enough to find the recipient by, too little to reach them. */
+/** `…0199`: enough to recognize the recipient, too little to text them. */
 export const lastFour = (phone: string): string => `…${phone.slice(-4)}`;
 
 export const hideNumbers = (sentence: string): string => sentence.replaceAll(/\+\d{8,15}\b/g, lastFour);
 
 /**
- * Sentences are our own, so what this finds should not be there; a fault of the platform may still quote an address or a
- * number in its message.
+ * Hides secrets and numbers. Our own sentences hold none, but the message of a platform error may quote an address or a
+ * number.
  */
 export const redact = (sentence: string): string =>
   hideNumbers(sentence)
@@ -40,7 +40,7 @@ const line = (sentence: string, { phone, ...rest }: About = {}): string => {
   return `[advisor-texting] ${redact(sentence)}${details === '' ? '' : ` (${redact(details)})`}`;
 };
 
-/** The one way into Node-RED's log for what belongs to no single node. */
+/** The one way to Node-RED's log for what concerns no single node. */
 export const logOf = (RED: Pick<Red, 'log'>): Log => ({
   info: (sentence, about) => {
     RED.log.info(line(sentence, about));

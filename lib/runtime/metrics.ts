@@ -5,9 +5,9 @@ import { lazy } from './lazy';
 
 type Requested = Parameters<NonNullable<ClientOptions['onRequest']>>[0];
 
-/** What can be read of an environment at any time. */
+/** What can be read from an environment at any time. */
 export interface Gauges {
-  /** Its id: names are for people, and have no place in a label. */
+  /** The id of the environment: its name is for people, and does not belong in a label. */
   readonly environment: string;
   waits(): Promise<number>;
   queue(): Promise<number>;
@@ -16,21 +16,18 @@ export interface Gauges {
 }
 
 export interface Metrics {
-  /** A recipient, contact, group or item has left a node. */
+  /** Called when a recipient, contact, group or item has left a node. */
   outcome(node: string, outcome: string, code: string | undefined): void;
   request(about: Requested): void;
   refresh(isRenewed: boolean): void;
   pause(): void;
-  /** Returns what ends it. */
+  /** The result ends the observation. */
   observe(gauges: Gauges): () => void;
 }
 
 const knownCodes: ReadonlySet<string> = new Set([...Object.keys(serviceCodes), ...ownCodes]);
 
-/**
- * Numbers, texts, names and ids of people are no part of any label. What each instrument measures stands in
- * docs/operations.md.
- */
+/** No label holds numbers, texts, names or ids of people. docs/operations.md says what each instrument measures. */
 const metricsOn = (meter: Meter): Metrics => {
   const outcomes = meter.createCounter('advisor_texting.outcomes');
   const requests = meter.createCounter('advisor_texting.requests');
@@ -52,7 +49,7 @@ const metricsOn = (meter: Meter): Metrics => {
   gauge('advisor_texting.polls.lateness', async (gauges) => (await gauges.lateBy()) / 1000, 's');
   return {
     outcome(node, outcome, code) {
-      // What else a service sends for a code may be anything.
+      // A service may send any other text as a code: all of those share one label.
       const known = code === undefined || knownCodes.has(code) ? code : 'other';
       outcomes.add(1, { node, outcome, ...(known !== undefined && { code: known }) });
     },
@@ -81,7 +78,7 @@ type Api = ReturnType<typeof lazy.openTelemetry>;
 
 const load = (): Api | undefined => {
   try {
-    // An optional peer: most installations have none.
+    // An optional peer, which most installations lack.
     return lazy.openTelemetry();
   } catch {
     return undefined;
@@ -91,7 +88,7 @@ const load = (): Api | undefined => {
 let api: { readonly found: Api | undefined } | undefined;
 const known = new WeakMap<MeterProvider, Metrics>();
 
-/** Where the installation has `@opentelemetry/api`; otherwise nothing is measured, and nothing is spent on it. */
+/** The metrics, where `@opentelemetry/api` is installed; elsewhere nothing is measured. */
 export const metrics = (): Metrics | undefined => {
   api ??= { found: load() };
   const provider = api.found?.metrics.getMeterProvider();

@@ -20,52 +20,52 @@ import type { Message } from './red';
 
 /** One recipient of a message. */
 export interface Item extends OutboxItem {
-  /** Why nothing can be done for it. */
+  /** The reason why nothing can be done for the item. */
   readonly wrong?: Problem;
 }
 
 /** What holds for all items of one message. */
 export interface Order {
   readonly advisor: string;
-  /** An array came in: the id of its sequence, and the message property that holds the list. */
+  /** Set when an array came in: the id of its sequence, and the message property that holds the list. */
   readonly list?: { readonly id: string; readonly shared?: string };
-  /** The zone that the message gives for a single number. */
+  /** The time zone that the message gives for a single number. */
   readonly timeZone?: unknown;
-  /** Nothing is sent: each item leaves as it would if it were. */
+  /** Nothing is sent: each item leaves as it would if it were sent. */
   readonly dryRun?: true;
 }
 
-/** One item's turn. */
+/** One item whose work begins. */
 export interface Turn<T, O> extends OutboxTurn {
   readonly environment: Environment;
   readonly client: Client;
   readonly order: O;
   readonly item: T;
-  /** What the list held for the item. */
+  /** The entry of the list that the item was made from. */
   readonly entry: unknown;
-  /** Unique among the items of this node, over restarts. */
+  /** Unique among the items of this node, also over restarts. */
   readonly name: string;
-  /** When it was accepted, by the store's time. */
+  /** When the item was accepted, by the store's time. */
   readonly since: number;
   /** The same object for all items of a message. */
   readonly job: object;
 }
 
-/** What a node does: from an item to its outcome. */
+/** A node's own part: from an item to its outcome. */
 export interface ItemHandler<T, O> {
-  /** What it throws becomes a failure. */
+  /** A throw becomes a failure. */
   readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
-  /** Adds the fields that a node writes as used; `index` is that of the item, or of a duplicate of it. */
+  /** Adds the message fields that the node writes as used; `index` is that of the item, or of one of its duplicates. */
   readonly addUsedFields: (outcome: Outcome, order: O, item: T, index: number, entry: unknown) => Outcome;
   readonly cancelled: () => Outcome;
   readonly phoneOf: (item: T) => string | undefined;
-  /** It makes no request: it needs no service, and what it has accepted belongs to none. */
+  /** The node makes no request: it needs no service, and its items belong to none. */
   readonly isLocal?: boolean | undefined;
-  /** An item ends without its work; `space` is where it was accepted. */
+  /** Called when an item ends without its work; `space` is where it was accepted. */
   readonly dropped?: (order: O, item: T, name: string, reason: Reason, space: string) => Promise<void>;
-  /** So many items are held, the first until then. */
+  /** Called with the number of held items, and the time until which the first is held. */
   readonly held?: (count: number, notBefore: number) => void;
-  /** The store is open. */
+  /** Called when the store is open. */
   readonly opened?: (environment: Environment) => void;
   /** `counts` come with the last outcome of a list: how many left by each output. */
   readonly emitted: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
@@ -77,19 +77,19 @@ export interface Taken<T> {
   /** Duplicates included. */
   readonly count: number;
   readonly entries?: readonly unknown[] | undefined;
-  /** An array came in, even of one. */
+  /** True when an array came in, even of one entry. */
   readonly list: boolean;
   readonly source: Source;
 }
 
-/** What a full outbox says to the flow. */
+/** The error of a full outbox, as the flow gets it. */
 export const queueFullError = (thrown: unknown): unknown =>
   thrown instanceof QueueFull || thrown instanceof TakenOver ? nodeError('queue_full', 'queue_full') : thrown;
 
 const unknownAfterRestart = (): Outcome =>
   failedOutcome(nodeError('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem);
 
-/** For nodes that make no request. */
+/** The client of nodes that make no request. */
 const noService: Client = {
   call: () => Promise.reject(nodeError('not_configured', 'no_environment')),
   pausedUntil: 0,
@@ -106,15 +106,15 @@ const nameOf = (open: { readonly arrival: Buffer }, { index }: Item): string =>
 
 const codePrefix = 'code ';
 
-/** The kinds by which `msg.summary` counts an outcome. */
+/** The kinds under which `msg.summary` counts an outcome. */
 export const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
   const name = tools.exit.nameOf(outcome);
   if (name === 'failed' && outcome.problem) return [name, codePrefix + outcome.problem.code];
-  // `alreadySent` first: duplicates are counted by the first kind.
+  // `alreadySent` comes first, because duplicates are counted under the first kind.
   return outcome.alreadySent ? ['alreadySent', name] : [name];
 };
 
-/** `msg.summary`, less its id. */
+/** `msg.summary` without its id. */
 const summaryOf = (
   tools: Tools,
   total: number,
@@ -128,7 +128,7 @@ const summaryOf = (
   return { total, ...outputs, ...('sent' in outputs && { alreadySent }), byCode };
 };
 
-/** Makes the messages of a job that was read from the store. */
+/** Makes the job of a message that was read from the store. */
 const jobOf = <T extends Item, O extends Order>(
   tools: Tools,
   open: OpenJob<T, O, Outcome>,
@@ -145,8 +145,8 @@ const jobOf = <T extends Item, O extends Order>(
 };
 
 /**
- * Lets an outcome leave, with the duplicates of its item; false when the node closed first. An outcome that did not arrive
- * leaves again, so it is counted only when it has arrived.
+ * Lets an outcome leave, together with the duplicates of its item; false when the node closed first. An outcome that
+ * did not arrive leaves again, so it is counted only when it has arrived.
  */
 export const emitOutcome = async <T extends Item, O extends Order>(
   tools: Tools,
@@ -182,8 +182,8 @@ export const emitOutcome = async <T extends Item, O extends Order>(
 };
 
 /**
- * What a flow node has taken on, item by item: on record before it begins, its outcome on record before it is told. What a
- * close, a kill or a deploy interrupts is taken up by the next node of the same id.
+ * The items that a flow node has accepted: each is on record before it begins, and its outcome is on record before it
+ * is told. Work that a close, a kill or a deploy interrupts is carried on by the next node of the same id.
  */
 export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<T, O, Outcome> {
   private outbox: RequestOutbox<T, O, Outcome> | undefined;
@@ -199,7 +199,8 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     private readonly tools: Tools,
     private readonly handler: ItemHandler<T, O>,
   ) {
-    // In a microtask: what opening tells may need this very object, which its owner does not hold yet.
+    // The store is opened in a microtask: callbacks of the opening may need this object, which its owner does not have
+    // yet.
     this.opening = Promise.resolve()
       .then(() => this.open())
       .catch((thrown: unknown) => {
@@ -221,8 +222,8 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   }
 
   /**
-   * Takes the items of a message on. `fill` completes the order, and what it throws fails each item; `begin` is for whoever
-   * does something else with them.
+   * Accepts the items of a message. `fill` completes the order; if it throws, each item fails. A node that does something
+   * else with the items gives its own `begin`.
    */
   take(
     msg: Message,
@@ -252,7 +253,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     }
   }
 
-  /** Cancels what has not begun: all, or what is for these numbers. */
+  /** Cancels items that have not begun: all, or those for these numbers. */
   reset(phones?: readonly string[], at?: number): void {
     this.outbox?.reset(phones, at);
   }
@@ -265,7 +266,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     this.warnOfMoved();
   }
 
-  /** What was accepted for another service is found page by page: it is counted before the flow is warned. */
+  /** Items that were accepted for another service are found page by page: they are counted before the one warning. */
   private noteMoved(): void {
     this.moved += 1;
     this.forgetWarning ??= systemClock.after(1000, () => this.warnOfMoved());
@@ -338,7 +339,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     this.handler.held?.(count, notBefore);
   }
 
-  /** What is held for a number is judged again. */
+  /** Items that are held for the number are judged again. */
   release(phone: string): void {
     this.outbox?.release(phone);
   }
@@ -358,12 +359,12 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   }
 
   fault(fault: unknown): void {
-    // The process that has taken the store over goes on with what is on record, and the store has said so.
+    // The process that has taken over the store carries on its work, and the store has reported the loss.
     if (fault instanceof TakenOver) return;
     this.tools.node.error(this.tools.words.problem(problemOf(fault)));
   }
 
-  /** Held texts are on record whatever the journal is set to, and leave also when there are no hours any more. */
+  /** Held texts are on record whatever `journal` says, and leave also when the environment has no text hours any more. */
   private async isHeldFromBefore(environment: Environment): Promise<boolean> {
     if (!this.handler.held) return false;
     try {
@@ -378,7 +379,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     const { tools } = this;
     const environment = tools.environment();
     const { maxConcurrent, resumeWithin, textHours } = environment.settings;
-    // What may be held is on record, whatever the journal is set to.
+    // Items that may be held are on record, whatever `journal` says.
     const journal =
       environment.settings.journal || (this.handler.held !== undefined && textHours?.outside === 'hold');
     const isKept = journal || (await this.isHeldFromBefore(environment));
@@ -404,7 +405,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
       for (const each of unlist) each();
     };
     tools.whenStarted(() => {
-      // A turn later: an order to cancel may be in line.
+      // The start waits one turn of the event loop, because an order to cancel may be in line.
       this.started = nextTurn()
         // Flows that are stopped right after their start have closed the store by now.
         .then(() => (tools.closed.aborted ? undefined : outbox.start()))
@@ -432,7 +433,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
 
   private refuseAll(job: Job, order: O, { items, entries, count }: Taken<T>, thrown: unknown): void {
     const why = failedOutcome(problemOf(thrown));
-    // Whether a number can be read may depend on the country of an environment that is not there.
+    // Whether a number can be read may depend on the country of an environment that is missing.
     const isUnready = why.problem?.code === 'not_configured';
     const counts: Record<string, number> = {};
     let left = count;

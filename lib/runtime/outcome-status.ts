@@ -8,24 +8,24 @@ interface Progress {
   readonly total: number;
 }
 
-/** The status texts of the first output, which may depend on its payload, and of the third. */
+/** The status texts of the first output, which may depend on the payload, and of the third. */
 export interface Said {
   readonly first: string | ((payload: unknown) => string);
   readonly third?: string;
-  /** The time of the first one's text, where it is that of something planned. */
+  /** The time in the text of the first output, where that is a planned time. */
   readonly plannedFor?: (payload: unknown) => number | undefined;
 }
 
 const firstOf = ({ first }: Said, { payload }: Outcome): string =>
   typeof first === 'string' ? first : first(payload);
 
-/** How many left by each output, in their order. */
+/** How many outcomes left by each output, in the order of the outputs. */
 type Counts = readonly number[];
 
-/** By output; signs, for they say the same in every language. */
+/** One sign for each output: signs read the same in every language. */
 const signs = ['✓', '✗', '?'];
 
-/** `1 ✓ 1 ✗ 3 ?` */
+/** Such as `1 ✓ 1 ✗ 3 ?`. */
 const countsLook = (words: Words, counts: Counts): Look => {
   const [first = 0, failed = 0, third = 0] = counts;
   const text = counts
@@ -35,10 +35,10 @@ const countsLook = (words: Words, counts: Counts): Look => {
   return first + third === 0 ? look('red', 'ring', text) : look('yellow', 'dot', text);
 };
 
-/** Shows how far the lists have come, how many of a list left by each output, or what became of the last recipient. */
+/** Shows the progress of lists, the counts of a list that has ended, or the outcome of the last recipient. */
 export const outcomeStatus =
   (tools: Tools, said: Said, progress: () => Progress) =>
-  /** `counts` go with the last of a list, by the names of the outputs. */
+  /** `counts` come with the last outcome of a list, by the names of the outputs. */
   (outcome: Outcome, counts?: Readonly<Record<string, number>>): void => {
     const { words, now } = tools;
     const at = now();

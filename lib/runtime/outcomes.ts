@@ -6,17 +6,17 @@ import type { Message, Red, RunningNode } from './red';
 /** How one recipient (contact, group, item) leaves the node. */
 export interface Outcome {
   readonly port: 0 | 1 | 2;
-  /** The result, on the first and third output; a failure leaves `msg.payload` as it was. */
+  /** The result, on the first and third outputs; a failure leaves `msg.payload` as it was. */
   readonly payload?: unknown;
-  /** Message fields this outcome writes. */
+  /** Message fields that this outcome writes. */
   readonly set?: Readonly<Record<string, unknown>>;
-  /** Fields for the third output alone. */
+  /** Message fields for the third output alone. */
   readonly carry?: Readonly<Record<string, unknown>>;
-  /** The failure, on the second output; on the third, the failure that it becomes when nothing is wired there. */
+  /** On the second output, the failure. On the third, the failure that the outcome becomes when nothing is wired to it. */
   readonly problem?: Problem;
   /** The outcome may have been told before the process was killed. */
   readonly repeated?: boolean;
-  /** The text was sent before, and is counted as such. */
+  /** The text was sent before, and is counted so in `msg.summary`. */
   readonly alreadySent?: true;
   /** How far ahead of UTC the clocks are by which its planned time was written, in milliseconds. */
   readonly offset?: number;
@@ -35,14 +35,14 @@ export const failedOutcome = (why: Problem, set?: Outcome['set']): Outcome => ({
   ...(set && { set }),
 });
 
-/** Whatever was thrown, as the problem that goes into `msg.error`. */
+/** Turns anything that was thrown into the problem for `msg.error`. */
 export const problemOf = (thrown: unknown): Problem => {
   if (thrown instanceof ServiceError) return thrown.problem;
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
   return nodeError('internal_error', 'unexpected', { reason: { reason } }).problem;
 };
 
-/** What the service said may quote the text or the person it is about: that is for the flow, and not for the log. */
+/** The service's words may quote the text or the recipient: they are for the flow, not for the log. */
 const unquoted = (why: Problem): Problem => {
   if (why.code === 'rejected') return nodeError('rejected', 'rejected_plain').problem;
   return why.detail !== undefined && why.detail !== '' && why.message.includes(why.detail)
@@ -50,7 +50,7 @@ const unquoted = (why: Problem): Problem => {
     : why;
 };
 
-/** The error for Catch and the log: our code, and the whole `msg.error` as its cause. */
+/** The error for Catch nodes and the log: it has our code, and the whole `msg.error` as its cause. */
 class OutcomeError extends Error {
   readonly code: string;
 
@@ -60,12 +60,12 @@ class OutcomeError extends Error {
     Object.defineProperty(details, 'toString', { value: () => sentence });
     this.name = 'Error';
     this.code = details.code;
-    // A stack of ours tells the user nothing and makes one line in the log into ten.
+    // A stack tells the user nothing, and turns one line of the log into ten.
     this.stack = `${details.code}: ${sentence}`;
   }
 }
 
-/** One by one: `Object.assign` takes longer than the rest of an outcome. */
+/** Fields are assigned one by one: `Object.assign` takes longer than the rest of an outcome. */
 const write = (msg: Message, fields: Readonly<Record<string, unknown>> | undefined): void => {
   for (const name in fields) msg[name] = fields[name];
 };
@@ -74,14 +74,20 @@ const write = (msg: Message, fields: Readonly<Record<string, unknown>> | undefin
 export interface Leave {
   /** Called with the message before it is sent. */
   readonly mark?: (msg: object) => void;
-  /** Called with the function that counts the outcome, to be called when it has arrived; without it, it counts at once. */
+  /**
+   * Called with the function that counts the outcome, which is to be called on its arrival. Without it, the outcome
+   * counts at once.
+   */
   readonly toCount?: (count: () => void) => void;
 }
 
 export interface Exit {
-  /** Sends the outcome where it belongs; returns the error to raise when no output takes it. */
+  /** Sends the outcome by its output; returns the error to raise when nothing is wired to any output for it. */
   leave(msg: Message, outcome: Outcome, about?: Leave): Error | undefined;
-  /** The output an outcome leaves by, as `msg.outcome` names it: a third output that nothing is wired to fails. */
+  /**
+   * The name of the output that an outcome leaves by, as in `msg.outcome`: a third output without wires counts as
+   * `failed`.
+   */
   nameOf(outcome: Outcome): string;
 }
 
@@ -94,7 +100,7 @@ export const createExit = (
   node: RunningNode,
   outputs: readonly string[],
   translate: (why: Problem) => string,
-  /** Called with each outcome that leaves, once; a failure comes with why. */
+  /** Called once with each outcome that leaves; a failure comes with its problem. */
   left?: (msg: Message, outcome: string, why?: Problem) => void,
 ): Exit => {
   const isWired = (port: number): boolean =>

@@ -1,16 +1,16 @@
 import type { Node, NodeAPI } from 'node-red';
 
-/** A message, as flows pass them: anything may be on it. */
+/** A message as flows pass it: it may have any property. */
 export type Message = Record<string, unknown> & { _msgid?: string };
 
-/** Node-RED's node, with the members that its type declarations leave out. */
+/** A Node-RED node, with members that the type declarations lack. */
 export interface RunningNode extends Node {
   wires: string[][];
-  /** Inside a subflow: the id the node has in the editor. */
+  /** In a subflow, the id that the node has in the editor. */
   _alias?: string;
-  /** Ids as the editor has them: of the tab, of the uses of subflows that the node is in, and its own. */
+  /** Ids as in the editor: of the tab, of the uses of subflows around the node, and its own. */
   _path?: string;
-  /** What the `done` of an input message calls. */
+  /** The `done` of an input message calls this. */
   _complete(msg: object, error?: Error): void;
 }
 

@@ -1,7 +1,7 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
 import type { Registered } from './spec';
 
-/** A node's properties as saved in the flow: any may be missing in a flow of an older version. */
+/** A node's properties as saved in the flow: in a flow of an older version, any may be missing. */
 export type Config = NodeDef & Readonly<Record<string, unknown>>;
 
 /** What `nodes/<name>/runtime.ts` exports. */
@@ -12,8 +12,8 @@ export interface NodeRuntime {
 const reasonOf = (fault: unknown): Error => (fault instanceof Error ? fault : new Error(String(fault)));
 
 /**
- * The one `registerType`. `load` requires the runtime when the first node of the type is made: a package that is
- * installed and unused costs Node-RED next to nothing.
+ * The one `registerType`. `load` requires the runtime when the first node of the type is made: an installed but unused
+ * package costs Node-RED next to nothing.
  */
 export const register = (RED: NodeAPI, { type, credentials }: Registered, load: () => NodeRuntime): void => {
   function construct(this: Node, config: Config): void {
@@ -21,7 +21,7 @@ export const register = (RED: NodeAPI, { type, credentials }: Registered, load: 
     try {
       load().create(RED, this, config);
     } catch (fault) {
-      // A constructor that throws leaves a hole where other nodes look this one up, and swallows its messages.
+      // If the constructor threw, other nodes would look this one up in vain, and its messages would vanish.
       const reason = reasonOf(fault);
       this.error(reason);
       this.status({ fill: 'red', shape: 'ring', text: 'status.broken' });

@@ -1,17 +1,17 @@
 import type { ChoiceField, Field, FlagField, NumberField, When } from './spec';
 
 /**
- * What counts as a setting of a node. Nodes judge by this when a message comes, and their forms while one types, so that
- * neither refuses what the other takes. It imports types alone: the editor loads it too.
+ * What counts as a setting of a node. Nodes check their settings with these functions, and so do their forms, so that
+ * neither refuses what the other accepts. The editor loads this file too, so it imports types alone.
  */
 export type Values = Readonly<Record<string, unknown>>;
 
 const variable = /^\$\{[^}]+\}$/;
 
-/** A `${VARIABLE}` is only known where the flow runs; there, one that is left was not set. */
+/** Whether the value is a `${VARIABLE}`. The editor does not know its value; in the runtime, one that is left was not set. */
 export const isVariable = (value: unknown): boolean => typeof value === 'string' && variable.test(value);
 
-/** Whether other fields may have the values that are wanted of them: that of a variable is not known. */
+/** Whether the other fields have, or may have, the values in `when`: the value of a variable is not known. */
 export const mayHold = (when: When, values: Values): boolean =>
   Object.entries(when).every(([name, wanted]) => {
     const value = values[name];
@@ -21,16 +21,16 @@ export const mayHold = (when: When, values: Values): boolean =>
 /** Whether a field applies, given the others. */
 export const applies = (field: Field, values: Values): boolean => mayHold(field.when ?? {}, values);
 
-/** What a node takes as chosen: nothing at all means the default. */
+/** The option that a node takes as chosen: an empty value means the default. */
 export const chosenIn = (field: ChoiceField, value: unknown): string => {
   const isOpen = value === undefined || value === null || (value === '' && field.variable !== true);
   return isOpen && !field.options.includes(value as string) ? field.default : String(value);
 };
 
-/** `number`: none at all. The others name the limit it exceeds. */
+/** `number`: the value is not a number. The others name the limit that it exceeds. */
 export type NumberFault = 'number' | 'whole' | 'min' | 'max';
 
-/** What is wrong with a number, or a text of one. */
+/** The fault of a number, or of a text that stands for one. */
 export const numberFault = (field: NumberField, value: unknown): NumberFault | undefined => {
   const isText = typeof value === 'string' && value.trim() !== '';
   const number = typeof value === 'number' || isText ? Number(value) : NaN;
@@ -45,7 +45,7 @@ const isNone = (value: unknown): boolean => value === undefined || value === nul
 const isFlag = (value: unknown): boolean =>
   [true, false, 'true', 'false'].includes(value as string | boolean);
 
-/** A field whose value was saved by another version, or by hand, and is none that it may have. */
+/** A field with a value that it may not have, saved by another version or by hand. */
 export type WrongSetting =
   | { readonly field: ChoiceField | FlagField; readonly value: unknown }
   | { readonly field: NumberField; readonly fault: NumberFault };
@@ -67,7 +67,7 @@ const wrongIn = (field: Field, value: unknown): WrongSetting | undefined => {
   }
 };
 
-/** As a node reads them: what is not there has its default. */
+/** The settings as a node reads them, with defaults for those that are missing. */
 const read = (fields: readonly Field[], saved: Values): Values =>
   Object.fromEntries(
     fields.map((field) => {
@@ -79,7 +79,7 @@ const read = (fields: readonly Field[], saved: Values): Values =>
     }),
   );
 
-/** The first setting that applies and cannot be what was meant: never a default in its place. */
+/** The first setting that applies and has a wrong value: a default never replaces it. */
 export const wrongSetting = (fields: readonly Field[], saved: Values): WrongSetting | undefined => {
   const values = read(fields, saved);
   for (const field of fields) {

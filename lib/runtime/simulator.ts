@@ -3,39 +3,39 @@ import { endOf, key, removeUnder, type Store } from '../state/store';
 import { lazy } from './lazy';
 import type { Simulator } from '../../simulator';
 
-/** What the keys of its records begin with. */
+/** The prefix of the simulator's records. */
 const simulatorRecords = key('simulator');
 
 /**
- * The one simulator of this process. It starts when a `simulator` environment first needs it and ends with the last of
- * them; its state is in the store, so that a deploy or restart forgets nothing.
+ * The one simulator of this process. It starts when a `simulator` environment first needs it, and ends with the last of
+ * them. Its state is in the store, so that it survives a deploy or a restart.
  */
 export class SharedSimulator {
-  /** Known before the simulator runs, since nodes set their timers by it. */
+  /** Made before the simulator runs, since nodes set their timers by it. */
   readonly clock = new MovableClock(() => Date.now());
   private readonly openStore: (() => Promise<Store>) | undefined;
   private store: Store | undefined;
-  /** Its clock goes forward only: this is the way back to real time. */
+  /** The simulator's clock only goes forward. To forget its state is the only way back to real time. */
   private isToForget = process.env['ADVISOR_TEXTING_SIMULATOR'] === 'fresh';
   private users = 0;
-  /** Flow nodes of the environments on it. */
+  /** The number of flow nodes whose environment is on the simulator. */
   private nodes = 0;
   private readonly resetListeners = new Set<() => Promise<void>>();
   private running: Promise<Simulator> | undefined;
   private ending: Promise<void> = Promise.resolve();
 
-  /** Without a store nothing outlives it. */
+  /** Without a store, the simulator's state ends with it. */
   constructor(openStore: (() => Promise<Store>) | undefined) {
     this.openStore = openStore;
   }
 
-  /** Whether an environment of this runtime is on the simulator: without one it must not run. */
+  /** Whether an environment of this runtime is on the simulator: without one, the simulator must not run. */
   get isWanted(): boolean {
     return this.users > 0;
   }
 
   /**
-   * Called for each `simulator` environment, with what that forgets when somebody resets the simulator; the result is
+   * Called by each `simulator` environment. `forget` is called when somebody resets the simulator; the result is to be
    * called when the environment closes.
    */
   use(forget: () => Promise<void>): () => Promise<void> {
@@ -51,7 +51,7 @@ export class SharedSimulator {
     };
   }
 
-  /** Called for each flow node on it; the result is called when that node closes. */
+  /** Called by each flow node on the simulator; the result is to be called when the node closes. */
   addNode(): () => void {
     this.countNodes(1);
     return () => {
@@ -69,7 +69,7 @@ export class SharedSimulator {
     );
   }
 
-  /** Resolves when the clock is as far ahead as it was moved before a restart: what waits by it must not begin sooner. */
+  /** Resolves when the clock is as far ahead as it was before a restart: waits and timers must not begin sooner. */
   async restored(store: Store): Promise<void> {
     if ((await store.count('work', simulatorRecords, endOf(simulatorRecords))) === 0) return;
     await this.start().catch(() => undefined);

@@ -3,8 +3,8 @@ import type { pageSizeLimit } from '../service/schemas';
 import type { FieldKinds } from './kinds';
 
 /**
- * What a node is, as data: its runtime, its form, its validation and its docs all read this. Types are all it and the
- * nodes' own specs import, so that it costs nothing at start and the editor and the build can use it too.
+ * A node as data: its runtime, form, validation and docs all read its spec. This file and the specs import types alone,
+ * so that they cost nothing at the start and the editor and the build can use them too.
  */
 export type ValueType =
   | 'msg'
@@ -17,22 +17,22 @@ export type ValueType =
   | 'bool'
   | 'json'
   | 'date'
-  /** Have no value beside them: nothing, and the text itself. */
+  /** These types have no value beside them: nothing, and the text itself. */
   | 'off'
   | 'text';
 
 /**
- * Shown (and checked) only while other fields have one of these values. A value that is a `${VARIABLE}` is not known
- * in the editor and counts as any of them.
+ * The field is shown and checked only while other fields have one of these values. A `${VARIABLE}`, whose value the
+ * editor does not know, counts as any of them.
  */
 export type When = Readonly<Record<string, readonly (string | boolean)[]>>;
 
 interface Common {
   readonly name: string;
   readonly when?: When;
-  /** Under the closed *Advanced*. */
+  /** Shown under *Advanced*, which is closed at first. */
   readonly advanced?: boolean;
-  /** Under a heading of this name, with its neighbours of the same section. */
+  /** Shown under a heading of this name, together with its neighbours of the same section. */
   readonly section?: string;
 }
 
@@ -42,25 +42,25 @@ export interface TypedField extends Common {
   readonly types: readonly (ValueType | 'fields')[];
   readonly default: string;
   readonly defaultType: ValueType | 'fields';
-  /** An empty value is a mistake that the form shows. */
+  /** The form shows an empty value as an error. */
   readonly required?: boolean;
-  /** May be empty after all while other fields have one of these values. */
+  /** While other fields have one of these values, the value may be empty after all. */
   readonly optional?: When;
-  /** What a literal must be, and each entry of a list in JSON. */
+  /** The kind of a literal, and of each entry of a list in JSON. */
   readonly literal?: 'phone' | 'template' | 'date' | 'whole' | 'id' | 'group' | 'record';
-  /** While other fields have one of these values, the name of a `group` will not do. */
+  /** While other fields have one of these values, a `group` must be an id and not a name. */
   readonly idOnly?: When;
-  /** What a `record` has in it. */
+  /** The fields of a `record`. */
   readonly record?: FieldKinds;
-  /** A text alone is a `record` of this name; none of the kind goes without a name. */
+  /** A bare text means a `record` with this name, and every record needs a name. */
   readonly named?: boolean;
-  /** A literal may have several lines, and is counted as a text message. */
+  /** A literal may have several lines; the form counts its segments as a text message. */
   readonly lines?: boolean;
-  /** The most characters a literal may have. */
+  /** The most characters that a literal may have. */
   readonly longest?: number;
-  /** What the editor offers to choose the value from. */
+  /** The list from which the editor offers values. */
   readonly lookup?: 'contacts' | 'groups' | 'content';
-  /** Several of them may be chosen. */
+  /** Several values may be chosen. */
   readonly several?: boolean;
 }
 
@@ -89,7 +89,7 @@ export interface TextField extends Common {
   readonly kind: 'text';
   readonly default: string;
   readonly required?: boolean;
-  /** What the text must look like when it is neither empty nor a `${VARIABLE}`. */
+  /** The format of a text that is neither empty nor a `${VARIABLE}`. */
   readonly format?: 'url' | 'country' | 'pattern' | 'prefix' | 'proxy' | 'timeZone' | 'time';
 }
 
@@ -98,17 +98,17 @@ export interface JsonField extends Common {
   readonly default: unknown;
 }
 
-/** Any number of options ticked, and others typed in: an array of strings. */
+/** An array of strings: any number of the options, and others that were typed in. */
 export interface TicksField extends Common {
   readonly kind: 'ticks';
   readonly options: readonly string[];
   readonly default: readonly string[];
 }
 
-/** One typed input per row, kept as `[{ field, value, valueType }]`; a row left empty is not in it. */
+/** One typed input for each row, saved as `[{ field, value, valueType }]` without the empty rows. */
 export interface RowsField extends Common {
   readonly kind: 'rows';
-  /** Each row's name, and the type its literal has. */
+  /** The name of each row, and the type of its literal. */
   readonly rows: FieldKinds;
   readonly default: readonly FieldRow[];
 }
@@ -119,7 +119,7 @@ export interface FieldRow {
   readonly valueType: ValueType;
 }
 
-/** Kept among the node's credentials, never among its properties. */
+/** Saved among the node's credentials, never among its properties. */
 export interface CredentialField extends Common {
   readonly kind: 'credential';
   readonly secret: boolean;
@@ -143,22 +143,22 @@ export type Field =
   | EnvironmentField;
 
 export interface NodeSpec {
-  /** The registered type, also the name of its files: `advisor-send-text`. */
+  /** The registered type, which also names its files: `advisor-send-text`. */
   readonly type: string;
   readonly category: 'advisor texting' | 'config';
   readonly color: string;
   readonly icon: string;
   readonly inputs: 0 | 1;
-  /** Output names, in order; the second is always the failures. Their labels are in the locales. */
+  /** The names of the outputs, in order; the second is always the failures. Their labels are in the locales. */
   readonly outputs: readonly string[];
-  /** The endpoints its work may call; the dialog of the environment tells from them which permissions a node needs. */
+  /** The endpoints that the node may call. The dialog of the environment derives from them which permissions a node needs. */
   readonly uses: readonly (keyof typeof endpoints)[];
   readonly fields: readonly Field[];
 }
 
 export type Credentials = Record<string, { type: 'text' | 'password' }>;
 
-/** As `registerType` wants them. */
+/** The credentials in the shape that `registerType` takes. */
 const credentialsOf = (spec: NodeSpec): Credentials =>
   Object.fromEntries(
     spec.fields
@@ -166,7 +166,10 @@ const credentialsOf = (spec: NodeSpec): Credentials =>
       .map(({ name, secret }) => [name, { type: secret ? 'password' : 'text' }]),
   );
 
-/** What Node-RED is told of a node when it starts. The build writes it down, so that no specification is loaded for it. */
+/**
+ * What Node-RED is told of a node type when it starts. The build writes it to a file, so that no spec is loaded at the
+ * start.
+ */
 export interface Registered {
   readonly type: string;
   readonly credentials: Credentials;
@@ -177,7 +180,7 @@ export const registeredOf = (spec: NodeSpec): Registered => ({
   credentials: credentialsOf(spec),
 });
 
-/** `name`, `environment`, `advisor`/`advisorType`: every flow node begins with them. */
+/** `name`, `environment` and `advisor`/`advisorType`: every flow node begins with these fields. */
 export const commonFields = [
   { kind: 'text', name: 'name', default: '' },
   { kind: 'environment', name: 'environment' },
@@ -190,7 +193,7 @@ export const commonFields = [
   },
 ] as const satisfies readonly Field[];
 
-/** One number, or a list of them: the same in all three texting nodes. */
+/** One number, or a list of numbers: the same field in all three texting nodes. */
 export const phoneField = {
   kind: 'typed',
   name: 'phone',
@@ -203,7 +206,7 @@ export const phoneField = {
 
 const largestPage: typeof pageSizeLimit = 200;
 
-/** How a search pages and what it emits: the same in all three searching nodes. */
+/** How a search pages and what it emits: the same fields in all three searching nodes. */
 export const searchFields = (when?: When, sorting: readonly Field[] = []): readonly Field[] => [
   { kind: 'flag', name: 'all', default: false, ...(when && { when }) },
   { kind: 'number', name: 'page', default: 1, min: 1, whole: true, when: { ...when, all: [false] } },
@@ -220,7 +223,7 @@ export const searchFields = (when?: When, sorting: readonly Field[] = []): reado
   { kind: 'choice', name: 'emit', options: ['page', 'item'], default: 'page', ...(when && { when }) },
 ];
 
-/** Words to look for; empty finds everything. */
+/** Words to search for; empty finds everything. */
 export const filterField = (when: When): Field => ({
   kind: 'typed',
   name: 'filter',

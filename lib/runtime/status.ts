@@ -9,13 +9,13 @@ export interface Look {
   readonly fill: Fill;
   readonly shape: 'dot' | 'ring';
   readonly text: string;
-  /** The advisor who is asked to authorize; empty where anybody may. */
+  /** The advisor who is asked to authorize; empty where any advisor may. */
   readonly unauthorized?: string | undefined;
 }
 
 export const look = (fill: Fill, shape: Look['shape'], text: string): Look => ({ fill, shape, text });
 
-/** Failures that last until somebody acts: the status says what to do, and not since when. */
+/** Failures that last until somebody acts: their status says what to do, without a time. */
 const todo = new Map<string, string>([
   ['authorization_required', 'status.authorizeAgain'],
   ['not_configured', 'status.notConfigured'],
@@ -23,13 +23,13 @@ const todo = new Map<string, string>([
 
 const subjects = ['phone', 'text', 'date'];
 
-/** The kind of failure: its code, or for an invalid input what it is that is invalid. */
+/** The kind of a failure: its code, or for an invalid input the kind of value that is invalid. */
 const kindOf = (why: Problem): string => {
   const key = why.code === 'invalid_input' ? (why.wording?.key ?? '') : '';
   return subjects.find((subject) => key.startsWith(subject)) ?? why.code;
 };
 
-/** `at` is when it failed. */
+/** `at` is the time of the failure. */
 export const failureLook = (words: Words, why: Problem | undefined, at: number, now: number): Look => {
   const time = words.time(at, now);
   const said = (): string => {
@@ -48,23 +48,23 @@ export const failureLook = (words: Words, why: Problem | undefined, at: number, 
 };
 
 export interface Status {
-  /** What to show; it is put into words only when it is drawn, at most once a second. */
+  /** Shows a look. It is made only when it is drawn, at most once a second. */
   show(look: () => Look): void;
-  /** Clears a status that asks for an authorization which has been given since. */
+  /** Clears a status that asks for an authorization when that has been given. */
   clearIfAuthorized(isAuthorized: (advisor: string) => boolean): void;
   close(): void;
 }
 
 const leastInterval = 1000;
 
-/** Milliseconds until shortly after the next midnight, when times of yesterday need their date. */
+/** Milliseconds until shortly after the next midnight, when the times of the day before need a date. */
 const untilTomorrow = (now: number): number => {
   const tomorrow = new Date(now);
   tomorrow.setHours(24, 0, 1, 0);
   return tomorrow.getTime() - now;
 };
 
-/** `calendar` is the clock that the times in statuses are by: on the simulator it can be moved by a day. */
+/** `calendar` is the clock of the times in statuses: a simulator's can be moved by a day. */
 export const createStatus = (
   node: Pick<RunningNode, 'status'>,
   prefix: () => string,

@@ -1,7 +1,7 @@
 import { pick } from './inputs';
 import { fieldOf, hasBrokenPlaceholder, placeholder } from './kinds';
 
-/** What a `{{field}}` stands for, or undefined when there is nothing to say in its place. */
+/** The text for a `{{field}}`; undefined when the value is neither a number nor a text with something in it. */
 const words = (value: unknown): string | undefined => {
   if (typeof value === 'number' && Number.isFinite(value)) return String(value);
   return typeof value === 'string' && value.trim() !== '' ? value : undefined;
@@ -9,7 +9,7 @@ const words = (value: unknown): string | undefined => {
 
 export type Filled = { readonly text: string } | { readonly missing: string } | { readonly isBroken: true };
 
-/** A literal text, taken apart once: its `{{field}}`s come from the recipient, then from the message. */
+/** Compiles a literal text: its `{{field}}`s are filled from the recipient, then from the message. */
 export const compileTemplate = (template: string): ((recipient: unknown, message: unknown) => Filled) => {
   if (hasBrokenPlaceholder(template)) return () => ({ isBroken: true });
   const names: string[] = [];
