@@ -1,10 +1,5 @@
-import { headerSafe } from './call';
-import { elapsedBy, systemClock, type Clock } from './clock';
 import { endpoints, type EndpointName, type Id } from './endpoints';
-import { serviceError, type MessageValues, ServiceError } from './errors';
-import { assess } from './answers';
-import { Limits } from './limits';
-import { planEndpoint, type Request } from './requests';
+import { type MessageValues, ServiceError } from './errors';
 import { wirePath, wireScope, type Prefixes } from './prefixes';
 import {
   isRefused as isForWantOfQuery,
@@ -17,8 +12,8 @@ import {
   type Judgement,
   type Query,
 } from './query-names';
-import { decide, RetryBudget, type Course } from './retry';
-import { createTransport, trustedUrl, type Transport } from './transport';
+import { nobody, ServiceReader, type ReadCredentials, type ReadSettings } from './service-reader';
+import { trustedUrl } from './transport';
 
 /** What can be right or wrong about a connection. */
 export const checkNames = ['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names'] as const;
@@ -41,12 +36,8 @@ export interface Need {
   readonly node: string;
 }
 
-export interface Rehearsal {
-  readonly baseUrl: string;
-  readonly apiKey: string;
-  readonly prefixes: Prefixes;
+export interface Rehearsal extends ReadSettings {
   readonly names: Readonly<Record<string, string>>;
-  readonly proxy: string;
   /** In the contract's words, less those that grant no operation. */
   readonly wanted: readonly string[];
   /** In the contract's words; undefined when nobody said. Asked once there is a token. */
@@ -58,29 +49,8 @@ export interface Rehearsal {
   /** What to say of a token that could not be had. */
   readonly tokenless?: (fault: unknown) => Judgement | undefined;
   readonly needs?: readonly Need[];
-  /** The environment's own limits. */
-  readonly timeout?: number;
-  readonly retries?: number;
-  readonly maxConcurrent?: number;
-  readonly requestsPerSecond?: number;
-  /** Milliseconds for pauses and for requests that have to be repeated, in all. */
-  readonly patience?: number;
-  readonly clock?: Clock;
-  readonly random?: () => number;
 }
 
-const defaults = {
-  timeout: 30_000,
-  retries: 4,
-  maxConcurrent: 4,
-  requestsPerSecond: 0,
-  patience: 60_000,
-  clock: systemClock,
-  random: Math.random,
-} as const;
-
-/** Nobody has this number: it is set aside for fiction. */
-const nobody = '+12025550100';
 const wrongKey = 'advisor-texting-check-of-a-wrong-key';
 
 const isOfService = ({ kind }: ReadAnswer): boolean => kind === 'fine' || kind === 'problem';
@@ -90,149 +60,6 @@ const alike = (one: ReadAnswer, other: ReadAnswer): boolean =>
   one.status === other.status &&
   one.detail === other.detail &&
   one.page === other.page;
-
-/** Pages of gateways name the path that was asked for, and number what they refuse. */
-const pageOf = (text: string, { core, text: texting }: Prefixes): string =>
-  text
-    .slice(0, 10_000)
-    .replaceAll(core, '')
-    .replaceAll(texting, '')
-    .replaceAll(/[\da-f-]{6,}|\d+/gi, '');
-
-interface Credentials {
-  readonly token?: string;
-  readonly apiKey?: string;
-  readonly prefixes?: Prefixes;
-}
-
-/**
- * Makes reads at the pace of the environment, and repeats them as any read is, for as long as its patience lasts. A
- * service that asks to be left alone for longer is left alone.
- */
-class Reader {
-  private readonly rehearsal: Rehearsal & typeof defaults;
-  private readonly transport: Transport;
-  private readonly basePath: string;
-  private readonly limits: Limits;
-  private readonly budget = new RetryBudget();
-  /** Milliseconds that failures and pauses have taken. */
-  private lost = 0;
-  private pausedUntil = 0;
-  private leftAlone: ReadAnswer | undefined;
-
-  constructor(rehearsal: Rehearsal) {
-    const { origin, pathname } = trustedUrl(rehearsal.baseUrl, 'baseUrl');
-    if (!headerSafe.test(rehearsal.apiKey)) throw serviceError('not_configured', 'key_missing');
-    this.rehearsal = { ...defaults, ...(rehearsal as Rehearsal & typeof defaults) };
-    this.basePath = pathname.replace(/\/+$/, '');
-    const { clock, timeout, maxConcurrent, requestsPerSecond, proxy } = this.rehearsal;
-    const connections = Math.min(maxConcurrent, defaults.maxConcurrent);
-    this.limits = new Limits(clock, connections, requestsPerSecond);
-    this.transport = createTransport({ origin, timeout, connections, proxy });
-  }
-
-  /** Without `token`, neither a token nor the key is handed over. Names in `query` are those of the wire. */
-  async read(
-    name: EndpointName,
-    credentials: Credentials,
-    query: Query = {},
-    request: Request = {},
-  ): Promise<ReadAnswer> {
-    const { clock, retries, random, patience } = this.rehearsal;
-    const course = { retried: 0, refreshed: true, limited: 0, limitedFor: 0, doubt: 'none' as const };
-    for (;;) {
-      await this.limits.enter({ lane: '', priority: 'normal', front: false, signal: undefined });
-      let tried: Awaited<ReturnType<Reader['attempt']>>;
-      const began = elapsedBy(clock);
-      try {
-        if (this.leftAlone) return this.leftAlone;
-        tried = await this.attempt(name, credentials, query, request);
-      } finally {
-        this.limits.leave();
-      }
-      const { seen, happened } = tried;
-      if (!isUnanswered(seen)) return seen;
-      const now = elapsedBy(clock);
-      this.lost += now - began;
-      const rules = { retries, repeatSends: 'contract' } as const;
-      const decision = decide('read', happened, rules, course satisfies Course, this.budget.left, random());
-      const ms = 'ms' in decision ? decision.ms : 0;
-      const more = Math.max(0, now + ms - Math.max(now, this.pausedUntil));
-      const isWaitedFor = 'ms' in decision && this.lost + more <= patience;
-      if (happened.what === 'limited' && !isWaitedFor) this.leftAlone = seen;
-      if (!isWaitedFor) return seen;
-      this.lost += more;
-      this.pausedUntil = Math.max(this.pausedUntil, now + ms);
-      this.limits.pause(ms);
-      if (decision.do === 'pause') course.limited++;
-      else {
-        course.retried++;
-        this.budget.spend();
-      }
-    }
-  }
-
-  private async attempt(
-    name: EndpointName,
-    { token, apiKey = this.rehearsal.apiKey, prefixes = this.rehearsal.prefixes }: Credentials,
-    query: Query,
-    request: Request,
-  ) {
-    const plan = planEndpoint(name, this.basePath, { names: new Map(), prefixes });
-    if (plan.method !== 'GET') throw new Error('a rehearsal only reads');
-    const { path, id } = plan.wire(request);
-    const written = new URLSearchParams(
-      Object.entries(query).map(([key, value]) => [key, String(value)]),
-    ).toString();
-    const result = await this.transport.send({
-      method: 'GET',
-      path: written === '' ? path : `${path}?${written}`,
-      headers: token === undefined ? [] : ['authorization', `Bearer ${token}`, 'x-api-key', apiKey],
-      body: null,
-    });
-    const secrets = token === undefined ? [] : [token, this.rehearsal.apiKey];
-    const assessed = assess(plan, id, result, this.rehearsal.clock.now(), secrets);
-    const { happened, data, told, reason } = assessed;
-    const status = result.state === 'answered' ? result.status : 0;
-    const hasProblemBody = told?.hasProblemBody === true;
-    const kind = (): ReadKind => {
-      if (happened.what === 'done') return 'fine';
-      if (status === 0) return 'silent';
-      // A search finds nothing with 200: a 404, whoever says it, is about the path.
-      if ([404, 405, 410].includes(status) && (!hasProblemBody || name.startsWith('search')))
-        return 'nothing';
-      if (status === 429 || status >= 500) return 'trouble';
-      if (hasProblemBody) return 'problem';
-      return status >= 400 ? 'refused' : 'other';
-    };
-    const text = result.state === 'answered' && status >= 400 && !hasProblemBody ? (result.text ?? '') : '';
-    const seen: ReadAnswer = {
-      kind: kind(),
-      status,
-      detail: told?.more.detail ?? '',
-      reason: reason || `HTTP ${String(status)}`,
-      hasProblemBody,
-      page: pageOf(text, prefixes),
-      ...(happened.what === 'done' && { data }),
-    };
-    return { seen, happened };
-  }
-
-  /**
-   * Asks for the consent of nobody. The 404 that nobody owns the number looks like one for a path that does not exist,
-   * but a number that is none gets 400 from the service (contract, *Limits*).
-   */
-  async readConsent(credentials: Credentials): Promise<ReadAnswer> {
-    const seen = await this.read('getConsent', credentials, { phone: nobody });
-    if (seen.kind !== 'problem' || seen.status !== 404) return seen;
-    const malformed = await this.read('getConsent', credentials, { phone: '0' });
-    return malformed.status === 404 ? { ...seen, kind: 'nothing' } : seen;
-  }
-
-  close(): Promise<void> {
-    return this.transport.destroy();
-  }
-}
 
 /** An address without what its query may hold. */
 export const shown = (address: string): string => {
@@ -534,10 +361,10 @@ const tokenFinding = (reads: Reads, isKeyAccepted: boolean): Finding => {
 };
 
 const readNowhere = (
-  reader: Reader,
+  reader: ServiceReader,
   { prefixes }: Rehearsal,
   part: keyof Prefixes,
-  credentials: Credentials,
+  credentials: ReadCredentials,
 ): Promise<ReadAnswer> =>
   reader.read(
     part === 'text' ? 'getConsent' : 'searchContacts',
@@ -546,7 +373,11 @@ const readNowhere = (
   );
 
 /** With a token: everything else. */
-const withToken = async (rehearsal: Rehearsal, reader: Reader, firstToken: string): Promise<Finding[]> => {
+const withToken = async (
+  rehearsal: Rehearsal,
+  reader: ServiceReader,
+  firstToken: string,
+): Promise<Finding[]> => {
   const { names } = rehearsal;
   let token = firstToken;
   let text = await reader.readConsent({ token });
@@ -615,7 +446,7 @@ const tokenFault = ({ tokenless }: Rehearsal, fault: unknown): Finding => {
  */
 export const rehearse = async (rehearsal: Rehearsal): Promise<Finding[]> => {
   const address = shown(trustedUrl(rehearsal.baseUrl, 'baseUrl').href);
-  const reader = new Reader(rehearsal);
+  const reader = new ServiceReader(rehearsal);
   try {
     const asking = Promise.resolve()
       .then(() => rehearsal.token())
