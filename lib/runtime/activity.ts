@@ -57,6 +57,8 @@ export interface FailureReport {
 const mostFailures = 1000;
 const failuresKeptFor = 30 * day;
 const failuresGatheredFor = 200;
+/** Milliseconds that a reading of failures waits for the latest to be on record: a store may be read that cannot be written. */
+const writtenWithin = 1000;
 /** Up to this number, waits are sorted by their beginning; above it, they come in the order of their keys. */
 const mostSorted = 1000;
 const readAtOnce = 200;
@@ -372,7 +374,8 @@ export class Activity {
   }
 
   private async failuresOnRecord(): Promise<readonly FailureRecord[]> {
-    await Promise.all(this.all().map((activity) => activity.flush()));
+    const written = Promise.all(this.all().map((activity) => activity.flush()));
+    await within(systemClock, writtenWithin, written);
     const store = await this.environment.store();
     const { from, to } = this.failureRange();
     const range = { from, to, limit: mostFailures, reverse: true };

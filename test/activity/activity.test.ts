@@ -333,6 +333,24 @@ describe('what goes on: queue and failures', () => {
     should((await activityOf(again.environment).failures(some)).pageInfo.totalRecord).equal(3);
   });
 
+  it('shows what is on record while the store cannot be written', async () => {
+    const store = createMemoryStore();
+    const { flow, environment } = await failing(store);
+    await flow.ask({ phone: numbered(1), text: 'plain', advisor: 'default' });
+    should((await activityOf(environment).failures(some)).data).have.length(1);
+    const write = store.write.bind(store);
+    const writable = gate();
+    store.write = async (...operations) => {
+      await writable.opened;
+      return write(...operations);
+    };
+    const problem = { code: 'rejected', message: 'No.', retryable: false, attempts: 1 };
+    activityOf(environment).failed({ node: { id: 'send', name: '' }, problem, msg: {} });
+    should((await activityOf(environment).failures(some)).data).have.length(1);
+    writable.open();
+    should((await activityOf(environment).failures(some)).data).have.length(2);
+  });
+
   it('keeps nothing of a dry run', async () => {
     const { flow, environment } = await failing(createMemoryStore());
     await flow.ask({ phone: 'nobody', text: 'x', dryRun: true });

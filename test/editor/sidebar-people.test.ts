@@ -246,8 +246,35 @@ describe('the sidebar, for each as they may', function () {
     should((await page.evaluate<string[]>('window.drawn')).length).be.above(0);
   });
 
+  /** Everything that can be wrong at once. */
+  const unwell = async (page: Page): Promise<void> => {
+    const soon = Date.now() + 3_600_000;
+    const trouble = { store: null, trouble: 'The disk is full.', lateBy: 95_000, pausedUntil: soon };
+    const advisors = [
+      { advisor: 'anna', state: 'authorize_again', expiresAt: null },
+      { advisor: 'eve', state: 'confirm', expiresAt: null },
+      { advisor: 'zoe', state: 'authorized', expiresAt: soon },
+    ];
+    await page.route(/env\/(service|advisors)/, (route) =>
+      route.fulfill({
+        json: route.request().url().includes('/service')
+          ? { service: 'sandbox', queued: null, fault: null, clock: null, mayWrite: true, ...trouble }
+          : { data: advisors, pageInfo: { page: 1, pageSize: 20, totalRecord: 3 } },
+      }),
+    );
+    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`);
+  };
+  /** A string of ours, whatever stands in its places. */
+  const saying = (words = ''): RegExp =>
+    new RegExp(
+      words
+        .split(/__\w+__/)
+        .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+        .join('.+'),
+    );
+
   for (const [language, side] of languages) {
-    it(`speaks ${language} on the ${side}, in no more room than there is, in light and dark`, async () => {
+    it(`says in ${language} on the ${side} what is wrong, in no more room than there is, in light and dark`, async () => {
       await red.request('POST', 'settings/user', {
         editor: {
           sidebar: {
@@ -283,6 +310,15 @@ describe('the sidebar, for each as they may', function () {
       );
       for (const name of ['check', 'cancel', 'show'])
         should(await sidebar.named(sidebar.wait(silent), words[name] ?? '').count()).equal(1);
+      await unwell(page);
+      await sidebar.section().getByText('The disk is full.').waitFor();
+      const alarm = (await sidebar.section().getByRole('status').first().textContent()) ?? '';
+      for (const name of ['paused', 'late']) should(alarm).match(saying(words[name]));
+      const states = await sidebar.part('advisors').locator('li').allTextContents();
+      for (const [at, name] of ['authorizeAgain', 'confirm', 'authorized', 'expires'].entries())
+        should(states[Math.min(at, 2)]).match(saying(words[name]));
+      for (const name of ['authorize', 'link'])
+        should(await sidebar.named(sidebar.part('advisors'), words[name] ?? '').count()).equal(3);
       for (const theme of ['light', 'dark'] as const) {
         await setTheme(page, theme);
         should(await violations(page, '.advisor-sidebar')).deepEqual([]);
@@ -291,6 +327,7 @@ describe('the sidebar, for each as they may', function () {
       mkdirSync(join(root, 'test', 'output'), { recursive: true });
       const path = join(root, 'test', 'output', `sidebar-${language}.png`);
       await page.screenshot({ path, animations: 'disabled' });
+      await page.unroute(/env\/(service|advisors)/);
       if (sidebar !== admin) await page.context().close();
     });
   }

@@ -20,7 +20,7 @@ import {
   type SidebarPage,
 } from '../editor/sidebar';
 import { closeEnvironment, dialogReady } from '../editor/support';
-import { launchBrowser, type TestBrowser } from '../support/browser';
+import { launchBrowser, openPages, type TestBrowser } from '../support/browser';
 import { root, type Version } from '../support/installation';
 import { adminAuth, startRed, type FlowNode, type RealRed } from '../support/node-red';
 
@@ -273,6 +273,8 @@ const underLoad = async (desk: Desk): Promise<void> => {
     for (const side of ['closed', 'open'] as const) {
       await (side === 'open' ? sidebar.show() : page.evaluate(`RED.sidebar.show('info')`));
       await page.locator('#red-ui-workspace-chart').focus();
+      // What was being read is shown.
+      await pause(3000);
       totals[side].push(await textFor(desk, seconds * 1000));
     }
   const sum = (side: 'open' | 'closed', name: keyof Work): number =>
@@ -347,6 +349,12 @@ const run = async (version: Version): Promise<void> => {
       await page.context().close();
     }
     await underLoad(await Desk.open(red, browser, 'admin'));
+  } catch (fault) {
+    for (const [at, page] of openPages().entries())
+      await page
+        .screenshot({ path: join(root, 'test', 'output', `sidebar-failed-${String(at)}.png`) })
+        .catch(() => undefined);
+    throw fault;
   } finally {
     await browser.close();
     await red.close();

@@ -65,7 +65,10 @@ const timeOf = (ms: number): string => {
     writtenTimes.texts.clear();
   }
   const at = Math.floor(ms / minute);
-  const text = writtenTimes.texts.get(at) ?? momentOf(new Date(ms), new Date(now), language);
+  const known = writtenTimes.texts.get(at);
+  if (known !== undefined) return known;
+  // No line breaks within a time.
+  const text = momentOf(new Date(ms), new Date(now), language).replaceAll(/\s/g, '\u00a0');
   writtenTimes.texts.set(at, text);
   return text;
 };
