@@ -11,8 +11,10 @@ const require = createRequire(import.meta.url);
 const { defences } = load('../test/security/defences.ts', import.meta.url);
 const { threats } = load('../test/security/threats.ts', import.meta.url);
 
-/** `npm run threats -- 2 8` takes the defences against these out, without numbers all of them. */
-const wanted = process.argv.slice(2).map(Number);
+/** `npm run threats -- 2 8` takes the defences against these out, `-- lease key` those named so; without either, all. */
+const given = process.argv.slice(2);
+const isWanted = (number, { what }) =>
+  given.length === 0 || given.some((each) => each === number || (/\D/.test(each) && what.includes(each)));
 
 const notCopied = new Set(['.git', 'node_modules', 'dist', 'bench']);
 const copy = mkdtempSync(join(tmpdir(), 'advisor-texting-threats-'));
@@ -108,8 +110,9 @@ const doPass = async (defence) => {
 };
 
 let undefended = 0;
-for (const [number, against] of Object.entries(defences)) {
-  if (wanted.length > 0 && !wanted.includes(Number(number))) continue;
+for (const [number, all] of Object.entries(defences)) {
+  const against = all.filter((defence) => isWanted(number, defence));
+  if (against.length === 0) continue;
   console.log(`${number}. ${threats[number].threat}`);
   for (const defence of against) {
     let verdict;

@@ -8,7 +8,7 @@ import { day, hour, World } from './week';
 const wanted = Number(process.env.WEEKS ?? 0);
 const seed = Number(process.env.WEEK_SEED ?? 1);
 /** Seeds of each part in a run without a number: always the same, so that it ends the same way on every machine. */
-const usual = 3;
+const usual = 1;
 /** Seeds that have found something. */
 const kept = join(__dirname, 'seeds.json');
 
@@ -49,6 +49,14 @@ describe('processes, a store and a service with faults, on a time that is moved'
 
   it('three processes with waits that end while the service is away: nothing twice, nothing lost', () =>
     liveThrough(3, hour / 4, hour / 4));
+});
+
+describe('a full outage', () => {
+  it('costs at most 1.1 requests for a text, and a hundred: all have an outcome', async function () {
+    this.timeout(120_000);
+    const texts = 2000;
+    assert.ok((await new World(1, 1, hour).outage(texts)) <= 1.1 + 100 / texts);
+  });
 });
 
 describe('the judge of a history', () => {

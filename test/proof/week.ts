@@ -208,8 +208,8 @@ const connection: Connection = {
 class Process {
   isDead = false;
   commitsLeft = Infinity;
-  /** Timers and listeners that a close must leave none of. */
-  readonly timers = new Set<object>();
+  private readonly timers = new Set<object>();
+  private readonly listeners = new Set<object>();
   private asleep: Promise<void> | undefined;
   private wake: () => void = () => undefined;
   private readonly client: Client;
@@ -330,6 +330,11 @@ class Process {
     this.limits.close();
   }
 
+  /** Timers and listeners, of which a close must leave none. */
+  get left(): number {
+    return this.timers.size + this.listeners.size;
+  }
+
   sleep(): void {
     this.asleep ??= new Promise((resolve) => (this.wake = resolve));
   }
@@ -384,6 +389,11 @@ class Process {
       ...memory,
       ...(instances > 1 && { isShared: true }),
       now: () => this.world.age,
+      onChange: () => {
+        const listener = {};
+        this.listeners.add(listener);
+        return () => void this.listeners.delete(listener);
+      },
       // By a secret of its own, numbers would have another share of an interval in each run of a seed.
       hash: (text) => createHash('sha256').update(text).digest().subarray(0, 16),
       get: async (table, key) => {
@@ -591,8 +601,8 @@ export class World {
   readonly service: Service;
   readonly memory = createMemoryStore({ clock: { now: () => this.age } });
   readonly steps: Step[] = [];
-  /** Timers that a process left when it closed. */
-  readonly leftTimers: number[] = [];
+  /** Timers and listeners that a process left when it closed. */
+  readonly left: number[] = [];
   readonly polls: Poll[] = [];
   /** How far the clock of the machine is off, and how far the store's time is ahead because of a start at such a time. */
   shift = 0;
@@ -630,6 +640,24 @@ export class World {
       await this.processes[0]?.authorize();
     }
     return this.conclude();
+  }
+
+  /** So many texts while the service cannot be reached at all; gives how many requests were made for each. */
+  async outage(texts: number): Promise<number> {
+    await this.startProcess();
+    this.service.weather = 'outage';
+    const [process] = this.processes;
+    const items = Array.from({ length: texts }, (_, index): Text => {
+      return {
+        index,
+        name: `send ${String(index)}`,
+        kind: 'send',
+        phone: phones[index % phones.length] ?? '',
+      };
+    });
+    process?.accept('send', items);
+    while (this.told.size < texts) await this.clock.move(minute);
+    return this.service.requests / texts;
   }
 
   private async happen(): Promise<void> {
@@ -688,7 +716,7 @@ export class World {
 
   private async deploy(process: Process): Promise<void> {
     await this.until(process.close());
-    this.leftTimers.push(process.timers.size);
+    this.left.push(process.left);
     process.isDead = true;
     await this.replace(process);
   }
@@ -739,7 +767,7 @@ export class World {
     }
     for (const process of this.processes.splice(0)) {
       await this.until(process.close());
-      this.leftTimers.push(process.timers.size);
+      this.left.push(process.left);
     }
     const { steps, starts, service } = this;
     const wrong = judge({
@@ -755,7 +783,7 @@ export class World {
     // A full budget is good for a hundred repeats.
     if (service.requests > 1.1 * service.calls + 100 * starts.length)
       wrong.push(`${String(service.requests)} requests for ${String(service.calls)} calls in an outage`);
-    if (this.leftTimers.some((count) => count > 0)) wrong.push(`timers left: ${this.leftTimers.join()}`);
+    if (this.left.some((count) => count > 0)) wrong.push(`timers or listeners left: ${this.left.join()}`);
     return wrong;
   }
 

@@ -277,6 +277,19 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       },
     },
+    {
+      what: 'what was renewed replaces nothing that somebody has changed meanwhile',
+      file: 'lib/auth/vault.ts',
+      changes: [
+        [
+          'if (await this.write(store, name, latest, [unchanged(place, found)])) return true;',
+          'if (await this.write(store, name, latest)) return true;',
+        ],
+      ],
+      shownBy: {
+        'proof/interleavings.test.ts': ['no refresh token is used twice, none comes back after a sign-out'],
+      },
+    },
   ],
   7: [
     {
@@ -365,6 +378,53 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       ],
       shownBy: { 'guards/once.test.ts': ['is sent once, and a repeat leaves with what the first one did'] },
     },
+    {
+      what: 'of two texts that claim a key at the same time, one has it',
+      file: 'lib/guards/once.ts',
+      changes: [['[unchanged(table, at, entry)]))) continue;', '[]))) continue;']],
+      shownBy: {
+        'proof/interleavings.test.ts': [
+          'texts with one key in two processes, of which one may be killed: one is sent, and the others know',
+        ],
+      },
+    },
+    {
+      what: 'what a node of ours takes on and what the one before has told are one commit',
+      file: 'lib/outbox/hand-over.ts',
+      changes: [['      if (offer.claims === 0) conclude(id);\n', '']],
+      shownBy: {
+        'real/hand-over.test.ts': [
+          'a text behind a wait is sent once, also when the process is killed as the service takes it',
+        ],
+      },
+      needsBuild: true,
+    },
+    {
+      what: 'a process whose lease another has writes nothing more to PostgreSQL',
+      file: 'lib/state/fenced-writes.ts',
+      changes: [
+        [
+          'and token = $3 and seq = $10 returning',
+          'and token >= 0 * $3::bigint and seq >= 0 * $10::bigint returning',
+        ],
+      ],
+      shownBy: {
+        'state/postgres.test.ts': [
+          'leave nothing to one whose lease was taken over: what it writes is refused',
+          'succeed one that is stopped for longer than its lease, which then writes nothing more',
+        ],
+      },
+    },
+    {
+      what: 'after PostgreSQL has lost commits, what was accepted before is in doubt',
+      file: 'lib/state/slot.ts',
+      changes: [['    return at <= this.doubt;\n', '    return at < -Infinity;\n']],
+      shownBy: {
+        'state/postgres.test.ts': [
+          'know when the database has lost commits, and leave in doubt what was accepted before',
+        ],
+      },
+    },
   ],
   10: [
     {
@@ -374,6 +434,24 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       shownBy: {
         'texting/record.test.ts': [
           "goes on after a deploy where it was, ${journal ? 'with' : 'without'} the journal",
+        ],
+      },
+    },
+    {
+      what: 'waits are looked for when a process starts',
+      file: 'lib/consent/poller.ts',
+      changes: [['          for (const list of await this.options.occupied()) this.expect(list, 0);\n', '']],
+      shownBy: {
+        'consent/waits-endure.test.ts': ['after restarts, by their original start, without a poll too many'],
+      },
+    },
+    {
+      what: 'last looks that met no answer are repeated, all of them',
+      file: 'lib/consent/poller.ts',
+      changes: [['      cursor.next = 0;\n', '']],
+      shownBy: {
+        'consent/waits-endure.test.ts': [
+          'all end in the turn after the service answers again, however many pages of them there are',
         ],
       },
     },
@@ -458,6 +536,53 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       },
     },
+    {
+      what: 'a scheduled text is moved into the hours',
+      file: 'lib/texting/recipient-node.ts',
+      changes: [
+        [
+          'const moved = deliveryDate === undefined ? undefined : hours?.move(deliveryDate);',
+          'const moved: number | undefined = undefined;',
+        ],
+      ],
+      shownBy: {
+        'guards/text-hours.test.ts': ['move the delivery date of a scheduled text, and the payload says so'],
+      },
+    },
+    {
+      what: 'a block is answered when requests under way have ended',
+      file: 'lib/guards/do-not-text.ts',
+      changes: [['    await this.attempts.none(phone);\n', '']],
+      shownBy: { 'guards/do-not-text.test.ts': ['answers when that has ended'] },
+    },
+    {
+      what: 'a block holds for the other processes, too',
+      file: 'lib/guards/do-not-text.ts',
+      changes: [
+        [
+          'await Promise.all([this.heard(order), this.store.tellOthers?.(order)]);',
+          'await this.heard(order);',
+        ],
+      ],
+      shownBy: {
+        'guards/processes.test.ts': ['it is answered when that request has ended, and no further one begins'],
+      },
+    },
+    {
+      what: 'a wait for whoever is on the list ends',
+      file: 'lib/consent/waits.ts',
+      changes: [
+        [
+          'if (this.mayBeBlocked(found, course) && (await this.steady(this.isBlocked(wait.subject)))) {',
+          'if (this.mayBeBlocked(found, course) && nameOf(group) === undefined) {',
+        ],
+      ],
+      shownBy: {
+        'guards/do-not-text.test.ts': [
+          'ends waits for whoever was put on it while their node was away, at their next look',
+        ],
+      },
+    },
   ],
   13: [
     {
@@ -475,6 +600,17 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       shownBy: {
         'auth/data-keys.test.ts': ['without a secret are in a file for its owner only, with a warning'],
       },
+    },
+    {
+      what: 'a file counts as damaged when the engine says so, and not because starts ended badly',
+      file: 'lib/state/recovery.ts',
+      changes: [
+        [
+          'return damageCodes.has(code) || (cause !== undefined && isDamage(cause));',
+          'return damageCodes.has(code) && cause === code;',
+        ],
+      ],
+      shownBy: { 'state/damage.test.ts': ['costs what was on its damaged pages, and no more'] },
     },
   ],
   14: [
