@@ -167,6 +167,13 @@ describe('a Node-RED 5 whose language is German', function () {
         .evaluate((label) => label.innerHTML.split('<br>'));
     should(await linesOf('advisor-group')).eql(['Kontaktgruppe']);
     should(await linesOf('advisor-activity')).eql(['SMS-Aktivität']);
+    const sizeOf = (type: string): Promise<number> =>
+      page
+        .locator(`.red-ui-palette-node[data-palette-type="${type}"] .red-ui-palette-label`)
+        .evaluate((label) => parseFloat(getComputedStyle(label).fontSize));
+    const usual = await sizeOf('advisor-contact');
+    should(await sizeOf('advisor-activity')).equal(usual);
+    should(await sizeOf('advisor-group')).be.below(usual);
   });
 
   it('has dialogs that keep their columns, however long the words are', async () => {

@@ -40,10 +40,9 @@ const fit = (element: HTMLElement): void => {
     if (lines.length > 0 && widthOf(longer) * scale < lineWidth) lines[lines.length - 1] = longer;
     else lines.push(word);
   }
-  const label = $(element)
-    .find('.red-ui-palette-label')
-    .empty()
-    .css('font-size', `${String(scale)}em`);
+  const label = $(element).find('.red-ui-palette-label').empty().css('font-size', '');
+  // Of its own size: an em would be that of the palette, which is larger.
+  label.css('font-size', `${String(parseFloat(label.css('font-size')) * scale)}px`);
   for (const [at, line] of lines.entries())
     label.append(at > 0 ? $('<br>') : '', document.createTextNode(line));
   const height = 8 + lineHeight * lines.length;
