@@ -2,6 +2,7 @@ import { rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
+import { judge, type Step } from '../proof/history';
 import { freshUserDir } from '../support/installation';
 import { type RealRed, startRed } from '../support/node-red';
 import { Postgres } from '../support/postgres';
@@ -80,11 +81,44 @@ for (const version of versions)
           all.set(phone, [...(all.get(phone) ?? []), ...outcomes]);
       return all;
     };
-    const textsReceived = (): Map<string, number> => {
-      const texts = new Map<string, number>();
-      for (const { phone, processed } of on.entries('sendMessage'))
-        if (processed) texts.set(String(phone), (texts.get(String(phone)) ?? 0) + 1);
-      return texts;
+    /** When each number was first accepted. */
+    const acceptances = new Map<string, number>();
+    const accept = (phone: string): void => {
+      if (!acceptances.has(phone)) acceptances.set(phone, Date.now());
+      on.simulator.accept(phone, 'default');
+    };
+    /** What is wrong with all that was told and received: everything is accepted, for an outcome of each was waited for. */
+    const history = (texts: readonly string[], waiting: readonly string[]): string[] => {
+      const steps: Step[] = [];
+      const add = (kind: 'send' | 'wait', phones: readonly string[], ports: readonly string[]): void => {
+        const outcomes = told(ports);
+        for (const phone of phones) {
+          const of = { name: `${kind} ${phone}`, kind, phone };
+          steps.push({ ...of, type: 'accepted', at: 0 });
+          // One that was stopped before it told an outcome may do so after another has told it as repeated.
+          const all = (outcomes.get(phone) ?? []).toSorted(
+            (a, b) => Number(a.isRepeated) - Number(b.isRepeated),
+          );
+          for (const { port, code = '', isRepeated, at } of all) {
+            const isGood = port === 'sent' || port === 'accepted';
+            const type = isGood ? 'ok' : code === 'outcome_unknown' ? 'unknown' : 'failed';
+            steps.push({ ...of, type, code, repeated: isRepeated, at });
+          }
+        }
+      };
+      add('send', texts, sends);
+      add('wait', waiting, ends);
+      const deeds = on
+        .entries('sendMessage')
+        .filter(({ processed }) => processed)
+        .map(({ phone }) => ({
+          kind: 'send' as const,
+          name: `send ${String(phone)}`,
+          phone: String(phone),
+          at: 0,
+          age: 0,
+        }));
+      return judge({ steps, deeds, polls: [], acceptances, askEvery: 0, pollEvery: 0, starts: undefined });
     };
     const until = async (
       what: string,
@@ -218,37 +252,27 @@ for (const version of versions)
           (fault * waitCount) / faultCount,
           ((fault + 0.5) * waitCount) / faultCount,
         ))
-          on.simulator.accept(phone, 'default');
+          accept(phone);
         await pause(random(2000));
         const [kind = '', at] = [kinds[random(kinds.length)], random(3)];
         console.log(`      ${kind} (${at})`);
         await faults[kind]?.(reds[at] ?? on.red, random);
         await handOver(fault + 1);
       }
-      for (const phone of waiting) on.simulator.accept(phone, 'default');
+      for (const phone of waiting) accept(phone);
       await until('The last outcome of a text', () => told(sends).size >= texts.length);
       await until('The end of the last wait', () => told(ends).size >= waiting.length);
 
-      const received = textsReceived();
-      should([...received].filter(([, times]) => times > 1)).deepEqual([]);
-      const outcomes = told(sends);
+      should(history(texts, waiting)).deepEqual([]);
       const codes: Record<string, number> = {};
-      for (const phone of texts) {
-        const all = outcomes.get(phone) ?? [];
-        for (const { code = 'sent', isRepeated } of all)
-          codes[isRepeated ? `${code}, repeated` : code] =
-            (codes[isRepeated ? `${code}, repeated` : code] ?? 0) + 1;
-        if (all.some(({ port }) => port === 'sent')) should(received.get(phone)).equal(1);
-        else should(['outcome_unknown', 'queue_full']).containEql(all[0]?.code);
-      }
-      for (const [phone, all] of told(ends)) {
-        const first = all.filter(({ isRepeated }) => !isRepeated);
-        if (first.length > 1) throw new Error(`The end of the wait for ${phone} was told twice as new.`);
-        // What came in while its instance was cut off for longer than its lease is not on record.
-        if (all[0]?.code !== 'queue_full') should(all[0]?.port).equal('accepted');
-        const code = all[0]?.code ?? 'accepted';
-        codes[`wait: ${code}`] = (codes[`wait: ${code}`] ?? 0) + 1;
-      }
+      for (const [kind, ports] of Object.entries({ text: sends, wait: ends }))
+        for (const all of told(ports).values())
+          for (const { port, code = port, isRepeated } of all) {
+            const name = `${kind}: ${code}${isRepeated ? ', repeated' : ''}`;
+            codes[name] = (codes[name] ?? 0) + 1;
+            // What came in while its instance was cut off for longer than its lease is not on record.
+            should(['sent', 'accepted', 'outcome_unknown', 'queue_full']).containEql(code);
+          }
       console.log(`      ${JSON.stringify(codes)}`);
     });
   });

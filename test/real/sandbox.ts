@@ -169,6 +169,8 @@ export interface Told {
   readonly port: string;
   readonly code: string | undefined;
   readonly isRepeated: boolean;
+  /** In epoch milliseconds. */
+  readonly at: number;
 }
 
 export const toldOf = (
@@ -177,7 +179,7 @@ export const toldOf = (
 ): { readonly byPhone: Map<string, Told[]>; readonly messages: Message[] } => {
   const byPhone = new Map<string, Told[]>();
   const messages: Message[] = [];
-  for (const { port: name, msg } of red.arrived) {
+  for (const { port: name, msg, at } of red.arrived) {
     if (!ports.includes(name)) continue;
     messages.push(msg);
     const phone = String(msg['phone']);
@@ -185,6 +187,7 @@ export const toldOf = (
       port: name,
       code: (msg['error'] as { code?: string } | undefined)?.code,
       isRepeated: msg['repeated'] === true,
+      at,
     };
     byPhone.set(phone, [...(byPhone.get(phone) ?? []), told]);
   }

@@ -38,8 +38,8 @@ process.on('exit', () => {
 /** A Node-RED process: its life, its log, and the messages that its `test-port` nodes pass. */
 export class RedProcess {
   readonly lines: string[] = [];
-  /** What reached the `test-port` nodes, in order. */
-  readonly arrived: { port: string; msg: Message }[] = [];
+  /** What reached the `test-port` nodes, in order, and when. */
+  readonly arrived: { port: string; msg: Message; at: number }[] = [];
 
   private child: ChildProcess | undefined;
   private readonly questions = new Map<number, (answer: unknown) => void>();
@@ -131,7 +131,7 @@ export class RedProcess {
     msg?: Message;
   }): void {
     if (port !== undefined && msg !== undefined) {
-      this.arrived.push({ port, msg });
+      this.arrived.push({ port, msg, at: Date.now() });
       this.look();
     } else if (id !== undefined) {
       this.questions.get(id)?.(answer);
