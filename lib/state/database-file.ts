@@ -207,6 +207,10 @@ export class DatabaseFile {
     return this.places[place].getBinaryFast(key);
   }
 
+  get hasDamage(): boolean {
+    return this.places.damaged.getKeysCount({ limit: 1 }) > 0;
+  }
+
   /** The store's time when records were lost whose keys are unknown; undefined when none were. */
   get lossAt(): number | undefined {
     const found = this.places.damaged.getBinary(lossKey);

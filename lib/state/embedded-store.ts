@@ -105,6 +105,8 @@ export class EmbeddedStore implements Store {
   private hasToldOfLocked = false;
   private readonly movingAside = new Set<string>();
   private newlyDamaged = 0;
+  /** Whether the file has damaged records, or notes that some were lost. */
+  private hasDamage = true;
 
   constructor(
     lmdb: Lmdb,
@@ -193,6 +195,8 @@ export class EmbeddedStore implements Store {
   }
 
   async hasLost(table: Table, from: Buffer, to: Buffer, at = 0): Promise<boolean> {
+    // Every text asks, and nearly always nothing was ever lost.
+    if (this.owned !== undefined && !this.hasDamage && !this.sealing.sawLocked) return false;
     const lossAt = await this.read((file) => file.lossAt);
     if (lossAt !== undefined && at <= lossAt) return true;
     const aside = await this.read((file) =>
@@ -260,6 +264,7 @@ export class EmbeddedStore implements Store {
     const name = aside.toString('latin1');
     if (this.movingAside.has(name)) return;
     this.movingAside.add(name);
+    this.hasDamage = true;
     const move = [
       { place: 'damaged', key: aside, bytes: sealed },
       { place: table, key, bytes: undefined },
@@ -403,6 +408,7 @@ export class EmbeddedStore implements Store {
   private begin(): boolean {
     const [file, owned] = [this.file, this.owned];
     if (!file || owned === undefined) return false;
+    this.hasDamage = file.hasDamage;
     this.nameOldFile();
     clearTimeout(this.calm);
     this.calm = setTimeout(() => forgetStarts(this.path), calmAfter).unref();
