@@ -13,7 +13,7 @@ interface Item {
   readonly advisor: string | null;
 }
 
-/** One way to read all items, and one to read a page of them. */
+/** Reads all items, or one page of them. */
 interface Reading {
   all(): Promise<{ readonly items: AsyncIterable<Item> | Iterable<Item>; readonly count: number | null }>;
   page(asked: { page: number; pageSize: number; advisor?: string }): Promise<Page<Item>>;
@@ -63,8 +63,8 @@ const readingOf = (what: string, activity: Activity, tools: Tools): Reading => {
 };
 
 /**
- * Pages of what is read from beginning to end: what goes on changes meanwhile, and page numbers would pass over some of
- * it. Pages are asked for in order, one behind the other.
+ * Makes pages of one reading from beginning to end. Items come and go meanwhile, so reading by page number would pass
+ * over some of them. Pages must be fetched in order, one after the other.
  */
 const inOrder = (reading: Reading): ((page: number, pageSize: number) => Promise<Page<Item>>) => {
   let total: number | null = null;
@@ -82,7 +82,7 @@ const inOrder = (reading: Reading): ((page: number, pageSize: number) => Promise
       data.push(next.value);
     }
     if (page > 1) return { data, pageInfo: { page, pageSize, totalRecord: null } };
-    // What has come to its end is counted for certain.
+    // A first page that is not full holds everything, so its count is certain.
     const totalRecord = data.length < pageSize ? data.length : total;
     return { data, pageInfo: { page, pageSize, totalRecord } };
   };
@@ -99,7 +99,7 @@ const listing = (tools: Tools, what: string): Operation => {
     const { environment } = stream.caller;
     const reading = readingOf(what, activityOf(environment), tools);
     const advisor = stream.caller.advisor === '' ? undefined : stream.caller.advisor;
-    // One who must authorize again still has waits and failures to be shown.
+    // An advisor who must authorize again may still have waits and failures to show.
     if (advisor !== undefined && environment.advisorState(advisor) === 'unknown')
       throw nodeError('authorization_required', 'advisor_unauthorized', {
         advisor,
@@ -108,7 +108,7 @@ const listing = (tools: Tools, what: string): Operation => {
     const idOf = ({ id }: Item): string | undefined => id;
     if (settings.all) {
       const isMeant = (item: Item): boolean => advisor === undefined || item.advisor === advisor;
-      // The same text for the same number is queued once, and counted twice.
+      // The count of the queue includes duplicates, which have no item of their own: it cannot be used as a total.
       const isCounted = advisor === undefined && what !== 'queue';
       const matches = isCounted ? undefined : isMeant;
       await runSearch(stream, { fetch: inOrder(reading), isOwn: true, idOf, matches }, settings);

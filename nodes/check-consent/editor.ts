@@ -5,7 +5,7 @@ import { literalOf } from '../../lib/editor/words';
 
 const names = ['pollEvery', 'pollFor', 'thenEvery', 'giveUpAfter'];
 
-/** The defaults are what the service recommends. */
+/** The defaults of the fields are the pace that the service recommends (contract, *Limits*). */
 const recommendedBy = ({ spec }: Form): Map<string, unknown> =>
   new Map(spec.fields.map((field) => [field.name, 'default' in field ? field.default : undefined]));
 
@@ -16,7 +16,7 @@ export const label = (values: Values, say: Say): string => {
   return isWait ? say('sentence.waitNumber', { phone }) : say('sentence.checkNumber', { phone });
 };
 
-/** Four numbers are hardly ever wanted: one choice stands for them until *custom* is chosen. */
+/** Most people do not want four numbers: one choice stands for them until *custom* is chosen. */
 export const opened = (form: Form): void => {
   const { say } = form;
   const recommended = recommendedBy(form);

@@ -5,10 +5,7 @@ import { cancelledWait } from './outcome';
 import { subjects } from './subject';
 import { Waiting } from './wait';
 
-/**
- * Looks once or waits, as the node is set. What was begun under the other setting goes on: both kinds of work are there
- * in either.
- */
+/** Checks once or waits, as the node is set. Both handlers run, because work that began under the other setting goes on. */
 export const checkHandler = (tools: Tools): Handler => {
   const isWaiting = tools.plain.text('mode') === 'wait';
   const subject = subjects(tools);

@@ -6,7 +6,7 @@ import type { RecipientTurn } from '../../lib/texting/recipient-node';
 import { accepted, notAccepted, outcomeOf } from './outcome';
 import { subjectOf } from './subject';
 
-/** One look at one recipient's consent. */
+/** Checks one recipient's consent once. */
 export const lookOnce =
   (tools: Tools) =>
   async ({

@@ -6,7 +6,7 @@ import type { Problem, ServiceError } from '../../lib/service/errors';
 
 type Reason = 'not_accepted' | 'dry_run' | 'unknown_number' | 'expired' | 'cancelled';
 
-/** What the third output becomes when nobody is wired there. */
+/** The failure that an outcome of the third output becomes when nothing is wired there. */
 const asProblem = (reason: Reason, subject: Subject, said: Partial<Problem>): ServiceError => {
   switch (reason) {
     case 'not_accepted':
@@ -28,7 +28,7 @@ const asProblem = (reason: Reason, subject: Subject, said: Partial<Problem>): Se
 
 export const accepted = (status: ConsentStatus): Outcome => ({ port: 0, payload: { ...status } });
 
-/** `said` is what is known besides for `msg.error`: what the service said, how many requests were made. */
+/** `said` is what else is known for `msg.error`: the service's words, and the number of requests. */
 export const notAccepted = (
   reason: Reason,
   status: ConsentStatus,
@@ -40,14 +40,14 @@ export const notAccepted = (
   problem: asProblem(reason, subject, said).problem,
 });
 
-/** A wait, or a look, that msg.reset came before. */
+/** The outcome of a wait or a check that `msg.reset` cancelled. */
 export const cancelledWait = (status: ConsentStatus = nothingKnown): Outcome => ({
   port: 2,
   payload: { ...status, reason: 'cancelled' satisfies Reason },
   problem: nodeError('cancelled', 'wait_cancelled').problem,
 });
 
-/** The service's word, less its sentence and its code: those of ours say what to do about this person. */
+/** The problem as the service gave it, without its sentence and code: our own say what to do. */
 const saidIn = ({ message: _message, code: _code, ...said }: Problem): Partial<Problem> => said;
 
 export const outcomeOf = (ended: WaitOutcome, subject: Subject): Outcome => {

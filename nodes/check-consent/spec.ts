@@ -2,7 +2,7 @@ import { recommended } from '../../lib/consent/rings';
 import { commonFields, type NodeSpec, phoneField, type When } from '../../lib/runtime/spec';
 
 const waiting: When = { mode: ['wait'] };
-/** In seconds, as the form has them. */
+/** The recommended pace in seconds, as the form has it (contract, *Limits*). */
 const recommendedPace = {
   pollEvery: recommended.pollEvery / 1000,
   pollFor: recommended.pollFor / 1000,

@@ -20,7 +20,7 @@ const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
   return { list: Array.isArray(value), items, count: items.length };
 };
 
-/** Who is meant, by whichever of the two the node is set to. */
+/** Reads whom to check: by number or by member id, as the node is set. */
 export const subjects = (tools: Tools): Pick<RecipientNodeOptions<Recipient, Order>, 'source' | 'read'> => {
   const isByMember = tools.plain.text('by') === 'memberId';
   const source = tools.source(isByMember ? 'memberId' : 'phone');

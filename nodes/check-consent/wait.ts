@@ -31,7 +31,7 @@ type WaitJob = OpenJob<Recipient, WaitOrder, Outcome>;
 
 const longestName = 100;
 
-/** What a recipient object or a contact calls somebody, as far as it does. */
+/** The name in a recipient object or a contact; undefined when it has none. */
 const nameIn = (record: unknown): string | undefined => {
   if (!isRecord(record)) return undefined;
   const [whole = '', full = '', first = '', last = ''] = ['name', 'fullName', 'firstName', 'lastName'].map(
@@ -43,16 +43,16 @@ const nameIn = (record: unknown): string | undefined => {
   return (whole || full || `${first} ${last}`.trim()).slice(0, longestName) || undefined;
 };
 
-/** Whether a record is about somebody with this number: it may be left on the message from an earlier one. */
+/** Whether a record is about this number: the record may be left on the message from an earlier recipient. */
 const isOf = (record: unknown, phone: string | undefined): boolean => {
   const given = isRecord(record) ? fieldOf(record, 'phone') : undefined;
   if (phone === undefined || (typeof given !== 'string' && typeof given !== 'number')) return false;
-  // As it is written in its own country, perhaps.
+  // The record may hold the number as it is written in its own country.
   const digits = String(given).replaceAll(/\D/g, '').replace(/^0+/, '');
   return digits.length >= 6 && phone.endsWith(digits);
 };
 
-/** The recipients with what the message calls them: for whoever looks at the waits. */
+/** Adds to the recipients the names in the message, for people who look at the list of waits. */
 const withNames = ({ items, entries, list }: Recipients, msg: Message): readonly Recipient[] => {
   const records = [msg['recipient'], msg['contact']];
   const recordOf = ({ index, phone }: Recipient): unknown =>
@@ -64,7 +64,7 @@ const withNames = ({ items, entries, list }: Recipients, msg: Message): readonly
   });
 };
 
-/** How long after a poll is due the status says when the next one is. */
+/** Milliseconds after a poll is due until the status shows the time of the next one. */
 const redrawn = 2000;
 
 /** The waits of one node: each is on record, and leaves when it ends. */
@@ -75,10 +75,10 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
   private detach: (() => void) | undefined;
   private readonly unlisten: (() => void)[] = [];
   private refresh: (() => void) | undefined;
-  /** The waits are read for the status, one reading at a time. */
+  /** The waits are being read for the status: there is one such reading at a time. */
   private isLooking = false;
   private isStale = false;
-  /** Until waits can be added. */
+  /** Resolves when waits can be added. */
   opening: Promise<void> | undefined;
   private started: Promise<void> | undefined;
 
@@ -103,7 +103,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
       });
   }
 
-  /** Begins a wait for each; they are on record before this resolves. */
+  /** Begins a wait for each recipient; all are on record when this resolves. */
   async take(msg: Message, job: Job, order: Order, recipients: Recipients): Promise<void> {
     const { consent, outbox } = this;
     if (!consent || !outbox) throw nodeError('not_configured', 'no_environment');
@@ -121,7 +121,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     await this.endBlocked(recipients);
   }
 
-  /** Nobody waits for the consent of somebody who is not to be texted. */
+  /** Cancels the waits for numbers on the do-not-text list. */
   private async endBlocked({ items }: Recipients): Promise<void> {
     const environment = this.tools.environment();
     const phones = [...new Set(items.flatMap(({ phone }) => phone ?? []))];
@@ -151,7 +151,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
 
   atOnce({ wrong, phone, memberId }: Recipient): Outcome | undefined {
     if (wrong) return failedOutcome(wrong);
-    // Its record was damaged: nobody knows any more who it was for.
+    // The record was damaged: nobody knows any more whom the wait was for.
     return phone === undefined && memberId === undefined ? cancelledWait() : undefined;
   }
 
@@ -199,7 +199,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
   }
 
   fault(fault: unknown): void {
-    // Whoever has taken the store over goes on with what is on record: the store has said so.
+    // The process that has taken over the store carries on its work, and the store has reported the loss.
     if (fault instanceof TakenOver) return;
     this.tools.node.error(this.tools.words.problem(problemOf(fault)));
   }
@@ -234,7 +234,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
         this.draw();
       }),
     );
-    // Its waits may end at once, so whoever they are sent to must be there.
+    // Waits may end at once, so they start when the nodes that follow can be sent to.
     tools.whenStarted(() => {
       if (!tools.closed.aborted) this.started = this.start(consent, outbox);
     });
@@ -304,7 +304,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     try {
       if (!this.isAuthorized(environment)) return look('red', 'ring', words.say('status.authorizeAgain'));
     } catch (thrown) {
-      // A status is drawn from a timer, where nobody catches that the environment is not in order.
+      // The status is drawn by a timer, where nobody would catch a fault of the environment.
       return failureLook(words, problemOf(thrown), this.tools.now(), this.tools.now());
     }
     const outage = this.consent?.waits.outage;

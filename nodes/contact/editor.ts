@@ -8,7 +8,7 @@ export const label = (values: Values, say: Say): string => {
     : say(`sentence.${operation}`);
 };
 
-/** The direction of an order that nobody has chosen is hardly ever meant; where it was chosen, it is sent and shown. */
+/** A direction means little when no sort field is chosen, so it is hidden. Where one was saved, it is sent, and shown. */
 export const opened = (form: Form): void => {
   form.onChange(({ operation, sortBy, sortDirection }) => {
     form.row('sortDirection').toggle(operation === 'search' && (sortBy !== '' || sortDirection !== ''));

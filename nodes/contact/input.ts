@@ -17,7 +17,7 @@ const isRow = (row: unknown): row is FieldRow => isRecord(row) && typeof row.fie
 const kindOf = (field: string): 'str' | 'num' =>
   Object.hasOwn(contactFields, field) ? contactFields[field as keyof typeof contactFields] : 'str';
 
-/** Reads the contact the user filled in field by field, each value from where its type says. */
+/** Reads a contact that the user filled in field by field, each value by its type. */
 const fromRows = ({ RED, node }: Tools, fields: unknown): ((msg: Message) => Promise<unknown>) => {
   const rows = (Array.isArray(fields) ? fields : []).filter(isRow).map(({ field, value, valueType }) => {
     const type = typeof valueType === 'string' ? valueType : kindOf(field);
@@ -29,7 +29,7 @@ const fromRows = ({ RED, node }: Tools, fields: unknown): ((msg: Message) => Pro
   };
 };
 
-/** What gives the contact, or the list of contacts, of a message. */
+/** Reads the contact, or the list of contacts, of a message. */
 export const contactReader = (tools: Tools, contact: Source, fields: unknown): ((msg: Message) => unknown) =>
   contact.type === 'fields' ? fromRows(tools, fields) : contact.read;
 
@@ -39,15 +39,15 @@ const asRecord = (contact: unknown, where: MessageValue): Readonly<Record<string
   throw invalidInput(isText ? 'contact_text' : 'contact_kind', { where });
 };
 
-/** `first_name` and `Firstname` are both meant as `firstName`. */
+/** `first_name` and `Firstname` both count as `firstName`. */
 const plain = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 
 const meantBy = new Map(Object.keys(contactFields).map((field) => [plain(field), field]));
 
-/** A contact may come with dozens of columns of a table: enough of them to see what they are. */
+/** The most names that an error lists: a contact may come with dozens of columns of a table. */
 const mostNames = 5;
 
-/** What to tell the user about an object that fills in none of the fields. */
+/** The error for an object that has none of the fields. */
 const nothingGiven = (contact: Readonly<Record<string, unknown>>): ServiceError => {
   const others = Object.keys(contact).filter(
     (name) => !Object.hasOwn(contactFields, name) && name !== 'contactId',
@@ -62,7 +62,10 @@ const nothingGiven = (contact: Readonly<Record<string, unknown>>): ServiceError 
   });
 };
 
-/** As the texting nodes read a number. What needs a country and has none goes as it is, and the service judges it. */
+/**
+ * Reads the number as the texting nodes do. A number that needs a country where none is set is sent as it is: the
+ * service judges it.
+ */
 const withNumber = (body: ContactBody, country: string): ContactBody => {
   if (body.phone === undefined || body.phone === '') return body;
   const phone = phoneNumber(body.phone, country);
@@ -71,7 +74,7 @@ const withNumber = (body: ContactBody, country: string): ContactBody => {
   return body;
 };
 
-/** The body of a create or update: only the fields given. */
+/** The body of a create or an update, with only the fields that were given. */
 export const bodyOf = (contact: unknown, where: MessageValue, country: string): ContactBody => {
   const record = asRecord(contact, where);
   const body = withNumber(fieldsGiven(record, contactFields), country);
@@ -79,7 +82,7 @@ export const bodyOf = (contact: unknown, where: MessageValue, country: string): 
   return body;
 };
 
-/** What to change in a contact that is read first: there, null is a change as well. */
+/** The changes to a contact that is read first. Null is a change too. */
 export const changesOf = (
   contact: unknown,
   where: MessageValue,
@@ -88,14 +91,14 @@ export const changesOf = (
   const record = asRecord(contact, where);
   const isGiven = (field: string): boolean => Object.hasOwn(record, field) && record[field] !== undefined;
   if (!Object.keys(contactFields).some(isGiven)) throw nothingGiven(record);
-  // What is of the wrong kind is refused before the contact is read.
+  // A value of the wrong type is refused before the contact is read.
   const given = withNumber(fieldsGiven(record, contactFields), country);
   return { ...record, ...given };
 };
 
 /**
- * The contact as it is with the changes made: the contract does not say what becomes of fields left out. A change to
- * null takes the field out of what is sent.
+ * The contact with the changes made, because the contract does not say whether an update keeps omitted fields
+ * (*Endpoints*, Gaps). A field that is changed to null is left out.
  */
 export const merged = (
   current: ResponseOf<'getContact'>,

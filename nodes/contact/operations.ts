@@ -41,7 +41,7 @@ const creating = (tools: Tools, config: Config): ItemOperation => {
   };
 };
 
-/** In a list each contact says which one it is: one id for all would write them over each other. */
+/** In a list, each contact names its own id: with one id for all, each would overwrite the one before. */
 const idToUpdate = ({ item, data: ids, index, list }: ItemTurn<unknown>, where: MessageValue): Id => {
   const own = isRecord(item) ? anyId(item.contactId) : undefined;
   if (!list) return own !== undefined && anyId(ids) === undefined ? own : idFrom(ids, where);
@@ -121,14 +121,14 @@ const deleting = (tools: Tools): ItemOperation =>
 
 type Sorting = Pick<NonNullable<RequestOf<'searchContacts'>['query']>, 'sortBy' | 'sortDirection'>;
 
-/** Empty leaves the order to the service; a value it does not know is refused before anything is sent. */
+/** Empty leaves the order to the service; an unknown value is refused before anything is sent. */
 const sortingOf = (tools: Tools): Sorting => {
   const sortBy = tools.plain.text('sortBy');
   const sortDirection = tools.plain.text('sortDirection');
   return { ...(sortBy !== '' && { sortBy }), ...(sortDirection !== '' && { sortDirection }) } as Sorting;
 };
 
-/** Where a filter looks. */
+/** The fields in which a filter searches. */
 const nameFields = ['fullName', 'firstName', 'lastName', 'email'];
 
 const searching = (tools: Tools): Operation => {

@@ -10,7 +10,7 @@ import {
 
 type ContactInput = Required<z.input<typeof contactInput>>;
 
-/** One entry per key of the schema, with the type the schema gives it: anything else does not compile. */
+/** One entry for each key of the schema, with the same type: anything else does not compile. */
 export const contactFields = {
   firstName: 'str',
   lastName: 'str',

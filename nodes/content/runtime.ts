@@ -9,12 +9,13 @@ import { longestSearch, spec } from './spec';
 
 type ContentType = NonNullable<RequestOf<'searchContent'>['query']>['contentType'];
 
-/** An empty text finds everything; a number is more likely an inject's timestamp than something to look for. */
+/** An empty text finds everything. A number is refused: it is more likely the timestamp of an inject node than a search. */
 const searchTextOf = (value: unknown, where: MessageValue): string => {
   if (value === undefined || value === null) return '';
   if (typeof value !== 'string') throw invalidInput('search_kind', { where });
   const text = value.trim();
-  // A query is UTF-8, which has no half characters: the service would look for something else.
+  // A query is encoded as UTF-8, which has no lone surrogates (RFC 3629, section 3): the service would search for
+  // another text.
   if (!isWellFormed(text)) throw invalidInput('search_broken', { where });
   if (text.length > longestSearch) {
     throw invalidInput('search_long', { length: text.length, longest: longestSearch });

@@ -14,7 +14,7 @@ import type { MessageValue } from '../../lib/service/errors';
 import { spec } from './spec';
 
 interface ListOrder extends Order {
-  /** It is carried out as it was meant when it came, whatever the node is set to since. */
+  /** The operation when the message was accepted: an item is carried out by it, even if the node was changed since. */
   readonly operation: string;
 }
 
@@ -42,7 +42,10 @@ const payloadOf = (phone: string, blocked: Blocked | undefined): Listed => ({
   reason: blocked?.reason ?? null,
 });
 
-/** Throws where it is not known which list is meant; whoever asks to be left alone is, whatever else is to be mended. */
+/**
+ * Throws when it is not clear which list is meant. Other faults of the environment are ignored: whoever wants no texts
+ * is blocked, whatever has to be mended.
+ */
 const checked = (tools: Tools): Environment => {
   tools.checkSettings();
   const environment = tools.environment();
@@ -75,7 +78,7 @@ const reader = (tools: Tools, operation: string): RecipientNodeOptions<Entry, Li
     const reading = ([who, why]: readonly unknown[]) => {
       const reason = operation === 'block' ? reasonOf(why, reasons.where) : undefined;
       const recipients = recipientsOf<Entry>(who, source.where, country, (entry, { record }) => {
-        // A list that was exported brings the reasons with it.
+        // A list that was exported has a reason for each number.
         const own = record && fieldOf(record, 'reason');
         const given = typeof own === 'string' && own !== '' ? own : reason;
         if (given !== undefined) entry.reason = given;
@@ -93,7 +96,7 @@ const reader = (tools: Tools, operation: string): RecipientNodeOptions<Entry, Li
   };
 };
 
-/** Everybody on the list, as a search gives its results. */
+/** Streams everybody on the list, as a search streams its results. */
 const listing = (tools: Tools): ((stream: Stream<DoNotText>) => Promise<void>) => {
   const settings = searchSettings(tools);
   const { pageSize } = settings;

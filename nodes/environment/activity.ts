@@ -21,10 +21,10 @@ import type { RouteRequest } from './form';
 import { Refused, wordsFor } from './reply';
 import { runningOf } from './running';
 
-/** What every editor hears: that something has changed, and nothing of it. */
+/** Every editor hears that something has changed, but not what. */
 const topic = 'advisor-texting/changed';
 const leastInterval = 1000;
-/** How long the store may be in trouble before no more work is to be sent here. */
+/** Milliseconds for which the store may be in trouble before the health check fails. */
 const patience = 30_000;
 const largestPage = 200;
 
@@ -34,7 +34,7 @@ interface Announcing {
 
 const announcers = new WeakMap<Red, () => void>();
 
-/** Tells the editors at most once a second; they read the routes then, as far as anybody looks. */
+/** Tells the editors at most once a second; a visible sidebar then reads the routes. */
 export const announcerOf = (RED: Red): (() => void) => {
   const found = announcers.get(RED);
   if (found) return found;
@@ -50,9 +50,9 @@ export const announcerOf = (RED: Red): (() => void) => {
   const publish = (): void => {
     isDue = false;
     lastTime = elapsedBy(systemClock);
-    // Retained: an editor that connects, or connects again, hears it then, for something may have changed before.
+    // The message is retained: an editor that connects later hears it too, because something may have changed before.
     (RED as Announcing).comms?.publish(topic, {}, true);
-    // What has changed may be on record only a moment later: it is said once more.
+    // A change may be on record only a moment later, so it is announced once more.
     if (isNews) schedule();
     isNews = false;
   };
@@ -64,7 +64,7 @@ export const announcerOf = (RED: Red): (() => void) => {
   return announce;
 };
 
-/** For load balancers and the like: whether what comes in can be put on record. */
+/** For load balancers: whether messages that come in can be put on record. */
 export const health = (RED: Red, response: Response): void => {
   const isWell = [...runningOf(RED)].every(({ troubledFor }) => troubledFor < patience);
   response
@@ -88,7 +88,7 @@ const textIn = ({ query }: Request, name: string): string => {
   return typeof value === 'string' ? value : '';
 };
 
-/** A name would tell who the last four digits are of. */
+/** The name is left out too: with it, the last four digits would identify a person. */
 const masked = <T extends { readonly phone: string | null }>(item: T): T => {
   const {
     detail,
@@ -102,7 +102,7 @@ const masked = <T extends { readonly phone: string | null }>(item: T): T => {
   } as unknown as T;
 };
 
-/** A number may be searched as it is written in its country: it is found at once then, and not by its digits. */
+/** A number in the notation of its country is first searched in E.164, by key, and then by its digits. */
 const waitsFound = async (
   activity: Activity,
   wanted: ActivityQuery,
@@ -116,7 +116,7 @@ const waitsFound = async (
 const states = ['queued', 'held', 'sending'] as const;
 const mostPatient = 8000;
 
-/** For somebody who is looking: the store may be away for long. */
+/** Limits the wait for somebody who is looking: the store may be away for long. */
 const soon = async <T>(work: Promise<T>): Promise<T> => {
   const done = await within(systemClock, mostPatient, work);
   if (done === 'late') throw new Refused(503, 'refused.storeAway');
@@ -128,7 +128,7 @@ const pageIn = (request: Request): { readonly page: number; readonly pageSize: n
   pageSize: numberIn(request, 'pageSize', 50, largestPage),
 });
 
-/** Those who have to do something come first. */
+/** Advisors who have to act come first. */
 export const advisorsIn = (
   { request }: RouteRequest,
   advisors: readonly AdvisorItem[],
@@ -141,7 +141,10 @@ export const advisorsIn = (
   return { data, pageInfo: { page, pageSize, totalRecord: advisors.length } };
 };
 
-/** A page of what goes on. Who may only read sees the last four digits, and cannot find out more by searching. */
+/**
+ * A page of the activity. Without the permission to write, numbers show their last four digits, and a search finds
+ * nothing.
+ */
 export const readActivity = async (
   what: 'waits' | 'queue' | 'lists' | 'failures',
   asked: RouteRequest,
@@ -175,7 +178,7 @@ export const readActivity = async (
   return { data: shown(items), pageInfo, codes: inWords.codes, advice };
 };
 
-/** How a status says the codes of these failures, and, for each in turn, the sentence that says what to do. */
+/** The short words for the codes of these failures, and the sentence of each failure. */
 const failuresInWords = (
   failures: readonly FailureRecord[],
   request: Request,
@@ -191,7 +194,7 @@ const failuresInWords = (
   };
 };
 
-/** What is measured of an environment from time to time. */
+/** The gauges of an environment. */
 export const gaugesOf = (environment: RunningEnvironment): Gauges => {
   const activity = activityOf(environment);
   return {
@@ -202,7 +205,7 @@ export const gaugesOf = (environment: RunningEnvironment): Gauges => {
   };
 };
 
-/** How the service and the store are. */
+/** The state of the service and the store. */
 export const serviceState = async ({ form, request, mayWrite }: RouteRequest): Promise<object> => {
   const { running } = form;
   if (!running) throw new Refused(404, 'refused.notDeployed');
@@ -220,7 +223,7 @@ export const serviceState = async ({ form, request, mayWrite }: RouteRequest): P
   };
 };
 
-/** What an environment lacks, in words. */
+/** The sentence about what the environment lacks; null when it lacks nothing. */
 const faultIn = (environment: RunningEnvironment, request: Request): string | null => {
   try {
     environment.advisors();
@@ -234,13 +237,13 @@ const faultIn = (environment: RunningEnvironment, request: Request): string | nu
 interface StoreState {
   readonly store: 'embedded' | 'postgres' | 'memory' | null;
   readonly lateBy: number;
-  /** Null when it is not known. */
+  /** Null when the number is not known. */
   readonly queued: number | null;
 }
 
 const unopened: StoreState = { store: null, lateBy: 0, queued: null };
 
-/** Where state is kept, and how late polls are; an environment that is not filled in has neither. */
+/** Where the state is kept, and how late polls are. An environment that is not configured has neither. */
 const stateIn = async (environment: RunningEnvironment): Promise<StoreState> => {
   try {
     const consents = await Promise.all(environment.uses().map(consentOf));
@@ -271,8 +274,8 @@ export const cancelItem = async (kind: 'w' | 'q' | 'l', asked: RouteRequest): Pr
   done(asked, await soon(activityIn(asked).cancel(idIn(asked), [kind])));
 
 /**
- * What is cancelled when the environment is pointed to another service; of some nodes or uses of subflows, what rests
- * without them.
+ * The number of items that are cancelled when the environment is pointed to another service; with `node`, those of the
+ * named nodes or uses of subflows.
  */
 export const pendingIn = async ({ form, request }: RouteRequest): Promise<object> => {
   const { node } = request.query;

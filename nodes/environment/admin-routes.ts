@@ -29,16 +29,16 @@ const queryIn = (address: unknown): URLSearchParams => {
   return new URLSearchParams(at < 0 ? '' : (text.slice(at + 1).split('#')[0] ?? ''));
 };
 
-/** What the form holds, of that which may stand in an address: no secret. */
+/** The settings of the form that may stand in an address: no secrets. */
 const formFields = ['service', 'grant', 'tokenUrl', 'clientId', 'scopes'];
 
-/** The values as the form would have them, so that the list is right before they are deployed. */
+/** The values of the form, so that the list is right before they are deployed. */
 const shownValues = (form: FormReader, query: Request['query']): Values | undefined => {
   const given = formFields.flatMap((name) => (typeof query[name] === 'string' ? [[name, query[name]]] : []));
   return given.length > 0 ? form.look(Object.fromEntries(given) as Values) : form.running?.values;
 };
 
-/** The connection of a deployed environment, as far as it has one. */
+/** The connection of the deployed environment; undefined when it is not configured. */
 const deployedConnection = ({ form }: RouteRequest): Connection | undefined => {
   try {
     return form.running?.connection();
@@ -50,7 +50,7 @@ const deployedConnection = ({ form }: RouteRequest): Connection | undefined => {
 const pathAdvisor = ({ request }: RouteRequest): string => advisorKey(request.params['advisor']);
 const bodyAdvisor = ({ request }: RouteRequest): string => advisorKey(field(request, 'advisor'));
 
-/** What the query of the authorization page comes from; whatever else is in it, from its address. */
+/** The settings that each parameter of the authorization request comes from. Other parameters come from the address. */
 const querySources: Readonly<Record<string, readonly string[]>> = {
   response_type: [],
   client_id: ['clientId'],
@@ -62,14 +62,17 @@ const querySources: Readonly<Record<string, readonly string[]>> = {
 };
 const ofAddress = ['authUrl'];
 
-/** A page of ours, beside the callback; relative to the editor where that would tell the value of a variable. */
+/**
+ * The address of a page of ours, beside the callback. It is relative to the editor where the full one would reveal a
+ * variable.
+ */
 const placeTold = (form: FormReader, redirectUri: string, page: string): string =>
   addressBeside(form.hasVariable('redirectUri') ? '' : redirectUri, page);
 
 /**
- * Where the window begins. Our own page comes first where it can bind the browser, and where the address of the
- * authorization page would tell the value of a variable: it leads there without telling. The query is that of the
- * authorization page, less what comes from a variable.
+ * The address at which the window begins. It is a page of ours where that page can set the cookie, and where the
+ * address of the authorization page would reveal a variable: our page then redirects there. Its query is that of the
+ * authorization page, without what comes from a variable.
  */
 const addressTold = (
   url: string,
@@ -90,13 +93,13 @@ const addressTold = (
   return `${place}?${kept.join('&')}`;
 };
 
-/** A route about one environment. There is none without a permission. */
+/** A route about one environment. Each needs a permission. */
 interface AdminRoute {
   readonly method: 'get' | 'post' | 'delete';
   /** Below `/advisor-texting/:env/`. */
   readonly path: string;
   readonly permission: 'advisor-texting.read' | 'advisor-texting.write';
-  /** What the audit log calls it, with who did it; reading is not in there. */
+  /** The event in Node-RED's audit log; routes that only read have none. */
   readonly audit?: string;
   readonly work: (services: Services, asked: RouteRequest, RED: Red) => unknown;
 }
@@ -129,7 +132,7 @@ const table: readonly AdminRoute[] = [
     audit: 'link',
     async work({ authorizations, vault }, asked) {
       const { values } = asked.form.deployed();
-      // Whoever asks has chosen another service in the dialog.
+      // The form in the dialog has another service chosen than the deployed one.
       if (serviceOf(values) === 'simulator') throw new Refused(400, 'refused.deployFirst');
       const { redirectUri } = codeConnection(asked.id, values);
       const advisor = bodyAdvisor(asked);
@@ -215,7 +218,7 @@ const table: readonly AdminRoute[] = [
   { ...read, path: 'lookup/:what', work: (_, { form, request }) => lookUp(form.running, request) },
 ];
 
-/** Without logins everybody may do all. With them, whoever came this far has been told apart by Node-RED. */
+/** Without logins, everybody may do everything. With logins, Node-RED has already identified the user. */
 const may = (RED: Red, request: Request, permission: `${string}.write`): boolean => {
   if (!(RED.settings as { adminAuth?: unknown }).adminAuth) return true;
   const { scope } = (request as { authInfo?: { scope?: unknown } }).authInfo ?? {};
@@ -223,12 +226,12 @@ const may = (RED: Red, request: Request, permission: `${string}.write`): boolean
   return [scope].flat().some((each) => sufficient.includes(each));
 };
 
-/** Node-RED adds who did it, from where, and the path. Its type declarations know no event. */
+/** Node-RED adds the user, the address and the path. Its type declarations lack the event. */
 interface AuditLog {
   audit(entry: Readonly<Record<'event' | 'environment', string>>, request: Request): void;
 }
 
-/** For whom it was, where the path does not say so. */
+/** The advisor that the request was about, where the path does not name one. */
 const advisorTold = (result: unknown, request: Request): { readonly advisor?: string } => {
   const told = field(request, 'advisor') ?? (result as { advisor?: unknown } | undefined)?.advisor;
   return typeof told === 'string' && told !== '' ? { advisor: told } : {};
@@ -255,7 +258,7 @@ export const adminRoutes = (RED: Red, services: Services): void => {
       void reply(
         { log: services.log, request, response },
         () =>
-          // What is read from an environment that a deploy closes meanwhile is read from the next.
+          // A read that a deploy interrupts is repeated on the new environment.
           tryOnce().catch((fault: unknown) => {
             if (method === 'get' && isReplaced()) return tryOnce();
             throw fault;

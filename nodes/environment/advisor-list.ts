@@ -33,8 +33,8 @@ const connectionIn = (id: string, values: Values | undefined): Connection | unde
 };
 
 /**
- * The application signs in when it first needs a token. Until then it counts as authorized where it is deployed; of what
- * is only in a form nothing can be said.
+ * With client credentials, the application signs in when it first needs a token. Until then it counts as authorized if
+ * it is deployed; about a form that is not deployed, nothing can be said.
  */
 const listClient = (
   { client }: Services['tokens'],
@@ -50,8 +50,8 @@ const listClient = (
 };
 
 /**
- * The advisors of an environment with these values, and how each stands; `awaiting` is who would take over. `deployed`
- * are the values it runs with.
+ * The advisors of an environment with these values, and the state of each. `awaiting` are the identities that wait for
+ * confirmation; `deployed` are the values that the environment runs with.
  */
 export const listAdvisors = async (
   { vault, tokens }: Pick<Services, 'vault' | 'tokens'>,
@@ -61,7 +61,7 @@ export const listAdvisors = async (
 ): Promise<readonly (AdvisorItem & { readonly awaiting?: string | null })[]> => {
   if (values && serviceOf(values) === 'simulator')
     return [shown(defaultAdvisor, 'authorized', undefined, [])];
-  // What is stored can be listed, and disconnected, whatever the form lacks.
+  // Stored authorizations can be listed and disconnected, whatever the form lacks.
   const connection = connectionIn(id, values);
   if (connection?.grant === 'client_credentials')
     return listClient(tokens, connection, isDeepStrictEqual(connection, connectionIn(id, deployed)));

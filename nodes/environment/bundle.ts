@@ -12,7 +12,7 @@ import type { Services } from './services';
 import { scopes, spec } from './spec';
 import { variablesIn } from './variables';
 
-/** A support bundle goes to strangers: whatever is in it is here because it tells nothing, and all else is left out. */
+/** A support bundle goes to strangers: it holds only what is known to be harmless. */
 
 const dependencies = ['lmdb', 'undici', 'axios', 'zod', 'libphonenumber-js', 'pg'] as const;
 
@@ -42,7 +42,7 @@ const kinds: Readonly<Record<string, RegExp>> = {
 };
 const knownScopes: readonly unknown[] = [...scopes, 'openid'];
 
-/** What a setting says of itself, as it is written: `${VARIABLE}` stays a variable. */
+/** A setting as it may be shown: `${VARIABLE}` stays a variable. */
 const told = (field: Field, value: unknown): unknown => {
   if (value === undefined || value === null || value === '') return 'empty';
   if (variablesIn(value).length > 0) return 'variable';
@@ -54,7 +54,7 @@ const told = (field: Field, value: unknown): unknown => {
   if (field.kind === 'choice') return field.options.some((option) => option === value) ? value : 'unknown';
   if (field.kind === 'ticks') return [value].flat().filter((each) => knownScopes.includes(each));
   if (field.kind !== 'text' || typeof value !== 'string') return 'set';
-  // Of an address the host alone: a path, a query or a user may be a secret.
+  // Only the origin of an address is shown: a path, a query or a user may be secret.
   if (field.format === 'url') return URL.canParse(value) ? new URL(value).origin : 'invalid';
   return kinds[field.format ?? '']?.test(value) === true ? value : 'set';
 };
@@ -72,7 +72,7 @@ const failureTold = ({ at, node, phone, code, traceId }: Failure): object => ({
   traceId: traceId !== null && /^[\w.:/=-]{1,200}$/.test(traceId) ? traceId : null,
 });
 
-/** Everything that helps to find out what is wrong with an environment, and nothing that is anybody's business. */
+/** Everything that helps to find out what is wrong with an environment, and nothing confidential. */
 export const bundleOf = async (RED: Red, services: Services, asked: RouteRequest): Promise<object> => {
   const { id, form } = asked;
   const { running, written } = form;

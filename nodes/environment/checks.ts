@@ -13,12 +13,12 @@ const patience = 10_000;
 
 export interface Check<Name extends string = CheckName> {
   readonly check: Name;
-  /** Null: not tried, nobody can tell, or nothing to set. */
+  /** Null when the check was not tried, has no verdict, or has nothing to judge. */
   readonly ok: boolean | null;
   readonly message: string;
 }
 
-/** What `ok` cannot tell apart: something that could be tried was not, or there is no verdict to be had. */
+/** Tells apart what a null `ok` may mean: `untried` could have been tried, `none` has no verdict. */
 export type Mark = 'ok' | 'wrong' | 'untried' | 'none';
 export const markOf = (ok: Verdict): Mark => {
   if (ok === 'untried') return ok;
@@ -30,7 +30,7 @@ export interface MarkedCheck<Name extends string = CheckName> extends Check<Name
   readonly mark: Mark;
 }
 
-/** A finding in the words of a language. */
+/** A finding in one language. */
 export const spoken = <Name extends string>(
   { check, ok, key, values = {}, problem }: Finding<Name>,
   words: Words,
@@ -41,7 +41,7 @@ export const spoken = <Name extends string>(
   message: problem ? words.problem(problem) : words.say(key, values),
 });
 
-/** Nothing is kept that could be tried again later where nothing was ever had. */
+/** Another sentence for `token_later`, which says that the authorization is kept: here there was never one to keep. */
 export const neverHad = (fault: unknown): Omit<Finding, 'check'> | undefined => {
   const wording = fault instanceof ServiceError ? fault.problem.wording : undefined;
   if (wording?.key !== 'token_later') return undefined;
@@ -50,7 +50,7 @@ export const neverHad = (fault: unknown): Omit<Finding, 'check'> | undefined => 
   return { ok: false, key: isPassing ? 'check.tokenLater' : 'check.tokenFailed', values: { reason } };
 };
 
-/** Somebody who reads this has the environment open. */
+/** Findings with other words than a node's: their reader has the environment open. */
 const inTheDialog = (fault: unknown): Omit<Finding, 'check'> | undefined => {
   const key = fault instanceof ServiceError ? fault.problem.wording?.key : undefined;
   if (key === 'not_authorized') return { ok: false, key: 'check.notAuthorized' };
@@ -58,25 +58,25 @@ const inTheDialog = (fault: unknown): Omit<Finding, 'check'> | undefined => {
   return undefined;
 };
 
-/** Milliseconds for pauses and repeats, while somebody looks at the dialog. */
+/** The most milliseconds for pauses and repeats, while somebody looks at the dialog. */
 const pauses = 20_000;
 
-/** No check of the route's own: told with the query names, which are as much the service's habit. */
+/** These findings have no check of their own in the route: they are shown with the query names. */
 const factsKnown = ['check.dates', 'check.datesOther', 'check.groupIds', 'check.groupIdsMissing'];
 
-/** An environment as it is, or as the form would have it. */
+/** An environment as it is deployed, or as the form has it. */
 export interface Trial {
   readonly id: string;
   readonly values: Values;
   readonly advisor: string;
-  /** The origin that the deployed one sends its requests to. */
+  /** The origin to which the deployed environment sends requests. */
   readonly deployedAt: string | undefined;
   readonly needs: readonly Need[];
-  /** For the command: every finding is a line of its own, with its mark. */
+  /** For the command line: each finding is a line of its own, with its mark. */
   readonly isWhole: boolean;
 }
 
-/** Tries an environment with reads that change nothing. */
+/** Tries an environment with reads alone, which change nothing. */
 export const runChecks = async (
   { vault, tokens }: Services,
   { id, values, advisor, deployedAt, needs, isWhole }: Trial,
@@ -91,7 +91,7 @@ export const runChecks = async (
   const isByCode = connection.grant === 'authorization_code';
   const grant = (): Grant | undefined =>
     isByCode ? vault.get(connection, advisor)?.grant : tokens.client.grant(connection);
-  // An advisor's token goes where the environment is deployed to, or was to go when the advisor authorized it.
+  // An advisor's token is sent only to the origin of the deployed environment, or to the one that the advisor authorized.
   const mayGo = (): boolean =>
     !isByCode || originOf(address.baseUrl) === (deployedAt ?? originOf(grant()?.baseUrl));
   const rehearsal: Parameters<typeof rehearse>[0] = {
@@ -101,7 +101,7 @@ export const runChecks = async (
     patience: pauses,
     wanted: clientScopes(connection),
     granted: () => grant()?.scopes,
-    // Somebody is looking at the dialog: an honest answer now is better than a patient one.
+    // Somebody is looking at the dialog, so the token is not waited for as long as by a node.
     token: (rejected) =>
       tokens.tokenWithin(Math.max(patience, connection.timeout ?? 0), connection, advisor, rejected),
     withheld: () => (mayGo() ? undefined : 'refused.notDeployed'),
@@ -114,7 +114,7 @@ export const runChecks = async (
   return findings.filter(isCheck).map((finding) => {
     const told = finding.check === 'names' ? [finding, ...facts] : [finding];
     const { check, ok: verdict } = spoken(finding, words);
-    // There is a token, and other lines say why it was not shown to anybody.
+    // There is a token; other lines say why it was not sent to the service.
     const ok = finding.key === 'check.tokenUnproven' ? true : verdict;
     return { check, ok, message: told.map((each) => spoken(each, words).message).join(' ') };
   });

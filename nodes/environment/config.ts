@@ -15,7 +15,7 @@ import { scopes, spec } from './spec';
 
 export type Service = 'simulator' | 'sandbox' | 'production';
 
-/** Properties and credentials together, as saved or as in the form: any may be missing or of an older version. */
+/** Properties and credentials together, as saved or as in the form: any may be missing, or come from an older version. */
 export type Values = Readonly<Record<string, unknown>>;
 
 const text = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
@@ -32,7 +32,7 @@ const prefixesOf = (values: Values): Prefixes => ({
   text: prefixOf(values, 'textPrefix', usualPrefixes.text),
 });
 
-/** In the contract's words, also those that somebody has copied from the service. */
+/** The scopes in the contract's words; scopes with the service's own prefixes are translated. */
 const scopesOf = (value: unknown = scopes, prefixes: Prefixes = usualPrefixes): string[] => {
   const given = Array.isArray(value) ? value.map(text) : splitScopes(text(value));
   const inContractWords = (scope: string): string =>
@@ -40,10 +40,13 @@ const scopesOf = (value: unknown = scopes, prefixes: Prefixes = usualPrefixes): 
   return [...new Set(['openid', ...given.filter(Boolean).map(inContractWords)])];
 };
 
-/** Where in an address somebody has written a user or a password rather than the name of a variable. */
+/** Matches an address with a user or a password that is written out, and not by `${VARIABLE}`. */
 const writtenPassword = /^[a-z]+:\/\/(?!(?:\$\{[^}]+\})?(?::(?:\$\{[^}]+\})?)?@)[^/?#]*@/i;
 
-/** Throws `not_configured`. `proxyAsWritten` is what the flow holds: what is read by everybody must hold no password. */
+/**
+ * Throws `not_configured`. `proxyAsWritten` is the setting as the flow holds it: flows are readable, so it must hold no
+ * password.
+ */
 const proxyOf = (values: Values): string => {
   const proxy = text(values['proxy']);
   const name = nameOf(values);
@@ -56,7 +59,10 @@ const proxyOf = (values: Values): string => {
   return proxy;
 };
 
-/** The query parameters that may have other names, of all searches and of one alone; a test holds it to the endpoints. */
+/**
+ * The query parameters that can be renamed, for all searches or for one. A test keeps them equal to those of the
+ * endpoints.
+ */
 const paging = ['page', 'pageSize'];
 const renamed = new Set([
   ...[...paging, 'sortBy', 'sortDirection', 'contentType', 'searchText', 'memberId', 'phone'],
@@ -65,7 +71,7 @@ const renamed = new Set([
   ...[...paging, 'contentType', 'searchText'].map((name) => `content.${name}`),
 ]);
 
-/** Throws `not_configured` or `invalid_input`. A name that is empty is ours. */
+/** Throws `not_configured` or `invalid_input`. An empty name means our own. */
 const namesOf = (value: unknown): Record<string, string> => {
   if (isNothing(value)) return {};
   let given = value;
@@ -86,7 +92,7 @@ const namesOf = (value: unknown): Record<string, string> => {
   );
 };
 
-/** Before anything is sent: afterwards nobody could tell a refusal from a want of consent. */
+/** The pattern is checked before anything is sent: a text that was refused could not be told from one that lacks consent. */
 const checkPattern = (pattern: string): void => {
   try {
     new RegExp(pattern, 'i');
@@ -95,13 +101,13 @@ const checkPattern = (pattern: string): void => {
   }
 };
 
-/** Undefined when it says something else: a variable that is not set must never become the simulator, nor production. */
+/** Undefined for any other value: a variable that is not set must become neither the simulator nor production. */
 export const serviceOf = (values: Values): Service | undefined => {
   const { service = 'simulator' } = values;
   return (['simulator', 'sandbox', 'production'] as const).find((option) => option === service);
 };
 
-/** Undefined when there are none, or when they are not in order, which `faultInHours` tells. */
+/** Undefined when there are none, or when they are wrong, which `faultInHours` reports. */
 const textHoursOf = (values: Values): EnvironmentSettings['textHours'] => {
   const [from, until] = [minutesOf(text(values['textFrom'])), minutesOf(text(values['textUntil']))];
   if (from === undefined || until === undefined) return undefined;
@@ -120,7 +126,7 @@ const faultInHours = (values: Values): ServiceError | undefined => {
   return wrong === undefined ? undefined : invalidInput('setting_time', { time: wrong });
 };
 
-/** Judged by `checkSettings` before anything is sent. */
+/** The values are checked by `checkSettings` before anything is sent. */
 export const settingsOf = (values: Values): EnvironmentSettings => {
   const { flag, number } = plain(spec, values);
   return {
@@ -143,15 +149,15 @@ const unsetIn = (values: Values, settings: readonly string[]): readonly string[]
 const variablesUnset = (values: Values, variables: readonly string[]): ServiceError =>
   nodeError('not_configured', 'variables_unset', { name: nameOf(values), variables });
 
-/** These end in an error of their own where they are wrong. */
+/** Settings that have errors of their own. */
 const addresses = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri', 'name', 'consentPattern'];
 
 /**
- * What is wrong with the settings that have no part in connecting: a variable that is not set is `not_configured`, a
- * value that a setting may not have `invalid_input`.
+ * The fault of a setting that is not part of the connection: `not_configured` for a variable that is not set,
+ * `invalid_input` for a wrong value.
  */
 export const faultInValues = (values: Values): ServiceError | undefined => {
-  // Said by `checkService`, and nothing else can be judged without it.
+  // `checkService` reports this, and nothing else can be judged without a service.
   if (serviceOf(values) === undefined) return undefined;
   const settings = spec.fields.flatMap(({ kind, name }) =>
     ['choice', 'number', 'flag', 'text'].includes(kind) && !addresses.includes(name) ? [name] : [],
@@ -225,7 +231,7 @@ const addressFault = (setting: Setting, value: string): MessageKey | undefined =
   return setting === 'redirectUri' && value.includes('#') ? 'setting_fragment' : undefined;
 };
 
-/** Throws `not_configured`, saying what to fill in or correct. */
+/** Throws `not_configured` with what to fill in or correct. */
 const check = (values: Values, settings: readonly Setting[]): void => {
   const name = nameOf(values);
   const unset = unsetIn(values, settings);
@@ -246,18 +252,18 @@ const check = (values: Values, settings: readonly Setting[]): void => {
 export const nameOf = (values: Values): string =>
   text(values['name']) || text(values['service']) || 'simulator';
 
-/** Throws `not_configured` where it is not known yet, `invalid_input` where it is none. */
+/** Throws `not_configured` when the service is an unset variable, `invalid_input` when it is not a known service. */
 const checkService = (values: Values): void => {
   if (serviceOf(values) !== undefined) return;
   check(values, ['service']);
   throw invalidInput('service_unknown', { name: nameOf(values), setting: { setting: 'service' } });
 };
 
-/** Of the database; empty where the state is kept in the user directory. */
+/** The address of the database; empty when the state is kept in the user directory. */
 export const storeUrlOf = (values: Values): string =>
   plain(spec, values).text('store') === 'postgres' ? text(values['storeUrl']) : '';
 
-/** Undefined where the state can be kept as the environment has it. */
+/** The fault of the setting of the store; undefined when it is right. */
 const faultInStore = (values: Values): ServiceError | undefined => {
   if (serviceOf(values) === 'simulator' || plain(spec, values).text('store') !== 'postgres') return undefined;
   const name = nameOf(values);
@@ -305,7 +311,7 @@ export const connectionOf = (environment: string, values: Values): Connection =>
   };
 };
 
-/** Where to send requests, once everything is there to send them. Throws `not_configured`. */
+/** Where to send requests, once the environment is complete. Throws `not_configured`. */
 export const serviceAddressOf = (values: Values): { baseUrl: string; apiKey: string } => {
   checkService(values);
   check(values, ['baseUrl', ...tokenFields(values), 'apiKey']);
@@ -313,8 +319,8 @@ export const serviceAddressOf = (values: Values): { baseUrl: string; apiKey: str
 };
 
 /**
- * The address of a route of ours, beside the callback that the redirect URI leads to; relative to the editor where that
- * leads elsewhere.
+ * The address of a route of ours, beside the callback in the redirect URI. It is relative to the editor when the
+ * redirect URI leads elsewhere.
  */
 export const addressBeside = (redirectUri: string, route: string): string => {
   const path = `advisor-texting/${route}`;

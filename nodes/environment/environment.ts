@@ -42,7 +42,7 @@ import { moveToDatabase, stayInFile } from './moving';
 import type { Services, SharedServices } from './services';
 import type { Lookup } from './variables';
 
-/** An order to a node, which all instances have. */
+/** An order to a node, for all instances. */
 interface NodeOrder extends StoreOrder {
   readonly node: string;
   readonly order: Readonly<Record<string, unknown>>;
@@ -57,15 +57,15 @@ interface Complete {
   readonly connection: Connection;
 }
 
-/** Milliseconds; the runtime gives a node fifteen seconds to close. */
+/** Milliseconds to wait for a token at a close; the runtime gives a node fifteen seconds. */
 const longestClose = 8000;
 
-/** Milliseconds. */
+/** Milliseconds between two attempts to hand on orphans. */
 const handOnEvery = 2000;
 
 const storeOver = (slot: Slot): Store => lazy.postgres().storeOf(slot, () => Promise.resolve());
 
-/** An environment that keeps its state in another store, which may be another process's. */
+/** An environment over another store, which may be that of another process. */
 const over = (environment: RunningEnvironment, store: Store, isElsewhere = false): Environment =>
   new Proxy<Environment>(environment, {
     get(target, property, view) {
@@ -84,18 +84,18 @@ export class RunningEnvironment implements Environment {
   readonly clock: Clock;
   readonly settings: EnvironmentSettings;
   private readonly ownServices: Services;
-  /** Monotonic. */
+  /** The monotonic time. */
   private readonly elapsed: () => number;
   private readonly shared: SharedServices | undefined;
   private readonly storeListeners = new Set<StoreListener>();
-  /** Of all that have the limits in common. */
+  /** The number of processes that share the limits. */
   private processes = (): number => 1;
   private share = (most: number): number => most;
   private load = (): number => 0;
   private toldPause = -Infinity;
-  /** By node. */
+  /** Listeners by the id of their node. */
   private readonly orderListeners = new Map<string, OrderListener>();
-  /** What processes that ended have left, which this one has. */
+  /** The slots of ended processes that this one has taken over. */
   private readonly orphans = new Map<Slot, Environment>();
   private handOn = (_slot: Slot, _to: string): Promise<boolean> => Promise.resolve(false);
   private handingOn: Promise<void> = Promise.resolve();
@@ -103,7 +103,7 @@ export class RunningEnvironment implements Environment {
   private slotsElsewhere = (): readonly Slot[] => [];
   private readonly viewsElsewhere = new WeakMap<Slot, Environment>();
   private existingNodes: ReadonlySet<string> | undefined;
-  /** In place of a store that was lost. */
+  /** The environment over the store that replaced a lost one. */
   private renewed: Environment | undefined;
   private readonly listeners = new Set<() => void>();
   private readonly pendingCounts = new Set<{
@@ -118,7 +118,7 @@ export class RunningEnvironment implements Environment {
   private read: Complete | undefined;
   private openClient: Client | Promise<Client> | undefined;
   private openedStore: Promise<Store> | undefined;
-  /** Ends the search for a database that has not been reached yet. */
+  /** Ends the waiting for a database that has not been reached yet. */
   private giveUpStore: (() => void) | undefined;
 
   constructor(
@@ -130,13 +130,13 @@ export class RunningEnvironment implements Environment {
     private readonly running: ReadonlySet<RunningEnvironment> = new Set(),
   ) {
     this.name = nameOf(values);
-    // A service that is none of the three can do nothing until it is corrected, least of all pretend to send.
+    // An unknown service must do nothing until it is corrected, least of all pretend to send: `sandbox` is never simulated.
     this.service = serviceOf(values) ?? 'sandbox';
     this.clock = this.service === 'simulator' ? services.simulator.clock : services.clock;
     this.elapsed = () => elapsedBy(services.clock);
     this.settings = settingsOf(values);
     this.fault = faultInValues(values);
-    // Which database it would be may be what is wrong.
+    // The fault may lie in the choice of the database, so no store is used.
     if (this.service !== 'simulator' && (values['store'] ?? 'embedded') !== 'embedded')
       this.storeFault = this.fault;
     const url = this.fault || this.service === 'simulator' ? '' : storeUrlOf(values);
@@ -146,7 +146,7 @@ export class RunningEnvironment implements Environment {
     else this.openVault();
   }
 
-  /** What is known of authorizations is in the store, whatever `journal` says. */
+  /** Authorizations are in the store, whatever `journal` says. */
   private openVault(): void {
     const { vault } = this.ownServices;
     const unlisten = vault.onChange(() => {
@@ -164,19 +164,19 @@ export class RunningEnvironment implements Environment {
     void this.store().catch(() => undefined);
   }
 
-  /** The simulator was reset: whom it has texted or asked for consent is forgotten here, too. */
+  /** After a reset of the simulator, whom it has texted or asked for consent is forgotten here too. */
   private async forgetTexts(): Promise<void> {
     const store = await this.store();
     await forgetOnce(store, this.space);
     await forgetRequests(store, this.space);
   }
 
-  /** It shares its state with other processes. */
+  /** Whether the state is in a database that processes share. */
   get isInDatabase(): boolean {
     return this.shared !== undefined;
   }
 
-  /** Where its authorizations are. */
+  /** The services of this environment; those with a database have their own authorizations. */
   get services(): Services {
     return this.ownServices;
   }
@@ -189,7 +189,7 @@ export class RunningEnvironment implements Environment {
     };
   }
 
-  /** This one, and the same in other uses of the subflow that it is in. */
+  /** This environment, and its copies in other uses of the same subflow. */
   uses(): readonly RunningEnvironment[] {
     return [this, ...[...this.running].filter((each) => each !== this && each.id === this.id)];
   }
@@ -202,7 +202,7 @@ export class RunningEnvironment implements Environment {
     return [...others, ...views, ...this.elsewhere()];
   }
 
-  /** As it is over what other processes have. */
+  /** This environment over the slots of other processes. */
   private elsewhere(): Environment[] {
     return this.slotsElsewhere().map((slot) => {
       const view = this.viewsElsewhere.get(slot) ?? over(this, slot, true);
@@ -215,7 +215,7 @@ export class RunningEnvironment implements Environment {
     if (!this.shared) return;
     this.store()
       .then((store) => store.tellOthers?.({ kind: 'control', at: store.now(), node, order } as NodeOrder))
-      // It closes; the node that was given the order has carried it out.
+      // The environment closes. The node that received the order has carried it out.
       .catch(() => undefined);
   }
 
@@ -226,7 +226,7 @@ export class RunningEnvironment implements Environment {
     };
   }
 
-  /** A 429 holds for all. Of requests that were under way together many are answered so: one is enough. */
+  /** A pause after a 429 holds for all processes. Many requests may get a 429 at the same time: the others are told once. */
   private tellOfPause(ms: number): void {
     const until = performance.now() + ms;
     if (!this.shared || until < this.toldPause + 1000) return;
@@ -236,7 +236,7 @@ export class RunningEnvironment implements Environment {
       .catch(() => undefined);
   }
 
-  /** `view` is that of what a process that ended has left. */
+  /** `view` is the environment over the slot of an ended process. */
   private async obey(order: StoreOrder, view: Environment | undefined): Promise<boolean> {
     if (isBlockOrder(order)) {
       await (await doNotTextOf(view ?? this)).heard(order);
@@ -261,7 +261,7 @@ export class RunningEnvironment implements Environment {
   get opening(): Promise<void> | undefined {
     const { vault } = this.ownServices;
     if (!this.needsVault || vault.isOpen) return undefined;
-    // While another process has the store, messages are taken on all the same, and wait in the outbox.
+    // While another process has the store, messages are accepted all the same, and wait in the outbox.
     const isElsewhere = (): boolean => !this.shared && this.trouble !== undefined;
     if (isElsewhere()) return undefined;
     return this.store()
@@ -269,7 +269,7 @@ export class RunningEnvironment implements Environment {
       .catch(() => undefined);
   }
 
-  /** Of nodes that left the flow, what lies in a database; `existing` are those that this process has. */
+  /** Forgets data of nodes that left the flow, in a database; `existing` are the nodes that this process has. */
   forgetRemovedNodes(existing: ReadonlySet<string> | undefined): void {
     this.existingNodes = existing;
     if (!this.shared || !existing) return;
@@ -282,7 +282,7 @@ export class RunningEnvironment implements Environment {
       await forgetRemovedNodes(own, everywhere);
       for (const view of this.orphans.values()) await forgetRemovedNodes(await view.store(), everywhere);
     };
-    // It closes, or another has what was left: the next start of the flows looks again.
+    // The environment closes, or another process has the slot: the next start of the flows repeats this.
     forget().catch(() => undefined);
   }
 
@@ -340,7 +340,7 @@ export class RunningEnvironment implements Environment {
     const { connection } = this.complete();
     if (connection.grant === 'client_credentials')
       return advisor === defaultAdvisor ? 'authorized' : 'unknown';
-    // Whoever asks for a token waits until it is known.
+    // The vault is not open yet: a request for a token waits until it is.
     if (!this.ownServices.vault.isOpen) return 'authorized';
     const entry = this.ownServices.vault.get(connection, advisor);
     if (!entry) return 'unknown';
@@ -363,7 +363,7 @@ export class RunningEnvironment implements Environment {
   async authorizationLink(advisor: string): Promise<string | undefined> {
     if (this.service === 'simulator') return undefined;
     const { grant, redirectUri } = this.complete().connection;
-    // Relative: the redirect URI does not say where our own pages are.
+    // When the address is relative, the redirect URI does not tell where our own pages are.
     if (grant !== 'authorization_code' || !URL.canParse(addressBeside(redirectUri, 'link'))) return undefined;
     const token = await this.ownServices.authorizations.createLink(this.id, advisor, mailedLinkLifetime);
     return addressBeside(redirectUri, `link/${token}`);
@@ -377,7 +377,10 @@ export class RunningEnvironment implements Environment {
     };
   }
 
-  /** What all its nodes, or those that these ids of the editor mean, have accepted and not ended. */
+  /**
+   * The number of items that have been accepted and have not ended: of all nodes, or of those with these ids in the
+   * editor.
+   */
   async pending(ids?: readonly string[]): Promise<number> {
     const asked = [...this.pendingCounts].filter(({ path }) => ids?.some((id) => path.includes(id)) ?? true);
     const isMeant = (node: string): boolean =>
@@ -412,7 +415,7 @@ export class RunningEnvironment implements Environment {
 
   async close(): Promise<void> {
     this.giveUpStore?.();
-    // A token that is on its way is put on record, or the advisor would have to authorize again.
+    // A token that is being refreshed must be put on record, or the advisor would have to authorize again.
     if (this.read)
       await within(systemClock, longestClose, this.ownServices.tokens.leave(this.read.connection));
     const client = await Promise.resolve(this.openClient).catch(() => undefined);
@@ -428,13 +431,16 @@ export class RunningEnvironment implements Environment {
     if (this.fault) throw this.fault;
   }
 
-  /** Read once: a deploy that changes anything makes a new environment. Throws `not_configured`. */
+  /** The settings are read once: a deploy that changes them makes a new environment. Throws `not_configured`. */
   private complete(): Complete {
     this.read ??= { address: serviceAddressOf(this.values), connection: this.connection() };
     return this.read;
   }
 
-  /** Several processes work with the database: this one has a part of it, and goes on with that of one that ends. */
+  /**
+   * Opens the database that several processes share. This process has a slot of its own, and carries on the slots of
+   * processes that end.
+   */
   private async openDatabase({ openDatabase }: SharedServices): Promise<Store> {
     const handle = openDatabase();
     let current: Slot | undefined;
@@ -479,7 +485,7 @@ export class RunningEnvironment implements Environment {
       handle.addLoad(() => this.load()),
       handle.onNews(() => {
         activityOf(this).changed();
-        // Another process may have got the nodes of what this one has taken over.
+        // Another process may now have the nodes of a slot that this one has taken over.
         this.handOnLater();
       }),
       handle.onOrder(async (slot, order) => {
@@ -504,7 +510,7 @@ export class RunningEnvironment implements Environment {
     return store;
   }
 
-  /** With what a process that ended has left. */
+  /** Carries on the work in the slot of an ended process. */
   private goOnWith(slot: Slot): void {
     const view = over(this, storeOver(slot));
     this.orphans.set(slot, view);
@@ -515,17 +521,17 @@ export class RunningEnvironment implements Environment {
     await Promise.all(Array.from(this.storeListeners, async (listener) => listener(...told)));
   }
 
-  /** Not with each of the pulses that bring news. */
+  /** Limits how often orphans are handed on: many pulses bring news. */
   private handOnLater(): void {
     if (this.orphans.size === 0 || this.forgetHandOn) return;
     this.forgetHandOn = systemClock.after(handOnEvery, () => {
       this.forgetHandOn = undefined;
-      // One after the other. What fails is tried again with the next news.
+      // Attempts run one after the other. One that fails is repeated with the next news.
       this.handingOn = this.handingOn.then(() => this.handOnOrphans()).catch(() => undefined);
     });
   }
 
-  /** What was taken over and belongs to a node that only others have goes to one of them. */
+  /** Hands on each orphan whose nodes only another process has. */
   private async handOnOrphans(): Promise<void> {
     const { existingNodes } = this;
     if (!existingNodes) return;
@@ -540,14 +546,14 @@ export class RunningEnvironment implements Environment {
     }
   }
 
-  /** Resolves when nothing is under way there any more. */
+  /** Resolves when nothing is under way in the slot any more. */
   private async letGoOf(slot: Slot): Promise<void> {
     const view = this.orphans.get(slot);
     this.orphans.delete(slot);
     if (view) await this.tellNodes(view, 'gone');
   }
 
-  /** What was kept in a file of this process goes to the database with it. */
+  /** Moves the state that this process kept in a file to the database. */
   private async moveTo(handle: PostgresHandle, store: Store): Promise<void> {
     const file = await this.shared?.openFile();
     if (!file) return;
@@ -575,13 +581,13 @@ export class RunningEnvironment implements Environment {
     }
   }
 
-  /** For how many milliseconds nothing could be put on record, however the clock was set meanwhile. */
+  /** Milliseconds for which nothing could be put on record, by the monotonic clock. */
   get troubledFor(): number {
     const { since } = this.ownServices.outage;
     return since === undefined || !this.openedStore ? 0 : this.elapsed() - since;
   }
 
-  /** A store that is still being opened, as after a deploy, is not known to be well. */
+  /** A store that is still being opened, as after a deploy, does not end an outage. */
   private noteTrouble(trouble: string | undefined, isOpen = true): void {
     this.trouble = trouble;
     const { outage } = this.ownServices;

@@ -8,7 +8,7 @@ import { findRunning } from './running';
 import { spec } from './spec';
 import { hiderOf, resolve, resolveValues, variablesIn, type Lookup } from './variables';
 
-/** What the editor shows in place of a secret it was never given. */
+/** The editor shows this in place of a secret, which it never gets. */
 const unseen = '__PWRD__';
 const secrets = spec.fields.flatMap((field) =>
   field.kind === 'credential' && field.secret ? field.name : [],
@@ -22,14 +22,14 @@ const isValues = (value: unknown): value is Values =>
 export const originOf = (address: unknown): string | undefined =>
   typeof address === 'string' && URL.canParse(address) ? new URL(address).origin : undefined;
 
-/** A form is flat; a node as the editor keeps it has its credentials apart. */
+/** Flattens a node: a form is flat, but a node in the editor has its credentials apart. */
 const flat = ({ credentials, ...form }: Values): Values =>
   isValues(credentials) ? { ...credentials, ...form } : form;
 
 const credentialsOf = (RED: Red, id: string): Values | undefined =>
   RED.nodes.getCredentials(id) as Values | undefined;
 
-/** The texts that a setting consists of: scopes are a list, or one text with blanks between them. */
+/** The texts that a setting consists of: scopes are a list, or one text with spaces between them. */
 const textsOf = (name: string, value: unknown): readonly unknown[] => {
   if (Array.isArray(value)) return value as unknown[];
   return name === 'scopes' && typeof value === 'string' ? splitScopes(value) : [value];
@@ -40,28 +40,28 @@ const literalsIn = (value: unknown): string[] => {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(literalsIn) : [];
 };
 
-/** Parts of an answer that are told as they are. */
+/** Parts of an answer that never hold a variable and are sent unchanged. */
 const verbatim = new Set([
-  // Keys of ours, which the editor sends back.
+  // Our own keys, which the editor sends back.
   'advisor',
   'state',
   'check',
-  // Where a window or an advisor is to go: it is made without variables.
+  // The address of a window or a link: it is made without variables.
   'url',
   // Records of the service.
   'data',
 ]);
 
 /**
- * An environment as one request may use it: what is deployed, and the form it came with. Whoever asks may not be the
- * one who deploys, so a variable is resolved only where the deployed environment refers to it in the same setting, or
- * for someone who could deploy a flow that reads it.
+ * The environment that a request is about: the deployed one, and the form in the request. The user may not have the
+ * right to deploy. So a variable is resolved only where the deployed environment has it in the same setting, or for a
+ * user who could deploy a flow that reads it.
  */
 export class FormReader {
   private readonly runningEnvironment: RunningEnvironment | undefined;
-  /** What is deployed, also when it is disabled and so does not run, as it is written: with `${…}` in it. */
+  /** The deployed settings as they are written, with `${…}`; also those of a disabled environment, which does not run. */
   readonly written: Values;
-  /** Credentials as they are written. Of no other kind of node, whatever id the request names. */
+  /** The credentials as they are written; empty when the id is that of another type of node. */
   private readonly stored: Values;
   private readonly lookup: Lookup;
   private used: Values;
@@ -84,7 +84,7 @@ export class FormReader {
     this.lookup = this.runningEnvironment?.lookup ?? ((variable) => process.env[variable]);
   }
 
-  /** The environment that is deployed. Throws `not_configured` when there is none. */
+  /** The deployed environment. Throws `not_configured` when there is none. */
   deployed(): RunningEnvironment {
     if (this.runningEnvironment) return this.runningEnvironment;
     throw nodeError('not_configured', 'environment_undeployed');
@@ -94,13 +94,13 @@ export class FormReader {
     return this.runningEnvironment;
   }
 
-  /** Where the deployed environment sends what it keeps. */
+  /** The origin to which the deployed environment sends its secrets. */
   deployedOrigin(name: (typeof addresses)[number]): string | undefined {
     const values = this.runningEnvironment?.values ?? resolveValues(this.written, this.lookup);
     return originOf(values[name]);
   }
 
-  /** The values as a form would have them, to look at: wherever the form points, stored secrets are among them. */
+  /** The values of the form, for showing alone: they include stored secrets wherever the form points to. */
   look(given: Values): Values {
     this.form = flat(given);
     const hidden = secrets.filter((name) => this.form[name] === unseen);
@@ -113,9 +113,9 @@ export class FormReader {
   }
 
   /**
-   * The values to send requests with: those in the form where the editor sends one (the environment may not be deployed
-   * yet, or hold changes), else those deployed. Throws `not_configured` when there are neither, and when what was saved
-   * for one place would go to another on the word of a form.
+   * The values to send requests with: those of the form if the request has one (the environment may have changes that
+   * are not deployed), else the deployed ones. Throws `not_configured` when there are neither, and when a form would
+   * send stored secrets to another place.
    */
   use(given: unknown): Values {
     if (!isValues(given)) return this.deployed().values;
@@ -126,10 +126,10 @@ export class FormReader {
     return values;
   }
 
-  /** An answer without the values of variables: not even who may read them has to get them from here. */
+  /** The answer without the values of variables: nobody gets them from here, not even users who may read them. */
   hide(answer: unknown): unknown {
     const literals = literalsIn(this.form);
-    // What the form itself says is no news. Hiding it where it equals a variable would be.
+    // A value that the form itself holds stays: hiding it would reveal that a variable has the same value.
     const hider = hiderOf(this.resolvedHere(), this.lookup, (spelling) =>
       literals.some((literal) => literal.includes(spelling)),
     );
@@ -162,7 +162,7 @@ export class FormReader {
     return Array.isArray(value) ? texts : texts.length === 1 ? texts[0] : texts.join(' ');
   }
 
-  /** Variables of the form that stay as they are written. */
+  /** Variables of the form that are not resolved for this user. */
   private withheld(): string[] {
     const texts = Object.entries(this.form).flatMap(([name, value]) =>
       textsOf(name, value).filter((text) => !this.mayResolve(name, text)),
@@ -180,27 +180,27 @@ export class FormReader {
     );
   }
 
-  /** Whether the form points somewhere else than what is deployed. */
+  /** Whether the form points to another place than the deployed environment. */
   private isMoved(values: Values): boolean {
     return addresses.some((name) => {
       const place = this.deployedOrigin(name);
-      // Who may deploy may point an environment that had no address yet to any.
+      // A user who may deploy may send the secrets of an environment without an address anywhere.
       return place === undefined && this.mayDeploy ? false : place !== originOf(values[name]);
     });
   }
 
-  /** Whoever sends the form may give away what it holds, and nothing that it only refers to. */
+  /** Whether the values hold secrets that the form only refers to: a user may give away only what the form itself holds. */
   private isOurs(values: Values): boolean {
     if (secrets.some((name) => Boolean(values[name]) && values[name] !== this.form[name])) return true;
     return !this.mayDeploy && variablesIn(Object.values(this.used)).length > 0;
   }
 }
 
-/** A request to a route, and what it may know of the environment that it names. */
+/** A request to a route, with the environment that it is about. */
 export interface RouteRequest {
   readonly id: string;
   readonly form: FormReader;
   readonly request: Request;
-  /** Whether whoever asks has the permission to change things: numbers are shown to nobody else. */
+  /** Whether the user may change things: numbers are shown in full to nobody else. */
   readonly mayWrite: boolean;
 }

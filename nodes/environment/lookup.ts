@@ -7,7 +7,10 @@ import type { RunningEnvironment } from './environment';
 import { advisorKey, Refused } from './reply';
 
 const pageSize = 20;
-/** Pages fetched to filter over: 10,000 records, after which the rest is left to a longer filter. */
+/**
+ * The size and the number of pages that are fetched for a filter: 10,000 records. To find the others, the filter must
+ * be longer.
+ */
 const fetchSize = 200;
 const fetchLimit = 50;
 
@@ -19,7 +22,7 @@ type Search = (
   size: number,
   filter: string,
   options: CallOptions,
-  /** Of content. */
+  /** The content type, for content alone. */
   kind: string,
 ) => Promise<Page<unknown>>;
 
@@ -45,7 +48,7 @@ const searches: Readonly<Record<string, { readonly search: Search; readonly fiel
   },
 };
 
-/** The contract shows no text filter for contacts and groups, so the pages are filtered here. */
+/** The contract shows no text filter for contacts and groups (*Endpoints*, Gaps), so fetched pages are filtered here. */
 const filtered = async (
   fetch: (page: number) => Promise<Page<unknown>>,
   matches: (record: object) => boolean,
@@ -68,7 +71,7 @@ const filtered = async (
 
 const single = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
 
-/** For the pickers of the editor. */
+/** Serves the pickers of the editor. */
 export const lookUp = async (
   environment: RunningEnvironment | undefined,
   request: Request,

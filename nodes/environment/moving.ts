@@ -9,7 +9,7 @@ import { idsUnder } from '../../lib/outbox/removed-nodes';
 import { isThere, moveRecords, stayHere, type Destination, type Movable } from '../../lib/state/moving';
 import { endOf, key, tables, type Store } from '../../lib/state/store';
 
-/** Nodes with work for an environment, whichever service it pointed to. */
+/** The nodes that have work for an environment, at any service. */
 const nodesOf = async (store: Store, environment: string): Promise<Set<string>> => {
   const nodes = new Set<string>();
   for (const table of tables) {
@@ -26,7 +26,7 @@ const nodesOf = async (store: Store, environment: string): Promise<Set<string>> 
   return nodes;
 };
 
-/** Everything that a store has of an environment. */
+/** All records of an environment in a store. */
 const recordsOf = async (
   store: Store,
   environment: string,
@@ -56,7 +56,7 @@ const recordsOf = async (
   return found;
 };
 
-/** What an environment had here goes to the database, once. Resolves with how many records that were. */
+/** Moves the records of an environment to the database, exactly once. Resolves with their number. */
 export const moveToDatabase = async (
   from: Store,
   to: { readonly store: Store; readonly takeIn: (id: string) => Promise<Destination> },
@@ -69,6 +69,6 @@ export const moveToDatabase = async (
   return count;
 };
 
-/** It works here again: what has gone to a database is not done here as well. */
+/** The environment uses the file again: work that has gone to a database must not be done here as well. */
 export const stayInFile = (store: Store, environment: string): Promise<void> =>
   stayHere(store, environment, () => recordsOf(store, environment, undefined));

@@ -4,13 +4,13 @@ import type { Values } from './config';
 
 const idOf = ({ id }: Values): string => (typeof id === 'string' ? id : '');
 
-/** As people find it in the editor. */
+/** The name of a node as the editor shows it. */
 export const nodeName = (node: Values): string => {
   const { name, type } = node;
   return typeof name === 'string' && name !== '' ? `"${name}"` : `${String(type)} ${idOf(node)}`;
 };
 
-/** Nodes that run: neither they nor their tab are disabled. */
+/** Nodes that run: neither they nor their tabs are disabled. */
 export const runningIn = (nodes: readonly Values[]): Values[] => {
   const off = new Set(nodes.filter((node) => node['disabled'] === true).map(idOf));
   return nodes.filter((node) => node['d'] !== true && !off.has(String(node['z'])));
@@ -31,7 +31,7 @@ const operations: Readonly<Record<string, readonly EndpointName[]>> = {
   'group setGroups': ['setContactGroups'],
 };
 
-/** What a node asks of the service whatever its messages say; a test holds it to what the nodes declare. */
+/** The endpoints that a node calls whatever its messages say. A test keeps them equal to what the nodes declare. */
 const endpointsOf = (node: Values): readonly EndpointName[] => {
   const { type, operation = 'create', merge = true } = node;
   switch (type) {
@@ -54,7 +54,7 @@ const endpointsOf = (node: Values): readonly EndpointName[] => {
   }
 };
 
-/** What the running nodes of an environment ask of the service. */
+/** The endpoints that the running nodes of an environment call. */
 export const needsOf = (nodes: readonly Values[], environment: string): Need[] =>
   runningIn(nodes)
     .filter((node) => node['environment'] === environment)

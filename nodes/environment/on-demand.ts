@@ -6,7 +6,7 @@ import { openRoutes, type OpenRoutes } from './open-routes';
 import { servicesOf } from './services';
 import { simulatorRoutes } from './simulator-routes';
 
-/** Loaded by `routes` at the first request, so that an installed and unused package costs nothing. */
+/** `routes` loads this at the first request, so that an installed but unused package costs nothing. */
 export const onDemand = {
   readKeys: (RED: Red): void => {
     servicesOf(RED);

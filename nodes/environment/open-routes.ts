@@ -5,7 +5,7 @@ import { cookieOf, privately, sendPage } from './pages';
 import { findRunning, runningOf } from './running';
 import type { Services } from './services';
 
-/** Read from the raw address: a parser that makes arrays and objects of parameters has no part in this. */
+/** Reads the raw address: a query parser that makes arrays and objects of parameters could be tricked. */
 const queryOf = (request: Request): URLSearchParams => {
   const at = request.originalUrl.indexOf('?');
   return new URLSearchParams(at < 0 ? '' : request.originalUrl.slice(at + 1));
@@ -15,34 +15,34 @@ export type OpenRoutes = Readonly<
   Record<'callback' | 'link', (request: Request, response: Response) => void>
 >;
 
-/** Seconds; as long as a request for authorization lives. */
+/** Seconds; an authorization request lives as long. */
 const cookieLifetime = 600;
-/** Browsers take the prefix as a promise that no other host has set it; it needs TLS. */
+/** The prefix makes browsers refuse the cookie from any other host; it needs TLS (RFC 6265bis, section 4.1.3.2). */
 const cookieNames = ['advisor-texting', '__Host-advisor-texting'] as const;
 
-/** The secret this browser was given before, if it was. */
+/** The secret in this browser's cookie; empty when it has none. */
 const browserOf = (request: Request): string =>
   [...cookieNames]
     .reverse()
     .map((name) => cookieOf(request, name))
     .find((value) => /^[\w-]{43}$/.test(value)) ?? '';
 
-/** Whether a browser that asks here also comes back here, and so can keep a cookie for us. */
+/** Whether the callback will be on this host, so that a cookie set here is sent with it. */
 export const comesBackHere = (request: Request, redirectUri: string): boolean => {
   const { origin, host } = new URL(redirectUri);
-  // Behind a proxy only the browser knows under which name this is: it says so with every POST.
+  // Behind a proxy, only the browser knows the public host: it sends it as `Origin` with every POST.
   return request.headers.origin === undefined
     ? request.headers.host === host
     : request.headers.origin === origin;
 };
 
-/** For people who have no login here: the way to the authorization page and back, and links sent to advisors. */
+/** Routes for people without a login here: to the authorization page and back, and links for advisors. */
 export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
   const { log } = services;
-  /** Environments may keep their authorizations apart, in databases. */
+  /** An environment with a database has its own authorizations. */
   const everywhere = (): Set<Services> =>
     new Set([services, ...Array.from(runningOf(RED), (environment) => environment.services)]);
-  /** Where it is pending. */
+  /** The services in which the authorization request is pending. */
   const whereBegun = (state: string): Services =>
     [...everywhere()].find(({ authorizations }) => authorizations.isPending(state)) ?? services;
 
@@ -55,7 +55,7 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
       });
     };
 
-  /** Names no path: the callback may be under another root than this page. */
+  /** Sets a cookie for all paths: the callback may be under another root than this page. */
   const enter = (request: Request, response: Response, state: string): void => {
     const browser = browserOf(request) || randomBytes(32).toString('base64url');
     const entered = whereBegun(state).authorizations.enter(state, browser);
@@ -95,7 +95,7 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
       if (owner) found = { services: each, owner };
     }
     if (!found) {
-      // Not one that was sent to an advisor: the window that the editor has opened begins here, with its state.
+      // The token is not a link for an advisor: it is the state of a window that the editor has opened.
       if (whereBegun(token).authorizations.isPending(token)) enter(request, response, token);
       else sendPage(request, response, 400, 'spentLink');
       return;
@@ -106,7 +106,7 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
     try {
       connection = environment?.connection();
     } catch {
-      // The person who opened the link cannot mend it; whoever runs Node-RED sees it in the environment.
+      // The person who opened the link cannot mend this; the environment's dialog shows the fault.
     }
     if (!connection) {
       sendPage(request, response, 400, 'notReady');

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import type { Refusal } from '../../lib/auth/authorization';
 import { wordsFor } from './reply';
 
-/** Never shows what came with the request. */
+/** The pages are static: none shows anything from the request. */
 export type Page = Refusal | 'authorized' | 'confirm' | 'notReady';
 
 const style =

@@ -5,7 +5,7 @@ import { keptAfterRemoval } from '../../lib/state/store';
 import { runningOf } from './running';
 import type { Services } from './services';
 
-/** Authorizations of environments that left the flow: kept seven days from when they were first missed. */
+/** Forgets the authorizations of environments that have been out of the flow for seven days. */
 export const forgetRemovedEnvironments = (
   { authorizations, vault }: Pick<Services, 'authorizations' | 'vault'>,
   existing: ReadonlySet<string>,
@@ -25,8 +25,8 @@ const forgetNodes = async ({ openStore }: Services, existing: ReadonlySet<string
 };
 
 /**
- * Decided once flows have started, from the nodes that exist, disabled ones among them: a node that closes cannot tell
- * whether it was deleted or only switched off.
+ * Called when the flows have started, because only then it is known which nodes exist, disabled ones included: a node
+ * that closes cannot tell whether it was deleted or disabled.
  */
 export const forgetRemoved = (RED: Red, services: Services): void => {
   const existing = new Set<string>();

@@ -7,10 +7,10 @@ import { type Words, wordsIn } from '../../lib/runtime/language';
 import { ServiceError } from '../../lib/service/errors';
 import type english from '../../locales/en-US/runtime.json';
 
-/** In the language of whoever asks: the editor's, or the browser's. */
+/** The words in the language of the request: the editor's, or the browser's. */
 export const wordsFor = (request: Request): Words => wordsIn(...request.acceptsLanguages());
 
-/** An answer to the editor, other than the result itself. */
+/** An answer to the editor with an error status. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
@@ -20,12 +20,12 @@ export class Refused extends Error {
   }
 }
 
-/** Takes from an answer what whoever asked is not to learn. */
+/** Removes from an answer what the user may not see. */
 export type Hide = (answer: unknown) => unknown;
 
 const asItIs: Hide = (answer) => answer;
 
-/** Answers with what the work returns, as JSON. */
+/** Answers with the result of the work, as JSON. */
 export const reply = async (
   { log, request, response }: { log: Log; request: Request; response: Response },
   work: () => unknown,
@@ -67,8 +67,8 @@ export const fail = (
 };
 
 /**
- * A page of another site can make a browser post a form, or nothing, but not JSON. Programs, which send no Origin, may
- * leave an empty body untyped.
+ * Another site's page can make a browser post a form or an empty body, but not JSON. Programs send no `Origin` header,
+ * and may leave the type of an empty body out.
  */
 export const jsonOnly = (request: Request, response: Response, next: NextFunction): void => {
   const isEmpty = !request.headers['content-type'] && !Number(request.headers['content-length'] ?? 0);
@@ -84,7 +84,7 @@ const bodyOf = (request: Request): Readonly<Record<string, unknown>> => {
 export const field = (request: Request, name: string): unknown =>
   Object.hasOwn(bodyOf(request), name) ? bodyOf(request)[name] : undefined;
 
-/** A key of the integrator's choosing; `default` when nothing is said. */
+/** The advisor's key, chosen by the integrator; `default` when none is given. */
 export const advisorKey = (given: unknown): string => {
   if (given === undefined || given === null || given === '') return 'default';
   const key = typeof given === 'string' ? given.trim() : '';

@@ -8,13 +8,13 @@ import { runningOf } from './running';
 const listeners = new WeakMap<Red['events'], () => void>();
 
 /**
- * Runs at registration, in every Node-RED that has the package installed: it loads the rest when there is a request, or
- * something stored, to deal with.
+ * Runs at registration, in every Node-RED that has the package installed. It loads the rest only for a request, or for
+ * stored keys.
  */
 export const routes = (RED: Red, onDemand: () => OnDemand): void => {
   const settings: RuntimeSettings = RED.settings;
-  // Before Node-RED has loaded its credentials: the secret it once made for itself is still there, and the data keys
-  // move on to one that was set since.
+  // This runs before Node-RED has loaded its credentials: the secret that Node-RED once generated is still there, so
+  // that data keys can be wrapped anew by a secret that was set since.
   if (areKeysKept(settings)) onDemand().readKeys(RED);
 
   let areAdded = false;
@@ -23,7 +23,7 @@ export const routes = (RED: Red, onDemand: () => OnDemand): void => {
     areAdded = true;
     next();
   };
-  // Added now, ahead of what flows listen to: an HTTP node may listen to everything.
+  // The routes are added now, before those of HTTP nodes, which may match every path.
   const open =
     (name: keyof OpenRoutes) =>
     (request: Request, response: Response): void => {

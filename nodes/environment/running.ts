@@ -4,7 +4,7 @@ import { processMemory } from '../../lib/process-memory';
 
 const running = processMemory('environments', new WeakMap<Red, Set<RunningEnvironment>>());
 
-/** The environments that are deployed now. One inside a subflow is there once for each use of the subflow. */
+/** The environments that are deployed now. One in a subflow is there once for each use of the subflow. */
 export const runningOf = (RED: Red): Set<RunningEnvironment> => {
   const set = running.get(RED) ?? new Set<RunningEnvironment>();
   running.set(RED, set);

@@ -11,10 +11,10 @@ import { runningOf } from './running';
 import { servicesOf } from './services';
 import { resolveValues } from './variables';
 
-/** What flow nodes find when they look their environment up. */
+/** A config node with the member in which flow nodes find its environment. */
 type EnvironmentNode = RunningNode & { environment?: RunningEnvironment };
 
-/** As the flow holds it: Node-RED gives a node the value of a variable in its place. */
+/** The proxy setting as the flow holds it: Node-RED gives a node the value of a variable instead. */
 const proxyAsWritten = (RED: Red, id: string): unknown => {
   let found: unknown;
   RED.nodes.eachNode((node) => {

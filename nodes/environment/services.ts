@@ -33,21 +33,21 @@ export interface Services {
   readonly authorizations: Authorizations;
   readonly simulator: SharedSimulator;
   readonly openStore: () => Promise<Store>;
-  /** Since when nothing could be put on record there, by the monotonic clock. A deploy mends nothing. */
+  /** Since when nothing could be put on record, by the monotonic clock. A deploy does not reset it. */
   readonly outage: { since: number | undefined };
-  /** What outlives a deploy, and not the process. */
+  /** The store in memory, which outlives a deploy, but not the process. */
   readonly memory: () => Store;
-  /** The same, for an environment whose state is in a database that several processes share. */
+  /** The services of an environment whose state is in a database that several processes share. */
   inDatabase(url: string, environment: string): SharedServices;
 }
 
 export interface SharedServices extends Services {
   readonly openDatabase: () => PostgresHandle;
-  /** What this process kept in a file before; undefined when there is none. */
+  /** Opens the file in which this process kept the state before; undefined when there is none. */
   readonly openFile: () => Promise<Store> | undefined;
 }
 
-/** Loaded at the first request: the transport brings axios and undici with it. */
+/** The transport is loaded at the first request, because it needs axios and undici. */
 const post: PostForm = async (address, fields, options) => {
   const isRenewal = fields['grant_type'] === 'refresh_token';
   let isRenewed = false;
@@ -61,8 +61,8 @@ const post: PostForm = async (address, fields, options) => {
 };
 
 /**
- * A runtime without settings (as in tests) that has a user directory forgets nothing either for as long as the process
- * lives: what lies there is sealed with a key that this holds.
+ * The keys of runtimes without settings, as in tests, by user directory: records in that directory are sealed with
+ * them, so they live as long as the process.
  */
 const unsaved = processMemory('unsavedKeys', new Map<string, DataKeys>());
 
@@ -140,7 +140,7 @@ const start = (RED: Red): Services => {
       };
       let opened: PostgresHandle | undefined;
       const openShared = async (): Promise<Store> => {
-        // One that was lost is opened anew, by the same handle.
+        // A store that was lost is opened anew by the same handle.
         const handle = (opened ??= openDatabase());
         const close = async (): Promise<void> => {
           if (opened === handle) opened = undefined;
@@ -170,7 +170,7 @@ const start = (RED: Red): Services => {
 
 const started = processMemory('services', new WeakMap<Red, Services>());
 
-/** One per runtime: Node-RED hands the same object to the registration and to every node of the type. */
+/** A runtime has one set of services: Node-RED gives the same object to the registration and to every node of the type. */
 export const servicesOf = (RED: Red): Services => {
   const services = started.get(RED) ?? start(RED);
   started.set(RED, services);

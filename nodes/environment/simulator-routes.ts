@@ -9,7 +9,7 @@ const cookie = 'advisor-texting-simulator';
 const keyLifetime = 60_000;
 const sessionLifetime = 12 * 60 * 60 * 1000;
 
-/** Secrets that serve until they expire. */
+/** Secrets that are valid until they expire. */
 class Passes {
   private readonly passes = new Map<string, number>();
 
@@ -35,8 +35,8 @@ class Passes {
 }
 
 /**
- * The phones page. A new window carries no login, so the editor opens it with a key that serves once, and a cookie for
- * this page alone takes over.
+ * The phones page. A new window carries no login, so the editor opens it with a single-use key, which is exchanged for
+ * a cookie of this page alone.
  */
 export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void => {
   const keys = new Passes(keyLifetime);
@@ -53,7 +53,10 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
     }),
   );
 
-  /** Names no path: behind a proxy only the browser knows under which one this page is. */
+  /**
+   * The cookie has no `Path`, so the browser takes that of this page (RFC 6265, section 5.1.4): behind a proxy, only
+   * the browser knows it.
+   */
   const admit = (request: Request, response: Response): void => {
     const secure = request.secure ? '; Secure' : '';
     const age = String(sessionLifetime / 1000);
@@ -76,7 +79,7 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
     const isKeyed = typeof key === 'string' && request.path === '/' && keys.spend(key);
     if (isKeyed) admit(request, response);
     if (isKeyed || sessions.has(cookieOf(request, cookie))) handle();
-    // Where Node-RED asks nobody for a login, neither does this page.
+    // Where Node-RED has no logins, this page needs none.
     else mayOpen(request, response, handle);
   });
 };

@@ -1,6 +1,6 @@
 import type { NodeSpec, When } from '../../lib/runtime/spec';
 
-/** The simulator needs nothing filled in. */
+/** These settings are not needed for the simulator. */
 const real: When = { service: ['sandbox', 'production'] };
 const byCode: When = { ...real, grant: ['authorization_code'] };
 

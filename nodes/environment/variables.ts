@@ -6,7 +6,7 @@ export type Lookup = (variable: string) => unknown;
 
 const anywhere = /\$\{([^}]+)\}/g;
 
-/** Fills in `${VARIABLE}`, anywhere in a value. One that is not set stays as written, so that it can be named. */
+/** Replaces `${VARIABLE}` anywhere in a text. A variable that is not set stays as written, so that an error can name it. */
 const resolveText = (value: string, lookup: Lookup): unknown => {
   const whole = /^\$\{([^}]+)\}$/.exec(value)?.[1];
   if (whole !== undefined) return lookup(whole) ?? value;
@@ -21,7 +21,7 @@ export const resolve = (value: unknown, lookup: Lookup): unknown => {
   return Array.isArray(value) ? value.map((item) => resolve(item, lookup)) : value;
 };
 
-/** Node-RED has done this for values that are nothing but a variable; not for `https://${HOST}/v1`, nor for a form. */
+/** Node-RED does this only for values that are nothing but a variable: neither for `https://${HOST}/v1` nor for a form. */
 export const resolveValues = (values: Values, lookup: Lookup): Values =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, resolve(value, lookup)]));
 
@@ -31,7 +31,7 @@ export const variablesIn = (value: unknown): string[] => {
   return typeof value === 'string' ? [...value.matchAll(anywhere)].map(([, name = '']) => name) : [];
 };
 
-/** Our own words and the contract's: they tell nothing, wherever they came from. */
+/** Our own words and the contract's: they reveal nothing, even as the value of a variable. */
 const publicWords = new Set<unknown>([
   ...spec.fields.flatMap((field) => ('options' in field ? field.options : [])),
   'openid',
@@ -41,12 +41,12 @@ const publicWords = new Set<unknown>([
 
 const inQuery = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
 
-/** How a value may stand in an answer: whole, encoded, an address in parts, one scope of several. */
+/** The ways in which a value may stand in an answer: whole, encoded, as part of an address, as one scope of several. */
 const spellingsOf = (setting: string, value: string): string[] => {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   const parts = url ? [url.href, url.origin, url.host, url.hostname, url.pathname, url.search] : [];
   const scopes = setting === 'scopes' ? splitScopes(value) : [];
-  // A value that holds what looks like a variable is said to lack it.
+  // When the value itself looks like a variable, an error names that as not set.
   const spellings = [value, ...parts, ...scopes, ...variablesIn(value)];
   return spellings
     .map((spelling) => spelling.trim())
@@ -56,12 +56,12 @@ const spellingsOf = (setting: string, value: string): string[] => {
 
 const escaped = (text: string): string => text.replaceAll(/[$()*+./?[\\\]^{|}]/g, String.raw`\$&`);
 
-/** What is this short is hidden only where it stands alone: `US` is not a part of `USING`. */
+/** Shorter values are hidden only as whole words: `US` must not be replaced in `USING`. */
 const shortest = 4;
 
 /**
- * Puts `${VARIABLE}` back wherever a text holds the value of a variable that these settings, as written, refer to. What
- * `isKnown` is told as it is.
+ * Replaces in a text the values of all variables in these settings by `${VARIABLE}`. Spellings that `isKnown` accepts
+ * stay.
  */
 export const hiderOf = (
   written: Values,
@@ -84,7 +84,7 @@ export const hiderOf = (
       ? String.raw`(?<![\p{L}\p{N}])${escaped(spelling)}(?![\p{L}\p{N}])`
       : escaped(spelling),
   );
-  // An address is written in small letters, whatever the variable holds.
+  // Case is ignored: the host of an address is in lower case, whatever the variable holds (RFC 3986, section 6.2.2.1).
   const pattern = new RegExp(sought.join('|'), 'giu');
   return (text) => text.replaceAll(pattern, (found) => names.get(found.toLowerCase()) ?? '');
 };

@@ -14,24 +14,24 @@ import { endOf, key, type Store } from '../../lib/state/store';
 type State = AdvisorItem['state'];
 type Topic = State | 'paused' | 'resumed' | 'store';
 
-/** What was told last of an advisor, or of pauses. */
+/** What was last told about an advisor, or about pauses. */
 interface Told {
   readonly advisor: string;
   /** Null before anything was told. */
   readonly state: State | 'paused' | null;
-  /** Somebody is about to tell this. */
+  /** An instance that is about to tell of this state. */
   readonly claim?: { readonly by: string; readonly state: Told['state']; readonly until: number };
 }
 
-/** Authorizations are looked at no more often than this. */
+/** The least milliseconds between two checks of the authorizations. */
 const leastInterval = 1000;
-/** And at least this often: one may end by its age alone. */
+/** The most milliseconds between two checks: an authorization may end by its age alone. */
 const longestInterval = 60_000;
 const readAtOnce = 500;
 const table = 'work';
-/** To tell takes a moment; whoever has not done so after this has died. */
+/** Milliseconds after which an instance with a claim that has not told counts as dead. */
 const claimFor = 30_000;
-/** Under this name lies what was told of pauses: no advisor has an empty one. */
+/** The name for what was told about pauses: no advisor has an empty key. */
 const ofPauses = '';
 
 const fills: Readonly<Record<Topic, Fill>> = {
@@ -44,8 +44,8 @@ const fills: Readonly<Record<Topic, Fill>> = {
 };
 
 /**
- * Tells a flow what somebody should know of. What was told is on record after it was told: over a crash it is told again,
- * never not at all. Of several instances that work together, the one tells it that has put on record that it will.
+ * Sends events to a flow. An event is put on record after it was sent: after a crash it may be sent again, but is never
+ * left out. Of several instances, the one sends it that has put its claim on record.
  */
 class Events {
   /** What is on record as told, as far as this instance knows. */
@@ -58,7 +58,7 @@ class Events {
   private lastLook = -Infinity;
   private cancelLook = (): void => undefined;
   private cancelResume = (): void => undefined;
-  /** The end of the latest pause; 0 when that was told. */
+  /** The end of the latest pause; 0 when its end was told. */
   private pauseUntil = 0;
   private pausesToldUntil: number;
   private trouble: string | undefined;
@@ -74,7 +74,7 @@ class Events {
   }
 
   async start(): Promise<void> {
-    // A store that is away now may be away for long.
+    // The trouble is told before the store is opened, which may take long.
     this.lookAtStore();
     const store = await this.environment.store();
     this.hasBegun = (await store.get(table, this.marker)) !== undefined;
@@ -88,11 +88,11 @@ class Events {
     this.changed();
   }
 
-  /** Something in the environment has changed. */
+  /** Called when something in the environment has changed. */
   changed(): void {
     if (this.isClosed) return;
     this.lookAtStore();
-    // It may be over before anybody looks.
+    // The pause may be over before the next check, so its end is noted now.
     const until = pausedUntil(this.environment);
     if (until > this.pausesToldUntil) this.pauseUntil = Math.max(this.pauseUntil, until);
     if (this.isLookDue) return;
@@ -143,12 +143,12 @@ class Events {
     if (!this.isClosed) this.schedule();
   }
 
-  /** Undefined while nobody can say who they are: what was told of them stays as it is. */
+  /** Undefined while the list of advisors cannot be read: what was told of them stays on record. */
   private async advisors(): Promise<readonly AdvisorItem[] | undefined> {
     try {
       return await this.environment.advisorList();
     } catch {
-      // The environment is not filled in yet, or the store is away, which is told as such.
+      // The environment is not configured yet, or the store is away, which has an event of its own.
       return undefined;
     }
   }
@@ -166,7 +166,7 @@ class Events {
     await this.forget(store, new Set(advisors.map(({ advisor }) => advisor)));
   }
 
-  /** Who is authorized when a node is new is no news; who has to authorize is. */
+  /** For a new node, advisors who are authorized are no news; those who have to authorize are. */
   private async begin(store: Store, advisors: readonly AdvisorItem[]): Promise<void> {
     const known = advisors.filter(({ state }) => state === 'authorized');
     for (let from = 0; from < known.length; from += readAtOnce)
@@ -182,7 +182,7 @@ class Events {
     this.hasBegun = true;
   }
 
-  /** Tells it, unless it is on record as told, or another instance is about to tell it. */
+  /** Tells of a state, unless it is on record as told, or another instance is about to tell of it. */
   private async tellOnce(store: Store, news: Told, tell: () => Promise<void> | void): Promise<void> {
     const { advisor, state } = news;
     const place = this.keyOf(store, advisor);
@@ -194,7 +194,7 @@ class Events {
     const before = found?.value.claim;
     const isClaimed = store.isShared === true && before?.state === state && before.by !== this.life;
     if (isClaimed && before.until > store.now()) {
-      // It is looked at again, whether that has told it or died.
+      // A later check finds out whether the other instance has told of it or died.
       this.isLookDue = true;
       return;
     }
@@ -210,7 +210,7 @@ class Events {
     this.told.set(advisor, state);
   }
 
-  /** Who was disconnected and authorizes again is news. */
+  /** Forgets advisors who were disconnected, so that their next authorization is news. */
   private async forget(store: Store, known: ReadonlySet<string>): Promise<void> {
     const gone = [...this.told.keys()].filter((advisor) => advisor !== ofPauses && !known.has(advisor));
     if (gone.length === 0) return;
@@ -290,7 +290,7 @@ export const create = (RED: NodeAPI, created: Node, config: Config): void => {
   };
   let unlisten = (): void => undefined;
   let starting: Promise<void> = Promise.resolve();
-  // Whoever it tells must be there.
+  // The nodes that receive the events must have started.
   const forgetStart = atNextStart(RED, () => {
     unlisten = environment.onChange(() => {
       events.changed();

@@ -8,6 +8,6 @@ export const spec: NodeSpec = {
   inputs: 0,
   outputs: ['event'],
   uses: [],
-  // It tells of all advisors.
+  // The events are about all advisors.
   fields: commonFields.filter(({ name }) => name !== 'advisor'),
 };

@@ -13,10 +13,10 @@ import { groupNamed, isSame } from './names';
 type Summary = ResponseOf<'searchContacts'>['data'][number];
 type Group = Awaited<ReturnType<typeof groupNamed>>;
 
-/** Contacts read at once. */
+/** The number of contacts that are read at once. */
 const atOnce = 4;
 
-/** These are no fault of the contact that was to be read: the next would meet them, too. */
+/** Codes that end the stream: they are not about one contact, and the next would fail with the same. */
 const endsAll = new Set([
   'cancelled',
   'authorization_required',
@@ -25,10 +25,10 @@ const endsAll = new Set([
   'forbidden',
 ]);
 
-/** `skipped`: it is in the group and cannot be texted. */
+/** `skipped`: the contact is in the group and has no number to text. */
 type Found = Outcome | 'skipped' | undefined;
 
-/** Whether a search says that a contact is in the group; undefined when it does not tell groups. */
+/** Whether a search result names the group; undefined when it has no group names. */
 const isNamedIn = ({ groupNames }: Summary, { name }: Group): boolean | undefined =>
   groupNames?.some((each) => each.trim() === name);
 
@@ -57,7 +57,7 @@ export const listingMembers = (tools: Tools): Operation => {
       contact = await caller.call('getContact', { params: { contactId } }, givenUp);
     } catch (thrown) {
       const why = problemOf(thrown);
-      // Deleted since it was listed.
+      // The contact was deleted since it was listed.
       if (why.code === 'not_found') return undefined;
       if (endsAll.has(why.code)) throw thrown;
       return failedOutcome(why, set);

@@ -6,7 +6,7 @@ import { invalidInput } from '../../lib/runtime/errors';
 import { pagesOf } from '../../lib/address-book/paging';
 import type { Id } from '../../lib/service/endpoints';
 
-/** Ids by name: several where a name was given twice. */
+/** Ids by name: several where groups have the same name. */
 type Names = ReadonlyMap<string, readonly Id[]>;
 
 interface Lookup {
@@ -17,7 +17,7 @@ interface Lookup {
 const rememberFor = 60_000;
 const pageSize = 200;
 
-/** Shared by all nodes of an environment, by advisor; gone when the environment is. */
+/** All nodes of an environment share the lookups, by advisor. */
 const lookups = new WeakMap<Environment, Map<string, Lookup>>();
 
 const readNames = async (caller: Caller): Promise<Names> => {
@@ -51,28 +51,28 @@ const lookUp = (caller: Caller, olderThan: number): Lookup => {
   return fresh;
 };
 
-/** To be called when a group was created or deleted, or may have been. */
+/** To be called when a group was, or may have been, created or deleted. */
 export const forgetNames = ({ environment, advisor }: Caller): void => {
   lookups.get(environment)?.delete(advisor);
 };
 
-/** What `find` finds among the groups; they are read again when it finds nothing among those that are remembered. */
+/** The result of `find` on the groups. When it finds nothing among the remembered groups, they are read again. */
 const found = async <T>(caller: Caller, find: (names: Names) => T | undefined): Promise<T | undefined> => {
   const remembered = lookups.get(caller.environment)?.get(caller.advisor);
   const lookup = lookUp(caller, rememberFor);
   const known = find(await lookup.names);
-  // It may have been created since, by somebody else.
+  // Somebody else may have created the group since.
   return known === undefined && lookup === remembered ? find(await lookUp(caller, 0).names) : known;
 };
 
 const withId = (names: Names, text: string): Id | undefined =>
   [...names.values()].flat().find((id) => id === text);
 
-/** A word that the service uses as an id. */
+/** The text as an id, if a group of the service has that id. */
 export const knownId = (caller: Caller, text: string): Promise<Id | undefined> =>
   found(caller, (names) => withId(names, text));
 
-/** Names come first; services may have words for ids, too. */
+/** Looks among the names first, then among ids: a service may use words as ids. */
 const idNamed = async (caller: Caller, name: string): Promise<Id> => {
   const ids = await found(caller, (names) => {
     const id = withId(names, name);
@@ -84,7 +84,7 @@ const idNamed = async (caller: Caller, name: string): Promise<Id> => {
   return id;
 };
 
-/** An integer or a string of digits is an id, any other string a name, or else an id of a service whose ids are words. */
+/** An integer or a string of digits is an id. Any other string is a name, or else an id of a service whose ids are words. */
 export const groupFrom = async (caller: Caller, value: unknown, where: MessageValue): Promise<Id> => {
   const id = wholeId(value);
   if (id !== undefined) return id;
@@ -93,20 +93,17 @@ export const groupFrom = async (caller: Caller, value: unknown, where: MessageVa
   return idNamed(caller, value.trim());
 };
 
-/** A service that writes its ids as strings gives `"12"` for what a message calls 12. */
+/** Compares ids as text: a service that writes ids as strings sends `"12"` for the group 12 of a message. */
 export const isSame = (one: Id, other: Id): boolean => String(one) === String(other);
 
-/**
- * A string of digits, in the form that the service gives this id: a number or a string. Where no group tells, it goes as
- * it came.
- */
+/** A string of digits as the service writes this id: a number or a string. If no group has this id, the string is kept. */
 export const asServiceWrites = async (caller: Caller, digits: string): Promise<Id> => {
   const text = digits.trim();
   const lookup = found(caller, (names) => [...names.values()].flat().find((id) => isSame(id, text)));
   return (await lookup.catch(() => undefined)) ?? text;
 };
 
-/** A group that is there, and whether no other has its name. Throws `invalid_input`. */
+/** A group that exists, and whether its name is unique. Throws `invalid_input`. */
 export const groupNamed = async (
   caller: Caller,
   value: unknown,

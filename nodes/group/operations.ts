@@ -19,7 +19,7 @@ import { listingMembers } from './members';
 import { asServiceWrites, forgetNames, groupFrom, isSame, knownId } from './names';
 import { groupFields } from './spec';
 
-/** A name alone is enough of a group. */
+/** A bare text is a group with this name. */
 const groupBody = (group: unknown, where: MessageValue): RequestOf<'createGroup'>['body'] => {
   const record = typeof group === 'string' ? { name: group.trim() } : group;
   if (!isRecord(record)) throw invalidInput('group_kind', { where });
@@ -86,7 +86,7 @@ interface Change {
   readonly make: (caller: Caller, contactId: Id) => Promise<unknown>;
 }
 
-/** Changes the groups of each contact of the message. What the change is gets found out once for all of them. */
+/** Changes the groups of each contact of the message. `prepare` works out the change once for all contacts. */
 const changing = (
   tools: Tools,
   readGroups: (msg: Message) => unknown,
@@ -111,13 +111,14 @@ const changing = (
   };
 };
 
-/** Reads the groups of a contact and writes them back with the change, unless there is none to make. */
+/** Reads the groups of a contact and writes them back with the change, if there is one. */
 const changeGroups =
   (change: (groupIds: readonly Id[]) => readonly Id[]) =>
   async (caller: Caller, contactId: Id): Promise<unknown> => {
     const params = { contactId };
     const { groupIds } = await caller.call('getContact', { params });
-    // Written back without the others, it would leave them.
+    // The memberships are replaced as a whole (contract, *Address book and content*): without the present ones, the
+    // contact would leave its other groups.
     if (!groupIds) throw nodeError('invalid_response', 'group_ids_missing');
     const after = change(groupIds);
     if (after.length === groupIds.length) return { id: contactId };
@@ -138,7 +139,8 @@ const withGroup = (
 const adding = (tools: Tools): ItemOperation =>
   withGroup(tools, (groupIds, groupId) => {
     if (groupIds.some((id) => isSame(id, groupId))) return groupIds;
-    // A long integer is a string here only because a number would round it.
+    // An id of 16 digits or more is a string here only because a number would be rounded, so it does not tell how ids
+    // are written.
     const areStrings = groupIds.some((id) => typeof id === 'string' && !/^\d{16,}$/.test(id));
     return [...groupIds, areStrings ? String(groupId) : groupId];
   });

@@ -7,7 +7,7 @@ import {
   sortDirectionField,
 } from '../../lib/runtime/spec';
 
-/** One entry per key of the schema: anything else does not compile. */
+/** One entry for each key of the schema: anything else does not compile. */
 export const groupFields = {
   name: 'str',
   externalGroupId: 'str',

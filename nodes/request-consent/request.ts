@@ -22,13 +22,16 @@ import { recipientsOf, type Recipient } from '../../lib/texting/recipients';
 import { hour } from '../../lib/durations';
 
 interface RequestOrder extends Order {
-  /** Of a dry run: it comes from somebody who had not accepted. */
+  /** In a dry run: the message comes from a check that did not find consent. */
   readonly isRoundTrip?: true;
 }
 
 type RequestTurn = GuardedTurn<Recipient, RequestOrder>;
 
-/** A refusal as invalid may mean that the number has accepted: a look at its status settles that. */
+/**
+ * The service answers `invalid_request` also when the number has accepted already (contract, *Errors*). The consent
+ * status tells which it is.
+ */
 const ifAccepted = async (
   fault: unknown,
   phone: string,
@@ -89,19 +92,19 @@ const asked = ({ memberId, consentState, requested, requestedAt }: RequestResult
   payload: { memberId, consentState, requested, requestedAt, ...more },
 });
 
-/** Nobody is asked: what asking would come to, as far as the record of earlier requests tells. */
+/** A dry run: nobody is asked. The outcome follows from the record of earlier requests. */
 const preview = async (
   { environment, order, item, notBefore }: RequestTurn,
   rules: RequestRules,
 ): Promise<Outcome> => {
-  // Somebody who was not accepted by a dry run never will be: to ask again would go round for ever.
+  // A dry run never leads to consent: to ask again would go round the loop for ever.
   if (order.isRoundTrip) return failedOutcome(nodeError('cancelled', 'dry_run_round').problem);
   const { history } = await consentOf(environment);
   const result = await history.preview(order.advisor, item.phone ?? '', rules);
   return asked(result, notBefore === undefined ? {} : { notBefore });
 };
 
-/** Says which limit was reached. */
+/** Turns the error of a limit into a sentence. */
 const withLimit = async <T>(outcome: Promise<T>): Promise<T> => {
   try {
     return await outcome;
@@ -163,7 +166,7 @@ export const requestHandler = (tools: Tools): Handler => {
       first: (payload) => {
         const { requested, requestedAt } = payload as Pick<RequestResult, 'requested' | 'requestedAt'>;
         if (requested) return 'status.asked';
-        // Who was never asked from here needs no request: the service says they have accepted.
+        // No request was made, and none from here before: the service says that the number has accepted.
         return requestedAt === null ? 'status.acceptedBefore' : 'status.askedBefore';
       },
     },

@@ -3,12 +3,12 @@ import { nodeError } from '../../lib/runtime/errors';
 import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import type { ResponseOf } from '../../lib/service/endpoints';
 
-/** What was asked for. */
+/** The text that was sent. */
 interface Request {
   readonly text: string;
-  /** Milliseconds, of a scheduled text. */
+  /** For a scheduled text, its date in milliseconds. */
   readonly deliveryDate: number | undefined;
-  /** When it was to be delivered, where that was outside the hours of its recipient. */
+  /** The delivery date as it was given, where that was outside the recipient's text hours. */
   readonly movedFrom?: number | undefined;
   readonly attempts: number;
   readonly offset?: number | undefined;
@@ -46,7 +46,7 @@ export const needsConsent = (reason: string, attempts: number, more: object = {}
   problem: nodeError('consent_required', 'consent_required', {}, { detail: reason, attempts }).problem,
 });
 
-/** Any entry in `successes` is a success, only `failures` a failure, and neither is no answer at all. */
+/** Any entry in `successes` is a success, only `failures` is a failure, and an answer with neither is invalid. */
 export const outcomeOf = (
   result: Answer,
   request: Request,

@@ -11,7 +11,7 @@ const timeIn = (values: Values, zone: string): Date | undefined => {
 
 const later = (time: Date, milliseconds: number): Date => new Date(time.getTime() + milliseconds);
 
-/** Languages that say “at” a time say something else of a date. */
+/** Some languages use one word before a time and another before a date, so each has its own sentence. */
 const atTime = (values: Values, at: Date, own: string, text: string | undefined, say: Say): string => {
   const offset = writtenOffset(values['deliveryDate']);
   const isForeign = offset !== undefined && offset !== offsetAt(own, at.getTime());
@@ -29,14 +29,14 @@ export const label = (values: Values, say: Say): string => {
   const text = written === undefined ? undefined : shortened(written);
   if (values['schedule'] !== 'at')
     return text === undefined ? say('sentence.send') : say('sentence.text', { text });
-  // As the status of the node will say it.
+  // The time as the node's status will show it.
   const zone = zoneOfEnvironment(values['environment']) || ownTimeZone();
   const time = timeIn(values, zone);
   if (time !== undefined) return atTime(values, time, zone, text, say);
   return text === undefined ? say('sentence.schedule') : say('sentence.scheduleText', { text });
 };
 
-/** How long a key is remembered means nothing without one. */
+/** Without a key, the time for which it is remembered means nothing. */
 export const opened = (form: Form): void => {
   form.onChange((values) => {
     form.row('onceFor').toggle(values['onceKeyType'] !== 'off');

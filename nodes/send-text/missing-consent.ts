@@ -1,13 +1,13 @@
 interface Refusal {
   readonly failures?: readonly string[] | null | undefined;
-  /** Planned in the contract, which shows no shape for it. */
+  /** Planned; its shape is not shown (contract, *Message result*). */
   readonly failureDetails?: unknown;
 }
 
 /** A text that may be a code: one word, such as `consent_required`. */
 const isWord = (value: unknown): value is string => typeof value === 'string' && /^[\w.-]+$/.test(value);
 
-/** The codes in it, wherever they are: under a name such as `code`, or as words where nothing has a name. */
+/** The codes in `failureDetails`, at any depth: values under a name such as `code`, or words in a list. */
 const codesIn = (details: unknown, isCode = true, depth = 8): string[] => {
   if (isWord(details)) return isCode ? [details] : [];
   if (typeof details !== 'object' || details === null || depth === 0) return [];
@@ -18,13 +18,13 @@ const codesIn = (details: unknown, isCode = true, depth = 8): string[] => {
   });
 };
 
-/** Somebody who left is not to be asked again, whatever else the reason says about consent. */
+/** Words that mean that somebody has opted out: they must not be asked again, whatever else the reason says about consent. */
 const left = /(?<!\p{L})stop|opt(?:ed|ing)?[\s_-]?out|unsubscri|revok|withdr[ae]w/iu;
-/** Also as a word inside another, as in `UserStopped`; the one in "Christopher" is none. */
+/** Also finds the word inside another, as in `UserStopped`, but not in "Christopher". */
 const hasLeft = (words: string): boolean => left.test(words) || words.includes('Stop');
 const byDefault = /consent/i;
 
-/** The test for a refusal that asking for consent can mend. A code is the service's word; without one, its text is read. */
+/** Tests whether a refusal can be mended by asking for consent. It reads the codes; without any, the text. */
 export const consentTest = (pattern: string): ((refusal: Refusal) => boolean) => {
   const wanted = pattern === '' ? byDefault : new RegExp(pattern, 'i');
   return ({ failures, failureDetails }) => {

@@ -2,20 +2,20 @@ import type { Outcome } from '../../lib/runtime/outcomes';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import type { ListPlace, Text } from './texts';
 
-/** What a message that lacked consent carries on its way round the loop, for the send node it came from. */
+/** What a message on *needs consent* carries for the send node that it came from. */
 export interface Resend {
   readonly node: string;
   readonly phone: string;
   readonly text: string;
   readonly advisor: string;
-  /** Milliseconds; a text without one is sent at once. */
+  /** Milliseconds; undefined for a text that is sent at once. */
   readonly deliveryDate?: number;
   readonly frequency?: number;
   readonly timeZone?: unknown;
   readonly onceKey?: string;
 }
 
-/** Takes the order to send again off the message, when it is meant for this node. */
+/** Removes `msg.resend` from the message and returns it, when it names this node. */
 export const takeResend = (msg: Message, node: string): Resend | undefined => {
   const { resend } = msg;
   if (!isRecord(resend) || resend.node !== node) return undefined;
@@ -38,9 +38,9 @@ export const textAgain = ({ phone, text, onceKey }: Resend, msg: Message): Text 
 };
 
 interface Round {
-  /** The place of the text that is sent. */
+  /** The index of the text that is sent. */
   readonly sent: number;
-  /** Those that have come back in this round. */
+  /** The indexes of the texts that have come back in this round. */
   readonly places: Set<number>;
   readonly outcome: Promise<Outcome>;
 }
@@ -48,13 +48,13 @@ interface Round {
 const mostKept = 1000;
 
 /**
- * The latest texts that came back with consent. Of equal ones of one list, the first that comes back is sent, and the
- * others leave as it does.
+ * The latest texts that came back with consent. Of equal texts of one list, the first to come back is sent, and the
+ * others leave as its duplicates.
  */
 export class Returned {
   private readonly rounds = new Map<string, Round>();
 
-  /** `when` tells texts of one round apart that go out at different times. */
+  /** `when` is the delivery date: equal texts with different dates are different texts. */
   send(
     advisor: string,
     { phone, text, place, onceKey }: Text,
@@ -64,13 +64,13 @@ export class Returned {
     if (!place) return send();
     const key = JSON.stringify([advisor, place.list, phone, text, onceKey, when]);
     const round = this.rounds.get(key);
-    // One that was there before has gone round once more: it begins a new round.
+    // A text that was in this round already has gone round the loop again: it begins a new round.
     if (round && !round.places.has(place.index)) {
       round.places.add(place.index);
       return round.outcome.then((outcome) => asDuplicate(outcome, round.sent));
     }
     const outcome = send();
-    // The flow may change the payload of the message that leaves.
+    // The payload is copied, because the flow may change the one that leaves.
     const kept = outcome.then((each) => ({ ...each, payload: { ...(each.payload as object) } }));
     kept.catch(() => undefined);
     this.rounds.delete(key);
@@ -81,6 +81,6 @@ export class Returned {
   }
 }
 
-/** What is told of a text that was not sent because an equal one was. */
+/** The outcome of a text that was not sent because an equal one was. */
 export const asDuplicate = (outcome: Outcome, duplicateOf: number): Outcome =>
   outcome.port === 1 ? outcome : { ...outcome, payload: { ...(outcome.payload as object), duplicateOf } };

@@ -3,7 +3,7 @@ import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { isNothing } from '../../lib/runtime/kinds';
 import { invalidInput } from '../../lib/runtime/errors';
 
-/** The schedule fields as they go over the wire. */
+/** The schedule fields as the service takes them (contract, *Message request*). */
 export interface Delivery {
   readonly scheduleDelivery: true;
   readonly deliveryDate: number;
@@ -36,11 +36,11 @@ export const deliveryOf = (
   };
 };
 
-/** The delivery date in milliseconds, whatever the wire has. */
+/** The delivery date in milliseconds, whatever unit the service uses. */
 export const millisecondsOf = ({ deliveryDate }: Delivery, { deliveryDateUnit }: Zone): number =>
   deliveryDateUnit === 's' ? deliveryDate * 1000 : deliveryDate;
 
-/** A delivery that was moved into the hours of its recipient, to a whole second. */
+/** A delivery that was moved into the recipient's text hours, to a whole second. */
 export const movedDelivery = (
   delivery: Delivery,
   movedTo: number | undefined,
@@ -50,7 +50,7 @@ export const movedDelivery = (
     ? delivery
     : { ...delivery, deliveryDate: deliveryDateUnit === 's' ? movedTo / 1000 : movedTo };
 
-/** When a scheduled text is delivered, and when it was to be where that is another time; in milliseconds. */
+/** When a scheduled text is delivered, and when it was meant to be, if that differs; in milliseconds. */
 export const datesOf = (delivery: Delivery | undefined, movedTo: number | undefined, settings: Zone) => {
   const asked = delivery && millisecondsOf(delivery, settings);
   return { deliveryDate: movedTo ?? asked, ...(movedTo !== undefined && { movedFrom: asked }) };

@@ -33,12 +33,13 @@ const plannedFor = (payload: unknown): number | undefined =>
   (payload as { deliveryDate?: number }).deliveryDate;
 
 const scheduled = ({ clock, settings }: Environment, date: unknown, frequency: unknown): Delivery =>
-  // Dates in a flow come from the clock on the wall, which a simulator's may have been moved ahead of.
+  // Dates in a flow are made by the system's clock, and the simulator's clock may be ahead of that: the earlier one
+  // decides what is past.
   deliveryOf(date, frequency, settings, Math.min(clock.now(), Date.now()));
 
 const noOnceKey: Source = { value: '', type: 'str', where: '', read: () => undefined };
 
-/** Reads the texts of a message: those of its fields, or exactly what could not be sent before. */
+/** Reads the texts of a message: those of its fields, or exactly those of `msg.resend`. */
 const reader = (tools: Tools, phones: Source) => {
   const texts = tools.source('text');
   const giveText = textGiver(texts);
@@ -103,7 +104,7 @@ const reader = (tools: Tools, phones: Source) => {
   };
 };
 
-/** Whom the service does not know has given no consent. */
+/** A number that the service does not know has given no consent. */
 const nothingKnownIf404 = (fault: unknown) => {
   if (resultOfFault(fault).kind !== 'unknown_number') throw fault;
   return { ...nothingKnown, attempts: 1 };
@@ -115,7 +116,7 @@ export const sendHandler = (tools: Tools): Handler => {
   const maxSegments = tools.plain.number('maxSegments');
   const onceBy = tools.source('onceKey').type;
   const onceFor = tools.plain.number('onceFor') * hour;
-  /** The key that was given, or what makes a text the same: it and its delivery date. */
+  /** The key that was given; with `text`, the text and its delivery date. */
   const onceKeyOf = (delivery: Delivery | undefined, { text, onceKey }: Text): string | undefined => {
     if (onceKey !== undefined) return onceKey;
     return onceBy === 'text' ? JSON.stringify([text, delivery?.deliveryDate ?? null]) : undefined;
@@ -146,7 +147,7 @@ export const sendHandler = (tools: Tools): Handler => {
     return outcomeOf(data, { text, attempts, offset: order.offset, ...dates }, isConsentMissing);
   };
 
-  /** How a text would leave on an account that requires consent, as far as the consent status tells. */
+  /** A dry run: how the text would leave on an account that requires consent, as far as the consent status tells. */
   const preview = async (turn: SendTurn): Promise<Outcome> => {
     const { environment, client, order, item, signal, notBefore, movedTo } = turn;
     const { advisor } = order;
@@ -168,7 +169,7 @@ export const sendHandler = (tools: Tools): Handler => {
     return { deliveryDate, ...(frequency !== undefined && { frequency }) };
   };
 
-  /** What a message needs to come round again. */
+  /** The `msg.resend` of a message that needs consent. */
   const resendOf = (order: SendOrder, recipient: Text, entry: unknown): Resend | undefined => {
     const { phone, text } = recipient;
     const { advisor, delivery } = order;

@@ -7,27 +7,27 @@ import { compileTemplate, type Filled } from '../../lib/runtime/template';
 import { ServiceError, type MessageValue } from '../../lib/service/errors';
 import { recipientsOf, type PhoneEntry, type Recipient, type Recipients } from '../../lib/texting/recipients';
 
-/** Where a text stood in the list that it came in, as `msg.parts` says. */
+/** The index of a text in the list that it came in, from `msg.parts`. */
 export interface ListPlace {
   readonly list: string;
   readonly index: number;
 }
 
-/** One text to one number, ready to be sent; or why it cannot be. */
+/** One text to one number, ready to be sent; or the reason why it cannot be. */
 export interface Text extends Recipient {
-  /** It came back with consent, and stood here in its list. */
+  /** Set when the text came back with consent: where it was in its list. */
   readonly place?: ListPlace;
-  /** It is sent once by this key. */
+  /** The key by which the text is sent once. */
   readonly onceKey?: string;
 }
 
-/** JSON is UTF-8, which has no half characters: another text would arrive than was written. */
+/** JSON is sent as UTF-8, which has no lone surrogates (RFC 8259, section 8): another text would arrive than was written. */
 const wholeText = (text: string): string => {
   if (!isWellFormed(text)) throw invalidInput('text_broken');
   return text;
 };
 
-/** Gives each recipient its text: its own, else the literal filled in, else the one of the message. */
+/** Gives each recipient its text: its own, else the filled literal, else the text of the message. */
 export type TextOf = (entry: PhoneEntry, msg: Message, value: unknown) => string;
 
 const asText = (value: unknown): string | undefined => {
@@ -62,7 +62,7 @@ export const textGiver = (source: Source): TextOf => {
   };
 };
 
-/** The same number and text again in a list goes with its original. */
+/** A text to the same number again in a list becomes a duplicate of the first. */
 const withoutDuplicates = (items: readonly Text[]): Text[] => {
   const originals = new Map<string, { readonly text: Mutable<Text>; readonly others: { index: number }[] }>();
   return items.filter((text) => {
@@ -79,13 +79,13 @@ const withoutDuplicates = (items: readonly Text[]): Text[] => {
   });
 };
 
-/** The texts of one message: each checked, the same number and text in one list only once. */
+/** The texts of one message: each is checked, and equal ones in one list are sent once. */
 export const textsOf = (
   phones: unknown,
   where: MessageValue,
   country: string,
   give: (entry: PhoneEntry) => string,
-  /** Completes a text that is in order; what it throws fails that text. */
+  /** Completes a valid text; if it throws, the text fails. */
   complete: (text: Mutable<Text>, entry: PhoneEntry) => void = () => undefined,
 ): Recipients<Text> => {
   const recipients = recipientsOf<Text>(phones, where, country, (text, entry) => {
@@ -100,7 +100,7 @@ export const textsOf = (
   return recipients.list ? { ...recipients, items: withoutDuplicates(recipients.items) } : recipients;
 };
 
-/** Gives each recipient the key that its text is sent once by: the literal filled in, or the value of the message. */
+/** Gives each recipient the once-key of its text: the filled literal, or the value of the message. */
 export const onceKeyGiver = (
   source: Source,
 ): ((entry: PhoneEntry, msg: Message, value: unknown) => string) => {

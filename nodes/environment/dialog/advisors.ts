@@ -7,7 +7,7 @@ import { type Advisor, notYet } from './facts';
 const pollEvery = 2000;
 const defaultAdvisor = 'default';
 
-/** The list is to be right for what the form holds, deployed or not. No secret is among it. */
+/** The settings of the form that decide the list, deployed or not. No secret is among them. */
 const shownIn = (values: Values): string =>
   new URLSearchParams(
     ['service', 'grant', 'tokenUrl', 'clientId', 'scopes'].map((name) => {
@@ -17,8 +17,8 @@ const shownIn = (values: Values): string =>
   ).toString();
 
 /**
- * The advisors of an environment. The list is read again and again while it is shown: a window that was closed tells
- * nothing, and an advisor may authorize elsewhere.
+ * The advisors of an environment. The list is polled while it is shown: a closed window reports nothing, and an advisor
+ * may authorize on another device.
  */
 export const addAdvisors = (form: Form): { close(): void } => {
   const { say, node } = form;
@@ -65,7 +65,7 @@ export const addAdvisors = (form: Form): { close(): void } => {
     }
     if (!isShown) return;
     paint();
-    // Another reading may have ended meanwhile.
+    // Another reading may have ended meanwhile, and set the timer.
     clearTimeout(timer);
     timer = setTimeout(() => void load(), pollEvery);
   };
@@ -78,7 +78,7 @@ export const addAdvisors = (form: Form): { close(): void } => {
       return;
     }
     added.add(key);
-    // Otherwise the one that is shown when there is none would go.
+    // The default advisor, shown while there is no other, stays in the list.
     if (records.length === 0) added.add(defaultAdvisor);
     input.val('');
     paint();

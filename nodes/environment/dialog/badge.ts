@@ -10,7 +10,7 @@ const texts: Readonly<Record<Kind, (say: Say) => string>> = {
   unchosen: (say) => say('badge.unchosenText'),
 };
 
-/** Leaves no doubt whether a real person is texted. */
+/** Makes clear whether real people are texted. */
 export const addBadge = (form: Form): void => {
   const { say } = form;
   const sign = $('<div>', { class: 'advisor-badge-sign', 'aria-hidden': 'true' });

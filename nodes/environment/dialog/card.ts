@@ -9,7 +9,7 @@ import { linkTo, openWindow, type Sent } from '../../../lib/editor/window';
 export interface Card {
   readonly element: JQuery;
   update(record: Advisor): void;
-  /** For the keyboard, when the card was just added. */
+  /** Focuses the card, for the keyboard, when it was just added. */
   focus(): void;
 }
 
@@ -41,14 +41,14 @@ const attemptWords = (why: string | undefined, say: Say): string => {
 
 interface Surroundings {
   readonly form: Form;
-  /** Reads the list again. */
+  /** Reads the list of advisors again. */
   readonly reload: () => void;
   readonly knownScopes: readonly string[];
-  /** Nobody authorizes when the application signs in by itself. */
+  /** False when the application signs in by itself: then nobody authorizes. */
   readonly isByCode: () => boolean;
 }
 
-/** One advisor: what is known, and what can be done. It is changed in place, so that nobody loses the focus. */
+/** One advisor: what is known, and what can be done. The card is changed in place, so that no button loses the focus. */
 export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }: Surroundings): Card => {
   const { say, node } = form;
   const path = (rest: string): string => `${node.id}/${rest}`;
@@ -57,7 +57,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   const facts = $('<ul>', { class: 'advisor-facts' });
   const panel = $('<div>', { class: 'advisor-panel', role: 'status' });
   let shown = '';
-  /** The window that somebody is expected to finish in; undefined when none is. */
+  /** The window in which somebody is expected to authorize; undefined when there is none. */
   let awaited: object | undefined;
 
   const put = (...content: (JQuery | string)[]): void => {
@@ -73,7 +73,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   const fail = (fault: unknown): void => {
     show(warning(wordsOf(fault)));
   };
-  /** Says what became of the window: what it came back with, or that it is gone. */
+  /** Shows what became of the window: its result, or that it was closed. */
   const follow = (sent: OpenedWindow): void => {
     awaited = sent;
     let isToldClosed = false;
@@ -88,7 +88,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
         show(warning(attemptWords(attempt.why, say)));
         return;
       }
-      // A page of another site may also make its window look closed from here.
+      // Another site's page in the window can also make it look closed from here (`Cross-Origin-Opener-Policy`).
       if (isClosed && !isToldClosed && attempt?.state === 'open') {
         isToldClosed = true;
         put(warning(say('attempt.closed')), $('<p>').append(linkTo(sent.url, say('advisors.openPage'))));
@@ -97,7 +97,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
     };
     setTimeout(() => void look(), lookEvery);
   };
-  /** One thing at a time: what was said before is over when the next begins. */
+  /** One action at a time: the message of the one before goes when the next begins. */
   const begin = (work: () => Promise<void>): void => {
     show(say('advisors.moment'));
     work().catch(fail);
@@ -210,7 +210,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
     update(record) {
       const now = JSON.stringify([record, isByCode()]);
       if (now === shown) return;
-      // What the window was opened for has come about.
+      // The authorization that the window was opened for is there.
       if (awaited !== undefined && shown !== '') show(say('advisors.completed'));
       shown = now;
       paint(record);

@@ -2,12 +2,12 @@ import { locale } from '../../../lib/editor/locale';
 import type { Say } from '../../../lib/editor/values';
 import { momentOf } from '../../../lib/editor/words';
 
-/** An advisor as the server lists it. */
+/** An advisor as the route lists it. */
 export interface Advisor {
   readonly advisor: string;
   readonly state: 'authorized' | 'authorize_again' | 'confirm' | 'none';
   readonly identity: string | null;
-  /** Who has signed in and is not the one before; only with `confirm`. */
+  /** The identity that waits for confirmation; only in the state `confirm`. */
   readonly awaiting?: string | null;
   readonly scopes: readonly string[];
   readonly missingScopes: readonly string[];
@@ -36,7 +36,7 @@ export interface Look {
   readonly text: string;
 }
 
-/** Of an application that signs in by itself. */
+/** The look of an application that signs in by itself. */
 const clientLook = ({ state, refreshedAt }: Advisor, say: Say): Look => {
   if (state === 'authorize_again') return { icon: 'times-circle', kind: 'bad', text: say('state.refused') };
   return refreshedAt === null
@@ -68,7 +68,7 @@ const accessFact = ({ expiresAt, scopes }: Advisor, isByCode: boolean, say: Say,
     : [{ text: say('fact.ended', { time }), isWarning: true }];
 };
 
-/** What is worth knowing about an advisor, line by line. `name` puts a scope into words. */
+/** Facts about an advisor, line by line. `name` puts a scope into words. */
 export const factsOf = (
   record: Advisor,
   isByCode: boolean,

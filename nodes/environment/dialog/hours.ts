@@ -1,7 +1,7 @@
 import { icon } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
 
-/** The choices that stand for two times. */
+/** The choices, each with its two times. */
 const presets: Readonly<Record<string, readonly [from: string, until: string]>> = {
   any: ['', ''],
   federal: ['08:00', '21:00'],
@@ -12,7 +12,7 @@ const presetOf = ({ textFrom, textUntil }: Values): string =>
   Object.keys(presets).find((name) => presets[name]?.[0] === textFrom && presets[name]?.[1] === textUntil) ??
   'custom';
 
-/** Two times are hardly ever wanted: one choice stands for them until *custom* is chosen. */
+/** Most people do not want to fill in two times: one choice stands for them until *custom* is chosen. */
 export const addHours = (form: Form): void => {
   const { say } = form;
   const id = 'node-config-input-textHours';

@@ -1,12 +1,15 @@
 import { ask } from '../../../lib/editor/ask';
 import type { Form, Values } from '../../../lib/editor/red';
 
-/** The phones, and the two pages that examples serve. */
+/** The phones page, and the two pages that examples serve. */
 const pages = ['advisor-texting/simulator/', 'new-contact', 'address-book']
   .map((path) => `a[href="${path}"]`)
   .join(', ');
 
-/** In the notes of a flow, where the editor allows no `target`, a link to a page of ours would take the editor's place. */
+/**
+ * The editor allows no `target` in the notes of a flow: without this, a link to one of these pages would replace the
+ * editor.
+ */
 export const openPagesApart = (): void => {
   document.addEventListener(
     'click',
@@ -24,7 +27,7 @@ const placeOf = ({ service, baseUrl }: Values): string => {
   return JSON.stringify([service, URL.canParse(address) ? new URL(address).origin : address]);
 };
 
-/** Says, before an environment is pointed elsewhere, how much of what it has accepted will be cancelled. */
+/** Says, before an environment is pointed elsewhere, how many accepted items will be cancelled. */
 export const addPendingNote = (form: Form): void => {
   const { say, node } = form;
   const note = $('<p>', { class: 'advisor-warning', role: 'status' }).hide();
@@ -42,7 +45,7 @@ export const addPendingNote = (form: Form): void => {
         if (count === 0) return;
         note.text(say('pending.moved', { count })).toggle(placeOf(form.values()) !== before);
       },
-      // Without an answer there is no number to tell.
+      // Without an answer there is no number to show.
       () => undefined,
     );
   });
@@ -51,7 +54,7 @@ export const addPendingNote = (form: Form): void => {
 const isReal = (service: unknown): service is 'sandbox' | 'production' =>
   service === 'sandbox' || service === 'production';
 
-/** From the sandbox to production, or back: what was filled in for one is not taken for the other without a word. */
+/** After a change between sandbox and production, says that the values of the other service are still filled in. */
 export const addKeptNote = (form: Form): void => {
   const { say } = form;
   const note = $('<p>', { class: 'advisor-warning', role: 'status' }).hide();

@@ -2,12 +2,12 @@ interface AttributeHooks {
   attrHooks: Record<string, { get(element: Element): string | null }>;
 }
 
-/** A string of each node that the palette has. */
+/** The key of the search words of a node in the palette. */
 const searchWords = 'searchWords';
 
 /**
- * The palette searches a node's label, which it reads as this attribute with jQuery, and its type: words that people
- * search by (wait, phone, message) are in neither. They are only read, never shown.
+ * The palette searches a node's type, and its label, which it reads from this attribute with jQuery. Words that people
+ * search for (wait, phone, message) are in neither, so they are added when the attribute is read; they are never shown.
  */
 export const addSearchWords = (): void => {
   ($ as unknown as AttributeHooks).attrHooks['data-palette-label'] = {
@@ -20,10 +20,10 @@ export const addSearchWords = (): void => {
   };
 };
 
-/** What the palette itself allows a line of a label, and how high it makes one; pixels. */
+/** Pixels: the width that the palette gives a line of a label, and its height. */
 const lineWidth = 82;
 const lineHeight = 20;
-/** So that a word does not touch the port. */
+/** Pixels that keep a word from touching the port. */
 const besidePort = 10;
 
 const fit = (element: HTMLElement): void => {
@@ -31,7 +31,7 @@ const fit = (element: HTMLElement): void => {
   const widthOf = (text: string): number => RED.view.calculateTextWidth(text, 'red-ui-palette-label');
   const longest = Math.max(...words.map(widthOf));
   const isWide = longest >= lineWidth;
-  // The palette takes a hyphen for a word of its own: "SMS -" and "Aktivität".
+  // The palette breaks a label at a hyphen: "SMS -" and "Aktivität".
   if (!isWide && !words.some((word) => word.includes('-'))) return;
   const scale = isWide ? (lineWidth - besidePort) / longest : 1;
   const lines: string[] = [];
@@ -52,7 +52,7 @@ const fit = (element: HTMLElement): void => {
     .css('top', `${String(height / 2 - 5)}px`);
 };
 
-/** The palette breaks a word that is too long anywhere, or around its hyphen: ours are written smaller instead. */
+/** The palette breaks a long word anywhere, or at its hyphen. Labels with such words are written smaller instead. */
 export const keepWordsWhole = (): void => {
   const fitAll = (): void => {
     for (const element of document.querySelectorAll<HTMLElement>('[data-palette-type^="advisor-"]'))

@@ -2,7 +2,7 @@ import { editorAddress } from '../../../lib/editor/ask';
 import { button, icon, onEnter, textBox } from '../../../lib/editor/dom';
 import type { Say } from '../../../lib/editor/red';
 
-/** What a card shows below its buttons, on request. */
+/** A part of a card below its buttons, shown on request. */
 interface Panel {
   readonly element: JQuery;
   focus(): void;
@@ -27,7 +27,7 @@ export const question = (
   };
 };
 
-/** Asks for the address that a browser ended at which could not come back here. */
+/** Asks for the address at which a browser ended that could not come back here. */
 export const entry = (say: Say, done: (address: string) => void): Panel => {
   const input = textBox(say('paste.label'), say('paste.placeholder'));
   const finish = (): void => {
@@ -43,7 +43,7 @@ export const entry = (say: Say, done: (address: string) => void): Panel => {
   };
 };
 
-/** `place` may be relative to the editor: the runtime does not tell a redirect address that has a variable. */
+/** `place` may be relative to the editor: the runtime does not reveal a redirect URI that has a variable. */
 export const shownLink = (place: string, say: Say): (JQuery | string)[] => {
   const url = editorAddress(place);
   const input = textBox(say('link.label'), '').attr('readonly', '').val(url);
@@ -59,7 +59,7 @@ export const shownLink = (place: string, say: Say): (JQuery | string)[] => {
 
 interface Result {
   readonly check: string;
-  /** Null: not tried, or nothing that could be right or wrong. */
+  /** Null when the check was not tried, or has no verdict. */
   readonly ok: boolean | null;
   readonly message: string;
 }
@@ -85,7 +85,7 @@ const marks: Readonly<Record<string, Mark>> = {
   null: { mark: '', sign: 'minus', words: (say) => say('test.untried') },
 };
 
-/** A tick, a cross or a dash for each check. */
+/** Shows a tick, a cross or a dash for each check. */
 export const results = (found: unknown, say: Say): JQuery =>
   $('<ul>', { class: 'advisor-results' }).append(
     ...(found as readonly Result[]).map(({ check, ok, message }) => {

@@ -2,7 +2,7 @@ import { editorAddress } from '../../../lib/editor/ask';
 import { iconButton, placeBeside } from '../../../lib/editor/dom';
 import type { Form } from '../../../lib/editor/red';
 
-/** Prefilled once, when it first matters: whoever empties the field means it. */
+/** Fills in the redirect URI once, when the field is first shown. A field that somebody has emptied stays empty. */
 export const addRedirect = (form: Form): void => {
   const { say } = form;
   const input = form.input('redirectUri');

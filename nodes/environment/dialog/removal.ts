@@ -4,10 +4,10 @@ import { environmentSays, numberOf } from '../../../lib/editor/locale';
 import type { EditedNode, Say } from '../../../lib/editor/red';
 import { isVariable } from '../../../lib/editor/values';
 
-/** Several nodes go at once: with a tab, or with what was selected. */
+/** Milliseconds: several nodes may be removed at once, with a tab or a selection. */
 const gathering = 100;
 
-/** An address has room for as many ids. */
+/** The number of ids that fit into one address. */
 const idsAtOnce = 200;
 
 const allEnvironments = (): string[] => {
@@ -19,7 +19,7 @@ const allEnvironments = (): string[] => {
   return found;
 };
 
-/** The environments that a node works with: those of all nodes inside, where it is a use of a subflow. */
+/** The environments of a node; for a use of a subflow, those of all nodes in it. */
 const environmentsOf = ({ type, environment }: Partial<EditedNode>): string[] => {
   const [, subflow] = /^subflow:(.+)$/.exec(type ?? '') ?? [];
   if (subflow !== undefined) return RED.nodes.filterNodes({ z: subflow }).flatMap(environmentsOf);
@@ -28,17 +28,17 @@ const environmentsOf = ({ type, environment }: Partial<EditedNode>): string[] =>
   return isVariable(environment) ? allEnvironments() : [environment];
 };
 
-/** Says, when nodes are deleted or disabled, how much they still have under way, and what becomes of it. */
+/** Says, when nodes are deleted or disabled, how many items they still have under way, and what becomes of them. */
 export const warnOfRemoval = (): void => {
   const say: Say = (...said) => environmentSays(...said) ?? '';
-  /** Ids of nodes, by environment. */
+  /** The ids of removed nodes, by environment. */
   const leaving = new Map<string, Set<string>>();
   let timer: ReturnType<typeof setTimeout> | undefined;
 
   const countIn = async (environment: string, ids: readonly string[]): Promise<number> => {
     const query = new URLSearchParams(ids.map((id) => ['node', id])).toString();
     const path = `${encodeURIComponent(environment)}/pending?${query}`;
-    // Without an answer, as for an environment that is not deployed, there is no number to tell.
+    // Without an answer, as for an environment that is not deployed, there is no number to show.
     const answer = (await ask(say, 'GET', path).catch(() => undefined)) as { count?: number } | undefined;
     return answer?.count ?? 0;
   };

@@ -8,7 +8,7 @@ const nodesIn = (types: string): string[] =>
     .filter((type) => type !== '')
     .map((type) => RED.nodes.getType(type)?._('title') ?? type);
 
-/** What the form says; the contract's own word where it says nothing, or names a variable. */
+/** The prefixes in the form; the contract's own where a field is empty or holds a variable. */
 const prefixesIn = (values: Values): Prefixes => {
   const read = (name: string, usual: string): string => {
     const value = values[name];
@@ -18,7 +18,10 @@ const prefixesIn = (values: Values): Prefixes => {
   return { core: read('corePrefix', usualPrefixes.core), text: read('textPrefix', usualPrefixes.text) };
 };
 
-/** Says under each permission which nodes need it and what the service calls it, and shows the one always asked for. */
+/**
+ * Says under each permission which nodes need it and what the service calls it, and shows the one that is always
+ * requested.
+ */
 export const addScopes = (form: Form): void => {
   const { say } = form;
   const ticks = form.row('scopes').find('.advisor-ticks');
@@ -29,7 +32,7 @@ export const addScopes = (form: Form): void => {
     );
   });
   const always = $('<label>').append(
-    // Disabled, and without a value: it is not for the form to read.
+    // The box is disabled and has no value, so that the form does not read it.
     $('<input>', { type: 'checkbox', checked: true, disabled: true }).removeAttr('value'),
     ' ',
     $('<span>', { text: say('scopes.identity') }),
@@ -47,6 +50,6 @@ export const addScopes = (form: Form): void => {
   });
 };
 
-/** A scope in plain words, where it is one we know. */
+/** A known scope in plain words; any other as it is. */
 export const scopeWords = (scope: string, known: readonly string[], say: Say): string =>
   known.includes(scope) ? say(`option.scopes.${scope.replaceAll('.', '_')}`) : scope;

@@ -28,12 +28,12 @@ export interface ServiceState {
   readonly queued: number | null;
   readonly store: 'embedded' | 'postgres' | 'memory' | null;
   readonly trouble: string | null;
-  /** What is to be filled in before anything can go on. */
+  /** What must be filled in before anything can be done. */
   readonly fault: string | null;
   readonly clock: number | null;
   readonly mayWrite: boolean;
 }
-/** What failed, and the sentence that says what to do. */
+/** A failure, with the sentence that says what to do. */
 interface Advised extends Failure {
   readonly advice: string | null;
 }
@@ -42,20 +42,20 @@ type Failures = Listed<Failure> & {
   readonly advice: readonly (string | null)[];
 };
 
-/** The section that a part is of. */
+/** The section that a part belongs to. */
 export interface Host {
-  /** Of the environment. */
+  /** The id of the environment. */
   readonly id: string;
-  /** Of whoever looks, by the server's word: rights may change while the editor is open. */
+  /** The user's right, as the server last told it: rights may change while the editor is open. */
   readonly mayWrite: boolean;
   readonly service: string | undefined;
-  /** Reads everything again, at once. */
+  /** Reads everything again at once. */
   read(): void;
 }
 
 const writtenTimes = { for: '', texts: new Map<number, string>() };
 
-/** Each reading shows a hundred times, most of them as before, and to write one takes long. */
+/** A written time is kept, because each reading shows a hundred of them, mostly unchanged, and writing one takes long. */
 const timeOf = (ms: number): string => {
   const now = Date.now();
   const language = locale();
@@ -83,7 +83,7 @@ const copy = (text: string): void => {
   if (RED.clipboard.copyText(text)) notify(say('sidebar.copied'), 'success');
 };
 
-/** Beside `where` it offers a link, when the browser lets no window open. */
+/** When the browser blocks the window, a link is shown beside `where`. */
 const openBeside = async (where: JQuery, path: string, body: object): Promise<void> => {
   const sent = await openWindow({ say, path, body });
   where.next('.advisor-side-link').remove();
@@ -102,10 +102,10 @@ const rowWith = (...actions: JQuery[]): { row: JQuery; head: JQuery; facts: JQue
   return { row, head, facts };
 };
 
-/** A heading of a section, and what a route says under it. */
+/** A heading of a section, with the answer of a route under it. */
 export abstract class Part<T> {
   readonly element: JQuery;
-  /** When something of what is shown is over, in epoch milliseconds. */
+  /** When something that is shown will be over, in epoch milliseconds. */
   due: number | null = null;
   private readonly total = $('<span>', { class: 'advisor-side-count' });
 
@@ -119,10 +119,10 @@ export abstract class Part<T> {
       .append($('<summary>').append($('<span>', { text: title }), ' ', this.total));
   }
 
-  /** What is asked, below the environment. */
+  /** The path of the route, below the environment. */
   abstract readonly path: string;
   abstract show(answer: T): void;
-  /** Nothing is known any more, or the rows have other buttons now. */
+  /** Called when nothing is known any more, or when the buttons of the rows change. */
   abstract clear(): void;
 
   protected count(total: number | null): void {
@@ -138,7 +138,7 @@ export abstract class Part<T> {
   }
 }
 
-/** One that shows a page of many. */
+/** A part that shows one page of many rows. */
 abstract class PagedPart<T, Answer extends Listed<unknown>> extends Part<Answer> {
   protected readonly rows = new Rows<T>(
     (item) => this.keyOf(item),
@@ -218,7 +218,7 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
     const { totalRecord } = pageInfo;
     const nexts = data.flatMap(({ next }) => (next === null ? [] : [next]));
     this.due = nexts.length > 0 ? Math.min(...nexts) : null;
-    // A search finds nothing for who sees no numbers.
+    // Without the right to see numbers, a search finds nothing.
     this.search.toggle(this.host.mayWrite);
     const isScanned = this.phone !== '' && totalRecord === null && data.length < pageSize;
     const isNobody = this.phone !== '' && totalRecord === 0;
@@ -269,7 +269,7 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
             say('sidebar.until', { time: timeOf(until) }),
           ),
         );
-        // Its node does not run: nobody could do it.
+        // The node of the wait does not run, so nobody could carry out the action.
         for (const action of actions) disable(action, next === null);
       },
     };
@@ -392,7 +392,7 @@ export class FailuresPart extends PagedPart<Advised, Failures> {
   }
 }
 
-/** Those who have to do something come first. */
+/** Advisors who have to act come first. */
 export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
   constructor(host: Host) {
     super(host, 'advisors', say('sidebar.advisors'));
@@ -438,7 +438,7 @@ export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
 
 export class ServicePart extends Part<ServiceState> {
   readonly path = 'service';
-  /** What is wrong, for the head of the section. */
+  /** The trouble, shown at the head of the section. */
   readonly alarm = $('<p>', { class: 'advisor-side-state advisor-warning', role: 'status' }).hide();
   private readonly facts = new Rows<string>(
     (fact) => fact,
@@ -489,7 +489,7 @@ export class ServicePart extends Part<ServiceState> {
     this.due = null;
   }
 
-  /** What helps whoever is asked for help: nobody's number, text or secret is in it. */
+  /** Downloads the support bundle, which holds no number, text or secret. */
   private download(): void {
     ask(say, 'GET', `${this.host.id}/bundle`).then((bundle) => {
       const file = new Blob([`${JSON.stringify(bundle, null, 2)}\n`], { type: 'application/json' });

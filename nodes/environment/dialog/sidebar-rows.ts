@@ -5,12 +5,12 @@ import type { EditedNode, Say } from '../../../lib/editor/red';
 
 export const say: Say = (key, parts) => environmentSays(key, parts) ?? key;
 
-/** How long a button asks whether it is meant. */
+/** Milliseconds for which a button asks for confirmation. */
 const doubt = 5000;
 
 /**
- * Where a running node is in the editor: the node alone, or the uses of subflows that it is in, and it. Inside a subflow
- * Node-RED joins the id of the use and that of the node.
+ * Where a running node is in the editor: the node itself, or the uses of subflows around it, then the node. In a
+ * subflow, Node-RED makes the id of a node from the id of the use and that of the node.
  */
 const pathOf = (id: string): readonly EditedNode[] => {
   const node = RED.nodes.node(id);
@@ -23,7 +23,7 @@ const pathOf = (id: string): readonly EditedNode[] => {
   return [];
 };
 
-/** What a node is called on the canvas. */
+/** The label of a node on the canvas. */
 export const labelOf = ({ id, name }: NodeName): string =>
   pathOf(id)
     .map((node) => RED.utils.getNodeLabel(node, node.id))
@@ -31,7 +31,10 @@ export const labelOf = ({ id, name }: NodeName): string =>
   name ||
   id;
 
-/** Shows a node on the canvas. It may be removed, or imported, while its row is shown: `refresh` hides or shows the button. */
+/**
+ * Shows a node on the canvas. The node may be removed or imported while its row is shown: `refresh` hides or shows the
+ * button.
+ */
 export const revealButton = ({ id }: NodeName): { readonly element: JQuery; refresh(): void } => {
   const element = iconButton('search', say('sidebar.show'), () => {
     const node = pathOf(id).at(-1);
@@ -45,7 +48,7 @@ export const revealButton = ({ id }: NodeName): { readonly element: JQuery; refr
   };
 };
 
-/** Asks once more before it does what cannot be undone; Escape, or to go elsewhere, is a no. */
+/** Asks for confirmation before an action that cannot be undone; Escape, or leaving the button, is a no. */
 export const carefulButton = (name: string, words: string, act: () => void): JQuery => {
   let isArmed = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -63,7 +66,7 @@ export const carefulButton = (name: string, words: string, act: () => void): JQu
     if (isArmed) act();
     arm(!isArmed);
   });
-  // The second half of a double click is no second thought, and neither is a key that is held down.
+  // Neither the second half of a double click nor a key that is held down counts as confirmation.
   made[0]?.addEventListener(
     'click',
     (event) => {
@@ -87,7 +90,7 @@ export interface Row<T> {
   update(item: T): void;
 }
 
-/** Rows by key: what is there stays there, so that nobody loses the focus while it changes. */
+/** Rows by key. An existing row is changed in place, so that its buttons keep the focus. */
 export class Rows<T> {
   readonly element = $('<ul>', { class: 'advisor-side-rows' });
   private readonly rows = new Map<string, Row<T>>();
@@ -121,7 +124,7 @@ export class Rows<T> {
     if (focused !== undefined) this.focusFrom(focused);
   }
 
-  /** What had the focus is gone: it goes to the row that took its place, or to the heading. */
+  /** When the focused row is gone, the focus goes to the row in its place, or to the heading. */
   private focusFrom(index: number): void {
     const rows = this.element.children();
     const next = rows
@@ -134,7 +137,7 @@ export class Rows<T> {
 
 export const pageSize = 20;
 
-/** Turns the pages of what a part shows. */
+/** Turns the pages of a part. */
 export class Pager {
   page = 1;
   readonly element = $('<div>', { class: 'advisor-side-pager' }).hide();
@@ -146,7 +149,7 @@ export class Pager {
     this.element.append(this.back, this.where, this.on);
   }
 
-  /** `total` is null where it is not known. */
+  /** `total` is null when it is not known. */
   show(total: number | null, shown: number): void {
     const first = (this.page - 1) * pageSize;
     if (shown === 0 && this.page > 1) {
@@ -160,7 +163,7 @@ export class Pager {
     disable(this.back, first === 0);
     disable(this.on, !isMore);
     this.element.toggle(first > 0 || isMore);
-    // Neither a button that is disabled nor one that is hidden keeps the focus.
+    // A button that is disabled or hidden loses the focus.
     if (!hadFocus || this.element.find('button:enabled:focus').length > 0) return;
     const next = this.element.find('button:enabled:visible').first();
     (next.length > 0 ? next : this.element.closest('details').children('summary')).trigger('focus');

@@ -18,17 +18,17 @@ import { say } from './sidebar-rows';
 const environmentType = 'advisor-environment';
 const topic = 'advisor-texting/changed';
 const tab = 'advisor-texting';
-/** From one reading to the next that nobody has asked for; longer where one takes long. */
+/** The least milliseconds between two readings that nobody asked for; more where a reading takes long. */
 const leastInterval = 1500;
 const longestRest = 5000;
-/** Times that are shown pass without anything having changed. */
+/** Milliseconds: times that are shown pass even when nothing changes. */
 const longestInterval = 60_000;
-/** A check that is due takes a moment. */
+/** Milliseconds that a check takes after it is due. */
 const checkTakes = 2000;
 
 const mayRead = (): boolean => RED.user.hasPermission('advisor-texting.read');
 
-/** What cannot be seen, or is not deployed, is not shown any longer. */
+/** Statuses after which an environment is no longer shown: it may not be seen, or is not deployed. */
 const refusals = [401, 403, 404];
 const statusOf = (fault: unknown): number | undefined =>
   ((fault as Error).cause as { status?: number } | undefined)?.status;
@@ -76,7 +76,7 @@ class Section implements Host {
     );
   }
 
-  /** What the editor knows by itself. */
+  /** Shows the name and the service, which the editor itself knows. */
   name(node: EditedNode): void {
     const { kind, icon: name, title } = badgeOf(node['service'] ?? 'simulator', say);
     const own = node.name !== undefined && node.name !== '' ? node.name : title;
@@ -90,13 +90,13 @@ class Section implements Host {
       .append(icon(name));
   }
 
-  /** Something may have changed: it is read, but no more often than that costs little. */
+  /** Called when something may have changed: it is read again, but not too often. */
   changed(): void {
     if (this.isReading) this.isStale = true;
     else this.readAfter(this.lastTime + this.rest - performance.now());
   }
 
-  /** Reads what is shown; what changes meanwhile is read after that. */
+  /** Reads what is shown. A change during the reading is read afterwards. */
   read(): void {
     clearTimeout(this.timer);
     if (this.isClosed) return;
@@ -134,7 +134,7 @@ class Section implements Host {
     );
   }
 
-  /** Gives in how many milliseconds something of what it shows is over. */
+  /** Resolves with the milliseconds until something that is shown will be over. */
   private async readAll(): Promise<number> {
     const problems = new Set<string>();
     const statuses = new Set<number | undefined>();
@@ -149,7 +149,7 @@ class Section implements Host {
         return undefined;
       }
     };
-    // The service first: which buttons there are depends on it, and without it there is nothing.
+    // The service is read first: the buttons depend on it, and without it nothing can be shown.
     const service = await get<ServiceState>(this.servicePart);
     if (service) {
       if (service.mayWrite !== this.mayWrite) this.clear(this.lists);
@@ -178,7 +178,7 @@ class Section implements Host {
   }
 }
 
-/** The tab *Texting*: reads while it is seen, and only when something has changed or is due. */
+/** The tab *Texting*. It reads only while it is visible, and only when something has changed or is due. */
 class Sidebar {
   readonly element = $('<div>', { class: 'advisor-sidebar' });
   private readonly empty = $('<p>', { class: 'advisor-side-none', tabindex: -1 });
@@ -192,7 +192,7 @@ class Sidebar {
     return this.element.is(':visible') && !document.hidden;
   }
 
-  /** Something has changed. */
+  /** Called when something has changed. */
   changed(): void {
     if (this.isSeen) this.read((section) => section.changed());
   }
@@ -222,13 +222,13 @@ class Sidebar {
         section.close();
         this.sections.delete(id);
       }
-    // What had the focus may be gone.
+    // The focused element may be gone.
     if (hadFocus && this.element.find(':focus:visible').length === 0)
       this.element.find('summary, .advisor-side-none').filter(':visible').first().trigger('focus');
   }
 }
 
-/** The words come with the environment's node, which is loaded after plugins are. */
+/** The locale catalogue comes with the environment's node, which is loaded after plugins. */
 const begin = (): void => {
   const sidebar = new Sidebar();
   const content = sidebar.element;
@@ -251,10 +251,10 @@ const begin = (): void => {
     RED.events.on(event, (node) => {
       if ((node as EditedNode | undefined)?.type === environmentType) changed();
     });
-  // Nodes have other names, and the environments others than those that are deployed.
+  // After a deploy, nodes may have other names, and other environments are deployed.
   RED.events.on('deploy', changed);
   document.addEventListener('visibilitychange', shown);
-  // However it comes into view: Node-RED tells of a tab that is chosen, not of a bar that is opened again.
+  // Node-RED reports that a tab was chosen, but not that the closed sidebar was opened again, so visibility is observed.
   const [element] = content;
   if (element) new IntersectionObserver(shown).observe(element);
 };
