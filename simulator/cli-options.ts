@@ -31,7 +31,7 @@ the contract under /v1, OAuth under /oauth, a page of phones at /, and a control
   --help                 show this
 `;
 
-/** Something the person at the keyboard can put right. */
+/** A mistake on the command line that the user can correct. */
 export class UsageError extends Error {}
 
 const flags = {
@@ -124,7 +124,7 @@ const settingsIn = (change: SettingsChange): SettingsChange => {
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** The options a command line asks for, or `help`. */
+/** The options of a command line, or `help`. */
 export const readCommandLine = (args: readonly string[]): SimulatorOptions | 'help' => {
   const { values, positionals } = read(args);
   if (values.help === true || (positionals.length === 0 && args.length === 0)) return 'help';

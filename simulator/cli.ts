@@ -23,7 +23,7 @@ const whyNot = (error: unknown, { port, host }: SimulatorOptions): string => {
   return `The simulator cannot start: ${error instanceof Error ? error.message : String(error)}`;
 };
 
-/** What a client has to know about a service that is not the usual one. */
+/** What a client has to know about a service whose habits are not the usual ones. */
 const foreignness = ({ habits }: Settings): string => {
   const profile = profileOf(habits);
   if (profile === 'usual') return '';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { problemCodes, type ProblemCode } from './codes';
 
-/** What can go wrong besides an honest problem body. Each is something a network, a gateway or a bug really does. */
+/** Faults other than a problem body. Each is something that a network, a gateway or a bug really does. */
 export const effectKinds = [
   'cut-before',
   'cut-after',
@@ -22,11 +22,11 @@ export const effectFields = {
   /** This status, without a problem body. */
   status: z.int().min(400).max(599).optional(),
   kind: z.enum(effectKinds).optional(),
-  /** The Retry-After header of a 429 or 503: seconds, or any text as it is. */
+  /** The *Retry-After* header of a 429 or 503: seconds, or any text, sent as it is. */
   retryAfter: z.union([z.number(), z.string()]).optional(),
   /** Seconds until a slow answer, by the simulator's clock. */
   delay: z.number().min(0).optional(),
-  /** Whether the request is carried out before the error is told; by default only where the kind implies it. */
+  /** Whether the request is carried out before the error is sent; by default only where the kind implies it. */
   processed: z.boolean().optional(),
 };
 
@@ -45,5 +45,5 @@ const processedKinds: ReadonlySet<string> = new Set([
 export const isProcessed = ({ kind, processed }: Effect): boolean =>
   processed ?? (kind !== undefined && processedKinds.has(kind));
 
-/** What the ledger calls it. */
+/** The name of the effect in the ledger. */
 export const nameOf = ({ code, kind, status }: Effect): string => code ?? kind ?? `status ${String(status)}`;

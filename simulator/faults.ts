@@ -11,13 +11,13 @@ const targets: readonly FaultTarget[] = ['token', ...operationNames];
 export const faultSchema = z
   .strictObject({
     ...effectFields,
-    /** Without it: every request of the contract, but not the token endpoint. */
+    /** Without an endpoint, the fault is for every request of the contract, but not for the token endpoint. */
     endpoint: z.enum(targets).optional(),
-    /** Only requests that name this number. */
+    /** The fault is only for requests that name this number. */
     phone: z.string().optional(),
-    /** The share of requests that meet it, 0 to 1, decided by the seeded random source. */
+    /** The share of requests that meet the fault, 0 to 1, drawn from the seeded random source. */
     rate: z.number().min(0).max(1).optional(),
-    /** This many requests meet it, then it is over. Without `rate` and `next`: one. */
+    /** The number of requests that meet the fault before it ends. Without `rate` and `next`, one. */
     next: z.int().min(1).optional(),
   })
   .refine(
@@ -29,7 +29,7 @@ export const faultSchema = z
 export type FaultInput = z.input<typeof faultSchema>;
 export type Fault = z.output<typeof faultSchema>;
 
-/** Small, fast and the same on every machine: a failing run can be repeated from its seed. */
+/** A random source that is fast and the same on every machine: a failing run can be repeated from its seed. */
 const seededRandom = (seed: number): (() => number) => {
   let state = seed >>> 0;
   return () => {
@@ -55,7 +55,7 @@ export class Faults {
     return this.active;
   }
 
-  /** Throws a ZodError that says what is wrong with it. */
+  /** Throws a ZodError when the fault is not valid. */
   add(input: FaultInput): Fault {
     const fault = faultSchema.parse(input);
     const complete = fault.rate === undefined && fault.next === undefined ? { ...fault, next: 1 } : fault;
@@ -69,7 +69,7 @@ export class Faults {
     this.changed();
   }
 
-  /** The fault this request meets, if any; the first that fits. */
+  /** The first fault that fits this request, if any. */
   meet(target: FaultTarget, phones: readonly string[]): Effect | undefined {
     if (this.active.length === 0) return undefined;
     const fault = this.active.find((one) => this.strikes(one, target, phones));

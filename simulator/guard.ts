@@ -4,7 +4,7 @@ import { isLoopback } from '../lib/addresses';
 const hostnameOf = (host: string | undefined): string | undefined =>
   host !== undefined && URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : undefined;
 
-/** A page of another site that sends requests here names itself in Origin. */
+/** Whether the request comes from a page of another site, which its browser names in `Origin`. */
 export const isForeignOrigin = (request: IncomingMessage): boolean => {
   const { origin, host, 'x-forwarded-host': forwarded } = request.headers;
   if (origin === undefined) return false;
@@ -13,7 +13,7 @@ export const isForeignOrigin = (request: IncomingMessage): boolean => {
   return from !== host && from !== forwarded;
 };
 
-/** A name that resolves to this machine lets another site's page in under that name (DNS rebinding). */
+/** Whether the host is not this machine: another site's page can come in under a name that resolves to it (DNS rebinding). */
 export const isForeignHost = (request: IncomingMessage): boolean => {
   const hostname = hostnameOf(request.headers.host);
   return hostname === undefined || !isLoopback(hostname);

@@ -10,7 +10,7 @@ interface MaybeParsed {
 
 export const parsedBody = (request: IncomingMessage): unknown => (request as MaybeParsed).body;
 
-/** The whole body, or `tooLarge` as soon as that is known; what is left of it is then thrown away. */
+/** The whole body, or `tooLarge` as soon as the limit is exceeded; the rest is then discarded. */
 export const readBody = (request: IncomingMessage, limit: number): Promise<Buffer | typeof tooLarge> =>
   new Promise((resolve, reject) => {
     if (Number(request.headers['content-length'] ?? 0) > limit) {
@@ -38,7 +38,7 @@ export const readBody = (request: IncomingMessage, limit: number): Promise<Buffe
     });
   });
 
-/** Whether a firewall of these habits lets the request through. */
+/** Whether a firewall with these habits lets the request through. */
 export const saysWhoItIs = (request: IncomingMessage, { userAgent }: Habits): boolean =>
   userAgent === 'optional' || (request.headers['user-agent'] ?? '').trim() !== '';
 
@@ -64,7 +64,7 @@ export const answerJson = (
   answer(response, status, 'application/json', JSON.stringify(value), headers);
 };
 
-/** Path and query apart, without the cost of a URL object. */
+/** Splits path and query without the cost of a URL object. */
 export const splitTarget = (target: string): readonly [path: string, query: string] => {
   const at = target.indexOf('?');
   return at === -1 ? [target, ''] : [target.slice(0, at), target.slice(at + 1)];

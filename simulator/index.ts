@@ -23,28 +23,28 @@ export type { Settings, SettingsChange } from './state/settings';
 export type { StateView } from './control/view';
 
 export interface SimulatorOptions {
-  /** 0, the default, takes any free one. */
+  /** 0, the default, takes any free port. */
   readonly port?: number;
-  /** This machine only, unless told otherwise. */
+  /** The default is the loopback address. */
   readonly host?: string;
-  /** Contacts in each advisor's fresh address book; without it, a handful. */
+  /** The number of contacts in each advisor's new address book; a handful by default. */
   readonly contacts?: number;
-  /** What keeps the state over restarts: a file, or a place of the caller's. */
+  /** Where the state is kept over restarts: a file, or a place of the caller's own. */
   readonly data?: string | Keeping;
-  /** By default one that runs, and can be moved forward. */
+  /** The default runs with real time, and can be moved forward. */
   readonly clock?: MovableClock;
-  /** Which service to be; `usual` unless told. Shorthand for the setting of that name. */
+  /** The service to be, `usual` by default; shorthand for the setting of that name. */
   readonly profile?: ProfileName;
   readonly settings?: SettingsChange;
   readonly credentials?: Partial<Credentials>;
-  /** Of the random source behind faults that strike at a rate. */
+  /** The seed of the random source for faults with a rate. */
   readonly randomSeed?: number;
-  /** Requests the ledger keeps; 0 for none. */
+  /** The most requests that the ledger keeps; 0 keeps none. */
   readonly ledgerLimit?: number;
-  /** Directory of the built phones page, when not in its usual place. */
+  /** The directory of the built phones page, when it is not in its usual place. */
   readonly page?: string;
   readonly warn?: (message: string) => void;
-  /** Whether flows are there that use it, which the page's first steps depend on. */
+  /** Whether flows use the simulator; the first steps on its page depend on it. */
   readonly hasFlows?: () => boolean;
 }
 
@@ -61,23 +61,26 @@ export interface Simulator {
   change(settings: SettingsChange): void;
   /** What the phones page shows. */
   state(advisor?: string): StateView;
-  /** The owner of the number answers: for one advisor, else in every account that knows the number. */
+  /** Answers for the owner of a number: to one advisor, else in every account that knows the number. */
   accept(phone: string, advisor?: string): void;
   decline(phone: string, advisor?: string): void;
   resetPhone(phone: string, advisor?: string): void;
   /** Moves the clock forward, in seconds. */
   advance(seconds: number): Promise<void>;
-  /** A token for an advisor without the OAuth flow; all provisioned scopes unless told. Cheap to call each time. */
+  /**
+   * A token for an advisor, without the OAuth flow; with all provisioned scopes by default. Cheap enough for each
+   * request.
+   */
   accessToken(advisor: string, scopes?: readonly string[]): string;
-  /** Ends authorizations, so that a refresh answers 400; returns how many. */
+  /** Ends authorizations, so that a refresh gets a 400; returns their number. */
   revoke(advisor?: string): number;
-  /** Back to the seed, at once. Clock and authorizations stay. Resolves when those who are told have forgotten, too. */
+  /** Goes back to the seed at once; the clock and the authorizations stay. Resolves when all listeners have forgotten too. */
   reset(): Promise<void>;
   onReset(listener: () => Promise<void>): void;
   onChange(listener: () => void): () => void;
-  /** Pages that are open look again: there are flows now, or none any more. */
+  /** Tells open pages that there are flows now, or none any more. */
   flowsChanged(): void;
-  /** Serves page and control API where another server has mounted them; `request.url` is relative to that place. */
+  /** Serves the page and the control API where another server has mounted them; `request.url` is relative to that place. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
   /** Resolves when the state is on disk. */
   flush(): Promise<void>;
@@ -110,7 +113,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
   });
   const { state } = simulation;
   const keeper = options.data === undefined ? undefined : await keep(simulation, options.data, warn);
-  // A setting named for this start outweighs the one remembered from the last.
+  // A setting that was given for this start takes precedence over the stored one.
   if (Object.keys(settings).length > 0) state.change(settings);
   const events = new Events();
   state.onChange(() => {

@@ -6,7 +6,7 @@ import { answer, type Headers } from './http';
 import { defaultRetryAfter } from './problem';
 import type { State } from './state/state';
 
-/** The effect with its Retry-After as this service writes it. */
+/** The effect with its *Retry-After* as this service writes it. */
 export const inHabits = (effect: Effect, { clock, settings }: State): Effect => {
   if (effect.code !== 'rate_limited' && effect.retryAfter === undefined) return effect;
   const { retryAfter = defaultRetryAfter } = effect;
@@ -38,8 +38,8 @@ const cut = (response: ServerResponse): void => {
 };
 
 /**
- * Answers as the effect says, or does not. `carriedOut` is the honest answer to a request that was processed, `refuse`
- * gives the problem for a code. Returns the status the client can have seen, 0 for none.
+ * Answers as the effect says, or not at all. `carriedOut` is the honest answer to a request that was processed;
+ * `refuse` gives the problem of a code. Returns the status that the client may have seen, 0 for none.
  */
 export const perform = (
   effect: Effect,

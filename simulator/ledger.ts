@@ -3,25 +3,25 @@ export interface LedgerEntry {
   readonly at: number;
   readonly method: string;
   readonly path: string;
-  /** The endpoint's name in the table, or `token`; null when there is none. */
+  /** The endpoint's name in the table, or `token`; null when there is no such endpoint. */
   endpoint: string | null;
   advisor: string | null;
-  /** The number it named; several are joined by commas. */
+  /** The number in the request; several are joined by commas. */
   phone: string | null;
-  /** Of a send. */
+  /** The text of a send. */
   text?: string;
   messageId?: number | null;
-  /** The HTTP status answered; 0 when the connection was cut instead. */
+  /** The HTTP status of the answer; 0 when the connection was cut instead. */
   status: number;
-  /** `sent`, `not-consented`, a consent state, a problem's code, the name of a fault: what came of it. */
+  /** The result: `sent`, `not-consented`, a consent state, a problem's code, or the name of a fault. */
   outcome: string;
-  /** Whether it was carried out, whatever the client was told. */
+  /** Whether the request was carried out, whatever the client was told. */
   processed: boolean;
 }
 
-/** Every request received, the latest `limit` of them; 0 keeps none. */
+/** The latest `limit` requests; 0 keeps none. */
 export class Ledger {
-  /** Since the start or the last clear, kept or not. */
+  /** The number of requests since the start or the last clear, kept or not. */
   received = 0;
   private kept: LedgerEntry[] = [];
 

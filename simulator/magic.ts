@@ -1,26 +1,26 @@
 import { problemCodes, type ProblemCode } from './codes';
 import type { Effect } from './effects';
 
-/** What a number does, whoever owns it. All are fictional (+1 xxx 555 01xx) and documented in docs/simulator.md. */
+/** What a number does, in every account. All are fictional (+1 xxx 555 01xx) and documented in docs/simulator.md. */
 export interface Magic {
   readonly phone: string;
-  /** The name of its contact, as lists and the phones page show it. */
+  /** The name of its contact in lists and on the phones page. */
   readonly name: string;
   readonly does: string;
-  /** Consent as it stands before anybody asked. */
+  /** The owner has consented before anybody asked. */
   readonly consented?: true;
-  /** How its owner answers a consent request: after so many looks at the consent status, or by declining. */
+  /** How the owner answers a consent request: accepts after this many checks of the consent status, or declines. */
   readonly answers?: { readonly afterChecks: number } | 'declines';
-  /** Why no text reaches it, whatever the consent. */
+  /** The reason why no text reaches the number, whatever the consent. */
   readonly refusal?: string;
   readonly effect?: Effect;
-  /** The effect strikes the first request only: per advisor and endpoint. */
+  /** The effect is for the first request alone, for each advisor and endpoint. */
   readonly once?: true;
 }
 
 const number = (line: number): string => `+1202555${String(line).padStart(4, '0')}`;
 
-/** Those who accept by themselves have names as people have: they are in the examples. */
+/** Numbers that accept by themselves have people's names, because they are in the examples. */
 const accepting = [
   'Bea Lang',
   'Cem Aydin',

@@ -59,7 +59,7 @@ const family = z.object({
 
 const snapshotSchema = z.object({
   version: z.literal(1),
-  /** How far the clock was moved ahead, in ms. */
+  /** How far the clock is ahead of real time, in milliseconds. */
   ahead: z.number(),
   state: z.object({
     messageId: whole,
@@ -82,16 +82,16 @@ const take = (simulation: Simulation): Snapshot => ({
 
 /** Where the state is kept over restarts. */
 export interface Keeping {
-  /** As a person finds it. */
+  /** The name of the place for people, such as a path. */
   readonly name: string;
-  /** Undefined when there is nothing. */
+  /** Undefined when nothing is stored. */
   read(): Promise<unknown>;
   write(snapshot: Snapshot): Promise<void>;
-  /** Puts what could not be read out of the way, and says where it is now. */
+  /** Moves a state that could not be read out of the way; resolves with its new place. */
   setAside(): Promise<string>;
 }
 
-/** A file that is whole at every moment: written beside, then renamed. */
+/** A file that is whole at every moment: it is written under another name, then renamed. */
 export const inFile = (file: string): Keeping => {
   mkdirSync(dirname(file), { recursive: true });
   return {
@@ -119,7 +119,7 @@ export const inFile = (file: string): Keeping => {
   };
 };
 
-/** What is no JSON is kept as the text it is, which is no snapshot. */
+/** A text that is not JSON is returned as it is, which is not a snapshot. */
 const parsed = (text: string): unknown => {
   try {
     return JSON.parse(text);
@@ -135,9 +135,9 @@ const pageSize = 100;
 
 type Account = Snapshot['state']['accounts'][number];
 
-/** A record for each advisor's account, and one for what they share: a change writes what it changed. */
+/** One record for each advisor's account and one for what accounts share, so that only changed records are written. */
 export const inStore = (store: Store): Keeping => {
-  /** What is on record, by a hash. */
+  /** The hash of each record that is stored. */
   const written = new Map<string, string>();
   const keyOf = ({ advisor }: Account): Buffer => key(accounts, store.hash(advisor));
   const hashOf = (value: unknown): string =>
@@ -194,8 +194,8 @@ export const inStore = (store: Store): Keeping => {
 };
 
 /**
- * Takes up what was kept, if there is anything. What cannot be read as ours is set aside and named in the result: damage
- * must not keep the simulator from starting.
+ * Restores the stored state, if there is one. A state that cannot be read is set aside, and the result names its place:
+ * damage must not keep the simulator from starting.
  */
 export const restore = async (simulation: Simulation, keeping: Keeping): Promise<string | undefined> => {
   const kept = await keeping.read();
@@ -207,16 +207,16 @@ export const restore = async (simulation: Simulation, keeping: Keeping): Promise
   }
   simulation.state.restore(snapshot.state);
   simulation.tokens.restore(snapshot.tokens);
-  // Time must not run backwards for waits and tokens that were begun when the clock had been moved.
+  // The clock must not run back for waits and tokens that began when it had been moved.
   const behind = snapshot.ahead - ahead(simulation);
   if (behind > 1000) await simulation.clock.move(behind);
   return undefined;
 };
 
-/** Changes are written together, this long after the first; a large state takes longer turns. */
+/** Milliseconds after the first change until all are written together; more for a large state. */
 const shortestPause = 200;
 
-/** Keeps the state as it changes. */
+/** Stores the state as it changes. */
 export class Keeper {
   private timer: NodeJS.Timeout | undefined;
   private writing: Promise<void> = Promise.resolve();

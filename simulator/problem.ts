@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { problemCodes, type ProblemCode } from './codes';
 import type { Headers } from './http';
 
-/** A request the service does not carry out, in the words of the contract. */
+/** A request that the service refuses, in the words of the contract. */
 export class Refusal extends Error {
   readonly status: number;
   readonly headers: Headers;
   readonly details: unknown;
-  /** Said by a gateway in front of the service, which has no problem body. */
+  /** The answer comes from a gateway in front of the service and has no problem body. */
   readonly isBare: boolean;
 
   constructor(
@@ -28,14 +28,14 @@ export class Refusal extends Error {
   }
 }
 
-/** What a gateway or a firewall in front of the service does not let through. */
+/** The refusal of a gateway or a firewall in front of the service. */
 export const turnedAway = (detail: string): Refusal => new Refusal('forbidden', detail, { isBare: true });
 
 const run = randomBytes(10).toString('hex');
 let count = 0;
 const nextTraceId = (): string => run + (count++).toString(16).padStart(12, '0');
 
-/** The problem body, with every field the contract requires. */
+/** The problem body, with every field that the contract requires (*Errors*, Problem body). */
 export const problemBody = (refusal: Refusal, instance: string): string =>
   JSON.stringify({
     type: `urn:advisor-texting:problem:${refusal.code}`,

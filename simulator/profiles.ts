@@ -1,48 +1,48 @@
 /**
- * What a service that keeps to the contract may do in one way or another, because the contract does not say. Each
- * habit stands alone; a profile is a whole set of them. Plain data: the page reads it, too.
+ * What the contract leaves open and a service may do in one way or another. Each habit stands alone; a profile is a
+ * whole set of habits. The page reads this file too, so it is plain data.
  */
 
-/** Habits that are one of a few. */
+/** Habits with a few possible values. */
 export const habitChoices = {
-  /** A query parameter the service does not know. */
+  /** What happens to an unknown query parameter. */
   unknownQuery: ['ignored', 'refused'],
-  /** `either`: a number too small for milliseconds is taken as seconds. The others refuse the other unit. */
+  /** `either`: a number too small for milliseconds is read as seconds. `ms` and `s` refuse the other unit. */
   deliveryDateUnit: ['either', 'ms', 's'],
   /** `problem`: 401 with a problem body. `bare`: a gateway in front answers 403 without a body. */
   badKey: ['problem', 'bare'],
-  /** `required`: a firewall in front answers 403 without a body to a request that does not say who it is. */
+  /** `required`: a firewall in front answers 403 without a body to a request without a `User-Agent`. */
   userAgent: ['optional', 'required'],
-  /** `large`: numbers beyond 2^53, which JSON allows and JavaScript rounds. */
+  /** `large`: numbers beyond 2^53, which JSON allows (RFC 8259, section 6) and JavaScript rounds. */
   ids: ['numbers', 'strings', 'large'],
-  /** Whether a contact that is read comes with `groupIds`. */
+  /** Whether a contact that is read has `groupIds`. */
   groupIds: ['given', 'missing'],
-  /** Whether the answer to a send has the list (`failures`, `successes`) that nothing is in. */
+  /** Whether the answer to a send has its empty list (`failures` or `successes`). */
   emptyLists: ['given', 'missing'],
-  /** The planned addition to the answer to a send: none, entries with a code, or something else altogether. */
+  /** The planned addition to the answer to a send: none, entries with a code, or another shape. */
   failureDetails: ['none', 'codes', 'other'],
   /** Dates in contacts and groups: `1960-04-18`, or `04/18/1960` and `04/18/1960 09:00:00 AM`. */
   dates: ['iso', 'us'],
-  /** `openid` in a request for client credentials: nobody signs in there. */
+  /** Whether `openid` is allowed in a request for client credentials, where nobody signs in. */
   clientOpenid: ['granted', 'refused'],
-  /** The form of Retry-After (RFC 9110, 10.2.3). */
+  /** The form of *Retry-After* (RFC 9110, section 10.2.3). */
   retryAfter: ['seconds', 'date'],
 } as const;
 
 type Chosen = { readonly [H in keyof typeof habitChoices]: (typeof habitChoices)[H][number] };
 
 export interface Habits extends Chosen {
-  /** The first segment of a path and the first word of a scope, for which the contract has stand-ins. */
+  /** The first segment of a path and the first word of a scope; the contract's words are stand-ins. */
   readonly corePrefix: string;
   readonly textPrefix: string;
-  /** Names of query parameters that differ from ours, as in an environment: `page`, or `groups.page` for one search. */
+  /** Query parameters with other names than ours, as in an environment: `page`, or `groups.page` for one search. */
   readonly names: Readonly<Record<string, string>>;
-  /** Seconds until the consents lookup knows a number that had no contact when it was asked for consent. */
+  /** Seconds after a consent request until the consents lookup knows a number that had no contact. */
   readonly contactDelay: number;
 }
 
 export const profiles = {
-  /** What the package assumes until told otherwise. */
+  /** What the package assumes by default. */
   usual: {
     corePrefix: 'core',
     textPrefix: 'text',
@@ -60,7 +60,7 @@ export const profiles = {
     contactDelay: 0,
     retryAfter: 'seconds',
   },
-  /** The same contract, written by somebody else. */
+  /** The same contract, as another maker might implement it. */
   foreign: {
     corePrefix: 'crm',
     textPrefix: 'sms',
@@ -85,7 +85,7 @@ export const profiles = {
     failureDetails: 'other',
     dates: 'us',
     clientOpenid: 'refused',
-    // Longer than until the first look that the contract recommends, after 30 seconds.
+    // Longer than the 30 seconds until the first recommended poll (contract, *Limits*).
     contactDelay: 45,
     retryAfter: 'date',
   },
@@ -95,7 +95,7 @@ export type ProfileName = keyof typeof profiles;
 export const profileNames = Object.keys(profiles) as [ProfileName, ...ProfileName[]];
 export const habitNames = Object.keys(profiles.usual) as (keyof Habits)[];
 
-/** The profile whose habits these are, or null for a mixture. */
+/** The profile with these habits, or null for a mixture. */
 export const profileOf = (habits: Habits): ProfileName | null =>
   profileNames.find((name) =>
     habitNames.every((habit) => same(habits[habit], (profiles[name] as Habits)[habit])),
@@ -108,7 +108,7 @@ const same = (one: unknown, other: unknown): boolean =>
 
 const inOrder = (record: object): string => JSON.stringify(Object.entries(record).sort());
 
-/** What an environment has to be told about a service of these habits; each as its dialog calls it. */
+/** The settings that an environment needs for a service with these habits, by their names in the dialog. */
 export const environmentFor = ({ corePrefix, textPrefix, names, deliveryDateUnit }: Habits) => ({
   corePrefix,
   textPrefix,

@@ -12,9 +12,9 @@ import { wordsFor } from './words';
 export interface Served {
   readonly simulation: Simulation;
   readonly events: Events;
-  /** Where the phones page is, when not in its usual place. */
+  /** The directory of the phones page, when it is not in its usual place. */
   readonly page: string | undefined;
-  /** Bound to this machine only, so nobody may come by another name. */
+  /** The server listens on the loopback address, so requests under another host name are refused. */
   readonly loopback: boolean;
 }
 
@@ -30,7 +30,7 @@ const forbid = (
   answer(response, 403, plain, `${wordsFor(request).say(why)}\n`);
 };
 
-/** A mount without its slash at the end breaks the page's relative addresses. */
+/** Without the slash at the end of its mount, the relative addresses of the page would be wrong. */
 const missingSlash = (request: IncomingMessage, path: string): string | undefined => {
   const { originalUrl } = request as { originalUrl?: string };
   if (path !== '/' || originalUrl === undefined) return undefined;
@@ -39,7 +39,7 @@ const missingSlash = (request: IncomingMessage, path: string): string | undefine
   return `${whole.slice(whole.lastIndexOf('/') + 1)}/${query === '' ? '' : `?${query}`}`;
 };
 
-/** The phones page and the control API, relative to wherever the caller has mounted them. */
+/** Serves the phones page and the control API, relative to where the caller has mounted them. */
 export const servePageAndControl = async (
   { simulation, events, page }: Served,
   request: IncomingMessage,
@@ -77,7 +77,7 @@ const serve = async (served: Served, request: IncomingMessage, response: ServerR
   }
 };
 
-/** One request of ours that fails must not take the process with it. */
+/** A request that fails must not end the process. */
 export const guarded = async (
   request: IncomingMessage,
   response: ServerResponse,

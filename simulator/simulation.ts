@@ -14,17 +14,17 @@ export interface Credentials {
 }
 
 export interface SimulationOptions {
-  /** Contacts in a fresh address book. */
+  /** The number of contacts in a new address book. */
   readonly contacts: number;
   readonly settings: SettingsChange;
   readonly credentials: Credentials;
   readonly randomSeed: number;
-  /** Requests the ledger keeps. */
+  /** The most requests that the ledger keeps. */
   readonly ledgerLimit: number;
   readonly hasFlows: () => boolean | null;
 }
 
-/** The simulated service without its sockets: state, authorizations, faults, ledger, and what moves them by hand. */
+/** The simulated service without its sockets: state, authorizations, faults and ledger, and the operations on them. */
 export class Simulation {
   readonly state: State;
   readonly tokens: Tokens;
@@ -33,7 +33,7 @@ export class Simulation {
   readonly ledger: Ledger;
   readonly client: Credentials;
   readonly apiKey: string;
-  /** Whether flows of Node-RED are on this simulator; null where it runs by itself. */
+  /** Whether flows of Node-RED use this simulator; null where it runs by itself. */
   readonly hasFlows: () => boolean | null;
   private readonly resetListeners = new Set<() => Promise<void>>();
 
@@ -53,7 +53,7 @@ export class Simulation {
     });
   }
 
-  /** The owner of the number answers: for the advisor named, else for everyone in whose account it is. */
+  /** Answers for the owner of a number: to the named advisor, else in every account that knows the number. */
   answer(phone: string, answer: 'accepted' | 'declined', advisor?: string): void {
     for (const account of this.accountsWith(phone, advisor)) {
       account.answer(account.line(account.contactFor(phone), phone), answer);
@@ -61,7 +61,7 @@ export class Simulation {
     this.state.changed();
   }
 
-  /** Forgets consent, messages and spent errors of a number; its contact stays. */
+  /** Forgets consent, messages and past errors of a number; its contact stays. */
   resetPhone(phone: string, advisor?: string): void {
     for (const account of this.accountsWith(phone, advisor)) account.forgetPhone(phone);
     this.state.changed();
@@ -72,7 +72,7 @@ export class Simulation {
     this.state.changed();
   }
 
-  /** Ends authorizations, so that a refresh answers 400. */
+  /** Ends authorizations, so that a refresh gets a 400. */
   revoke(advisor?: string): number {
     const count = this.tokens.revoke(advisor);
     this.state.changed();
@@ -80,8 +80,8 @@ export class Simulation {
   }
 
   /**
-   * Back to the seed, the first settings, no faults and an empty ledger. Clock and authorizations stay. Resolves when
-   * those who are told have forgotten, too.
+   * Goes back to the seed and the first settings, without faults and with an empty ledger. The clock and the
+   * authorizations stay. Resolves when all listeners have forgotten too.
    */
   async reset(): Promise<void> {
     this.faults.clear();

@@ -14,7 +14,7 @@ const types: Readonly<Record<string, string>> = {
   '.png': 'image/png',
 };
 
-/** Scripts and styles from here only: names and texts on the page come from anybody. */
+/** Scripts and styles only from this server: names and texts on the page may come from anybody. */
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
@@ -26,7 +26,7 @@ const builtPage = (): string | undefined =>
 
 const plain = 'text/plain; charset=utf-8';
 
-/** The page in the language of whoever looks: its own words in place, and those that its script says beside them. */
+/** The page in the reader's language: its own words in place, and those of its script beside them. */
 const inWords = (html: string, { language, catalogue: { page } }: Words): string => {
   const say = sayFrom(page);
   const valueOf = (name: string): string => {
@@ -43,7 +43,7 @@ const notBuilt = ({ language, say }: Words): string =>
 
 const fileName = /^[\w-]+(\.[\w-]+)*\.(html|css|js|svg|png)$/;
 
-/** Serves the phones page and its files; `path` is relative to where it is mounted. */
+/** Serves the phones page and its files; `path` is relative to its mount. */
 export const servePage = async (
   response: ServerResponse,
   path: string,

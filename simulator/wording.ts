@@ -1,7 +1,7 @@
 import { fill } from '../lib/languages';
 import type english from '../locales/en-US/simulator.json';
 
-/** All that the simulator says to a person, in one language; `page` is said by the page itself. */
+/** All sentences of the simulator in one language; those under `page` are for the page itself. */
 export type Catalogue = typeof english;
 
 type Leaves<Group> = {
@@ -22,7 +22,7 @@ const found = (group: unknown, key: string): string => {
   return typeof at === 'string' ? at : key;
 };
 
-/** Says the sentences of a group, with its `__name__` filled in. */
+/** Gives the sentences of a group, with each `__name__` filled in. */
 export const sayFrom =
   <Group>(group: Group) =>
   (key: KeyOf<Group>, values: Values = {}): string =>

@@ -25,7 +25,7 @@ export const wordsIn = (language: Language): Words => {
   return words;
 };
 
-/** In the language of whoever asks; `?lang=` outweighs what the browser says. */
+/** The words in the language of the request; `?lang=` takes precedence over `Accept-Language`. */
 export const wordsFor = (request: IncomingMessage): Words => {
   const [, query] = splitTarget(request.url ?? '');
   const chosen = new URLSearchParams(query).get('lang') ?? '';

@@ -2,11 +2,11 @@ import { z } from 'zod';
 import type { EndpointName } from '../../lib/service/endpoints';
 
 /**
- * The contract as the simulator reads it. The client has a reading of its own (lib/service): were there only one, a
- * mistake in it would be on both sides and no test could find it. A test compares the two and names each difference.
+ * The contract as the simulator reads it. The client has its own reading of it (lib/service): with only one, both sides
+ * would share its mistakes and no test could find them. A test compares the two and names each difference.
  */
 
-/** Limits, *Phone number format*. */
+/** The format of a phone number (contract, *Limits*; E.164). */
 export const E164 = /^\+[1-9][0-9]{7,14}$/;
 
 const phone = z
@@ -23,7 +23,7 @@ const message = z.object({
 
 const consentRequest = z.object({ phoneNumbers: z.array(phone).min(1) });
 
-/** The contract's limit on phone numbers holds for every phone field, also that of a contact. */
+/** The format of phone numbers holds for every phone field, also that of a contact (contract, *Limits*). */
 export const contactFields = z.object({
   firstName: z.string().optional(),
   lastName: z.string().optional(),
@@ -81,7 +81,7 @@ export const none = z.undefined();
 
 interface Declared {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** Below the base address, with the contract's stand-in for the first segment. */
+  /** The path below the base address, with the contract's stand-in for the first segment. */
   readonly path: `/${'core' | 'text'}/${string}`;
   readonly scope: `${'core' | 'text'}.${string}`;
   readonly query: z.ZodType;
@@ -90,7 +90,10 @@ interface Declared {
 
 const noQuery = z.object({});
 
-/** Endpoints. One of the client's table that is missing here does not compile, nor does one that it does not have. */
+/**
+ * The endpoints (contract, *Endpoints*). If the client's table and this one do not have the same endpoints, neither
+ * compiles.
+ */
 export const contract = {
   sendMessage: {
     method: 'POST',
@@ -196,7 +199,7 @@ export interface Asked<N extends OperationName = OperationName> {
   readonly body: z.output<(typeof contract)[N]['body']>;
 }
 
-/** Authentication, *Scopes*. */
+/** The scopes (contract, *Authentication*, 3). */
 export const allScopes: readonly string[] = [
   'core.contacts.read',
   'core.contacts.write',

@@ -7,7 +7,7 @@ import { keptDate, nameOnWire, ownIds } from './wire';
 
 interface Parameter {
   readonly name: string;
-  /** A query carries text: this one is to be read as a number. */
+  /** The value in the query is text, and is to be read as a number. */
   readonly isNumber: boolean;
 }
 
@@ -55,7 +55,7 @@ const readQuery = (name: OperationName, text: string, habits: Habits): unknown =
 
 export const wantsBody = (name: OperationName): boolean => contract[name].body !== none;
 
-/** Ids and dates as this service gives them are taken back, too. */
+/** Ids and dates are accepted in the form in which this service gives them. */
 const fieldIn =
   (habits: Habits) =>
   (name: string, value: unknown): unknown => {
@@ -66,7 +66,7 @@ const fieldIn =
       : value;
   };
 
-/** Errors, rule 1: unknown fields in request bodies are stripped. */
+/** Unknown fields in request bodies are stripped (contract, *Errors*, rule 1). */
 const readJson = (name: OperationName, text: string, habits: Habits): unknown => {
   if (!wantsBody(name)) return undefined;
   let value: unknown;

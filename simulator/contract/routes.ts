@@ -4,7 +4,7 @@ import { pathsInContract } from './wire';
 
 export interface Route {
   readonly name: OperationName;
-  /** As the path has it. */
+  /** The id as it stands in the path. */
   readonly id: string | undefined;
 }
 
@@ -30,7 +30,7 @@ const routeIn = (method: string, path: string): Route | undefined => {
   return undefined;
 };
 
-/** The endpoint that answers this, or undefined. `path` is as on the wire, relative to the base address. */
+/** The endpoint for this method and path, or undefined. `path` is as on the wire, relative to the base address. */
 export const findRoute = (method: string, path: string, habits: Habits): Route | undefined => {
   for (const inContract of pathsInContract(path, habits)) {
     const route = routeIn(method, inContract);

@@ -17,7 +17,7 @@ import { readInputs, wantsBody } from './inputs';
 import { allowedMethods, findRoute, type Route } from './routes';
 import { answerOnWire, scopeOnWire } from './wire';
 
-/** The contract has a 413 and no figure for it. */
+/** Bytes. The contract has a 413, but shows no limit (*Limits*). */
 export const bodyLimit = 256 * 1024;
 
 export interface Surroundings {
@@ -28,7 +28,7 @@ export interface Surroundings {
   readonly apiKey: string;
 }
 
-/** Which of them it is, and so what was asked of it, is known only as a request comes. */
+/** Which handler it is, and with it the type of its request, is known only when a request comes. */
 type AnyHandler = (asked: Asked, account: Account, state: State) => Reply;
 const handlerOf = (name: OperationName): AnyHandler => handlers[name];
 
@@ -102,7 +102,7 @@ const carryOut = (
   }
   const effect = inHabits(met, state);
   const carriedOut = isProcessed(effect) ? run() : undefined;
-  // What a cut request did is worth more in the ledger than that it was cut, which its status tells.
+  // The ledger shows what a cut request did; that it was cut is seen from its status.
   if (carriedOut === undefined) entry.outcome = nameOf(effect);
   entry.status = perform(
     effect,
@@ -114,7 +114,7 @@ const carryOut = (
   );
 };
 
-/** The trouble a magic number stands for. */
+/** The effect that belongs to a magic number. */
 const magicEffect = (
   name: OperationName,
   phones: readonly string[],
@@ -162,14 +162,14 @@ const routeOf = (method: string, path: string, habits: Habits): Route => {
   });
 };
 
-/** A gateway in front, where there is one, knows the keys and nothing of tokens. */
+/** A gateway in front of the service, where there is one, checks keys but not tokens. */
 const checkGateway = ({ state, apiKey }: Surroundings, request: IncomingMessage): void => {
   const { habits } = state.settings;
   if (!saysWhoItIs(request, habits)) throw turnedAway('A User-Agent is required.');
   if (habits.badKey === 'bare' && request.headers['x-api-key'] !== apiKey) throw turnedAway('Unknown key.');
 };
 
-/** Both credentials and the scope, or no further. */
+/** Checks both credentials and the scope. */
 const advisorOf = (
   { state, tokens, apiKey }: Surroundings,
   request: IncomingMessage,
@@ -205,7 +205,7 @@ const bodyOf = async (request: IncomingMessage, name: OperationName): Promise<st
   return body.toString('utf8');
 };
 
-/** The numbers a texting request names. */
+/** The numbers that a texting request names. */
 const phonesIn = ({ query, body }: Asked): readonly string[] => {
   const { phone, phoneNumbers } = (body ?? query) as { phone?: string; phoneNumbers?: string[] };
   return phoneNumbers ?? (phone === undefined ? [] : [phone]);

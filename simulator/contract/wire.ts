@@ -1,13 +1,13 @@
 import type { Habits } from '../profiles';
 import type { OperationName } from './declaration';
 
-/** How the contract looks on the wire of a service with certain habits. Everything else speaks the contract's words. */
+/** The contract on the wire of a service with certain habits. All other files use the contract's words. */
 
-/** `core.contacts.read` with the prefix of this service; `openid` and the like have none. */
+/** Such as `core.contacts.read` with the prefix of this service; `openid` and the like have no prefix. */
 export const scopeOnWire = (scope: string, { corePrefix, textPrefix }: Habits): string =>
   scope.replace(/^core(?=\.)/, () => corePrefix).replace(/^text(?=\.)/, () => textPrefix);
 
-/** The paths of the contract that a path on the wire can stand for. */
+/** The paths of the contract that a path on the wire may stand for. */
 export const pathsInContract = (path: string, { corePrefix, textPrefix }: Habits): string[] => {
   const [, segment = '', rest = ''] = /^\/([^/]*)(\/.*)$/.exec(path) ?? [];
   return [
@@ -27,15 +27,18 @@ export const nameOnWire = (operation: OperationName, name: string, { names }: Ha
   return (search === undefined ? undefined : names[`${search}.${name}`]) ?? names[name] ?? name;
 };
 
-/** Before six digits of an id: a number beyond 2^53, whose last digits JavaScript would round away. */
+/** The first digits of an id beyond 2^53, before six more: JavaScript would round the last digits. */
 const large = '9007199254740992';
 const largeId = new RegExp(`(?<!\\d)${large}(\\d{6})(?!\\d)`, 'g');
 
-/** Text with ids as this service gives them, with the simulator's own instead. */
+/** Replaces the ids of this service in a text by the simulator's own. */
 export const ownIds = (text: string, { ids }: Habits): string =>
   ids === 'large' ? text.replaceAll(largeId, (_, digits: string) => String(Number(digits))) : text;
 
-/** JSON cannot be told to write such a number: it is written as a text with this before it, which is taken off again. */
+/**
+ * `JSON.stringify` cannot write such a number: it is written as a string with this mark, and the quotes are removed
+ * afterwards.
+ */
 const mark = '\u0000';
 const marked = new RegExp(`"\\\\u0000(\\d+)"`, 'g');
 
@@ -64,13 +67,13 @@ const americanDate = (iso: string): string => {
   return `${date} ${String(Number(hour) % 12 || 12).padStart(2, '0')}${rest} ${half}`;
 };
 
-/** A date of a contact as it is kept: those that are not in this service's format are kept as they came. */
+/** A contact's date as it is stored; a date that is not in this service's format is stored as it came. */
 export const keptDate = (date: string, { dates }: Habits): string => {
   const [, month, day, year] = dates === 'us' ? (/^(\d{2})\/(\d{2})\/(\d{4})$/.exec(date) ?? []) : [];
   return year === undefined ? date : `${year}-${month ?? ''}-${day ?? ''}`;
 };
 
-/** Why a recipient was not texted. */
+/** The reason why a recipient was not texted. */
 export interface Reason {
   readonly phone: string;
   readonly code: string;
@@ -117,7 +120,7 @@ export const answerOnWire = (
   return habits.ids === 'large' ? text.replaceAll(marked, '$1') : text;
 };
 
-/** Retry-After in this service's form (RFC 9110, 10.2.3). A text is sent as it is. */
+/** *Retry-After* in this service's form (RFC 9110, section 10.2.3). A text is sent as it is. */
 export const retryAfterOnWire = (
   retryAfter: number | string,
   now: number,

@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
 
-/** Changes within this time are told as one. */
+/** Milliseconds within which changes are reported as one. */
 const gathering = 100;
-/** Some proxies close a stream that says nothing. */
+/** Milliseconds: some proxies close a stream on which nothing is sent. */
 const heartbeat = 25_000;
 
-/** Tells the pages that look on that something changed; they then read the state. */
+/** Tells open pages that something has changed; they then read the state. */
 export class Events {
   private readonly listeners = new Set<ServerResponse>();
   private pending: NodeJS.Timeout | undefined;

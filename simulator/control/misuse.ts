@@ -5,7 +5,7 @@ import { Refusal } from '../problem';
 import type { Catalogue, KeyOf, Values } from '../wording';
 import type { Words } from '../words';
 
-/** Something that the control API cannot do, said in the language of whoever asked. */
+/** An error of the control API, in the language of the request. */
 export class Misuse extends Error {
   constructor(
     readonly code: ProblemCode,
@@ -18,10 +18,10 @@ export class Misuse extends Error {
 
 const complaints = { 'en-US': z.locales.en, de: z.locales.de, 'es-ES': z.locales.es, ja: z.locales.ja };
 
-/** How a schema complains in a language. */
+/** The error messages of schemas in a language. */
 export const sentencesIn = (language: Language) => complaints[language]().localeError;
 
-/** A rule of our own (see rule.ts) names its sentence; those of zod are already in the language. */
+/** A rule of our own (see rule.ts) names its sentence; messages of zod are in the language already. */
 const inWords = (issue: z.core.$ZodIssue, words: Words): z.core.$ZodIssue => {
   const key: unknown = issue.code === 'custom' ? issue.params?.['says'] : undefined;
   return typeof key === 'string' ? { ...issue, message: words.say(key as KeyOf<Catalogue>) } : issue;

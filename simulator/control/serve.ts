@@ -17,7 +17,7 @@ const limit = 64 * 1024;
 interface Question {
   readonly query: URLSearchParams;
   readonly params: readonly string[];
-  /** The body, held to a schema whose complaints are in the language of whoever asks. */
+  /** Parses the body with a schema, whose messages are in the language of the request. */
   readonly read: <Body>(schema: z.ZodType<Body>) => Body;
 }
 
@@ -52,7 +52,7 @@ const ledgerOf: Operation = ({ ledger }, { query }) => {
   };
 };
 
-/** The control API: what a person or a test does to the simulated world. The public contract does not show it. */
+/** The control API: what a person or a test does to the simulated world. It is not part of the contract. */
 const operations: readonly (readonly [method: string, path: RegExp, operation: Operation])[] = [
   ['GET', /^state$/, (simulation, { query }) => stateView(simulation, query.get('advisor') ?? undefined)],
   [
@@ -138,7 +138,7 @@ const bodyOf = async (request: IncomingMessage): Promise<unknown> => {
   }
 };
 
-/** Serves `control/<path>`; a body that is not valid, or no such operation, is a problem as in the contract. */
+/** Serves `control/<path>`. An invalid body or an unknown operation gets a problem body as in the contract. */
 export const serveControl = async (
   simulation: Simulation,
   events: Events,

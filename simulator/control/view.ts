@@ -6,7 +6,7 @@ import { arrived, consentOf, freshLine, type Line } from '../state/line';
 import { toldSettings } from '../state/settings';
 import { friendPhones, seededConsent, type Contact } from '../state/seed';
 
-/** Phones shown at once, the latest first: a load test leaves 100,000 of them. */
+/** The most phones that are shown, the latest first: a load test leaves 100,000. */
 const shownPhones = 200;
 const shownContacts = 20;
 
@@ -25,9 +25,9 @@ const phoneView = (account: Account, contact: Contact | undefined, line: Line, n
   })),
 });
 
-/** Numbers that something happened on, then those of the seed nobody has texted yet. */
+/** Numbers on which something has happened, then those of the seed that nobody has texted yet. */
 const phonesOf = (account: Account, now: number) => {
-  // Of two within a millisecond, the one that came into being later is the newer.
+  // Lines are in order of creation: of two touched within one millisecond, the one created later comes first.
   const lines = [...account.lines.values()].reverse().sort((one, other) => other.touched - one.touched);
   const busy = lines
     .slice(0, shownPhones)
@@ -52,7 +52,7 @@ const contactView = (account: Account, contact: Contact) => ({
   groupNames: contact.groupIds.map((groupId) => account.groups.get(groupId)?.name ?? ''),
 });
 
-/** All that the phones page shows, for one advisor or for everybody. */
+/** All that the phones page shows, for one advisor or for all. */
 export const stateView = (simulation: Simulation, advisor?: string) => {
   const { state, faults, ledger, clock } = simulation;
   const now = clock.now();
@@ -60,11 +60,14 @@ export const stateView = (simulation: Simulation, advisor?: string) => {
   const accounts = advisor === undefined ? [...state.accounts.values()] : [main];
   return {
     now,
-    /** How far the clock was moved: only this side knows, for the browser may be on a machine with another time. */
+    /**
+     * How far the clock is ahead, in milliseconds. The page cannot know it: its browser may run on a machine with
+     * another time.
+     */
     ahead: now - Date.now(),
     advisors: [...state.accounts.keys()],
     identities: state.identities(),
-    /** All numbers something happened on, shown or not. */
+    /** The number of phones on which something has happened, shown or not. */
     phoneCount:
       accounts.length > 1
         ? new Set(accounts.flatMap(({ lines }) => [...lines.keys()])).size
@@ -83,7 +86,7 @@ export const stateView = (simulation: Simulation, advisor?: string) => {
 
 export type StateView = ReturnType<typeof stateView>;
 
-/** One page of an advisor's address book, or of everybody's, filtered by what the person at the page typed. */
+/** One page of the address book of an advisor, or of all, filtered by the text typed on the page. */
 export const contactsView = (
   { state }: Simulation,
   advisor: string | undefined,

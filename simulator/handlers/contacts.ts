@@ -18,7 +18,7 @@ const crm = (contact: Contact) => {
   };
 };
 
-/** One custom field, so that a flow that reads them has something to read. */
+/** One custom field, so that flows that read custom fields find one. */
 const segmentOf = ({ contactId }: Contact) =>
   contactId % 3 === 0
     ? { display: 'Key client', value: 'key' }

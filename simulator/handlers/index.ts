@@ -5,7 +5,7 @@ import * as groups from './groups';
 import type { Handler } from './handler';
 import * as texting from './texting';
 
-/** Every handler, by the name of its endpoint: one that is missing does not compile. */
+/** Every handler, by the name of its endpoint: a missing one does not compile. */
 export const handlers: { readonly [N in OperationName]: Handler<N> } = {
   ...texting,
   ...contacts,

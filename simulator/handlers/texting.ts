@@ -7,7 +7,10 @@ import { consentOf } from '../state/line';
 import { sourceOf } from '../state/seed';
 import type { Handler } from './handler';
 
-/** The contract does not show the unit of deliveryDate: as seconds, anything below this is before the year 5138. */
+/**
+ * The contract does not show the unit of `deliveryDate` (*Resources and their fields*, Gaps). A smaller number is a
+ * date in seconds before the year 5138.
+ */
 const smallestMilliseconds = 1e11;
 
 const scheduledFor = (
@@ -59,7 +62,7 @@ export const requestConsent: Handler<'requestConsent'> = ({ body }, account, { s
   }
   const phones = [...new Set(body.phoneNumbers)];
   const accepted = phones.filter((phone) => {
-    // A number that is there to show an error shows it here too, and is asked once the error is over.
+    // A magic number with an error shows it here too, and is asked when the error is over.
     if (magicOf(phone)?.effect !== undefined) return false;
     const contact = account.knownContact(phone);
     return contact !== undefined && consentOf(account.line(contact, phone)) === 'accepted';

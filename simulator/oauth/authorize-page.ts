@@ -33,7 +33,7 @@ const grants: Readonly<Record<string, string>> = {
 const grantOf = (onWire: string, habits: Habits): string =>
   Object.entries(grants).find(([scope]) => scopeOnWire(scope, habits) === onWire)?.[1] ?? onWire;
 
-/** Browsers apply form-action also to the redirect that answers the form, so the application's origin is allowed. */
+/** Browsers apply `form-action` also to the redirect that answers the form, so the application's origin is allowed. */
 export const pagePolicy = (redirectUri?: string): string =>
   [
     "default-src 'none'",

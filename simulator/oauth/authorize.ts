@@ -10,15 +10,15 @@ export interface Asked {
   readonly state: string;
   readonly challenge: string;
   readonly scopes: readonly string[];
-  /** Comes back in the id token (OpenID Connect Core 3.1.2.1). */
+  /** Returned in the id token (OpenID Connect Core, section 3.1.2.1). */
   readonly nonce: string | undefined;
 }
 
 export type Judged =
   | Asked
-  /** Told to the application through its redirect URI. */
+  /** The error goes to the application through its redirect URI. */
   | { readonly kind: 'redirect'; readonly to: string }
-  /** Told to the person in the browser: the redirect URI cannot be trusted. */
+  /** The error is shown to the person in the browser: the redirect URI cannot be trusted (RFC 6749, section 4.1.2.1). */
   | { readonly kind: 'refuse'; readonly message: string };
 
 const isRegistered = (uri: string, registered: readonly string[]): boolean => {
@@ -39,7 +39,7 @@ export const redirectWith = (
 
 const challengePattern = /^[A-Za-z0-9_-]{43}$/;
 
-/** What is wrong with a request whose redirect URI is in order, as OAuth names it. */
+/** The error of a request whose redirect URI is right (RFC 6749, section 4.1.2.1; PKCE: RFC 7636, section 4.4.1). */
 const faultIn = (
   values: Readonly<Record<string, string>>,
   scopes: readonly string[],
@@ -62,7 +62,7 @@ const faultIn = (
   return undefined;
 };
 
-/** Judges an authorization request. Nothing is redirected before client and redirect URI are known to be right. */
+/** Checks an authorization request. Nothing is redirected before the client and the redirect URI are known to be right. */
 export const judge = (query: string, clientId: string, settings: Settings): Judged => {
   const read = readParameters(query);
   if ('repeated' in read) {

@@ -9,15 +9,15 @@ export interface Code {
   readonly scopes: readonly string[];
   readonly nonce: string | undefined;
   readonly expiresAt: number;
-  /** Set when it was exchanged: a second exchange then ends what the first one began. */
+  /** Set when the code was exchanged. A second exchange revokes the tokens of the first (RFC 6749, section 4.1.2). */
   spent: boolean;
   family?: Family;
 }
 
-/** Seconds. */
+/** Seconds; at most ten minutes are recommended (RFC 6749, section 4.1.2). */
 export const codeLifetime = 300;
 
-/** Authorization codes: for one exchange, within five minutes. */
+/** Authorization codes, each for one exchange. */
 export class Codes {
   private readonly codes = new Map<string, Code>();
 

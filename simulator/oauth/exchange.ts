@@ -28,7 +28,7 @@ interface Around {
   readonly codes: Codes;
   readonly client: Client;
   readonly settings: Settings;
-  /** The origin that was asked: who the simulator is, in an id token. */
+  /** The origin of the request, which is the issuer in an id token. */
   readonly issuer: string;
 }
 
@@ -71,7 +71,10 @@ const byRefreshToken = (around: Around, values: Values): Exchanged => {
   return { ok: true, answer: answerFor(around, family), advisor: family.advisor, outcome: 'refresh_token' };
 };
 
-/** The contract does not say whose account this is: it is that of the default advisor. */
+/**
+ * The contract does not say how client credentials identify the advisor (*Authentication*, Gaps): it is the default
+ * advisor.
+ */
 const byClient = (around: Around, values: Values): Exchanged => {
   const { tokens, settings } = around;
   const asked = (values['scope'] ?? '').split(' ').filter((scope) => scope !== '');

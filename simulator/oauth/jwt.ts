@@ -10,7 +10,7 @@ export const sign = (claims: object, key: string): string => {
   return `${content}.${signature(content, key).toString('base64url')}`;
 };
 
-/** The claims, if this key signed them. */
+/** The claims, if this key has signed them. */
 export const verified = (token: string, key: string): unknown => {
   const end = token.lastIndexOf('.');
   const content = token.slice(0, Math.max(0, end));

@@ -1,4 +1,4 @@
-/** Single values by name, or the name of one that was given twice: OAuth allows none to be repeated. */
+/** Single values by name, or the name of a parameter that was given twice: none may be repeated (RFC 6749, section 3.1). */
 export const readParameters = (
   text: string,
 ): { readonly values: Readonly<Record<string, string>> } | { readonly repeated: string } => {

@@ -49,7 +49,7 @@ const formBody = async (request: IncomingMessage): Promise<string | undefined> =
   return body === tooLarge ? undefined : body.toString('utf8');
 };
 
-/** The page that asks the advisor, and what the advisor decided there. */
+/** Serves the page that asks the advisor, and handles the advisor's answer. */
 export const serveAuthorize = async (
   oauth: OAuth,
   request: IncomingMessage,

@@ -13,12 +13,12 @@ export interface Access {
   readonly family: string | undefined;
 }
 
-/** One authorization, whose refresh tokens follow one another. */
+/** One authorization, with the refresh tokens that follow one another. */
 export interface Family {
   id: string;
   advisor: string;
   scopes: string[];
-  /** The refresh token that is good now, when there is one. */
+  /** The refresh token that is valid now, if there is one. */
   refreshToken: string | null;
   expiresAt: number;
   ended: boolean;
@@ -38,7 +38,7 @@ export interface TokenAnswer {
   readonly id_token?: string;
 }
 
-/** For whom an id token is, by whom, and the value by which a client knows its own request again. */
+/** The issuer and the audience of an id token, and the nonce of the client's request. */
 export interface IdentityOf {
   readonly iss: string;
   readonly aud: string;
@@ -54,12 +54,12 @@ const claimsSchema = z.object({
 
 const secret = (bytes: number): string => randomBytes(bytes).toString('base64url');
 
-/** How many tokens that were checked are remembered as such. */
+/** The most checked tokens that are remembered. */
 const remembered = 10_000;
 
 /**
- * Access tokens say who they are for and are signed, so that they outlive a restart without being stored; refresh
- * tokens are stored with their family.
+ * Access tokens name their advisor and are signed, so that they outlive a restart without being stored. Refresh tokens
+ * are stored with their family.
  */
 export class Tokens {
   private key = secret(32);
@@ -72,7 +72,10 @@ export class Tokens {
     private readonly settings: () => Settings,
   ) {}
 
-  /** For use without the OAuth flow, scopes in the contract's words; the same token again while it has half its life left. */
+  /**
+   * A token without the OAuth flow; the scopes are in the contract's words. The same token is returned while it has
+   * half its life left.
+   */
   accessToken(advisor: string, inContract: readonly string[] = this.settings().scopes): string {
     const scopes = inContract.map((scope) => scopeOnWire(scope, this.settings().habits));
     const name = JSON.stringify([advisor, scopes]);
@@ -83,7 +86,7 @@ export class Tokens {
     return token;
   }
 
-  /** The access behind a token that is signed by us, has not expired and was not revoked. */
+  /** The access of a token that we signed, that has not expired and was not revoked. */
   check(token: string): Access | undefined {
     const access = this.checked.get(token) ?? this.read(token);
     if (access === undefined || access.expiresAt <= this.clock.now()) return undefined;
@@ -105,7 +108,7 @@ export class Tokens {
     return family;
   }
 
-  /** The id token is signed with the client's secret, as OpenID Connect Core 10.1 has it for HS256. */
+  /** The id token is signed with the client's secret, as HS256 wants it (OpenID Connect Core, section 10.1). */
   answer(family: Family, identity: IdentityOf, clientSecret: string): TokenAnswer {
     const { advisor, scopes, refreshToken } = family;
     return {
@@ -120,12 +123,13 @@ export class Tokens {
     };
   }
 
-  /** The family a refresh token belongs to, ready for its next answer; or undefined. */
+  /** The family of a refresh token, ready for its next answer; or undefined. */
   refresh(refreshToken: string): Family | undefined {
     const family = this.families.get(refreshToken.split('~', 1)[0] ?? '');
     if (family === undefined || family.ended) return undefined;
     if (family.refreshToken !== refreshToken) {
-      // Somebody uses a token that was replaced: one of the two holders stole it, so both lose it.
+      // A replaced refresh token was used again. One of its two holders may have stolen it, so the whole family ends
+      // (RFC 9700, section 4.14.2).
       family.ended = true;
       return undefined;
     }
@@ -138,7 +142,7 @@ export class Tokens {
     family.ended = true;
   }
 
-  /** Ends the authorizations of an advisor, or of all; returns how many. */
+  /** Ends the authorizations of an advisor, or of all; returns their number. */
   revoke(advisor?: string): number {
     const hit = [...this.families.values()].filter((one) => advisor === undefined || one.advisor === advisor);
     for (const family of hit) family.ended = true;
@@ -172,7 +176,7 @@ export class Tokens {
 
   private identityClaims(advisor: string) {
     const { name, email } = identityOf(advisor);
-    // Not rounded: a token is to expire when the clock was moved by exactly its lifetime.
+    // The time is not rounded, so that a token expires when the clock is moved by exactly its lifetime.
     const iat = this.clock.now() / 1000;
     return {
       iss: 'advisor-texting-simulator',

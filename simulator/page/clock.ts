@@ -21,10 +21,13 @@ const tick = (): void => {
   }
 };
 
-/** The simulator's time, as far as the page knows. */
+/** The simulator's time, as far as the page knows it. */
 export const simulatorNow = (): number => Date.now() + (offset ?? 0);
 
-/** Waits that a move set off take a while, which the clock then lacks: 23:59:50 after a day is a day to anybody. */
+/**
+ * Waits that a move triggers take a while, so the span that was moved comes out a little short: it is rounded, and a
+ * day shows as a day.
+ */
 const roundings = [
   { from: 43_200_000, to: 300_000 },
   { from: 1_800_000, to: 60_000 },

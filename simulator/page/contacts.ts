@@ -31,7 +31,7 @@ const draw = (contact: Contact, advisorName: (advisor: string) => string): HTMLE
     element('td', { class: 'number' }, String(contact.contactId)),
   );
 
-/** Contacts stay in the simulator (there may be 100,000): the page fetches the one page that is looked at. */
+/** Contacts stay in the simulator, which may have 100,000: the page fetches only the page that is shown. */
 export const showContacts = async (
   advisor: string,
   filter: string,

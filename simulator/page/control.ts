@@ -3,10 +3,10 @@ import type { SettingsChange } from '../state/settings';
 import type { ContactPage, SimulatorState } from './shape';
 import { language, say } from './words';
 
-/** Relative, so that the page works wherever it is mounted. */
+/** The address is relative, so that the page works wherever it is mounted. */
 export const address = (path: string): string => `control/${path}`;
 
-/** Where a server lets people in by a pass (Node-RED does), passes end. */
+/** A server that admits people by a cookie, as Node-RED does, refuses them when it has expired. */
 export class PassExpired extends Error {
   constructor() {
     super(say('toast.expired'));
@@ -17,7 +17,7 @@ const request = async (method: string, path: string, body?: unknown): Promise<Re
   const response = await fetch(address(path), {
     method,
     cache: 'no-store',
-    // What went wrong is told in the language of this page, whatever else the browser speaks.
+    // Errors are given in the language of this page, whatever the browser's is.
     headers: {
       'accept-language': language,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -37,7 +37,7 @@ const reason = async (response: Response): Promise<string> => {
     if (typeof body.detail === 'string') return body.detail;
     if (typeof body.title === 'string') return body.title;
   } catch {
-    // A proxy's page or nothing at all: the status has to do.
+    // The answer is a proxy's page or empty: only the status can be shown.
   }
   return say('toast.status', { status: response.status });
 };
@@ -50,7 +50,7 @@ const tell = async (method: string, path: string, body?: unknown): Promise<void>
 type Answer = 'accept' | 'decline' | 'reset';
 
 export const control = {
-  /** Of one advisor, or of all of them. */
+  /** The state of one advisor, or of all. */
   state: (advisor: string) =>
     read<SimulatorState>(advisor === '' ? 'state' : `state?${new URLSearchParams({ advisor }).toString()}`),
   contacts: (advisor: string, page: number, pageSize: number, filter: string) =>

@@ -5,7 +5,7 @@ interface Attributes {
   readonly [name: string]: string | undefined;
 }
 
-/** The page's only way to make elements. Strings become text nodes: a name that looks like HTML stays a name. */
+/** The only way in which this page makes elements. Strings become text nodes: a name that looks like HTML stays a name. */
 export const element = <K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -34,7 +34,7 @@ export const byId = <T extends HTMLElement>(id: string, type: new () => T): T =>
 
 interface Row<T> {
   readonly key: (item: T) => string;
-  /** Equal versions look equal: such an item's element is left alone. */
+  /** Items with equal versions look the same: the element stays as it is. */
   readonly version: (item: T) => string;
   readonly draw: (item: T) => HTMLElement;
 }
@@ -42,8 +42,8 @@ interface Row<T> {
 const versions = new WeakMap<HTMLElement, string>();
 
 /**
- * Makes `parent` show `items` in order, touching only what changed, so that focus, selection and scroll positions
- * survive live updates.
+ * Makes `parent` show `items` in order. Only changed elements are touched, so that focus, selection and scroll
+ * positions survive live updates.
  */
 export const showList = <T>(parent: HTMLElement, items: readonly T[], row: Row<T>): void => {
   const focused = document.activeElement;
@@ -84,7 +84,10 @@ const neighbour = (gone: HTMLElement): HTMLElement | undefined => {
   return beside instanceof HTMLElement ? beside : undefined;
 };
 
-/** The same button in the new drawing, else the whole drawing: the keyboard never falls back to the page's top. */
+/**
+ * The same button in the new element, else the element itself: the keyboard focus never falls back to the top of the
+ * page.
+ */
 const counterpart = (focused: Element | null, shown: HTMLElement): HTMLElement => {
   const action = focused instanceof HTMLElement ? focused.dataset['action'] : undefined;
   const same = action === undefined ? null : shown.querySelector<HTMLElement>(`[data-action="${action}"]`);

@@ -1,6 +1,6 @@
 import type { Phone } from './shape';
 
-/** What somebody typed into the filter: a number in any spelling comes down to its digits. */
+/** The text of the filter; a number in any notation is reduced to its digits. */
 export const wantedBy = (filter: string): string => {
   const wanted = filter.trim().toLowerCase();
   const digits = wanted.replace(/\D/gu, '');

@@ -5,9 +5,9 @@ export type Connection = 'connecting' | 'live' | 'lost' | 'expired';
 const retryAfter = 2000;
 
 /**
- * Reads now, after every change in the simulator and when what it returns is called, one reading at a time; a change during a reading leads to
- * exactly one more. EventSource reconnects by itself, except after an HTTP error: that, and a failed reading, are
- * tried again here.
+ * Reads now, after every change in the simulator, and when the result is called; one reading at a time. A change during
+ * a reading leads to exactly one more. EventSource reconnects by itself except after an HTTP error: that and a failed
+ * reading are repeated here.
  */
 export const follow = (read: () => Promise<void>, tell: (connection: Connection) => void): (() => void) => {
   let events: EventSource | undefined;

@@ -29,13 +29,16 @@ const everybody = '';
 let state: SimulatorState | undefined;
 let tab: Tab = 'phones';
 
-/** Runs what a button asked for; the change itself comes back through the events. */
+/** Runs the action of a button; the change itself comes back through the events. */
 const act = (deed: Promise<void>): void => {
   clearToast();
   deed.catch(complain);
 };
 
-/** Silence is doing nothing: the simulator need not know of it, so it lives as long as the page. */
+/**
+ * Consent requests that somebody has left unanswered. The simulator need not know of them, so they last as long as the
+ * page.
+ */
 const silenced = new Set<string>();
 const requestKey = (line: Line, request: Message): string =>
   `${line.advisor} ${line.phone} ${String(request.id)}`;

@@ -15,7 +15,7 @@ const tints = 8;
 
 const consentStates = ['none', 'pending', 'accepted'] as const;
 
-/** A state that the contract may yet show is shown as it is. */
+/** An unknown consent state is shown as it is: the contract's list is not complete (*States and transitions*). */
 const consentText = (consent: string): string => {
   const known = consentStates.find((state) => state === consent);
   return known === undefined ? consent : say(`phone.${known}`);
@@ -31,11 +31,11 @@ const initials = (name: string): string =>
     .join('')
     .toUpperCase();
 
-/** `+12025550123` as `+1 202 555 0123`; other countries stay in one piece. */
+/** `+12025550123` as `+1 202 555 0123`; numbers of other countries are not divided. */
 export const readableNumber = (phone: string): string =>
   phone.replace(/^\+1(\d{3})(\d{3})(\d{4})$/u, '+1 $1 $2 $3');
 
-/** A phone for each number. Advisors who have not texted it stand there only while nobody has. */
+/** One phone for each number. Advisors who have not texted the number are shown only while no advisor has. */
 export const phonesOf = (lines: readonly Line[]): Phone[] => {
   const byNumber = new Map<string, Line[]>();
   for (const line of lines) byNumber.set(line.phone, [...(byNumber.get(line.phone) ?? []), line]);
@@ -46,14 +46,14 @@ export const phonesOf = (lines: readonly Line[]): Phone[] => {
   });
 };
 
-/** The consent request that nobody has answered yet, if that is how things stand. */
+/** The consent request that has not been answered yet, if there is one. */
 export const openRequest = (line: Line): Message | undefined => {
   if (line.consent === 'accepted') return undefined;
   const last = line.messages.filter((message) => message.kind !== 'text').at(-1);
   return last?.kind === 'consent-request' ? last : undefined;
 };
 
-/** What just arrived or was just scheduled brings its phone to the front; answering leaves it where it is. */
+/** A text that has just arrived or was just scheduled brings its phone to the front; an answer leaves it where it is. */
 export const lastActivity = (phone: Phone, now: number): number =>
   phone.lines
     .flatMap(({ messages }) => messages)
@@ -80,7 +80,7 @@ const caption = (phone: Phone): HTMLElement =>
     ),
   );
 
-/** Who texts, and what this phone has agreed to: consent is given to one advisor. */
+/** The advisor, and the consent that this phone has given: consent is given to one advisor. */
 const sender = (line: Line, advisorName: string, isAlone: boolean): HTMLElement =>
   element(
     'div',
@@ -99,7 +99,7 @@ const sender = (line: Line, advisorName: string, isAlone: boolean): HTMLElement 
     ),
   );
 
-/** What the person holding this phone can do just now. */
+/** What the person with this phone can do now. */
 const answers = (
   phone: Phone,
   advisorName: (advisor: string) => string,
@@ -151,7 +151,7 @@ const answers = (
     const made = answersTo(line);
     const name = advisorName(line.advisor);
     if (isAlone) bar.append(...made);
-    // Of several, those that leave nothing to press are told by their badges.
+    // Among several advisors, those for whom there is nothing to press are shown by their badges alone.
     else if (made.length > 1) {
       bar.append(
         element(
@@ -177,7 +177,7 @@ const answers = (
 export interface Drawing {
   readonly now: number;
   readonly advisorName: (advisor: string) => string;
-  /** Whether more than one advisor is shown, so that each message says whose it is. */
+  /** Whether several advisors are shown: each message then names its advisor. */
   readonly hasSeveral: boolean;
 }
 

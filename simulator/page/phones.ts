@@ -7,7 +7,7 @@ import { isUpcoming } from './thread';
 import { fullDay } from './when';
 import { number, say } from './words';
 
-/** Phones drawn at first, and with each press of the button below them. */
+/** The number of phones that are shown at first, and that each press of the button adds. */
 const step = 24;
 
 const list = byId('phone-list', HTMLElement);

@@ -40,7 +40,7 @@ const labelOf = (habit: keyof Habits, value: Value): string => {
   return say(`habit.${habit}.${word}` as KeyOf<Catalogue['page']>);
 };
 
-/** What a habit can be: one of its few values, else those of the profiles and the one it has. */
+/** The values that are offered for a habit: its choices, else those in the profiles and the present one. */
 const offered = (habit: keyof Habits, current: Value): readonly Value[] => {
   if (habit in habitChoices) return habitChoices[habit as keyof typeof habitChoices];
   const values: Value[] = [];

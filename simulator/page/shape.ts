@@ -4,25 +4,25 @@ import type { Settings } from '../state/settings';
 
 export type { Message };
 
-/** What the page reads from control/state, and nothing more: the simulator may send further fields. */
+/** The fields of control/state that the page reads; the simulator may send more. */
 export interface SimulatorState {
   readonly now: number;
-  /** How far that is ahead of real time, in ms. */
+  /** How far that time is ahead of real time, in milliseconds. */
   readonly ahead: number;
-  /** The keys of those with an account. */
+  /** The keys of advisors with an account. */
   readonly advisors: readonly string[];
   readonly identities: readonly { readonly advisor: string; readonly name: string }[];
   readonly phones: readonly Line[];
-  /** How many numbers something happened on; `phones` holds the latest of them. */
+  /** The number of phones on which something has happened; `phones` holds the latest of them. */
   readonly phoneCount: number;
   readonly contacts: { readonly count: number };
-  /** Whether a flow of Node-RED is on this simulator; null where none can be known of. */
+  /** Whether a flow of Node-RED uses this simulator; null where that cannot be known. */
   readonly hasFlows: boolean | null;
   readonly faults: readonly Fault[];
   readonly settings: Settings;
 }
 
-/** What passed between one advisor and one number. */
+/** All messages between one advisor and one number. */
 export interface Line {
   readonly phone: string;
   readonly name: string;
@@ -31,7 +31,7 @@ export interface Line {
   readonly messages: readonly Message[];
 }
 
-/** A number, whoever texts it. */
+/** A number, with all advisors who text it. */
 export interface Phone {
   readonly phone: string;
   readonly name: string;

@@ -5,7 +5,7 @@ export type Tab = (typeof tabs)[number];
 
 const tabButton = (tab: Tab): HTMLButtonElement => byId(`tab-${tab}`, HTMLButtonElement);
 
-/** Tabs as the ARIA practices describe them: one tab stop, arrows move; the address keeps the choice. */
+/** Tabs as in the ARIA Authoring Practices: one tab stop, and arrow keys move between tabs. The address keeps the choice. */
 export const startTabs = (changed: (tab: Tab) => void): void => {
   const choose = (chosen: Tab): void => {
     for (const tab of tabs) {

@@ -3,15 +3,15 @@ import type { Line, Message } from './shape';
 import { clockTime, isoTime, moment, sameDay, shortDay } from './when';
 import { say } from './words';
 
-/** More than this nobody scrolls through in a phone of this size; the Messages tab has all of them. */
+/** The most messages shown in one phone; the Messages tab has all of them. */
 const longest = 60;
 
-/** When it is on the phone; `at` is when the service took it. */
+/** When the message arrives on the phone; `at` is when the service accepted it. */
 export const arrival = (message: Message): number => message.scheduledFor ?? message.at;
 
 export const isUpcoming = (message: Message, now: number): boolean => arrival(message) > now;
 
-/** Undefined where only one advisor texts, who need not be named on each message. */
+/** Undefined where only one advisor texts: messages then need no name. */
 type NameAdvisor = ((advisor: string) => string) | undefined;
 
 const note = (message: Message, now: number): string => {
@@ -36,7 +36,7 @@ const bubble = (message: Message, now: number, advisor: string | undefined): HTM
   return made;
 };
 
-/** What arrived on one phone, oldest first as phones show it, with the days marked. */
+/** The messages on one phone, the oldest first as phones show them, divided by day. */
 export const thread = (
   lines: readonly Line[],
   now: number,

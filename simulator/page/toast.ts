@@ -4,7 +4,7 @@ import { say } from './words';
 const toast = byId('toast', HTMLElement);
 const text = byId('toast-text', HTMLElement);
 
-/** One sentence at a time, until somebody closes it or does something else. */
+/** Shows one sentence at a time, until somebody closes it or does something else. */
 const tell = (kind: 'notice' | 'failure', sentence: string): void => {
   toast.dataset['kind'] = kind;
   toast.hidden = false;

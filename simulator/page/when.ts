@@ -5,7 +5,10 @@ const timeWithSeconds = dateFormat({ timeStyle: 'medium' });
 const day = dateFormat({ weekday: 'short', day: 'numeric', month: 'short' });
 const longDay = dateFormat({ weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' });
 
-/** Formatting a moment outside what a Date can hold throws, and a client may schedule a text for any number. */
+/**
+ * Limits a moment to what a Date can hold (ECMA-262, Time Values and Time Range): formatting others throws, and a
+ * client may schedule a text for any number.
+ */
 const valid = (at: number): number => Math.min(Math.max(at, -8.64e15), 8.64e15);
 
 export const clockTime = (at: number): string => time.format(valid(at));

@@ -4,11 +4,11 @@ import { sayFrom, type Catalogue } from '../wording';
 const given = document.querySelector<HTMLMetaElement>('meta[name=words]');
 if (given === null) throw new Error('index.html has no words');
 
-/** What this page says, in the language that its server chose. */
+/** The sentences of this page, in the language that its server chose. */
 export const strings = JSON.parse(given.content) as Catalogue['page'];
 export const say = sayFrom(strings);
 
-/** The language of the words. */
+/** The language of the sentences. */
 export const language = document.documentElement.lang;
 
 const wanted = new URLSearchParams(location.search).get('lang') ?? '';

@@ -17,14 +17,14 @@ const contactIdOf = (memberId: number): number => memberId - 700_000;
 const consentQuestion = (advisor: string): string =>
   `${advisor} would like to text you. Reply YES to agree or NO to decline.`;
 
-/** What an account needs from the simulator around it. */
+/** What an account needs of the simulator around it. */
 export interface Surroundings {
   now(): number;
   nextMessageId(): number;
   arrivesAt(when: number): void;
 }
 
-/** Everything the service keeps for one advisor. */
+/** Everything that the service keeps for one advisor. */
 export class Account {
   readonly contacts: ContactBook;
   readonly groups: GroupBook;
@@ -56,12 +56,15 @@ export class Account {
     };
   }
 
-  /** The owner of a number, who becomes a contact by being texted; a contact there already is left as it is. */
+  /**
+   * The contact of a number. Texting an unknown number creates one, and never changes an existing one (contract, *What
+   * the service does*, 6).
+   */
   contactFor(phone: string): Contact {
     return this.contacts.byPhone(phone) ?? this.contacts.add(this.newcomer(phone), sourceOf.texting);
   }
 
-  /** The owner of a number, when there is one. Magic numbers are known from the start. */
+  /** The contact of a number, if there is one. Magic numbers have one from the start. */
   knownContact(phone: string): Contact | undefined {
     return magicOf(phone) === undefined ? this.contacts.byPhone(phone) : this.contactFor(phone);
   }
@@ -80,7 +83,7 @@ export class Account {
     return line;
   }
 
-  /** Returns the message's id, which a scheduled text does not have yet. */
+  /** Returns the message id, which a scheduled text does not have yet. */
   deliver(line: Line, text: string, scheduledFor: number | null): number | null {
     const id = this.around.nextMessageId();
     const messageId = scheduledFor === null ? id : null;
@@ -100,7 +103,7 @@ export class Account {
     return consentOf(line);
   }
 
-  /** A look at the consent status; some magic numbers make up their mind while being looked at. */
+  /** Called for each check of the consent status: some magic numbers accept after a few checks. */
   check(line: Line): ConsentState {
     const answers = magicOf(line.phone)?.answers;
     if (

@@ -13,7 +13,7 @@ export interface ContactBookRecord {
 }
 
 export const emailStatuses = ['Active', 'Bounced', 'Unsubscribed'] as const;
-/** The contract lists the field and no values; a sort by it needs some that differ. */
+/** The contract shows no values for this field (*Resources and their fields*, Gaps); to sort by it, they must differ. */
 export const emailStatusOf = (contact: Contact): number =>
   contact.fields.emailAddress === undefined ? 2 : contact.contactId % 7 === 0 ? 1 : 0;
 
@@ -22,12 +22,13 @@ export const fullNameOf = (contact: Contact): string =>
     .filter((part) => part !== undefined && part !== '')
     .join(' ');
 
-/** The real day, not that of the simulator's clock: a flow that looks for birthdays knows no other. */
+/** The real day, not that of the simulator's clock: a flow that looks for birthdays uses the real one. */
 const today = (): Date => new Date();
 
 /**
- * An advisor's contacts. Those of the seed are computed when asked for; only what was added, changed or deleted since
- * is held. Each order that was asked for is kept sorted as contacts come and go, so that a page costs its own length.
+ * An advisor's contacts. Those of the seed are computed when needed; only added, changed and deleted ones are stored.
+ * Each order that was used is kept sorted as contacts come and go, so that the cost of a page depends on its length
+ * alone.
  */
 export class ContactBook {
   private readonly changed = new Map<number, Contact>();
@@ -91,7 +92,7 @@ export class ContactBook {
     return contact;
   }
 
-  /** Returns the contact as it was. */
+  /** Returns the contact as it was before. */
   change(contactId: number, change: (contact: Contact) => Partial<Contact>): Contact | undefined {
     const before = this.get(contactId);
     if (before === undefined) return undefined;
@@ -104,7 +105,7 @@ export class ContactBook {
     return before;
   }
 
-  /** Returns the contact that was. */
+  /** Returns the removed contact. */
   remove(contactId: number): Contact | undefined {
     const before = this.get(contactId);
     if (before === undefined) return undefined;
@@ -127,7 +128,7 @@ export class ContactBook {
     }
   }
 
-  /** Removing a group changes the count of everybody in it. */
+  /** Removing a group changes the group count of all its members. */
   groupsChanged(): void {
     this.orders.delete('groupCount');
   }
@@ -135,7 +136,7 @@ export class ContactBook {
   private order(sortBy: SortField): SortedIds {
     let order = this.orders.get(sortBy);
     if (order === undefined) {
-      // Ids are given in the order of creation, so that this order, the default, needs no look at the contacts.
+      // Ids are given in order of creation, so the default order needs no look at the contacts.
       const keyOf = (contactId: number): SortKey =>
         sortBy === 'dateTimeCreated' ? contactId : this.sortKey(sortBy, this.known(contactId));
       order = new SortedIds(this.ids(), keyOf);

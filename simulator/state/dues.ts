@@ -1,8 +1,8 @@
 import type { Clock } from '../../lib/service/clock';
 
-/** Calls `due` whenever one of the given moments has come, with a single timer however many there are. */
+/** Calls `due` at each of the given moments, with a single timer for all of them. */
 export class Dues {
-  /** Ascending. */
+  /** In ascending order. */
   private moments: number[] = [];
   private cancel: (() => void) | undefined;
 

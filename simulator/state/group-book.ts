@@ -6,7 +6,7 @@ export interface Group {
   readonly name: string | null;
   readonly externalId: string | null;
   readonly created: number;
-  /** Members, counted as they come and go. */
+  /** The number of members, kept up to date as they come and go. */
   contactCount: number;
 }
 

@@ -7,14 +7,14 @@ export interface Identity {
 
 export const defaultAdvisor = 'default';
 
-/** Always there to choose from on the authorization page. */
+/** Advisors that can always be chosen on the authorization page. */
 export const knownIdentities: readonly Identity[] = [
   { advisor: defaultAdvisor, name: 'Alex Morgan', email: 'alex.morgan@example.com' },
   { advisor: 'jordan', name: 'Jordan Blake', email: 'jordan.blake@example.com' },
   { advisor: 'riley', name: 'Riley Chen', email: 'riley.chen@example.com' },
 ];
 
-/** Any other key is an advisor too, from the first time it is used. */
+/** Any other key is an advisor too, from its first use. */
 export const identityOf = (advisor: string): Identity =>
   knownIdentities.find((known) => known.advisor === advisor) ?? {
     advisor,

@@ -1,6 +1,6 @@
 export interface Message {
   readonly id: number;
-  /** When the service took it. */
+  /** When the service accepted it. */
   readonly at: number;
   readonly kind: 'text' | 'consent-request' | 'reply';
   readonly text: string;
@@ -9,24 +9,24 @@ export interface Message {
   readonly scheduledFor: number | null;
 }
 
-/** What passed between an advisor and one number. */
+/** All messages between an advisor and one number. */
 export interface Line {
   readonly phone: string;
   asked: boolean;
   answer: 'accepted' | 'declined' | null;
   lastChanged: number;
-  /** Looks at the consent status since the last consent request. */
+  /** Checks of the consent status since the last consent request. */
   checks: number;
-  /** Endpoints at which a magic number has had its one error. */
+  /** Endpoints at which a magic number has shown its one error. */
   struck: string[];
   messages: Message[];
-  /** When something last happened, for showing the latest first. */
+  /** When something last happened; the latest are shown first. */
   touched: number;
 }
 
 export type ConsentState = 'none' | 'pending' | 'accepted';
 
-/** Older texts of one number are dropped, so that a long load test cannot fill the memory. */
+/** The most texts that are kept for one number, so that a long load test cannot fill the memory. */
 const keptMessages = 100;
 
 export const freshLine = (phone: string, consented: boolean, now: number): Line => ({
@@ -40,7 +40,7 @@ export const freshLine = (phone: string, consented: boolean, now: number): Line 
   touched: now,
 });
 
-/** The contract has no word for a decline: it stays pending. */
+/** The contract has no state for a decline (*States and transitions*): the consent stays pending. */
 export const consentOf = (line: Line): ConsentState => {
   if (line.answer === 'accepted') return 'accepted';
   return line.asked || line.answer === 'declined' ? 'pending' : 'none';

@@ -8,7 +8,7 @@ export interface Contact {
   readonly created: number;
   readonly modified: number;
   readonly groupIds: readonly number[];
-  /** The birthday is today, whenever today is: nobody has given this contact another. */
+  /** The birthday is always today, until somebody changes it. */
   readonly bornToday?: true | undefined;
 }
 
@@ -29,7 +29,7 @@ interface Friend {
   readonly phone: string;
   readonly city: string;
   readonly state: string;
-  /** Year, month and day; a leap year alone makes it this contact's birthday today, the 29th of February included. */
+  /** Year, month and day. A leap year alone means that the birthday is always today, also on the 29th of February. */
   readonly born: string;
   readonly groupIds: readonly number[];
   readonly consented: boolean;
@@ -74,12 +74,15 @@ const lastNames =
   );
 const middle = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 
-/** Multiplying by an odd number modulo a power of two visits every value once: names come shuffled, and repeatably. */
+/**
+ * Multiplying by an odd number modulo a power of two visits every value once, so names come shuffled, and the same each
+ * time.
+ */
 const shuffled = (index: number): number => Math.imul(index, 2654435761) >>> 0;
 
 const twoDigits = (part: number): string => (part < 10 ? `0${String(part)}` : String(part));
 
-/** +1 300 555 0100 and up: the areas below are taken by the friends and the magic numbers. */
+/** From +1 300 555 0100: the area codes below belong to the friends and the magic numbers. */
 const firstArea = 300;
 const bulkNumbers = (999 - firstArea + 1) * 100;
 const bulkPhone = (index: number): string | undefined =>
@@ -112,7 +115,7 @@ const memberships = Array.from({ length: 2 ** seededGroups.length }, (_, bits) =
   seededGroups.filter((_group, position) => (bits >> position) & 1).map(({ groupId }) => groupId),
 );
 
-/** Which groups the seeded contact at `index` is in; cheap, since it is asked of all of them to count members. */
+/** The groups of the seeded contact at `index`. It must be cheap: it is called for every contact to count members. */
 export const seededGroupsOf = (index: number): readonly number[] => {
   const known = friends[index];
   if (known !== undefined) return known.groupIds;
@@ -136,7 +139,7 @@ const friendFields = (known: Friend, today: Date): ContactFields => ({
   state: known.state,
 });
 
-/** The contact an untouched account has at `index`: computed, not stored, so that a million of them cost nothing. */
+/** The contact at `index` in an untouched account: computed, not stored, so that a million contacts cost nothing. */
 export const seededContact = (index: number, today: () => Date): Contact => {
   const known = friends[index];
   const created = firstCreated + index * minute;
@@ -162,10 +165,10 @@ export const seededIndexOfPhone = (phone: string): number | undefined => {
     : friends.length + (Number(parts[1]) - firstArea) * 100 + Number(parts[2]);
 };
 
-/** Whether this contact had consented before the story begins. */
+/** Whether this contact has consented at the start. */
 export const seededConsent = (contactId: number): boolean =>
   friends[contactId - firstContactId]?.consented ?? false;
 
-/** Without a wish for more, an address book holds the friends. */
+/** By default, an address book holds the friends. */
 export const defaultContacts = friends.length;
 export const friendPhones: readonly string[] = friends.map((known) => known.phone);

@@ -5,7 +5,7 @@ import { scopeOnWire } from '../contract/wire';
 import { habitChoices, profileNames, profileOf, profiles, type Habits, type ProfileName } from '../profiles';
 import { rule } from '../rule';
 
-/** In the list of redirect URIs: any http address on this machine, whatever its port and path. */
+/** Stands in the list of redirect URIs for any http address on this machine, with any port and path. */
 export const anyLoopback = 'loopback';
 
 const redirectUri = z.string().refine((uri) => {
@@ -14,7 +14,7 @@ const redirectUri = z.string().refine((uri) => {
   return isConfidential(new URL(uri));
 }, rule('control.redirectUri'));
 
-/** One segment of a path and one word of a scope. */
+/** One segment of a path, and one word of a scope. */
 const prefix = z.string().refine((word) => /^[\w~-]+$/.test(word), rule('control.prefix'));
 
 const searches = ['contacts', 'groups', 'content'];
@@ -24,7 +24,7 @@ const renamed = z.enum([
   ...searches.flatMap((search) => parameters.map((parameter) => `${search}.${parameter}`)),
 ]);
 
-/** Two parameters of one search under one name could not be told apart. */
+/** Two parameters of one search must not have the same name. */
 const areApart = (given: Habits['names']): boolean =>
   [...searches, ''].every((search) => {
     const wire = parameters.map((own) => given[`${search}.${own}`] ?? given[own] ?? own);
@@ -63,21 +63,21 @@ const given = <T extends object>(values: T): Given<T> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Given<T>;
 
 const shape = {
-  /** Off: consent requests answer 409. */
+  /** When off, consent requests get a 409. */
   consentConfigured: z.boolean(),
-  /** Off: texts go to anybody, asked or not. */
+  /** When off, texts are sent without consent. */
   consentRequired: z.boolean(),
   rotateRefreshTokens: z.boolean(),
   accessTokenLifetime: seconds,
   refreshTokenLifetime: seconds,
   redirectUris: z.array(redirectUri),
-  /** Those provisioned for the application. */
+  /** The scopes that are provisioned for the application. */
   scopes: z.array(z.enum(allScopes)),
-  /** What an update does with fields it does not name; the contract does not say. */
+  /** What an update does with omitted fields; the contract does not say (*Endpoints*, Gaps). */
   updateOmitted: z.enum(['clear', 'keep']),
 };
 
-/** As saved. A habit that was not yet known then is the usual one. */
+/** The settings as they are stored. A habit that is missing, from an older version, is the usual one. */
 export const settingsSchema = z.object({
   ...shape,
   habits: z
@@ -91,7 +91,7 @@ export const settingsChange = z
     ...shape,
     /** All habits at once. */
     profile: z.enum(profileNames),
-    /** Single ones, after those of `profile`. */
+    /** Single habits, applied after those of `profile`. */
     habits: habitsChange,
   })
   .partial();
@@ -99,11 +99,11 @@ export const settingsChange = z
 export type Settings = z.output<typeof settingsSchema>;
 export type SettingsChange = z.input<typeof settingsChange>;
 
-/** Those provisioned, as this service calls them. */
+/** The provisioned scopes in this service's words. */
 export const provisionedScopes = ({ scopes, habits }: Settings): string[] =>
   scopes.map((scope) => scopeOnWire(scope, habits));
 
-/** Settings as they are told: with the name of the profile, or null for habits that are no profile's. */
+/** The settings as they are shown: with the name of the profile, or null for a mixture of habits. */
 export const toldSettings = (settings: Settings): Settings & { readonly profile: ProfileName | null } => ({
   ...settings,
   profile: profileOf(settings.habits),

@@ -1,15 +1,15 @@
 export type SortKey = string | number;
 
-/** Beyond so many newcomers, merging them in one pass is cheaper than making room for each. */
+/** With more new ids than this, merging them in one pass is cheaper than inserting each. */
 const fewNewcomers = 32;
 
 /**
- * Ids in the order of their keys, and of the ids where keys are equal. Built once; then kept by binary search, so
- * that neither a page nor a change sorts again. `keyOf` must still give the old key when an id is removed.
+ * Ids in the order of their keys; equal keys are in the order of the ids. Built once, then kept sorted by binary
+ * search, so that neither a page nor a change sorts again. When an id is removed, `keyOf` must still give its old key.
  */
 export class SortedIds {
   private ids: number[];
-  /** Added since the last look. */
+  /** Ids that were added since the last reading. */
   private newcomers: number[] = [];
 
   constructor(
@@ -62,7 +62,7 @@ export class SortedIds {
       .map(({ id }) => id);
   }
 
-  /** Where `id` is, or would be. */
+  /** The position of `id`, or the position at which it would be inserted. */
   private position(id: number): number {
     const key = this.keyOf(id);
     let low = 0;
