@@ -1,4 +1,4 @@
-/** In milliseconds, as durations are everywhere but in settings, which have seconds or hours. */
+/** In milliseconds, as all durations but those in settings, which are in seconds or hours. */
 export const second = 1000;
 export const minute = 60 * second;
 export const hour = 60 * minute;

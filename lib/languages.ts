@@ -3,7 +3,7 @@ export type Language = (typeof languages)[number];
 
 const baseOf = (tag: string): string => tag.split(/[-_]/)[0]?.toLowerCase() ?? '';
 
-/** The first of the wanted languages that we speak; a region we do not know is said as its language is elsewhere. */
+/** The first of the wanted languages that we have; an unknown region gets the language of another. */
 export const spokenOf = (wanted: readonly string[]): Language =>
   wanted
     .map((tag) => languages.find((language) => baseOf(language) === baseOf(tag)))
@@ -17,11 +17,11 @@ const isLocale = (tag: string): boolean => {
   }
 };
 
-/** How numbers and times are written: as in the wanted region, where it has the language that is spoken. */
+/** The locale of numbers and times: the wanted region, if it has the language of the words. */
 export const localeOf = (spoken: string, wanted: readonly string[]): string =>
   wanted.find((tag) => baseOf(tag) === baseOf(spoken) && isLocale(tag)) ?? spoken;
 
-/** The languages of an Accept-Language header, the most wanted first. */
+/** The languages of an *Accept-Language* header, the most wanted first (RFC 9110, section 12.5.4). */
 export const acceptedIn = (header: string): string[] =>
   header
     .split(',')
@@ -34,6 +34,6 @@ export const acceptedIn = (header: string): string[] =>
     .sort((one, other) => other.weight - one.weight)
     .map(({ tag }) => tag);
 
-/** Fills in the `__name__` of a sentence. */
+/** Fills in each `__name__` of a sentence. */
 export const fill = (sentence: string, values: Readonly<Record<string, string | number>>): string =>
   sentence.replace(/__(\w+?)__/g, (whole, name: string) => String(values[name] ?? whole));

@@ -1,5 +1,5 @@
 /**
- * Something still being put together. Objects made once per text are filled in field by field: to spread others into
- * them costs ten times as much on Node 20.
+ * An object that is still being made. Objects made for each text are filled in field by field: on Node 20, spreading
+ * others into them costs ten times as much.
  */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -1,34 +1,34 @@
 /**
- * Everything that outlives a deploy in memory. What is not here belongs to an environment or a node and ends with it; what
- * must survive the process is in the store.
+ * Everything in memory that outlives a deploy. All other state in memory belongs to an environment or a node and ends
+ * with it; what must survive the process is in the store.
  */
 type ProcessMemory =
-  /** Stores in files and databases: one handle for all environments that use one, closed with the last. */
+  /** Stores in files and databases: one handle for all environments that use the same one, closed with the last. */
   | 'stores'
-  /** Stores that are in memory because the disk cannot be used: as much as can be kept then. */
+  /** Stores that are in memory because the disk cannot be used: they last as long as the process. */
   | 'storesInMemory'
-  /** The keys that seal what is on disk, where the runtime keeps no settings. */
+  /** The keys that seal records on disk, where the runtime has no settings. */
   | 'unsavedKeys'
   /** What all environments of a runtime share: vault, tokens, simulator. */
   | 'services'
-  /** The environments that run, for routes that ask for one. */
+  /** The running environments, for routes that name one. */
   | 'environments'
-  /** The service each node's status speaks of: after a change of service it is cleared. */
+  /** The service that each node's status tells of: when the service changes, the status is cleared. */
   | 'statuses'
-  /** Parts of messages that no disk holds, such as an open connection. */
+  /** Parts of messages that cannot be stored, such as an open connection. */
   | 'liveMessages'
   /** Outcomes on their way from one node of ours to the next, which a deploy does not stop. */
   | 'handOvers'
-  /** The last arrival: no two items have the same, nor one that sorts before an earlier one. */
+  /** The last arrival number: each is unique, and sorts after all earlier ones. */
   | 'arrivals'
-  /** Texts with a key of their own that are in flight: a deploy waits for them, and the next node must not send again. */
+  /** Texts with a once-key that are in flight: a deploy waits for them, and the next node must not send them again. */
   | 'onceKeys'
-  /** Changes of one contact or group, one after the other, also across a deploy. */
+  /** Changes of one contact or group run one after the other, also across a deploy. */
   | 'turns'
-  /** What was said in the log and is not said again. */
+  /** Warnings that the log has already and must not repeat. */
   | 'saidOnce'
-  /** Results of calculations that take long, by their input: forgotten, they are made again. */
+  /** Results of long calculations, by their input; they can be calculated again. */
   | 'calculated';
 
-/** A value that lives as long as the process, by what it is for. */
+/** Marks a value that lives as long as the process, by its purpose. */
 export const processMemory = <T extends object>(_what: ProcessMemory, made: T): T => made;

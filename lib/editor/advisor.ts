@@ -1,6 +1,6 @@
 import type { Form } from './red';
 
-/** An application that signs in by itself does so for one advisor: there is nothing to say, unless it was said. */
+/** With client credentials the application has one advisor, so the field is hidden, unless something is filled in. */
 export const hideOnlyAdvisor = (form: Form): void => {
   form.onChange(({ environment, advisor, advisorType }) => {
     const found = typeof environment === 'string' ? RED.nodes.node(environment) : null;

@@ -9,8 +9,8 @@ const sentenceOf = (fault: JQuery.jqXHR, say: Say): string => {
 };
 
 /**
- * Asks our routes on the server; a refusal is an error whose message is a sentence for the person. The address is
- * relative, because the editor adds the login to no other.
+ * Sends a request to our routes; a refusal becomes an error with a sentence for the user. The address is relative,
+ * because the editor adds the login only to those.
  */
 export const ask = async (
   say: Say,
@@ -36,6 +36,6 @@ export const ask = async (
 
 export const wordsOf = (fault: unknown): string => (fault instanceof Error ? fault.message : String(fault));
 
-/** Where the editor is, whatever proxy or path it is behind: only the browser knows. */
+/** An absolute address below the editor. Only the browser knows it, behind a proxy or another path. */
 export const editorAddress = (path: string): string =>
   new URL(path, window.location.origin + window.location.pathname).href;

@@ -10,7 +10,7 @@ interface Look {
   readonly title: (say: Say, service: unknown) => string;
 }
 
-/** How each kind of service looks, wherever it is shown. */
+/** The look of each kind of service, wherever it is shown. */
 const looks: Readonly<Record<Kind, Look>> = {
   simulator: { icon: 'flask', title: (say) => say('badge.simulator') },
   sandbox: { icon: 'cube', title: (say) => say('badge.sandbox') },
@@ -19,7 +19,7 @@ const looks: Readonly<Record<Kind, Look>> = {
   unchosen: { icon: 'question-circle', title: (say) => say('badge.unchosen') },
 };
 
-/** What is none of the services is never taken for the harmless one: no node will run with it. */
+/** An unknown service never looks like the simulator: no node runs with it. */
 const kindOf = (service: unknown): Kind => {
   if (isVariable(service)) return 'variable';
   if (service === undefined) return 'simulator';
@@ -35,14 +35,14 @@ export const badgeOf = (
   return { kind, icon, title: title(say, service) };
 };
 
-/** What the chosen environment talks to: a service, or the variable that will decide; undefined if none is chosen. */
+/** The service of the chosen environment, or the variable that decides it; undefined if none is chosen. */
 const serviceOf = (environment: unknown): unknown => {
   if (isVariable(environment)) return environment;
   const found = typeof environment === 'string' ? RED.nodes.node(environment) : null;
   return found ? savedOr(found['service'], 'simulator') : undefined;
 };
 
-/** Opens the page where the simulator's texts arrive; `note` says what came in between. */
+/** Opens the phones page; `note` shows an error, or a link when the browser has blocked the window. */
 export const phonesButton = (say: Say, note: JQuery): JQuery =>
   button('mobile', say('badge.phones'), () => {
     void openWindow({ say, path: 'simulator/open' }).then((sent) => {
@@ -54,7 +54,7 @@ export const phonesButton = (say: Say, note: JQuery): JQuery =>
     });
   });
 
-/** Below the environment of every node: whether a real person is affected. */
+/** Shows below the environment of every node whether real people are texted. */
 export const addBadge = (form: Form): void => {
   const badge = $('<div>', { role: 'status' });
   form.row('environment').after(badge);

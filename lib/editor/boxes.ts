@@ -6,12 +6,12 @@ import { isTimeZone, ownTimeZone, wallTimeIn } from '../runtime/dates';
 import { momentIn, writtenOf } from './moments';
 import type { Say } from './red';
 
-/** Stands in for the line of a typed input while a literal is chosen; the typed input still holds the value. */
+/** Takes the place of a typed input's line while a literal is chosen; the typed input still holds the value. */
 interface Box {
   readonly element: JQuery;
-  /** What is said below it. */
+  /** The note below the box. */
   readonly note: JQuery;
-  /** Whether it can show this value at all. */
+  /** Whether the box can show this value. */
   takes(value: string): boolean;
   show(value: string): void;
   read(): string;
@@ -26,7 +26,7 @@ const valueOf = (element: JQuery): string => String(element.val() ?? '');
 const countOf = (text: string, say: Say): string => {
   const fixed = text.replace(placeholder, '');
   const { units, room, segments, encoding } = countText(fixed);
-  // With placeholders the text will be at least this long.
+  // With placeholders, the count is of the least length that the text will have.
   const count =
     fixed !== text
       ? say('count.atLeast', { characters: numberOf(units), segments: numberOf(segments) })
@@ -52,7 +52,7 @@ const textArea = (say: Say): Box => {
     note,
     takes: () => true,
     show(text) {
-      // Writing the same again would move the cursor to the end.
+      // Writing the same text again would move the cursor to the end.
       if (valueOf(element) !== text) element.val(text);
       grow(text);
       note.text(countOf(text, say));
@@ -72,7 +72,7 @@ const momentBox = (say: Say): Box => {
     first = [...new Set([ofEnvironment, own].filter((zone) => zone !== ''))];
   };
   readZones();
-  // Older browsers know no list.
+  // Older browsers cannot list the zones.
   const all = 'supportedValuesOf' in Intl ? Intl.supportedValuesOf('timeZone') : [];
   const element = $('<input>', { type: 'datetime-local' });
   const choice = $('<select>', { 'aria-label': say('moment.zone') });
@@ -101,7 +101,7 @@ const momentBox = (say: Say): Box => {
     element.attr('min', isTimeZone(clocks) ? wallTimeIn(Date.now(), clocks) : '');
   };
   choose(first[0] ?? '');
-  // A change of the zone is one of the moment: the same handler hears of it.
+  // Another zone makes another moment: the handler for the date hears of it too.
   choice.on('change', () => element.trigger('change'));
   environment.on('change', () => {
     const [usual = ''] = first;
@@ -150,7 +150,7 @@ export const addBox = (field: TypedField, input: JQuery, say: Say): void => {
     input.typedInput('value', box.read());
   });
   input.on('change', sync);
-  // The menu of types, when it closes, gives the focus back to its own button.
+  // When the menu of types closes, it gives the focus back to its own button, so the box is focused after that.
   input.on('typedinputtypechange', () => {
     setTimeout(() => {
       const isBoxed = container.hasClass('advisor-boxed');

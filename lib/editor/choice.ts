@@ -4,7 +4,7 @@ import { chosenIn, isUnknown, isVariable, noVariable } from './values';
 
 const valOf = (input: JQuery): string => String(input.val() ?? '');
 
-/** The select itself holds the variable, as one more option, so that its value is always the truth. */
+/** The select holds the variable as one more option, so that its value is always what will be saved. */
 const addVariable = (input: JQuery, saved: string): void => {
   const option = input.find('.advisor-variable');
   const entry = $(`#${input.attr('id') ?? ''}-variable`);
@@ -24,13 +24,13 @@ const addVariable = (input: JQuery, saved: string): void => {
   sync();
 };
 
-/** What has no option here stays chosen until somebody chooses again: to open a node must not change it. */
+/** A saved value without an option stays chosen until somebody chooses another: opening a node must not change it. */
 const keep = (input: JQuery, saved: string, say: Say): void => {
   const text = isVariable(saved) ? saved : say('option.unknown', { choice: saved });
   input.append($('<option>').attr('value', saved).text(text)).val(saved);
 };
 
-/** Gives the select what is saved, and how to read it. */
+/** Fills the select with the saved value, and says how to read it. */
 export const choice = (
   field: ChoiceField,
   input: JQuery,

@@ -1,4 +1,4 @@
-/** Everything is set as text: what comes from the server is never taken for HTML. */
+/** Everything is set as text: nothing from the server is ever treated as HTML. */
 
 export const icon = (name: string): JQuery => $('<i>', { class: `fa fa-${name}`, 'aria-hidden': 'true' });
 
@@ -7,27 +7,30 @@ export const button = (name: string, words: string, press: () => void): JQuery =
     .append(icon(name), $('<span>', { text: words }))
     .on('click', press);
 
-/** What reads so already is left alone: to set it draws it anew. */
+/** An unchanged text is not set again, because setting it draws it anew. */
 export const setText = (element: JQuery, text: string): void => {
   if (element.text() !== text) element.text(text);
 };
 
-/** Likewise for attributes. */
+/** As `setText`, for attributes. */
 export const setAttributes = (element: JQuery, values: Readonly<Record<string, string>>): void => {
   for (const [name, value] of Object.entries(values))
     if (element.attr(name) !== value) element.attr(name, value);
 };
 
-/** Likewise for whether a button can be pressed. */
+/** As `setText`, for the disabled state of a button. */
 export const disable = (element: JQuery, isDisabled: boolean): void => {
   if (element.prop('disabled') !== isDisabled) element.prop('disabled', isDisabled);
 };
 
-/** Set as attributes: jQuery takes some names in its shorter form for calls of a widget. */
+/** The values are set with `attr`: jQuery takes some names in its shorter form for calls of a widget. */
 export const textBox = (label: string, placeholder: string): JQuery =>
   $('<input>').attr({ type: 'text', 'aria-label': label, placeholder, autocomplete: 'off' });
 
-/** The editor's own keys climb up from where the key was pressed, which may be gone by then: it is not told. */
+/**
+ * The key event is stopped: the editor's own handlers look at the element on which the key was pressed, which may be
+ * gone.
+ */
 export const onEnter = (box: JQuery, act: () => void): void => {
   box.on('keydown', (event) => {
     if (event.key !== 'Enter') return;
@@ -37,7 +40,7 @@ export const onEnter = (box: JQuery, act: () => void): void => {
   });
 };
 
-/** Only a picture: the words are for those who hover, or listen. */
+/** A button with only a picture: its words are a tooltip, and for screen readers. */
 export const iconButton = (name: string, words: string, press: () => void): JQuery =>
   $('<button>', {
     type: 'button',
@@ -48,14 +51,14 @@ export const iconButton = (name: string, words: string, press: () => void): JQue
     .append(icon(name))
     .on('click', press);
 
-/** Beside a field's own box, which makes room for it. */
+/** Puts an element beside the box of a field, which makes room for it. */
 export const placeBeside = (row: JQuery, extra: JQuery): void => {
   const typed = row.children('.red-ui-typedInput-container');
   row.addClass('advisor-with-button');
   (typed.length > 0 ? typed : row.children('input').first()).after(extra);
 };
 
-/** Node-RED would take a bare text for HTML. */
+/** Node-RED would treat a bare string as HTML. */
 export const notify = (words: string, type: 'error' | 'warning' | 'success', timeout?: number): void => {
   RED.notify($('<p>', { text: words }), { type, ...(timeout !== undefined && { timeout }) });
 };

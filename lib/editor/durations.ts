@@ -2,7 +2,7 @@ import { locale } from './locale';
 import type { Form } from './red';
 import { durationOf } from './words';
 
-/** Nobody sees at once that 86400 seconds are a day. */
+/** Shows the seconds of these fields in a larger unit: 86400 is not easily seen to be a day. */
 export const addDurations = (form: Form, names: readonly string[]): void => {
   const notes = names.map((name) => {
     const note = $('<span>', { class: 'advisor-unit' });

@@ -12,7 +12,7 @@ interface OpenForm extends Form {
   readonly own: OwnEditor;
 }
 
-/** A node's dialog and that of its environment can be open at once. */
+/** The dialog of a node and that of its environment can be open at the same time. */
 const forms = new Map<string, OpenForm>();
 
 const surroundings = (say: Say): Surroundings => ({
@@ -39,7 +39,7 @@ const surroundings = (say: Say): Surroundings => ({
   },
 });
 
-/** The editor asks nobody about credentials, and knows of them only while a change to them is not deployed. */
+/** The editor does not validate credentials, and knows them only until a change to them is deployed. */
 const missingCredentials = (
   node: EditedNode,
   spec: EditorSpec,
@@ -59,8 +59,8 @@ const missingCredentials = (
 };
 
 /**
- * True, or the sentences that the red triangle shows. The permissions answer for the credentials too: of a text that
- * is a `${VARIABLE}` the editor would not even ask.
+ * True, or the sentences for the red triangle. The field of the permissions also reports missing credentials: the
+ * editor does not validate a text that is a `${VARIABLE}`.
  */
 export const check = (node: EditedNode, spec: EditorSpec, name: string, value: unknown): string | true => {
   const field = spec.fields.find((candidate) => candidate.name === name);
@@ -75,7 +75,7 @@ export const check = (node: EditedNode, spec: EditorSpec, name: string, value: u
   return problems.length === 0 ? true : problems.join(' ');
 };
 
-/** The editor's two buttons beside an environment are links to nowhere, out of reach for the keyboard. */
+/** The editor's two buttons beside an environment are links without an address, which the keyboard cannot reach. */
 const reachButtons = (row: JQuery, say: Say): void => {
   const words = [say('environment.edit'), say('environment.add')];
   row.find('a.red-ui-button').each((index, link) => {
@@ -90,7 +90,7 @@ const reachButtons = (row: JQuery, say: Say): void => {
   });
 };
 
-/** Where there is only one environment it is the one that is meant; whoever sees it here can still say no. */
+/** Chooses the environment if there is only one; the user sees it, and can still change it. */
 const chooseTheOnly = (select: JQuery): void => {
   const choices = select
     .find('option')
@@ -163,7 +163,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
   refresh();
 };
 
-/** Hidden fields keep what they hold: choosing another operation and back again loses nothing. */
+/** Hidden fields keep their values: to choose another operation and go back loses nothing. */
 export const save = (node: EditedNode): void => {
   const form = forms.get(node.id);
   if (!form) return;
@@ -172,7 +172,7 @@ export const save = (node: EditedNode): void => {
     .map((field) => field.name);
   const saved = { ...form.values(), ...form.own.saving?.(form) };
   for (const [name, value] of Object.entries(saved)) {
-    // The editor itself saves these, and tells config nodes about their users.
+    // The editor itself saves these fields, and keeps the list of a config node's users.
     if (!credentials.includes(name) && name !== 'environment') node[name] = value;
   }
   close(node);

@@ -4,7 +4,7 @@ import { chosenIn, isUnknown, noVariable } from './values';
 
 export { check, close, open, save } from './form';
 
-/** What a node is set to that no sentence can be made of. */
+/** A setting with an unknown value, for which there is no sentence. */
 const unknownIn = (node: EditedNode, spec: EditorSpec): string | undefined => {
   for (const field of spec.fields) {
     if (field.kind !== 'choice' || field.when || field.advanced) continue;
@@ -13,7 +13,7 @@ const unknownIn = (node: EditedNode, spec: EditorSpec): string | undefined => {
   return undefined;
 };
 
-/** The name, else a sentence about what the node does. */
+/** The name of the node, else a sentence about what it does. */
 export const label = (node: EditedNode, spec: EditorSpec, own: OwnEditor): string => {
   if (node.name) return node.name;
   const say = sayOf(node);
@@ -25,7 +25,7 @@ export const label = (node: EditedNode, spec: EditorSpec, own: OwnEditor): strin
   return own.label?.(node, say) ?? say('title');
 };
 
-/** Where all environments are simulators, the one that most nodes use: whichever it is, nobody is texted. */
+/** The environment that most nodes use, if all environments are simulators: then a wrong guess texts nobody. */
 const usualSimulator = (): string | undefined => {
   const found: { readonly id: string; readonly users: number; readonly isSimulator: boolean }[] = [];
   RED.nodes.eachConfig((config) => {
@@ -39,7 +39,7 @@ const usualSimulator = (): string | undefined => {
   return found.every(({ isSimulator }) => isSimulator) ? most?.id : undefined;
 };
 
-/** A node that is dragged in takes the environment that most of the flow's other nodes use. */
+/** A node that is dragged in gets the environment that most other nodes of the flow use. */
 export const added = (node: EditedNode): void => {
   if (node['environment'] !== '') return;
   const uses = new Map<string, number>();

@@ -5,7 +5,7 @@ import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, Say, TypedInputType } from './red';
 import { asNumber, filledRows, isSource, savedOr, tickedAnd } from './values';
 
-/** One field's controls: `read` gives its properties as they would be saved. */
+/** The controls of one field; `read` gives its properties as they would be saved. */
 export interface Control {
   readonly input: JQuery;
   read(): Readonly<Record<string, unknown>>;
@@ -13,12 +13,12 @@ export interface Control {
 
 const sources = ['msg', 'flow', 'global', 'env', 'jsonata'] as const;
 
-/** The editor's own, as on its literals. */
+/** The editor's own icon for literals. */
 const textIcon = 'red/images/typedInput/az.svg';
 
 const valOf = (input: JQuery): string => String(input.val() ?? '');
 
-/** The typed input shows its own box in place of ours: what our label says must be said of that one. */
+/** The typed input shows a box of its own in place of ours, so the label must name that box. */
 const nameTypedInput = (input: JQuery, say: Say): void => {
   const id = input.attr('id') ?? '';
   const container = input.next('.red-ui-typedInput-container');
@@ -39,20 +39,20 @@ const nameTypedInput = (input: JQuery, say: Say): void => {
 const offered = (type: ValueType, say: Say): string | TypedInputType =>
   isSource(type) ? type : { value: type, label: say('type.unknown') };
 
-/** A type of the typed input, or our own of the same name where a literal has a box of its own. */
+/** A type of the typed input, or a type of our own with the same name where a literal has another box. */
 const typeOf = (field: TypedField, type: ValueType | 'fields', say: Say): string | TypedInputType => {
   if (type === 'fields')
     return { value: 'fields', label: say('fieldByField'), icon: 'fa fa-list', hasValue: false };
   if (type === 'off' || type === 'text')
     return { value: type, label: say(`option.${field.name}.${type}`), hasValue: false };
   if (type !== 'str') return offered(type, say);
-  // A line of text would drop the line breaks; what is hidden keeps them.
+  // A single-line input would drop line breaks; a hidden one keeps them.
   if (field.lines) return { value: 'str', label: say('type.text'), icon: textIcon, inputType: 'hidden' };
   if (field.literal === 'date') return { value: 'str', label: say('type.moment'), icon: 'fa fa-calendar' };
   return type;
 };
 
-/** A property's name is no literal and a sentence no name: the box starts anew on the way there and back. */
+/** The name of a property is no literal, and the other way round: the box is emptied when the type changes between them. */
 const keepApart = (field: TypedField, input: JQuery): void => {
   input.on('typedinputtypechange', () => {
     const type = input.typedInput('type');
@@ -70,7 +70,7 @@ const typed = (field: TypedField, input: JQuery, node: EditedNode, say: Say): Co
   const typeField = $(`#${input.attr('id') ?? ''}Type`);
   const saved = String(savedOr(node[field.name], field.default));
   const savedType = String(savedOr(node[`${field.name}Type`], field.defaultType)) as ValueType;
-  // One that is not offered, or unknown, is kept until another is chosen.
+  // A saved type that is not offered is kept until another is chosen.
   const types = [...new Set([...field.types, savedType])];
   typeField.val(savedType);
   input.val(saved);
@@ -150,7 +150,7 @@ const rows = (field: RowsField, input: JQuery, node: EditedNode, say: Say): Cont
   return { input, read: () => ({ [field.name]: filledRows(field, read) }) };
 };
 
-/** Makes a field's controls from the rows that the build wrote, and fills them with what is saved. */
+/** Makes the controls of a field from the rows that the build wrote, and fills them with the saved values. */
 export const controlOf = (field: Field, node: EditedNode, spec: EditorSpec, root: JQuery): Control => {
   const prefix = spec.category === 'config' ? 'node-config-input' : 'node-input';
   const say = sayOf(node);

@@ -15,20 +15,20 @@ import {
 import type { TypedField } from '../runtime/spec';
 import { holds, mayHold, type Say, type Values } from './values';
 
-/** What an editor knows of an environment. */
+/** An environment as the editor knows it. */
 export interface EnvironmentSeen {
-  /** The region it reads national numbers by. */
+  /** The region of its national numbers. */
   readonly country: string;
-  /** The zone it reads dates without one in. */
+  /** The zone of its dates without a zone. */
   readonly timeZone: string;
   readonly isComplete: boolean;
 }
 
-/** What the checks must ask the editor about. */
+/** What the checks need from the editor. */
 export interface Surroundings {
   readonly now: number;
   readonly say: Say;
-  /** Undefined if there is none. */
+  /** Undefined if there is no such environment. */
   readonly environment: (id: unknown) => EnvironmentSeen | undefined;
   readonly propertyExpression: (text: string) => boolean;
   readonly jsonata: (text: string) => boolean;
@@ -36,7 +36,7 @@ export interface Surroundings {
 
 type Judge = (value: unknown) => string | undefined;
 
-/** With the longest country code before them, fewer than these make no number anywhere. */
+/** With fewer digits, even the longest country code does not make a number. */
 const fewestDigits = 5;
 
 const numberProblem = (
@@ -77,7 +77,7 @@ const groupProblem =
     if (wholeId(value) !== undefined) return undefined;
     const isNamed = typeof value === 'string' && value.trim() !== '';
     if (!isNamed) return say('invalid.group');
-    // Only the service knows whether a word without a digit is one.
+    // Whether a word without a digit is an id, only the service knows.
     const isLikeId = anyId(value) !== undefined && /\d/.test(value);
     return !isLikeId && field.idOnly && holds(field.idOnly, values) ? say('invalid.deleteById') : undefined;
   };
@@ -98,7 +98,7 @@ const recordProblem =
     return counting.length === 0 ? say('invalid.recordEmpty', { fields: names.join(', ') }) : undefined;
   };
 
-/** The value itself, or each entry of a list. */
+/** Judges the value itself, or each entry of a list. */
 const each = (value: unknown, say: Say, one: Judge, entry = one): string | undefined => {
   if (!Array.isArray(value)) return one(value);
   if (value.length === 0) return say('invalid.list');
@@ -106,7 +106,7 @@ const each = (value: unknown, say: Say, one: Judge, entry = one): string | undef
   return index < 0 ? undefined : say('invalid.entry', { entry: index + 1, problem: entry(value[index]) });
 };
 
-/** What is wrong with a value typed in, given as the node will read it. */
+/** The problem of a typed value, which is given as the node will read it. */
 export const literalProblem = (
   field: TypedField,
   value: unknown,

@@ -7,8 +7,8 @@ export const environmentSays = (...said: Parameters<Say>): string | undefined =>
   RED.nodes.getType('advisor-environment')?._(...said);
 
 /**
- * A node's own words, else those of all dialogs, which only the environment has: Node-RED reads the catalogue of every
- * node at each start.
+ * Gives a node's own strings, else those of all dialogs. Only the environment has the latter, because Node-RED reads
+ * the catalogue of every node at each start.
  */
 export const sayOf =
   (node: EditedNode): Say =>
@@ -17,10 +17,10 @@ export const sayOf =
     return own === key ? (environmentSays(key, parts) ?? key) : own;
   };
 
-/** That of our own words: the editor may have none for a language of ours, and we none for one of its. */
+/** The language of our own strings. The editor may lack one of our languages, and we may lack one of its. */
 export const language = (): string => environmentSays('language') ?? '';
 
-/** How to write numbers and dates: in the language of the words, of whose regions the browser knows the right one. */
+/** The locale of numbers and dates: the language of the strings, in the region of the browser. */
 export const locale = (): string => {
   const spoken = language();
   return navigator.languages.find((tag) => baseOf(tag) === spoken) ?? spoken;
@@ -28,7 +28,7 @@ export const locale = (): string => {
 
 export const numberOf = (value: number): string => new Intl.NumberFormat(locale()).format(value);
 
-/** The time zone of an environment; empty where it has none, or there is no such environment. */
+/** The time zone of an environment; empty when it has none or does not exist. */
 export const zoneOfEnvironment = (id: unknown): string => {
   const zone = typeof id === 'string' && id !== '' ? RED.nodes.node(id)?.['timeZone'] : undefined;
   return typeof zone === 'string' && isTimeZone(zone) ? zone : '';

@@ -1,10 +1,10 @@
 import { epochInZone, wallTimeIn } from '../runtime/dates';
 import { minute } from '../durations';
 
-/** A date and time as `datetime-local` has it, and the zone whose clocks show it: a name, or an offset such as `+05:30`. */
+/** A date and time as `datetime-local` has it, and its zone: a name, or an offset such as `+05:30`. */
 export interface Moment {
   readonly wall: string;
-  /** Empty for one that is written without a zone. */
+  /** Empty for a date that is written without a zone. */
   readonly zone: string;
 }
 
@@ -18,7 +18,7 @@ const offsetText = (milliseconds: number): string => {
   return `${milliseconds < 0 ? '-' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
 };
 
-/** With the offset of its zone at that time, so that it is the same moment wherever the flow runs. */
+/** The date with the offset of its zone at that time, so that it is the same moment wherever the flow runs. */
 export const writtenOf = ({ wall, zone }: Moment): string => {
   const shown = Date.parse(`${wall}Z`);
   if (Number.isNaN(shown)) return '';
@@ -32,7 +32,7 @@ export const writtenOf = ({ wall, zone }: Moment): string => {
 const form =
   /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(?::\d{2}(?:[.,]\d+)?)?\s?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/i;
 
-/** What was written, in the first of these zones whose clocks have its offset then; undefined if it is no such date. */
+/** The written date in the first of these zones that has its offset at that time; undefined if it is not such a date. */
 export const momentIn = (written: string, zones: readonly string[]): Moment | undefined => {
   const found = form.exec(written.trim());
   if (!found) return undefined;

@@ -6,14 +6,14 @@ interface Settings {
   readonly more: string;
   readonly several: boolean;
   chosen(choice: Choice): void;
-  /** Enter was pressed in the box while no choice was pointed at. */
+  /** Called when Enter is pressed in the box while no choice is active. */
   typed(): void;
   further(): void;
 }
 
 let lists = 0;
 
-/** A list of choices, walked with the arrow keys from the box above it, or clicked. */
+/** A list of choices; the arrow keys in the box above it move through it. */
 export class Options {
   readonly element: JQuery;
   private readonly list: JQuery;
@@ -71,7 +71,7 @@ export class Options {
     this.more.toggle(hasMore);
   }
 
-  /** Ticks the options with these values. */
+  /** Ticks the choices with these values. */
   mark(values: readonly string[]): void {
     this.choices.forEach(({ value }, index) => {
       this.at(index).attr('aria-selected', String(values.includes(value)));

@@ -33,13 +33,13 @@ const wordsFor: Readonly<Record<Lookup, (say: Say) => Words>> = {
   }),
 };
 
-/** A list to choose a field's value from, fed by the environment; the field itself can always be filled in by hand. */
+/** A list from which to choose a field's value, read from the environment; the field can always be filled in by hand. */
 export const addPicker = (form: Form, field: TypedField, what: Lookup): void => {
   const { say } = form;
   const words = wordsFor[what](say);
   const row = form.row(field.name);
   let timer: ReturnType<typeof setTimeout> | undefined;
-  /** Only the latest question's answer counts. */
+  /** Only the answer to the latest question counts. */
   let question = 0;
   let page = 0;
 
@@ -63,7 +63,7 @@ export const addPicker = (form: Form, field: TypedField, what: Lookup): void => 
     }
   };
 
-  /** What stands in the box is good as it is: a search, or an id. */
+  /** The text in the box can be used as it is: a search, or an id. */
   const useTyped = (): void => {
     if (what === 'content' || /^\d+$/.test(textOf())) use({ value: textOf(), title: '', detail: '' });
   };
@@ -147,7 +147,7 @@ export const addPicker = (form: Form, field: TypedField, what: Lookup): void => 
   });
   panel.on('keydown', (event) => {
     if (event.key !== 'Escape') return;
-    // The dialog would take it as its own.
+    // The dialog would handle the key as well.
     event.preventDefault();
     event.stopPropagation();
     close();

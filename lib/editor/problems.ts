@@ -5,10 +5,10 @@ import type { Values } from './values';
 const place = (id: string): JQuery =>
   $('<span>', { class: 'advisor-error', id: `${id}-error`, role: 'status' });
 
-/** The typed inputs of a field that has one per row, in the order of the rows. */
+/** The typed inputs of a field with rows, in the order of the rows. */
 const inputsIn = (block: JQuery): JQuery => block.find('.advisor-row > input:first-of-type');
 
-/** Where the sentences about a field will stand, and what a screen reader reads with it. */
+/** Makes the place for sentences about a field, which a screen reader reads with the field. */
 export const describe = (block: JQuery, input: JQuery, field: Field): void => {
   if (field.kind === 'rows') {
     inputsIn(block).each((_, one) => {
@@ -30,7 +30,7 @@ const showAt = (block: JQuery, input: JQuery, sentence: string | undefined): voi
   box.attr('aria-invalid', String(sentence !== undefined));
 };
 
-/** Each row says what is wrong with it; only what is wrong with all of them stands below them. */
+/** Each row shows its own problem; below the rows stands only what concerns all of them. */
 const showRows = (block: JQuery, field: RowsField, values: Values, around: Surroundings): void => {
   const saved = values[field.name] as readonly SavedRow[];
   const inputs = inputsIn(block);

@@ -3,9 +3,9 @@ import type { Say, Values } from './values';
 
 export type Lookup = NonNullable<TypedField['lookup']>;
 
-/** Something that can be chosen. */
+/** A value that can be chosen. */
 export interface Choice {
-  /** What is written into the field. */
+  /** The value that is written into the field. */
   readonly value: string;
   readonly title: string;
   readonly detail: string;
@@ -17,7 +17,7 @@ export interface Found {
   readonly hasMore: boolean;
 }
 
-/** Anything may be missing or null in what the service tells. */
+/** Any field of the service's records may be missing or null. */
 const text = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' ? String(value).trim() : '';
 
@@ -53,7 +53,7 @@ interface Page {
   readonly pageInfo?: { readonly pageSize?: unknown; readonly totalRecord?: unknown };
 }
 
-/** A page of the lookup route, as something to choose from. `before` is how many the earlier pages had. */
+/** The choices on a page of the lookup route. `before` is the number of records on earlier pages. */
 export const foundIn = (what: Lookup, page: unknown, before: number, say: Say): Found => {
   const { data, pageInfo } = page as Page;
   const size = typeof pageInfo?.pageSize === 'number' ? pageInfo.pageSize : Infinity;

@@ -9,7 +9,7 @@ export interface EditedNode {
   type: string;
   name?: string;
   valid?: boolean;
-  /** Of a secret only `has_<name>` is known. */
+  /** For a secret, only `has_<name>` is known. */
   credentials?: Readonly<Record<string, unknown>>;
   _: Say;
   [property: string]: unknown;
@@ -20,7 +20,7 @@ export interface TypedInputType {
   label: string;
   icon?: string;
   hasValue?: boolean;
-  /** Of the box, such as `hidden`. */
+  /** The type of the input element, such as `hidden`. */
   inputType?: string;
 }
 
@@ -34,7 +34,7 @@ interface TypedInput {
   (command: 'type' | 'value', value: string): JQuery;
 }
 
-/** The little of the editor that we use. */
+/** The part of the editor that we use. */
 interface Editor {
   nodes: {
     node(id: string): EditedNode | null;
@@ -44,7 +44,7 @@ interface Editor {
     /** Ends when the callback returns false. */
     eachConfig(callback: (node: EditedNode) => boolean): void;
   };
-  /** Tells whether it worked. */
+  /** The result says whether it worked. */
   clipboard: { copyText(text: string): boolean };
   utils: {
     validatePropertyExpression(expression: string): boolean;
@@ -66,7 +66,7 @@ interface Editor {
       name: string;
       iconClass: string;
       content: JQuery;
-      /** Usable while a dialog is open. */
+      /** The tab can be used while a dialog is open. */
       enableOnEdit: boolean;
     }): void;
     show(id: string): void;
@@ -87,11 +87,11 @@ export type EditorSpec = Pick<NodeSpec, 'type' | 'category' | 'fields'>;
 
 /** What a node's own `editor.ts` may export. */
 export interface OwnEditor {
-  /** Reads like a sentence; used when the node has no name. */
+  /** A sentence about what the node does, for a node without a name. */
   label?: (values: Values, say: Say) => string;
-  /** Adds to the form what fields alone cannot say. */
+  /** Adds to the form what the fields alone cannot express. */
   opened?: (form: Form) => void;
-  /** Called before the form's values are saved; what it returns is saved too. */
+  /** Called before the form's values are saved; the result is saved too. */
   saving?: (form: Form) => Readonly<Record<string, unknown>>;
   closed?: (form: Form) => void;
 }
@@ -101,16 +101,16 @@ export interface Form {
   readonly node: EditedNode;
   readonly spec: EditorSpec;
   readonly root: JQuery;
-  /** An empty place between the fields and *Advanced*. */
+  /** An empty element between the fields and *Advanced*. */
   readonly more: JQuery;
   readonly say: Say;
-  /** What the form holds now, as it would be saved. */
+  /** The values of the form now, as they would be saved. */
   values(): Values;
   row(field: string): JQuery;
   input(field: string): JQuery;
   set(field: string, value: string, type?: string): void;
-  /** Called now and after every change. */
+  /** Calls the listener now and after every change. */
   onChange(listener: (values: Values) => void): void;
-  /** To be called when own code has changed something the form cannot see. */
+  /** To be called after own code has changed something that the form cannot see. */
   refresh(): void;
 }

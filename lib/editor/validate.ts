@@ -36,7 +36,7 @@ const succeeds = (attempt: () => unknown): boolean => {
   }
 };
 
-/** Undefined when it is no JSON. */
+/** Undefined when the text is not JSON. */
 const parsed = (text: string): { readonly value: unknown } | undefined => {
   try {
     return { value: JSON.parse(text) as unknown };
@@ -45,7 +45,7 @@ const parsed = (text: string): { readonly value: unknown } | undefined => {
   }
 };
 
-/** Spaces are nothing as a literal, but they are no name and no JSON. */
+/** Spaces alone are an empty literal, but they are neither a name nor JSON. */
 const isBlank = (text: string, type: string): boolean =>
   (['str', 'num', 'env'].includes(type) ? text.trim() : text) === '';
 
@@ -91,21 +91,21 @@ const typedProblem = (
   }
 };
 
-/** As another version, or somebody by hand, may have left it. */
+/** A row as another version, or a person by hand, may have saved it. */
 export interface SavedRow {
   readonly field: string;
   readonly value?: unknown;
   readonly valueType?: ValueType;
 }
 
-/** What to fix in one row of a field. */
+/** The problem of one row of a field. */
 export const rowProblem = (
   field: RowsField,
   { field: name, value, valueType }: SavedRow,
   around: Surroundings,
 ): string | undefined => {
   const literal = field.rows[name];
-  // The node leaves out what the service has no such field for, and says so.
+  // The service has no such field: the node leaves the value out, and says so.
   if (literal === undefined) return undefined;
   const row: TypedField = { kind: 'typed', name, types: [], default: '', defaultType: valueType ?? literal };
   return typedProblem(row, value, {}, around);
@@ -157,7 +157,7 @@ const urlProblem = (field: TextField, text: string, say: Say): string | undefine
   return field.name === 'redirectUri' && text.includes('#') ? say('invalid.fragment') : undefined;
 };
 
-/** A flow is read by many: a user and a password come from variables. */
+/** A flow is readable, so a user and a password must come from variables. */
 const proxyProblem = (text: string, say: Say): string | undefined => {
   if (!succeeds(() => new URL(text))) return say('invalid.proxy');
   const { protocol, username, password } = new URL(text);
@@ -187,7 +187,7 @@ const environmentProblem = (value: unknown, { say, environment }: Surroundings):
   return found.isComplete ? undefined : say('invalid.environmentIncomplete');
 };
 
-/** The sentence that says what to fix in a field, or undefined: the form and the red triangle both ask here. */
+/** The sentence that says what to correct in a field, or undefined; for both the form and the red triangle. */
 export const problemOf = (
   field: Field,
   value: unknown,

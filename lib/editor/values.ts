@@ -3,16 +3,16 @@ import type { ChoiceField, Field, FieldRow, RowsField, ValueType, When } from '.
 
 export { applies, chosenIn, isVariable, mayHold, type Values } from '../runtime/settings';
 
-/** Gives the string of a key in the user's language, with `__name__` filled in from `parts`. */
+/** Gives the string of a key in the user's language, with each `__name__` filled in from `parts`. */
 export type Say = (key: string, parts?: Readonly<Record<string, unknown>>) => string;
 
-/** The environment also fills in those that are part of a text, as in `https://${HOST}/v1`. */
+/** Whether a text has a variable anywhere: the environment also resolves `https://${HOST}/v1`. */
 export const holdsVariable = (text: string): boolean => /\$\{[^}]+\}/.test(text);
 
-/** What the choice of a variable is while nobody has named one. */
+/** The value of a choice by variable until the variable is named. */
 export const noVariable = '${}';
 
-/** Whether the others have the values that are wanted of them. */
+/** Whether the other fields have the values in `when`. */
 export const holds = (when: When, values: Values): boolean =>
   Object.entries(when).every(([name, wanted]) => wanted.includes(values[name] as string | boolean));
 
@@ -24,20 +24,20 @@ const sources: readonly string[] = [
   'text',
 ];
 
-/** Whether nodes of this version can read a value from there. */
+/** Whether nodes of this version can read values of this type. */
 export const isSource = (type: string): boolean => sources.includes(type);
 
-/** The default where an older flow has nothing saved. */
+/** The saved value, or its default where an older flow has none. */
 export const savedOr = (value: unknown, fallback: unknown): unknown =>
   value === undefined ? fallback : value;
 
-/** Saved by another version, or by hand: none of the options, nor a variable that will be one. */
+/** Whether a saved choice, from another version or edited by hand, is neither an option nor a variable. */
 export const isUnknown = (field: ChoiceField, value: unknown): boolean => {
   const chosen = chosenIn(field, value);
   return !field.options.includes(chosen) && !isVariable(chosen);
 };
 
-/** A node's values with its defaults filled in, as its runtime will see them. */
+/** The values of a node with its defaults, as its runtime will see them. */
 export const withDefaults = (fields: readonly Field[], saved: Values): Values => {
   const values: Record<string, unknown> = { ...saved };
   for (const field of fields) {
@@ -50,18 +50,18 @@ export const withDefaults = (fields: readonly Field[], saved: Values): Values =>
   return values;
 };
 
-/** `16` is kept as a number; what is no number is kept as written, for the form to complain about. */
+/** `16` is saved as a number; a text that is not a number is saved as written, and the form shows the problem. */
 export const asNumber = (text: string): number | string => {
   const trimmed = text.trim();
   return trimmed === '' || Number.isNaN(Number(trimmed)) ? trimmed : Number(trimmed);
 };
 
-/** Ticked options in their order, then whatever else was typed in, each once. */
+/** The ticked options in their order, then the others that were typed in, each once. */
 export const tickedAnd = (ticked: readonly string[], others: string): string[] => [
   ...new Set([...ticked, ...others.split(/[\s,]+/).filter((other) => other !== '')]),
 ];
 
-/** Rows with nothing in them are left out: only what was given is sent. */
+/** Empty rows are left out: only given values are sent. */
 export const filledRows = (
   field: RowsField,
   read: (row: string) => { value: string; valueType: string },

@@ -3,7 +3,7 @@ import type { Say } from './red';
 
 interface Errand {
   readonly say: Say;
-  /** What the new window is to show is answered by this route, as `{ url }`. */
+  /** The route that answers with the address of the window, as `{ url }`. */
   readonly path: string;
   readonly body?: object;
 }
@@ -12,12 +12,12 @@ export type Sent =
   | { readonly state: 'opened' | 'blocked'; readonly url: string; readonly isClosed: () => boolean }
   | { readonly state: 'failed'; readonly message: string };
 
-/** Browsers open a window only on a click: it is opened at once, and pointed to its address when that is known. */
+/** Browsers open a window only on a click: it is opened at once, and gets its address when that is known. */
 export const openWindow = async ({ say, path, body }: Errand): Promise<Sent> => {
   const opened = window.open('', '_blank', 'width=600,height=780');
   if (opened) {
     opened.document.body.textContent = say('window.moment');
-    // The page that is going to be shown has no business with the editor.
+    // The page in the window must have no access to the editor.
     opened.opener = null;
   }
   try {
@@ -31,6 +31,6 @@ export const openWindow = async ({ say, path, body }: Errand): Promise<Sent> => 
   }
 };
 
-/** For when the browser has kept the window from opening. */
+/** A link for when the browser has blocked the window. */
 export const linkTo = (url: string, words: string): JQuery =>
   $('<a>', { href: url, target: '_blank', rel: 'noopener noreferrer', text: words });

@@ -3,13 +3,13 @@ import type { Values } from './values';
 
 const longest = 20;
 
-/** What a reader takes for one sign may be many in the text: none is to be cut in two. Older browsers know no better. */
+/** Splits a text into graphemes, so that none is cut in two; in older browsers into code points. */
 const signsOf = (text: string): string[] =>
   'Segmenter' in Intl
     ? Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment)
     : Array.from(text);
 
-/** The beginning of a text, cut where the label would grow too long: between words, unless one is very long. */
+/** The beginning of a text, short enough for a label; cut between words, unless a word is very long. */
 export const shortened = (text: string): string => {
   const signs = signsOf(text.trim().replace(/\s+/g, ' '));
   if (signs.length <= longest) return signs.join('');
@@ -19,13 +19,13 @@ export const shortened = (text: string): string => {
   return `${kept.replace(/[\s,;:.–—-]+$/, '')}…`;
 };
 
-/** A choice as saved, or its default where an older flow has none. */
+/** A saved choice, or its default where an older flow has none. */
 export const choiceOf = (values: Values, field: string, fallback: string): string => {
   const value = values[field];
   return typeof value === 'string' && value !== '' ? value : fallback;
 };
 
-/** A literal that was typed into the form, or undefined when the value comes from elsewhere. */
+/** A literal that was typed into the form; undefined when the value comes from elsewhere. */
 export const literalOf = (values: Values, field: string): string | undefined => {
   const value = values[field];
   const type = values[`${field}Type`];
@@ -34,11 +34,11 @@ export const literalOf = (values: Values, field: string): string | undefined => 
 
 const dayIn = (time: Date, timeZone: string): string => wallTimeIn(time.getTime(), timeZone).slice(0, 10);
 
-/** By the clocks of a zone, or of this browser. */
+/** Whether both are on the same day in a zone, by default that of this browser. */
 export const isSameDay = (time: Date, now: Date, timeZone = ownTimeZone()): boolean =>
   dayIn(time, timeZone) === dayIn(now, timeZone);
 
-/** Today by its time, another day by its date and time, the year only if it is another; as the language writes them. */
+/** Today as a time, another day as a date and a time, with the year if it is another; as the language writes them. */
 export const momentOf = (time: Date, now: Date, language?: string, timeZone = ownTimeZone()): string => {
   const clock = { hour: '2-digit', minute: '2-digit', timeZone } as const;
   if (isSameDay(time, now, timeZone)) return time.toLocaleTimeString(language, clock);
@@ -53,7 +53,7 @@ const units = [
   ['minute', 60],
 ] as const;
 
-/** Seconds in the largest unit that they fill without a remainder, or undefined if that is seconds. */
+/** Seconds in the largest unit that divides them; undefined when that is the second itself. */
 export const durationOf = (seconds: number, language?: string): string | undefined => {
   const found = units.find(([, size]) => seconds >= size && seconds % size === 0);
   if (!found) return undefined;
