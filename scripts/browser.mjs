@@ -4,7 +4,7 @@ import { ensureProgram } from './packages.mjs';
 
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
-/** Where installers put Chromium, besides the folders of PATH. */
+/** The folders, besides those in PATH, into which installers put Chromium. */
 const usualPlaces = (env) => {
   const windows = [env.ProgramFiles, env['ProgramFiles(x86)'], env.LOCALAPPDATA]
     .filter((folder) => folder !== undefined)
@@ -47,7 +47,7 @@ const howToGetIt = [
   'If it is somewhere unusual, set CHROMIUM_PATH to its full path.',
 ].join('\n');
 
-/** The path of a Chromium to drive; installs one where that takes no questions, else says what is missing. */
+/** The path of a Chromium. Installs one where that needs no confirmation, else says what is missing. */
 export const ensureChromium = () =>
   ensureProgram({
     name: 'Chromium',

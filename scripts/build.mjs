@@ -16,11 +16,11 @@ const write = (path, text) => {
   writeFileSync(path, text);
 };
 
-/** Bundled into the one file that registers a node. */
+/** Sources that are bundled into the one file that registers a node. */
 const isRegistration = (path) =>
   /(lib[\\/]runtime[\\/]register|nodes[\\/][^\\/]+[\\/]routes)\.ts$/.test(path);
 
-/** Everything that runs, but not what is bundled: for a browser, or for the start. */
+/** All sources that run, except those that are bundled for a browser or for the start. */
 const runtimeSources = () =>
   ['command', 'lib', 'nodes', 'simulator']
     .flatMap((folder) => readdirSync(at(folder), { withFileTypes: true, recursive: true }))
@@ -37,7 +37,7 @@ const compiling = {
   logLevel: 'warning',
 };
 
-/** Types are checked by `npm run types`; a build that only strips them takes a second instead of fifteen. */
+/** `npm run types` checks the types; a build that only strips them takes one second instead of fifteen. */
 const compile = async () => {
   await esbuild({
     entryPoints: runtimeSources(),
@@ -47,7 +47,7 @@ const compile = async () => {
   });
 };
 
-/** What a source that was renamed, removed or moved to the browser has left behind would be packed with the rest. */
+/** Output of a source that was renamed, removed or moved to the browser would be packed too. */
 const removeStale = () => {
   const sources = new Set(runtimeSources());
   for (const folder of ['command', 'lib', 'nodes', 'simulator']) {
@@ -63,7 +63,7 @@ const removeStale = () => {
   }
 };
 
-/** All that runs when Node-RED starts: one small file for each node, which loads the rest when it is needed. */
+/** All code that runs when Node-RED starts: one small file for each node, which loads the rest when needed. */
 const registrationOf = async (name, registered) => {
   const later = [`./${name}/runtime`, `./${name}/on-demand`];
   const routes = exists(`nodes/${name}/routes.ts`);
@@ -86,7 +86,7 @@ const registrationOf = async (name, registered) => {
   return outputFiles[0].text;
 };
 
-/** The types of the nodes that need a scope, from the endpoints they use. */
+/** The types of the nodes that need a scope, from the endpoints that they use. */
 const needing = (specs) => {
   const { endpoints } = require(out('lib', 'service', 'endpoints.js'));
   return (scope) =>
@@ -95,10 +95,10 @@ const needing = (specs) => {
       .map(({ spec }) => spec.type);
 };
 
-/** The sentences of errors, whose English is in the code. */
+/** The sentences of errors, whose English text is in the code. */
 const errorsOf = () => ['service', 'runtime'].map((part) => require(out('lib', part, 'errors.js')).sentences);
 
-/** What the runtime says it reads by itself: in the language of whoever asks, not only in Node-RED's. */
+/** The runtime reads its own strings, because it answers in the language of the request and not only in Node-RED's. */
 const writeRuntimeWords = () => {
   rmSync(out('locales'), { recursive: true, force: true });
   for (const language of languages()) {
@@ -107,7 +107,10 @@ const writeRuntimeWords = () => {
   }
 };
 
-/** A browser set to a language without a region is served that one: `es` is given what is written for `es-ES`. */
+/**
+ * The folders of a language. A browser set to a language without a region gets the same: `es` gets the strings of
+ * `es-ES`.
+ */
 const foldersFor = (language) =>
   language === 'en-US' ? [language] : [...new Set([language, language.split('-')[0]])];
 
@@ -121,7 +124,7 @@ const writeNode = async ({ name, spec }, needs) => {
   for (const language of languages()) {
     const words = JSON.stringify(stringsFor(language, name));
     const own = readText('locales', language, `${spec.type}.md`);
-    // What nodes with outcomes have in common is told in the help of each.
+    // The help of each node with outcomes includes what all such nodes have in common.
     const shared = spec.outputs.includes('failed') ? readText('locales', language, 'common.md') : '';
     const help = helpOf(spec, `${own.trim()}\n\n${shared}`, {
       link: stringsFor(language, name).docs,

@@ -8,7 +8,7 @@ import { at } from './build/folders.mjs';
 const require = createRequire(import.meta.url);
 const mocha = join(require.resolve('mocha/package.json'), '..', 'bin', 'mocha.js');
 
-/** Whether these tests pass with the given variables and a seed: the one that is set, or one that is drawn. */
+/** Whether these tests pass with the given variables and a seed: the one that is set, else a random one. */
 const passes = (files, name, more) => {
   const { [name]: seed = String(randomInt(2 ** 31)) } = process.env;
   console.log(`${name}=${seed}`);
@@ -22,14 +22,14 @@ const modelFiles = () =>
     .filter((file) => file.endsWith('.test.ts') && readFileSync(at(file), 'utf8').includes("'fast-check'"));
 
 const parts = {
-  /** As many answers of the service, of its token endpoint, and messages. */
+  /** `count` answers of the service and of its token endpoint, and messages. */
   fuzz: (count = '1000000') => passes(['test/proof/fuzz.test.ts'], 'FUZZ_SEED', { FUZZ_RUNS: count }),
-  /** As many simulated weeks, each with its seed. */
+  /** `count` simulated weeks, each with its own seed. */
   weeks: (count = '100') => passes(['test/proof/week.test.ts'], 'WEEK_SEED', { WEEKS: count }),
-  /** As many kills of each Node-RED around texts with a key, held texts and blocks. */
+  /** `count` kills of each Node-RED around texts with a once-key, held texts and blocks. */
   'guard-kills': (count = '10') =>
     passes(['test/real/guard-kills.test.ts'], 'GUARD_KILLS_SEED', { GUARD_KILLS: count }),
-  /** All tests with generated cases, as many times. */
+  /** All tests with generated cases, `count` times. */
   models: (count = '20') =>
     Array.from({ length: Number(count) }).every(() => passes(modelFiles(), 'MODEL_SEED', {})),
 };

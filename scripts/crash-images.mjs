@@ -7,7 +7,7 @@ import { ensureStrace } from './strace.mjs';
 const require = createRequire(import.meta.url);
 const mocha = join(require.resolve('mocha/package.json'), '..', 'bin', 'mocha.js');
 
-/** `npm run crash-images -- 20000` opens as many files as a power cut might leave. */
+/** `npm run crash-images -- 20000` opens this many files that a power cut might leave. */
 const images = process.argv[2] ?? '5000';
 
 ensureStrace();

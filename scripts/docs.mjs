@@ -9,7 +9,7 @@ import { openApi } from './docs/openapi.mjs';
 import { apiPage } from './docs/page.mjs';
 import { securityPage } from './docs/security.mjs';
 
-/** Docs come from the sources themselves, not from a build of them that may be old. */
+/** Docs are made from the sources themselves, because a build of them may be old. */
 const load = () => {
   const unregister = register();
   const require = createRequire(import.meta.url);

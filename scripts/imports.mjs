@@ -10,7 +10,7 @@ export const sourcesIn = (folder) =>
 
 const known = new Map();
 
-/** The files of ours that a file imports, types and what is loaded late included. */
+/** The project's own files that a file imports, including types and late loading. */
 export const importsOf = (file) => {
   const found = known.get(file);
   if (found) return found;
@@ -23,7 +23,7 @@ export const importsOf = (file) => {
   return imports;
 };
 
-/** The shortest way by which a file imports itself, from its first import on; undefined when there is none. */
+/** The shortest cycle of imports through a file, from its first import on; undefined when there is none. */
 export const cycleOf = (file) => {
   const ways = importsOf(file).map((first) => [first]);
   const passed = new Set();

@@ -7,8 +7,9 @@ const require = createRequire(import.meta.url);
 const mocha = join(require.resolve('mocha/package.json'), '..', 'bin', 'mocha.js');
 
 /**
- * `npm run instances`: three Node-REDs on one PostgreSQL are killed, stopped and cut off while they work. `-- 500 1000 5`
- * is with 500 waits, 1,000 texts and five faults; `INSTANCES_SEED` repeats a run, `INSTANCES_VERSIONS=5` is for one version.
+ * `npm run instances`: three Node-REDs on one PostgreSQL are killed, stopped and cut off while they work. `-- 500 1000
+ * 5` runs 500 waits, 1,000 texts and five faults; `INSTANCES_SEED` repeats a run, `INSTANCES_VERSIONS=5` runs one
+ * version of Node-RED.
  */
 const [waits, texts, faults] = process.argv.slice(2);
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
-/** Whether packages of Debian can be installed here without a question. */
+/** Whether Debian packages can be installed here without confirmation. */
 const canInstall = () => process.getuid?.() === 0 && existsSync('/usr/bin/apt-get');
 
 const install = (packages) => {
@@ -15,8 +15,8 @@ const install = (packages) => {
 };
 
 /**
- * What `find` finds; where it finds nothing, the packages are installed where that takes no questions, else the error
- * says how to get them.
+ * The result of `find`. When it finds nothing, the packages are installed where that needs no confirmation, else an
+ * error says how to get them.
  */
 export const ensureProgram = ({ name, purpose, find, packages, howToGetIt }) => {
   const found = find();

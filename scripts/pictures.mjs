@@ -6,7 +6,7 @@ import { flows } from './pictures/flows.mjs';
 import { pictures, themes } from './pictures/list.mjs';
 import { begin, openStage, show } from './pictures/stage.mjs';
 
-/** Pictures for the docs, taken of the packed product in a real Node-RED, so that they never lie. */
+/** Pictures for the docs, taken of the packed product in a real Node-RED, so that they are always true. */
 register();
 const require = createRequire(import.meta.url);
 const { startRed } = require(at('test', 'support', 'node-red.ts'));
@@ -16,7 +16,7 @@ const folder = at('docs', 'pictures');
 const wanted = process.argv.slice(2);
 const chosen = pictures.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
 
-/** The nodes, with a margin for what sticks out of them. */
+/** The bounds of all nodes, with a margin for their ports and statuses. */
 const flowBounds = async (page) => {
   const boxes = await Promise.all(
     (await page.locator('.red-ui-flow-node').all()).map((node) => node.boundingBox()),
@@ -31,7 +31,7 @@ const flowBounds = async (page) => {
   };
 };
 
-/** The frontmost dialog, down to the last of its rows. */
+/** The bounds of the topmost dialog, down to the last of its rows. */
 const dialogBounds = async (page) => {
   const tray = await page.locator('.red-ui-tray').last().boundingBox();
   const header = await page.locator('.red-ui-tray-header').last().boundingBox();
@@ -57,7 +57,7 @@ try {
   for (const [theme, stage] of stages)
     for (const picture of chosen)
       await show(stage, picture, async (page) => {
-        // Nothing under the mouse, and transitions come to rest.
+        // The mouse is moved away, and transitions come to their end.
         await page.mouse.move(2, page.viewportSize().height - 2);
         await page.waitForTimeout(700);
         const path = at('docs', 'pictures', `${picture.name}-${theme}.png`);

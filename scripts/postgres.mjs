@@ -11,7 +11,7 @@ const find = () =>
     '/usr/local/bin',
   ].find((folder) => existsSync(join(folder, 'initdb')));
 
-/** The folder of the programs of PostgreSQL, of which tests run a server of their own. */
+/** The folder of PostgreSQL's programs: tests run a server of their own. */
 export const ensurePostgres = () =>
   ensureProgram({
     name: 'PostgreSQL',

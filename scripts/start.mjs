@@ -32,7 +32,7 @@ if (unknown !== undefined) fail(`There is no option ${unknown}.\n\n${usage}`);
 if (!Number.isInteger(wanted) || wanted < 1 || wanted > 65535)
   fail(`PORT must be a port number.\n\n${usage}`);
 
-/** Node-RED 5 does not start on an older Node; the development dependency `node` brings a newer one. */
+/** Node-RED 5 does not start on an older Node; the development dependency `node` has a newer one. */
 const nodeBinary = () => {
   const own = join(root, 'node_modules', '.bin', process.platform === 'win32' ? 'node.cmd' : 'node');
   return existsSync(own) ? own : process.execPath;
@@ -95,7 +95,7 @@ child.stdout.setEncoding('utf8');
 let said = '';
 child.stdout.on('data', (text) => {
   process.stdout.write(text);
-  // Again after a deploy, should an environment lead elsewhere since.
+  // The warning is repeated after a deploy if an environment has been pointed elsewhere.
   if (!/Started (modified )?(flows|nodes)/.test(text)) return;
   const isReady = said !== '';
   const now = whoIsTexted(flowsIn(join(data, 'flows.json')), process.env);
@@ -114,7 +114,7 @@ ${addresses(address)}
 });
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
-// The shell that npm starts scripts in hands no signal on when npm is ended.
+// The shell in which npm starts a script does not pass on signals when npm is ended.
 if (process.env.npm_lifecycle_event === 'start') {
   const parent = process.ppid;
   setInterval(() => {

@@ -9,7 +9,7 @@ const find = () =>
     .map((folder) => join(folder, 'strace'))
     .find((path) => existsSync(path));
 
-/** The path of strace, from whose trace power cuts are rehearsed; there is one for Linux alone. */
+/** The path of strace, which traces the writes for simulated power cuts; it exists for Linux alone. */
 export const ensureStrace = () =>
   process.platform === 'linux'
     ? ensureProgram({

@@ -8,7 +8,7 @@ import { ensurePostgres } from './postgres.mjs';
 import { ensureStrace } from './strace.mjs';
 
 const require = createRequire(import.meta.url);
-/** `npm test -- test/auth/vault.test.ts` runs these alone, with all the checks around them. */
+/** `npm test -- test/auth/vault.test.ts` runs only this file, with all the checks around it. */
 const files = process.argv.length > 2 ? process.argv.slice(2) : ['test/**/*.test.ts'];
 const counts = { passed: 0, failed: 0 };
 
@@ -18,7 +18,7 @@ const prettier = bin('prettier', 'bin/prettier.cjs');
 const tsc = bin('typescript', 'bin/tsc');
 const mocha = bin('mocha', 'bin/mocha.js');
 
-/** Runs a script with this Node; unless `aloud`, its words are kept for later, so that two can run at once. */
+/** Runs a script with this Node. Unless `aloud`, its output is kept for later, so that two can run at once. */
 const run = (args, { aloud = false, env = {} } = {}) =>
   new Promise((resolve) => {
     const started = Date.now();
@@ -44,7 +44,7 @@ const check = async (title, args) => {
   return { ok, report: `${ok ? '' : `${said.trimEnd()}\n`}${ok ? '✔' : '✖'} ${title} (${seconds} s)` };
 };
 
-/** A test that is left out, or that leaves out the others, is a failure. */
+/** A test with `skip` or `only` is a failure. */
 const leftOut = () =>
   readdirSync(at('test'), { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
@@ -70,16 +70,16 @@ const checks = async () => {
 const numberBefore = (word, said) => Number(new RegExp(`^\\s+(\\d+) ${word}\\b`, 'm').exec(said)?.[1] ?? 0);
 
 const tests = async () => {
-  // Much of a test's time is spent waiting for a Node-RED or a page: two files at once fill it.
+  // Much of a test's time is spent waiting for a Node-RED or a page, so two files run at once.
   const args = [mocha, '--parallel', '--jobs', '2', '--forbid-only', '--forbid-pending', ...files];
   const { ok, said } = await run(args, {
     aloud: true,
-    // Where the settings name no language, Node-RED and its nodes speak that of the system.
+    // Where the settings name no language, Node-RED and its nodes use the system's.
     env: { ADVISOR_TEXTING_BUILT: '1', FORCE_COLOR: '0', LC_ALL: 'C.UTF-8' },
   });
   const failing = numberBefore('failing', said);
   counts.passed += numberBefore('passing', said);
-  // Mocha that could not even begin has counted nothing.
+  // A mocha that could not start has counted no failures.
   counts.failed += ok ? 0 : Math.max(1, failing);
 };
 
@@ -93,7 +93,7 @@ const main = async () => {
   ensureChromium();
   ensureStrace();
   ensurePostgres();
-  // Mocha speaks as it goes; the checks beside it speak when it is done.
+  // Mocha's output appears as it comes; that of the checks follows when they are done.
   const [report] = await Promise.all([checks(), tests()]);
   console.log(report);
 };

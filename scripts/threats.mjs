@@ -25,7 +25,7 @@ cpSync(root, copy, {
 symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction');
 process.on('exit', () => rmSync(copy, { recursive: true, force: true }));
 
-/** Milliseconds. Without its defence, something may go on for ever. */
+/** Milliseconds: without its defence, a test may run for ever. */
 const patience = 300_000;
 
 const run = (args) =>
@@ -44,14 +44,14 @@ const run = (args) =>
 
 const mocha = join(require.resolve('mocha/package.json'), '..', 'bin', 'mocha.js');
 const escaped = (text) => text.replaceAll(/[$()*+./?[\\\]^{|}-]/g, '\\$&');
-/** A title as it is written: whatever a template fills in may be anything. */
+/** A pattern for a title as it is written; a placeholder of a template may be anything. */
 const patternOf = (title) =>
   title
     .split(/\$\{[^}]*\}/)
     .map(escaped)
     .join('.*');
 
-/** How many of the tests named passed and failed. */
+/** How many of the named tests passed and failed. */
 const test = async ({ needsBuild = false, shownBy }) => {
   if (needsBuild) {
     const { code, said } = await run([join(copy, 'scripts', 'build.mjs')]);
@@ -84,7 +84,7 @@ const test = async ({ needsBuild = false, shownBy }) => {
   return sum;
 };
 
-/** With the defence taken out, while `work` runs. */
+/** Runs `work` while the defence is removed. */
 const without = async ({ file, changes }, work) => {
   const path = join(copy, file);
   const whole = readFileSync(path, 'utf8');
@@ -101,7 +101,7 @@ const without = async ({ file, changes }, work) => {
 };
 
 const passing = new Map();
-/** Whether the tests pass as things are; several defences may share them. */
+/** Whether the tests pass with all defences; several defences may share tests. */
 const doPass = async (defence) => {
   const key = JSON.stringify(defence.shownBy);
   if (!passing.has(key)) passing.set(key, await test(defence));

@@ -19,7 +19,7 @@ const entries = Object.entries(zonesByPrefix).map(([prefix, zones]) => [
   (Array.isArray(zones) ? zones : String(zones).split('&')).filter((zone) => zone !== 'Etc/Unknown'),
 ]);
 
-/** Under each set of zones, the codes that may be in any of them. */
+/** The codes, grouped by the set of zones that they may be in. */
 const bySet = (codes) => {
   const sets = new Map();
   for (const code of codes) {
@@ -33,7 +33,7 @@ const bySet = (codes) => {
   return [...sets].sort(([a], [b]) => (a < b ? -1 : 1));
 };
 
-/** Of +1, an area code; of any other country its own code. */
+/** For +1, area codes; for any other country, its own code. */
 const areaCodes = [
   ...new Set(entries.flatMap(([prefix]) => (/^1\d{3}/.test(prefix) ? prefix.slice(0, 4) : []))),
 ];

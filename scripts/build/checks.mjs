@@ -22,7 +22,7 @@ const typesInExamples = () =>
       .map((node) => node.type),
   );
 
-/** Sentences about what a node still needs besides its strings. */
+/** Sentences about what a node lacks besides its strings. */
 export const missingParts = (specs) => {
   const used = typesInExamples();
   return [
@@ -40,5 +40,5 @@ export const missingParts = (specs) => {
   ];
 };
 
-/** All that the editor loads before anybody has opened a dialog. */
+/** Bytes: the most that the editor may load before anybody has opened a dialog. */
 export const editorLimit = 200 * 1000;

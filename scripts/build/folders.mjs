@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 export const root = resolve(import.meta.dirname, '..', '..');
 export const at = (...parts) => join(root, ...parts);
 
-/** What is wrong with the project, in sentences: shown without a stack, which would say nothing more. */
+/** Sentences about what is wrong with the project; shown without a stack, which would add nothing. */
 export class Complaint extends Error {
   constructor(sentences) {
     super([sentences].flat().join('\n'));
@@ -17,7 +17,7 @@ const folders = (path) =>
     .map((entry) => entry.name)
     .sort();
 
-/** A folder in nodes/ is a node: `send-text` is registered as `advisor-send-text`. */
+/** Each folder in nodes/ is a node: `send-text` is registered as `advisor-send-text`. */
 export const nodeNames = () => folders('nodes');
 export const languages = () => folders('locales');
 export const typeOf = (name) => `advisor-${name}`;

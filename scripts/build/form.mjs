@@ -4,11 +4,11 @@ const escape = (value) =>
     (sign) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[sign],
   );
 
-/** i18next reads a dot as a step down, and an empty option still needs a name. */
+/** i18next reads a dot as a level, and an empty option needs a name. */
 export const optionKey = (field, option) =>
   `option.${field}.${option === '' ? 'none' : option.replaceAll('.', '_')}`;
 
-/** Of Font Awesome 4, by field, as the labels of core nodes have them. */
+/** Icons of Font Awesome 4, by field, as in the labels of core nodes. */
 const icons = {
   name: 'tag',
   environment: 'globe',
@@ -86,7 +86,7 @@ const iconOf = ({ name }) => {
   return `<i class="fa fa-${icons[name]}" aria-hidden="true"></i>`;
 };
 
-/** The strings a spec cannot do without. */
+/** The strings that a spec needs. */
 export const stringsOf = (spec) => [
   'title',
   ...spec.outputs.map((output) => `output.${output}`),
@@ -101,7 +101,7 @@ export const stringsOf = (spec) => [
 ];
 
 /**
- * The form of a node, from its field table. `said` tells whether a string exists: hints and units are optional.
+ * The form of a node, from its fields. `said` tells whether a string exists, because hints and units are optional;
  * `needs` tells which nodes need a scope.
  */
 export const formOf = (spec, said, needs) => {
@@ -164,7 +164,7 @@ export const formOf = (spec, said, needs) => {
         .join(''),
   };
 
-  /** These hold arrays and objects: the editor must not find an input by their name and save its text. */
+  /** The values of these fields are arrays and objects: the editor must not find an input by their name and save its text. */
   const idOf = (field) =>
     `${prefix}-${field.name}${['json', 'ticks', 'rows'].includes(field.kind) ? '-entry' : ''}`;
 

@@ -3,7 +3,7 @@ import { build, transform } from 'esbuild';
 import { at, exists, readText } from './folders.mjs';
 import { formOf } from './form.mjs';
 
-/** A closing tag inside a string would end the script it is in. */
+/** A closing tag in a string would end the script that contains it. */
 const inScript = (code) => code.trim().replaceAll('</script', '<\\/script');
 
 export const bundle = async (entry, globalName) => {
@@ -60,7 +60,10 @@ const defaultOf = (field) => {
   }
 };
 
-/** Written out, with the object in place: the flow library reads this file as text to find a package's types. */
+/**
+ * The registration is written out with its object, because the flow library reads this file as text to find the types
+ * of a package.
+ */
 const registration = (spec, { type, credentials }) => {
   const flow = spec.category !== 'config';
   const lines = [
@@ -89,10 +92,10 @@ const registration = (spec, { type, credentials }) => {
   return `RED.nodes.registerType('${type}', {\n  ${lines.join(',\n  ')}\n});`;
 };
 
-/** The spec as the editor needs it: the look is in the registration already. */
+/** The part of the spec that the editor needs; the look is in the registration. */
 const specForEditor = ({ type, category, fields }) => inScript(JSON.stringify({ type, category, fields }));
 
-/** A node's `.html`; the shared editor code travels with the environment, which every node needs anyway. */
+/** A node's `.html`. The shared editor code is in that of the environment, which every node needs. */
 export const htmlOf = async (name, spec, registered, said, needs) => {
   const entry = `nodes/${name}/editor.ts`;
   const own = exists(entry) ? await bundle(entry, 'own') : 'var own = {};';
@@ -118,12 +121,12 @@ ${formOf(spec, said, needs)}
 `;
 };
 
-/** The sidebar: a plugin of the editor. Its words and its looks travel with the environment. */
+/** The sidebar, a plugin of the editor. Its strings and styles are in the environment's files. */
 export const pluginHtml = async () =>
   `<script type="text/javascript">${await bundle('nodes/environment/dialog/sidebar.ts', 'AdvisorTextingSidebar')}</script>
 `;
 
-/** A long code in a table may go on in the next line after each of its words. */
+/** Lets a long code in a table break after each of its words. */
 const breakable = (markdown) =>
   markdown.replaceAll(/^\|.*$/gm, (row) =>
     row.replaceAll(/`([a-z]+(?:_[a-z]+)+)`/g, (_, code) => `<code>${code.replaceAll('_', '_<wbr>')}</code>`),
@@ -132,14 +135,17 @@ const breakable = (markdown) =>
 const { homepage } = JSON.parse(readText('package.json'));
 const docs = homepage.replace(/#.*$/, '/blob/main/docs/nodes.md');
 
-/** As a repository's pages make it of a heading. */
+/** The anchor that a repository's page makes of a heading. */
 const anchorOf = (heading) =>
   heading
     .toLowerCase()
     .replaceAll(/[^a-z0-9 -]/g, '')
     .replaceAll(' ', '-');
 
-/** The palette shows the first paragraph of a help text only if it is not inside anything: our mark stands before it. */
+/**
+ * The palette shows the first paragraph of a help text only when it is not inside another element, so the element by
+ * which our styles find the text stands before it.
+ */
 export const helpOf = (spec, markdown, { link, title }) =>
   `<script type="text/markdown" data-help-name="${spec.type}">
 <div class="advisor-help"></div>

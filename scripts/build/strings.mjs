@@ -15,19 +15,19 @@ const merge = (base, over) => {
 const read = (language, file) =>
   exists('locales', language, file) ? readJson('locales', language, file) : {};
 
-/** A node's own strings over those that all nodes share. */
+/** The strings that all nodes share, with a node's own over them. */
 const ownStrings = (language, name) =>
   merge(read(language, 'common.json'), read(language, `${typeOf(name)}.json`));
 
 const withDialogs = (language, strings) => merge(read(language, 'dialogs.json'), strings);
 
-/** What the editor loads: what only our own code says in dialogs is loaded once, see lib/editor/locale.ts. */
+/** The strings that the editor loads. Those of dialogs alone are loaded once, see lib/editor/locale.ts. */
 export const stringsFor = (language, name) => {
   const strings = ownStrings(language, name);
   return name === 'environment' ? withDialogs(language, strings) : strings;
 };
 
-/** What is read while running, see lib/runtime/language.ts and simulator/words.ts. */
+/** Files that are read at run time, see lib/runtime/language.ts and simulator/words.ts. */
 export const runtimeFiles = [
   'common.json',
   'runtime.json',
@@ -44,7 +44,7 @@ const sources = (folder) =>
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
     .map((entry) => readText(entry.parentPath.slice(at().length), entry.name));
 
-/** `say('key')` in the editor, `RED._('key')` and `node._('key')` anywhere: the keys must be written out there. */
+/** `say('key')` in the editor, `RED._('key')` and `node._('key')` anywhere: only keys that are written out are found. */
 const spoken = /(?:\bsay|\b_)\(\s*'([a-zA-Z][\w.]*)'/g;
 const keysIn = (folder) =>
   sources(folder).flatMap((source) => [...source.matchAll(spoken)].map((match) => match[1]));
@@ -68,7 +68,7 @@ const strangePlaceholders = (tables) =>
     .filter(([, sentence]) => /(?<!\{)\{\w+\}(?!\})/.test(sentence))
     .map(([key]) => `The sentence ${key} has a placeholder in braces: write it as __name__.`);
 
-/** Every sentence about a string, help text or placeholder that is not there, in any language. */
+/** A sentence for each string, help text or placeholder that is missing in any language. */
 export const missingStrings = (specs, errorTables) => {
   const shared = [...keysIn('lib'), 'status.broken'];
   return languages().flatMap((language) => [
@@ -82,10 +82,10 @@ export const missingStrings = (specs, errorTables) => {
       const needed = new Set([
         ...shared,
         ...keysIn(`nodes/${name}`),
-        // What one language explains, the others explain too.
+        // Every string of English must be in the other languages too.
         ...keysOf(withDialogs('en-US', ownStrings('en-US', name))),
       ]);
-      // It would be said in the dialogs of all nodes.
+      // A string of the environment under a key of dialogs.json would appear in the dialogs of all nodes.
       const said = keysOf(read(language, 'dialogs.json'));
       const overSaid = name === 'environment' ? said.filter((key) => has(onForms, key)) : [];
       const unlabelled = stringsOf(spec).filter((key) => !has(onForms, key));

@@ -1,7 +1,7 @@
 import { readJson } from '../build/folders.mjs';
 import { table } from './table.mjs';
 
-/** Every code, in words. A code without words here, or words without a code, stops `npm run docs`. */
+/** An explanation of every code. If a code and its explanation do not match, `npm run docs` fails. */
 const words = {
   consent_required: [
     'The person has not given consent, and nothing is wired to _needs consent_ (or to _not accepted_).',
@@ -121,7 +121,7 @@ const fields = [
   ['`source`', '`{ id, type, name }` of the node, as a Catch node gives it'],
 ];
 
-/** What a node's status says, without the time. */
+/** The status text of a code, without the time. */
 const statusOf = (code) => {
   const { status } = readJson('locales', 'en-US', 'common.json');
   const { failed } = readJson('locales', 'en-US', 'runtime.json');

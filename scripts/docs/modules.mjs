@@ -2,7 +2,7 @@ import { relative, sep } from 'node:path';
 import { at } from '../build/folders.mjs';
 import { importsOf, sourcesIn } from '../imports.mjs';
 
-/** From what uses nothing, below, to what uses the most, above. */
+/** The rows of the picture: at the bottom folders that use no others, at the top those that use the most. */
 const rows = [
   [['lib/service', 'the contract']],
   [
@@ -42,7 +42,7 @@ const placed = rows.flatMap((row, level) => {
     folder,
     about,
     level,
-    // Not in columns: an arrow over several levels would run behind the boxes between.
+    // The boxes are not in columns, or an arrow over several levels would run behind the boxes between.
     x: (width - length) / 2 + place * (box.width + gap.x) + offsets[level],
     y: height - (level + 1) * (box.height + gap.y),
   }));
@@ -62,7 +62,7 @@ const usedBy = (folder) => {
   return used;
 };
 
-/** What is used by way of something else that is used needs no arrow of its own. */
+/** Drops arrows that follow from others. */
 const direct = (uses) => {
   const reach = (folder, seen = new Set()) => {
     for (const next of uses.get(folder))
@@ -98,7 +98,7 @@ const drawn = ({ folder, about, x, y }) =>
 <text x="${x + box.width / 2}" y="${y + 23}" class="name">${folder}</text>
 <text x="${x + box.width / 2}" y="${y + 42}">${about}</text></g>`;
 
-/** The folders and which imports which; an arrow that follows from others is left out. */
+/** The picture of the folders and their imports; arrows that follow from others are left out. */
 export const modulesPicture = () => {
   const uses = new Map(placed.map(({ folder }) => [folder, usedBy(folder)]));
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="The folders of the code, and which uses which">

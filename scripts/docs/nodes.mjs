@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { at } from '../build/folders.mjs';
 import { table } from './table.mjs';
 
-/** The page of all nodes: the help that the editor shows, and the properties as the specs have them. */
+/** The page of all nodes: the help that the editor shows, and the properties in the specs. */
 export const order = [
   'send-text',
   'request-consent',
@@ -16,7 +16,7 @@ export const order = [
   'environment',
 ];
 
-/** What the editor shows, in the theme of whoever reads; taken by `npm run pictures`. */
+/** A picture of the editor in the reader's theme, taken by `npm run pictures`. */
 const picture = (name, alt, width) => [
   '<picture>',
   `  <source media="(prefers-color-scheme: dark)" srcset="pictures/${name}-dark.png">`,
@@ -51,7 +51,7 @@ const code = (value) => `\`${value}\``;
 const limits = ({ min, max }) =>
   [min !== undefined && `at least ${min}`, max !== undefined && `at most ${max}`].filter(Boolean).join(', ');
 
-/** What a field holds, per kind: its values and its default. */
+/** The values and the default of a field, by its kind. */
 const described = {
   typed: (field) => [
     `from: ${field.types.map((type) => typeNames[type]).join(', ')}`,
@@ -87,7 +87,7 @@ const propertyRows = (spec, words, common) =>
     return [names, label, holds, fallback];
   });
 
-/** One heading deeper than in the sidebar, and without the errors, which have a page of their own. */
+/** The help with headings one level deeper than in the sidebar, and without the errors, which have a page of their own. */
 const helpOf = (type) =>
   read(`${type}.md`)
     .replace(/### Errors\n[\s\S]*?(?=\n### |$)/, '')

@@ -1,4 +1,4 @@
-/** Names by which the document speaks of the schemas, in the words of the contract. */
+/** The names of the schemas in the document, in the words of the contract. */
 const schemaNames = {
   messageRequest: 'MessageRequest',
   messageResult: 'MessageResult',
@@ -41,7 +41,7 @@ const problemSchema = (codes) => ({
   },
 });
 
-/** Requests drop what they do not know, answers keep it: neither refuses unknown fields. */
+/** Unknown fields are never refused: requests drop them (contract, *Errors*, rule 1), answers keep them. */
 const open = (schema) => {
   if (Array.isArray(schema)) return schema.map(open);
   if (typeof schema !== 'object' || schema === null) return schema;
@@ -50,7 +50,7 @@ const open = (schema) => {
       .filter(
         ([key, value]) => key !== '$schema' && !(key === 'additionalProperties' && typeof value !== 'string'),
       )
-      // The bounds of a JavaScript integer are no rule of the contract.
+      // The bounds of a JavaScript integer are not a rule of the contract.
       .filter(([, value]) => Math.abs(value) !== Number.MAX_SAFE_INTEGER)
       .map(([key, value]) => [key, open(value)]),
   );

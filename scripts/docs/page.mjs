@@ -38,7 +38,7 @@ const limits = (schema) =>
     .filter(Boolean)
     .join('; ');
 
-/** Fields of a schema, those of objects inside it after them with their path. */
+/** The fields of a schema, each followed by the fields of its objects with their path. */
 const fieldRows = (schema, prefix = '') =>
   Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     const path = `${prefix}${name}`;
@@ -88,7 +88,7 @@ const grouped = (endpoints, document) => {
   return [...sections].flatMap(([title, lines]) => [`## ${title}`, '', ...lines]);
 };
 
-/** The API page: the same facts as the OpenAPI document, to be read. */
+/** The API page: the same facts as in the OpenAPI document, for people. */
 export const apiPage = ({ endpoints, serviceCodes }, document) => {
   const schemas = Object.entries(document.components.schemas).flatMap(([name, schema]) => [
     `### ${name}`,

@@ -1,4 +1,4 @@
-/** SECURITY.md: how to report, and what is defended against, from the list that the tests are held to. */
+/** SECURITY.md: how to report, and the threats that are defended against, from the list that the tests use. */
 export const securityPage = ({ threats, defences }) => {
   const rows = Object.entries(threats).map(([number, { threat, shownBy, open }]) => {
     const tests = Object.keys(shownBy)

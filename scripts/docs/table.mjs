@@ -1,4 +1,4 @@
-/** A Markdown table; a bar inside a cell would end the cell. */
+/** A Markdown table. A bar in a cell is escaped, because it would end the cell. */
 export const table = (head, rows) =>
   [
     `| ${head.join(' | ')} |`,

@@ -1,4 +1,4 @@
-/** The flow that README.md builds, tidied up, and an environment as somebody in production has it. */
+/** The flow that README.md builds, tidied up, and an environment as it may be in production. */
 const tab = 'picture-flow';
 const node = (id, type, x, y, wires, more = {}) => ({
   id,

@@ -1,7 +1,7 @@
 import { order } from '../docs/nodes.mjs';
 /**
- * What docs/pictures holds, as data: each picture in both themes. `open` says how to get there (see stage.mjs), `of`
- * what is in the picture, and `shows` what must be in view for the picture to be true.
+ * The pictures in docs/pictures, as data; each is taken in both themes. `open` is how to get there (see stage.mjs),
+ * `of` what is in the picture, and `shows` what must be visible for the picture to be true.
  */
 export const themes = ['light', 'dark'];
 

@@ -1,4 +1,7 @@
-/** The product at work, one picture after the other: for `npm run pictures` and for the test that each can be taken. */
+/**
+ * Shows the product at work, one picture after the other: for `npm run pictures`, and for the test that each picture
+ * can be taken.
+ */
 const nodeOf = (page, id) => page.locator(`.red-ui-flow-node[id="${id}"]`);
 
 const waitForAll = (page, selectors) =>
@@ -9,7 +12,7 @@ const closeTray = async (page, button) => {
   await page.locator(button).waitFor({ state: 'detached' });
 };
 
-/** The sidebar of texting alone on its side. */
+/** The layout with the texting tab alone in its sidebar. */
 const undivided = {
   v: 4,
   tabs: [],
@@ -21,7 +24,7 @@ const undivided = {
   secondary: { width: 210, top: { tabs: ['explorer'] }, bottom: { tabs: ['palette'], hidden: true } },
 };
 
-/** Each opens its part of the product in the editor's page, and gives the page to look at and how to leave it. */
+/** Each opens a part of the product in the editor's page; it gives the page to look at, and a function that leaves it. */
 const openers = {
   flow: async ({ page }) => ({ page, leave: async () => {} }),
 
@@ -49,7 +52,7 @@ const openers = {
   },
 
   sidebar: async ({ page, url }) => {
-    // Node-RED 5 divides its sidebars in two, and remembers for each user how.
+    // Node-RED 5 divides its sidebars in two, and stores the layout for each user.
     const editor = await page.context().newPage();
     await editor.setViewportSize(page.viewportSize());
     await editor.goto(url);
@@ -69,13 +72,13 @@ const openers = {
   import: async ({ page }) => {
     await page.evaluate(`RED.actions.invoke('core:show-examples-import-dialog')`);
     await page.locator('.red-ui-treeList-label:visible', { hasText: '@advisor-texting' }).first().click();
-    // The tree shows that it is opening until some time after it has opened.
+    // The tree shows its spinner until some time after it has opened.
     await page.locator('.red-ui-treeList-spinner').first().waitFor({ state: 'detached' });
     return { page, leave: () => page.keyboard.press('Escape') };
   },
 };
 
-/** The editor in a theme; the phones page follows the browser's. */
+/** Opens the editor in a theme; the phones page follows the browser's. */
 export const openStage = async (browser, red, colorScheme) => {
   const { page } = await browser.open({ colorScheme, deviceScaleFactor: 1 });
   await page.goto(red.url);
@@ -86,13 +89,13 @@ export const openStage = async (browser, red, colorScheme) => {
   return { page, url: red.url };
 };
 
-/** The flow at work: Grace has been asked and has not answered. */
+/** Starts the flow: Grace has been asked and has not answered. */
 export const begin = async ({ page }) => {
   await nodeOf(page, 'inject').locator('.red-ui-flow-node-button-button').click();
   await nodeOf(page, 'check-consent').locator('text=/waiting/').waitFor();
 };
 
-/** Opens what a picture shows, waits until all of it is in view, lets `look` look at it, and leaves. */
+/** Opens what a picture shows, waits until all of it is visible, calls `look`, and leaves. */
 export const show = async (stage, picture, look) => {
   const viewport = picture.viewport ?? { width: 1280, height: 800 };
   await stage.page.setViewportSize(viewport);

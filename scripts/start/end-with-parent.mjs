@@ -1,4 +1,4 @@
-// Loaded into Node-RED. Left behind by a parent that was killed, it would go on unseen, with its port and its data.
+// Loaded into Node-RED: if its parent was killed, it would otherwise run on unseen, with its port and its data.
 process.stdin.on('close', () => {
   if (!process.emit('SIGTERM')) process.exit();
 });

@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net';
 const host = '127.0.0.1';
 const patience = 2000;
 
-/** Beside the directory, not in it: `--fresh` moves that. */
+/** The file is beside the directory and not in it, because `--fresh` moves the directory. */
 const fileOf = (data) => `${data}-running.json`;
 
 const read = (file) => {
@@ -24,7 +24,7 @@ const isAlive = (pid) => {
   }
 };
 
-/** What is said at this door; undefined when whoever is there says nothing. */
+/** What the process at this door answers; undefined when it does not answer. */
 const heardAt = (door) =>
   new Promise((resolve) => {
     let heard = '';
@@ -40,8 +40,9 @@ const heardAt = (door) =>
   });
 
 /**
- * The one that runs on this directory. The file that a killed one has left names a door where nobody is, or somebody
- * else; a process id alone could be another program's by now, and counts only while the door is silent (Ctrl-Z).
+ * The process that uses this directory. After a kill, the file names a door at which nobody, or another process,
+ * answers. The process id alone may belong to another program by now: it counts only while the door exists but is
+ * silent (Ctrl-Z).
  */
 const runningOn = async (data) => {
   const noted = read(fileOf(data));
@@ -63,7 +64,7 @@ const openDoor = (data) =>
     });
   });
 
-/** False when there is one already: of two that start at once, one has it. */
+/** False when the file exists already: of two processes that start at once, one creates it. */
 const isCreated = (file, text) => {
   try {
     writeFileSync(file, text, { flag: 'wx' });
@@ -74,13 +75,16 @@ const isCreated = (file, text) => {
   }
 };
 
-/** Whoever reads it meanwhile finds the old or the new, never a half. */
+/** Readers find either the old file or the new one, never a half. */
 const replace = (file, text) => {
   writeFileSync(`${file}.new`, text);
   renameSync(`${file}.new`, file);
 };
 
-/** Takes the directory until this process ends: gives the `other` that has it, or a way to note one's own address. */
+/**
+ * Claims the directory until this process ends. Resolves with the `other` process that has it, or with a function that
+ * notes this one's address.
+ */
 export const claim = async (data) => {
   const file = fileOf(data);
   const own = { pid: process.pid, door: await openDoor(data) };

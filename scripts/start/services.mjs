@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** The flows in the file of the runtime; `undefined` when they cannot be read. */
+/** The flows in the runtime's file; undefined when they cannot be read. */
 export const flowsIn = (file) => {
   try {
     const content = JSON.parse(readFileSync(file, 'utf8'));
@@ -10,7 +10,7 @@ export const flowsIn = (file) => {
   }
 };
 
-/** What a flow, a group, a subflow or the whole of the flows sets takes precedence over the process. */
+/** Whether a flow, a group, a subflow or the whole of the flows sets the variable: that takes precedence over the process. */
 const isSetInFlows = (flows, variable) =>
   flows.some(({ env }) => Array.isArray(env) && env.some(({ name }) => name === variable));
 
@@ -33,7 +33,7 @@ const whereTo = (flows, { service = 'simulator' }, variables) => {
     : 'nothing: this service does not exist';
 };
 
-/** Who may really be texted by these flows, in words. Disabled environments do not run. */
+/** A sentence about who may really be texted by these flows. Disabled environments do not run. */
 export const whoIsTexted = (flows, variables) => {
   if (!Array.isArray(flows))
     return 'The flows could not be read: look at their environments before you send anything.';

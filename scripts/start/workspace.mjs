@@ -11,7 +11,7 @@ import { join } from 'node:path';
 
 const welcomeId = 'welcome000000000';
 
-/** How wide the letters of the editor's font (Helvetica, Arial or a font of the same widths) are, in thousandths. */
+/** The widths of letters in the editor's font (Helvetica, Arial or one of the same widths), in thousandths. */
 const widths = Object.entries({
   191: "'",
   222: 'ijl',
@@ -37,7 +37,7 @@ const widthOf = (text) =>
 
 const leftSide = 60;
 
-/** Node-RED makes a node as wide as its label needs, in steps of 20, and places it by its middle. */
+/** Node-RED makes a node as wide as its label needs, in steps of 20, and positions it by its centre. */
 const comment = (id, y, name, info = '') => ({
   id,
   type: 'comment',
@@ -102,7 +102,7 @@ const settings = `module.exports = {
 };
 `;
 
-/** Node-RED's tips would cover the words of the welcome tab. */
+/** Node-RED's tips would cover the text of the welcome tab. */
 const withoutTips = `${JSON.stringify({ _: { editor: { view: { 'view-show-tips': false } } } })}\n`;
 
 const examplesOf = (root) =>
@@ -111,13 +111,13 @@ const examplesOf = (root) =>
     .sort()
     .map((name) => JSON.parse(readFileSync(join(root, 'examples', name), 'utf8')));
 
-/** The environments of the examples that differ in nothing but id and name are one, called as nobody has to guess. */
+/** Makes one environment, with a clear name, of those that differ only in id and name. */
 const withOneSimulator = (examples) => {
   const shared = { id: 'welcome000000009', name: 'Simulator' };
   const settingsOf = (environment) => JSON.stringify({ ...environment, ...shared });
   const environments = examples.flat().filter(({ type }) => type === 'advisor-environment');
   const usual = settingsOf(environments[0]);
-  // An environment has its own do-not-text list, failures and waits: what one example shows of them no other changes.
+  // An environment has its own do-not-text list, failures and waits: an example that shows them keeps its own environment.
   const showsItsOwn = ({ type }) => type === 'advisor-do-not-text' || type === 'advisor-activity';
   const own = examples.filter((nodes) => nodes.some(showsItsOwn)).flat();
   const alike = environments.filter((each) => settingsOf(each) === usual && !own.includes(each));
@@ -140,7 +140,7 @@ const writeOnce = (path, text) => {
   return true;
 };
 
-/** A user directory with this package in it and the examples on tabs; what is there already is kept. */
+/** Makes a user directory with this package and the examples on tabs; existing files are kept. */
 export const layWorkspace = (root, data) => {
   const scope = join(data, 'node_modules', '@advisor-texting');
   mkdirSync(scope, { recursive: true });
