@@ -9,11 +9,11 @@ import { stateOf, type GrantState, type Vault } from './vault';
 
 const stateLifetime = 10 * 60 * 1000;
 const linkLifetime = 24 * 60 * 60 * 1000;
-/** One that is mailed: a mail of Friday is read on Monday. */
+/** Milliseconds that a mailed link is valid: a mail that is sent on Friday may be read on Monday. */
 export const mailedLinkLifetime = 7 * linkLifetime;
-/** Milliseconds that somebody waits in front of the page. */
+/** Milliseconds that somebody waits in front of the callback page. */
 const patience = 20_000;
-/** Previews fetch links, and each visit starts anew: the oldest visits of a link are dropped beyond this. */
+/** The most visits of one link that are kept: previews fetch links too, and each visit begins an authorization. */
 const visitsPerLink = 20;
 
 interface Pending {
@@ -22,15 +22,15 @@ interface Pending {
   readonly verifier: string;
   readonly expiresAt: number;
   readonly link: string | undefined;
-  /** The authorization page, with everything that is asked for. */
+  /** The address of the authorization page, with all parameters. */
   readonly url: string;
-  /** Whether the browser comes back to the host that it began on, and so can be told by a cookie. */
+  /** Whether the browser returns to the host on which it began, so that a cookie can recognize it. */
   readonly isBound: boolean;
-  /** A hash of what the browser that began it was given; undefined where none could be told. */
+  /** A hash of the secret in the cookie of the browser that began; undefined where there is no cookie. */
   browser?: string;
 }
 
-/** Why a return from the authorization page came to nothing. */
+/** The reason why a return from the authorization page failed. */
 export type Refusal =
   | 'invalid'
   | 'otherBrowser'
@@ -46,7 +46,7 @@ export type Finished =
   | { readonly ok: true; readonly environment: string; readonly advisor: string; readonly state: GrantState }
   | { readonly ok: false; readonly why: Refusal };
 
-/** How far the last window of an advisor has come that the editor has opened. */
+/** The state of the last window that the editor has opened for an advisor. */
 export type Attempt =
   { readonly state: 'none' | 'open' } | { readonly state: 'failed'; readonly why: Refusal };
 
@@ -54,7 +54,7 @@ export type Attempt =
 export interface Entered {
   readonly url: string;
   readonly isBound: boolean;
-  /** Whether it comes back by HTTPS. */
+  /** Whether the browser returns by HTTPS. */
   readonly isSecure: boolean;
 }
 
@@ -64,10 +64,10 @@ export interface AuthorizationsOptions {
   readonly endpoints: TokenEndpoints;
 }
 
-/** How somebody came back: in a browser, with what that was given, or by pasting the address for an environment. */
+/** How somebody returns: in a browser, with the secret in its cookie, or by pasting the address for an environment. */
 export type Returning = { readonly browser: string } | { readonly pastedFor: string };
 
-/** The authorization page, with everything that is asked for. */
+/** The address of the authorization page, with all parameters (contract, *Authentication*, 6). */
 export const authorizationUrl = async (
   connection: Connection,
   state = randomBytes(16).toString('base64url'),
@@ -95,7 +95,10 @@ interface Returned {
   readonly error: string;
 }
 
-/** The three parameters we read; undefined when one is there twice, or the answer is none. */
+/**
+ * The three parameters that we read; undefined when one is repeated (RFC 6749, section 3.1) or neither code nor error
+ * is there.
+ */
 const readReturn = (query: URLSearchParams): Returned | undefined => {
   const [state, code, error] = ['state', 'code', 'error'].map((name) => query.getAll(name));
   if (!state || !code || !error || [state, code, error].some((values) => values.length > 1)) return undefined;
@@ -103,7 +106,7 @@ const readReturn = (query: URLSearchParams): Returned | undefined => {
   return returned.code === '' && returned.error === '' ? undefined : returned;
 };
 
-/** Our parameters at top level, beside whatever query the address already has, which stays as it was written. */
+/** Adds our parameters at top level beside the address's own query, which stays as it is (contract, *Authentication*, 6). */
 const withParameters = (address: string, parameters: Readonly<Record<string, string>>): string => {
   const url = new URL(address);
   const kept = url.search
@@ -121,14 +124,14 @@ const withParameters = (address: string, parameters: Readonly<Record<string, str
 export class Authorizations {
   private readonly options: AuthorizationsOptions;
   private readonly pending = new Map<string, Pending>();
-  /** By environment and advisor. */
+  /** The last failure, by environment and advisor. */
   private readonly failures = new Map<string, { readonly at: number; readonly why: Refusal }>();
 
   constructor(options: AuthorizationsOptions) {
     this.options = options;
   }
 
-  /** The address to send the browser to, at once or from our own page. */
+  /** Begins an authorization; resolves with the address of the authorization page. */
   async begin(connection: Connection, advisor: string, link?: string, isBound = true): Promise<string> {
     this.sweep(link);
     const verifier = randomBytes(32).toString('base64url');
@@ -140,7 +143,7 @@ export class Authorizations {
     return url;
   }
 
-  /** For the dialog, which cannot look into the window. */
+  /** The state of the last window: the dialog cannot look into it. */
   attempt(environment: string, advisor: string): Attempt {
     const failure = this.failures.get(attemptOf(environment, advisor));
     if (failure) return { state: 'failed', why: failure.why };
@@ -158,8 +161,9 @@ export class Authorizations {
   }
 
   /**
-   * Gives the address of the authorization page to the browser that shows our own page. Where it comes back here, it is
-   * bound to it, if it is the first or the same. `browser` is a secret that only this browser holds.
+   * Gives the browser that shows our own page the address of the authorization page. Where the browser returns to this
+   * host, the first browser is bound to the request, and others are refused. `browser` is a secret that only this
+   * browser has.
    */
   enter(state: string, browser: string): Entered | Refusal {
     const pending = this.pending.get(state);
@@ -172,9 +176,9 @@ export class Authorizations {
   }
 
   /**
-   * Takes the query the browser came back with. Only `code`, `state` and `error` are looked at. A state that is unknown,
-   * used, expired, another environment's or another browser's changes nothing; whoever denied access is told so all the
-   * same, since not every authorization page sends the state along then.
+   * Handles the query with which the browser returned: only `code`, `state` and `error` are read. A state that is
+   * unknown, used, expired, or of another environment or browser changes nothing. A denial is always reported as such,
+   * since not every authorization page returns the state with it.
    */
   async finish(query: URLSearchParams, returning: Returning): Promise<Finished> {
     const returned = readReturn(query);
@@ -205,18 +209,18 @@ export class Authorizations {
 
   private async exchange({ connection, advisor, verifier, link }: Pending, code: string): Promise<Finished> {
     const { clock, vault } = this.options;
-    // A visit that was begun in time may end after the link's day.
+    // A visit that began in time may end after the link has expired.
     if (link !== undefined && !(await vault.link(link))) return { ok: false, why: 'spentLink' };
     const result = await this.ask(connection, code, verifier);
     if (typeof result === 'string') return { ok: false, why: result };
-    // Another visit of the same link may have come first.
+    // Another visit of the same link may have ended first.
     if (link !== undefined && !(await vault.spendLink(link))) return { ok: false, why: 'spentLink' };
     const now = clock.now();
     const entry = await vault.authorized(connection, renewed(newGrant(connection, advisor), result, now));
     return { ok: true, environment: connection.environment, advisor, state: stateOf(entry, now) };
   }
 
-  /** Somebody is looking at the page: a service that is in trouble for long is told at once. */
+  /** Limits the wait, because somebody is looking at the page: trouble of the service is reported soon. */
   private async ask(
     connection: Connection,
     code: string,
@@ -242,7 +246,7 @@ export class Authorizations {
     }
   }
 
-  /** A link's secret part, for an advisor who has no login here. Kept as a hash. */
+  /** The secret part of a link, for an advisor who has no login here. Only its hash is stored. */
   async createLink(environment: string, advisor: string, lifetime = linkLifetime): Promise<string> {
     const token = randomBytes(24).toString('base64url');
     const expiresAt = this.options.clock.now() + lifetime;
@@ -250,13 +254,13 @@ export class Authorizations {
     return token;
   }
 
-  /** Whose link it is; undefined when it is unknown, spent or too old. Looking does not spend it. */
+  /** The environment and the advisor of a link; undefined when it is unknown, used or expired. Reading does not use it up. */
   async readLink(token: string): Promise<{ environment: string; advisor: string } | undefined> {
     const link = await this.options.vault.link(token);
     return link && this.options.clock.now() < link.expiresAt ? link : undefined;
   }
 
-  /** Drops links that have had their day, and those of an environment that is gone. */
+  /** Removes links that have expired, and those of environments that are gone. */
   async sweepLinks(gone: ReadonlySet<string> = new Set()): Promise<void> {
     const now = this.options.clock.now();
     await this.options.vault.sweepLinks(

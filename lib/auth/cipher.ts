@@ -34,7 +34,7 @@ export const newDataKey = (): DataKey => ({
 
 const secrets = new WeakMap<DataKey, KeyObject>();
 
-/** Newer Nodes take ten times as long to make a cipher from bytes as from a key made ready. */
+/** On newer versions of Node, making a cipher from bytes takes ten times as long as from a `KeyObject`. */
 const secretOf = (key: DataKey): KeyObject => {
   const secret = secrets.get(key) ?? createSecretKey(key.bytes);
   secrets.set(key, secret);
@@ -44,7 +44,7 @@ const secretOf = (key: DataKey): KeyObject => {
 const nonces = Buffer.alloc(256 * nonceLength);
 let nextNonce = nonces.length;
 
-/** Random ones, fetched many at a time. */
+/** Copies a random nonce; many are generated at once. */
 const copyNonce = (into: Buffer, at: number): Buffer => {
   if (nextNonce === nonces.length) {
     randomFillSync(nonces);
@@ -63,19 +63,19 @@ export const seal = (key: DataKey, plain: Buffer, name: string): Buffer => {
   const cipher = createCipheriv('aes-256-gcm', secretOf(key), nonce);
   cipher.setAAD(Buffer.from(name));
   cipher.update(plain).copy(sealed, headLength);
-  // In this mode the last step adds no bytes; it makes the tag.
+  // In GCM, the last step adds no bytes; it computes the tag.
   cipher.final();
   cipher.getAuthTag().copy(sealed, tagAt);
   return sealed;
 };
 
-/** The id of the key that sealed these bytes; undefined when they were not sealed here. */
+/** The id of the key that sealed these bytes; undefined when they were not sealed by us. */
 export const keyIdOf = (sealed: Buffer): string | undefined =>
   sealed.length >= headLength && sealed[0] === version
     ? sealed.subarray(1, 1 + idLength).toString('hex')
     : undefined;
 
-/** Undefined when the bytes are damaged, moved to another name, or of another key. */
+/** Undefined when the bytes are damaged, stand under another name, or have another key. */
 export const unseal = (key: DataKey, sealed: Buffer, name: string): Buffer | undefined => {
   if (keyIdOf(sealed) !== key.id) return undefined;
   const decipher = createDecipheriv('aes-256-gcm', secretOf(key), sealed.subarray(nonceAt, tagAt));
@@ -83,7 +83,7 @@ export const unseal = (key: DataKey, sealed: Buffer, name: string): Buffer | und
   decipher.setAuthTag(sealed.subarray(tagAt, headLength));
   try {
     const plain = decipher.update(sealed.subarray(headLength));
-    // In this mode the last step adds no bytes; it compares the tag.
+    // In GCM, the last step adds no bytes; it checks the tag.
     decipher.final();
     return plain;
   } catch {
@@ -101,7 +101,7 @@ const hashSecretOf = (key: DataKey): KeyObject => {
   return secret;
 };
 
-/** A fixed-length stand-in for a key that is itself personal, such as a phone number. */
+/** A hash of fixed length for personal data in a key, such as a phone number. */
 export const keyedHash = (key: DataKey, value: string): string =>
   createHmac('sha256', hashSecretOf(key)).update(value).digest('base64url');
 

@@ -8,20 +8,20 @@ import { clientScopes, notAuthorized, type TokenEndpoints } from './token-endpoi
 
 const names = new WeakMap<Connection, string>();
 
-/** Asked for with every request, and worked out once. */
+/** The name of a connection, computed once, because every request needs it. */
 const nameOf = (connection: Connection): string => {
   const name = names.get(connection) ?? createHash('sha256').update(JSON.stringify(connection)).digest('hex');
   names.set(connection, name);
   return name;
 };
 
-/** Tokens of the client credentials grant: had anew at any time, so never kept on disk. */
+/** Tokens of the client credentials grant. They can be requested again at any time, so they are never stored. */
 export class ClientTokens {
   private readonly clock: Pick<Clock, 'now'>;
   private readonly endpoints: TokenEndpoints;
   private readonly flights: Flights;
   private readonly grants = new Map<string, Grant>();
-  /** Whose last request was refused: the credentials or the scopes are wrong. */
+  /** Connections whose last request was refused: the credentials or the scopes are wrong. */
   private readonly refused = new Set<string>();
 
   constructor(clock: Pick<Clock, 'now'>, endpoints: TokenEndpoints, flights: Flights) {
@@ -30,7 +30,7 @@ export class ClientTokens {
     this.flights = flights;
   }
 
-  /** As far as it has been tried. */
+  /** The last grant; undefined before the first request. */
   grant(connection: Connection): Grant | undefined {
     return this.grants.get(nameOf(connection));
   }

@@ -13,7 +13,7 @@ import {
   type Wrapped,
 } from './cipher';
 
-/** The part of the runtime's settings that is needed here. In a test runtime `get` and `set` throw. */
+/** The part of the runtime's settings that is needed here. In a test runtime, `get` and `set` throw. */
 export interface RuntimeSettings {
   get(property: string): unknown;
   set(property: string, value: unknown): Promise<unknown>;
@@ -23,9 +23,9 @@ export interface RuntimeSettings {
 
 /** The secrets a data key may be wrapped with. */
 export interface Secrets {
-  /** The one to wrap with; undefined where the runtime has none, and the key goes to a file. */
+  /** The secret to wrap with; undefined where the runtime has none, and keys go to a file. */
   readonly current: string | undefined;
-  /** All that may open an older wrapping, likeliest first. */
+  /** All secrets that may open an older wrapping, the likeliest first. */
   readonly candidates: readonly string[];
 }
 
@@ -40,18 +40,18 @@ const settingOf = (settings: RuntimeSettings, name: string): unknown => {
   }
 };
 
-/** Whether anything was ever put on disk: the database is not opened only to find it empty. */
+/** Whether anything was ever stored: the database is not opened only to find that it is empty. */
 export const isStateKept = (userDir: string | undefined): boolean =>
   userDir !== undefined && existsSync(join(userDir, 'advisor-texting', 'store.mdb'));
 
-/** Whether a data key was ever kept here. */
+/** Whether a data key was ever stored in the settings. */
 export const areKeysKept = (settings: RuntimeSettings): boolean => settingOf(settings, property) != null;
 
 const isSecret = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
 /**
- * `_credentialSecret` is the one the runtime made for itself. It is still there when our nodes are registered, even if
- * the user has just set `credentialSecret`: that is when the data key moves from the one to the other.
+ * `_credentialSecret` is the secret that the runtime has generated. It is still there when our nodes are registered,
+ * even if the user has just set `credentialSecret`: this is when data keys are wrapped anew.
  */
 export const readSecrets = (settings: RuntimeSettings, variables: NodeJS.ProcessEnv): Secrets => {
   const chosen = settingOf(settings, 'credentialSecret');
@@ -67,19 +67,19 @@ export const readSecrets = (settings: RuntimeSettings, variables: NodeJS.Process
   };
 };
 
-/** `failed` may go well another time; what is `unkept` lives only as long as the process. */
+/** `failed`: another attempt may succeed. `unkept`: the keys live only as long as the process. */
 export type Written = 'stored' | 'failed' | 'unkept';
 
-/** Where the wrapped keys lie. */
+/** The place of the wrapped keys. */
 export interface KeyHolder {
-  /** What this process knows. */
+  /** The document as this process knows it. */
   read(): unknown;
-  /** What is on record, where another process may have written; undefined when that cannot be told. */
+  /** The document on record, which another process may have written; undefined when it cannot be read. */
   reread(): Promise<unknown>;
   write(document: object): Promise<Written>;
 }
 
-/** The runtime's settings storage, and memory for as long as that is not to be had. */
+/** Keeps the keys in the runtime's settings, and in memory while those cannot be used. */
 export const keysInSettings = (settings: RuntimeSettings): KeyHolder => {
   let inMemory: unknown;
   let failures = 0;
@@ -88,7 +88,7 @@ export const keysInSettings = (settings: RuntimeSettings): KeyHolder => {
     async reread() {
       if (!settings.userDir) return undefined;
       try {
-        // The default storage keeps its settings in this file; another storage module simply has no such file.
+        // The default storage module keeps its settings in this file; other storage modules have no such file.
         const text = await readFile(join(settings.userDir, '.config.runtime.json'), 'utf8');
         return (JSON.parse(text) as Record<string, unknown>)[property];
       } catch {
@@ -98,7 +98,8 @@ export const keysInSettings = (settings: RuntimeSettings): KeyHolder => {
     async write(document) {
       inMemory = document;
       try {
-        // The runtime writes only what differs from its memory, where a document that failed to reach the disk is too.
+        // The runtime writes only changes against its memory, which also holds a document that failed to reach the
+        // disk: a counter makes the next one differ.
         await settings.set(property, failures === 0 ? document : { ...document, failures });
         return settings.readOnly === true ? 'unkept' : 'stored';
       } catch {
@@ -116,7 +117,7 @@ export const keysInMemory = (): KeyHolder => ({
   write: () => Promise.resolve('stored'),
 });
 
-/** Data keys in the clear, readable by the owner only: for a runtime that has no secret to wrap them with. */
+/** Data keys in plain, in a file that only its owner can read: for a runtime that has no secret to wrap them with. */
 class KeyFile {
   readonly path: string;
 
@@ -129,12 +130,12 @@ class KeyFile {
     return bytes.length === 32 ? { id, bytes } : undefined;
   }
 
-  /** False where the file cannot be written. */
+  /** False when the file cannot be written. */
   add(key: DataKey): boolean {
     return this.writeAll(this.readAll().set(key.id, key.bytes.toString('base64')));
   }
 
-  /** False where the key is still in the file. */
+  /** False when the key is still in the file. */
   remove(id: string): boolean {
     const keys = this.readAll();
     if (!keys.delete(id)) return true;
@@ -171,14 +172,14 @@ class KeyFile {
   }
 }
 
-/** Wrapped by a secret of the runtime, or (`null`) in the key file. */
+/** A key wrapped by a secret of the runtime, or null for a key in the key file. */
 type Keeping = Wrapped | null;
 
 interface KeyDocument {
-  /** The id of the key that seals. */
+  /** The id of the key that seals new records. */
   readonly active: string | undefined;
   readonly keys: ReadonlyMap<string, Keeping>;
-  /** What could not be read, and is never deleted. */
+  /** Entries that could not be read; they are never deleted. */
   readonly aside: readonly unknown[];
 }
 
@@ -188,7 +189,7 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const isWrapped = (value: unknown): value is Wrapped =>
   isObject(value) && typeof value['salt'] === 'string' && typeof value['sealed'] === 'string';
 
-/** Reads what it can: one damaged entry costs only itself. */
+/** Reads what can be read: a damaged entry costs only itself. */
 const readDocument = (stored: unknown): KeyDocument & { readonly isDamaged: boolean } => {
   const keys = new Map<string, Keeping>();
   if (stored === undefined || stored === null)
@@ -209,16 +210,16 @@ const readDocument = (stored: unknown): KeyDocument & { readonly isDamaged: bool
 export interface DataKeysOptions {
   readonly holder: KeyHolder;
   readonly secrets: () => Secrets;
-  /** Absent where the runtime has none: then there is no key file either. */
+  /** Undefined where the runtime has none: then there is no key file either. */
   readonly userDir?: string | undefined;
   readonly warn: (message: string) => void;
-  /** Milliseconds until a write that failed is tried again. */
+  /** Milliseconds until a failed write is repeated. */
   readonly retryAfter?: number;
 }
 
 /**
- * The keys that records of the store are sealed with. They are random, and kept wrapped by the runtime's credential
- * secret, so that a new secret costs a new wrapping and not a new key.
+ * The keys that seal the records of the store. They are random, and stored wrapped by the runtime's credential secret:
+ * a new secret needs a new wrapping, but no new key.
  */
 export class DataKeys {
   private readonly holder: KeyHolder;
@@ -230,7 +231,7 @@ export class DataKeys {
   private document: KeyDocument;
   private active: DataKey | undefined;
   private isDirty = false;
-  /** The key file may still hold keys that are wrapped now. */
+  /** Whether the key file may still hold keys that are wrapped now. */
   private isFileStale = false;
   private saving: Promise<void> = Promise.resolve();
   private queued: Promise<void> | undefined;
@@ -257,7 +258,7 @@ export class DataKeys {
     if (this.isDirty) void this.save();
   }
 
-  /** The key in use cannot be opened with the secrets at hand. */
+  /** Whether the key in use cannot be opened with the secrets at hand. */
   get isLocked(): boolean {
     const { active } = this.document;
     return active !== undefined && !this.openKeys.has(active);
@@ -267,13 +268,13 @@ export class DataKeys {
     return seal(this.activeKey(), plain, name);
   }
 
-  /** Undefined when damaged, or sealed with a key that is not to be had. */
+  /** Undefined when the bytes are damaged, or sealed with a key that cannot be opened. */
   open(sealed: Buffer, name: string): Buffer | undefined {
     const key = this.openKeys.get(keyIdOf(sealed) ?? '');
     return key && unseal(key, sealed, name);
   }
 
-  /** A fixed-length stand-in for a personal key, such as a phone number. */
+  /** A hash of fixed length for personal data in a key, such as a phone number. */
   hash(value: string): string {
     return keyedHash(this.activeKey(), value);
   }
@@ -288,7 +289,7 @@ export class DataKeys {
   private activeKey(): DataKey {
     if (this.active) return this.active;
     const { active, keys } = this.document;
-    // An earlier one, if there is: what was hashed with it is found again when its secret comes back.
+    // An earlier key is preferred, because hashes made with it are in the keys of records.
     const [earlier] = [active ?? '', ...keys.keys()].flatMap((id) => this.openKeys.get(id) ?? []);
     const key = earlier ?? newDataKey();
     this.openKeys.set(key.id, key);
@@ -301,7 +302,7 @@ export class DataKeys {
     return key;
   }
 
-  /** How it was kept before stays, where it cannot be kept as it is to be now. */
+  /** Wraps the key by the current secret, or puts it into the file. If the file cannot be written, the old wrapping stays. */
   private keep(key: DataKey): void {
     const { current } = this.secrets();
     const before = this.document.keys.get(key.id);
@@ -323,7 +324,7 @@ export class DataKeys {
     }
   }
 
-  /** Follows a credential secret that was set, changed or given up. */
+  /** Wraps the keys anew after the credential secret was set, changed or removed. */
   private rewrap(): void {
     const { current } = this.secrets();
     for (const key of this.openKeys.values()) {
@@ -337,7 +338,7 @@ export class DataKeys {
     }
   }
 
-  /** Takes up what another process has written meanwhile. */
+  /** Adopts the keys that another process has written meanwhile. */
   private async takeUp(): Promise<void> {
     const stored = await this.holder.reread();
     if (stored === undefined) return;
@@ -348,7 +349,7 @@ export class DataKeys {
     this.unlock();
   }
 
-  /** One write at a time; those that ask while one waits share it. */
+  /** One write at a time; calls during a write share the next one. */
   private save(): Promise<void> {
     this.queued ??= this.saving.then(() => {
       this.queued = undefined;
@@ -374,7 +375,7 @@ export class DataKeys {
     if (written === 'failed') this.saveLater();
   }
 
-  /** A disk may be writable again before the next change comes. */
+  /** Repeats a failed write: the disk may be writable again before the next change. */
   private saveLater(): void {
     this.isDirty = true;
     if (this.isRetrying) return;
@@ -396,7 +397,7 @@ export class DataKeys {
     return isKept;
   }
 
-  /** Once their new wrapping is on disk, the open copies go. */
+  /** Removes keys from the file once their wrapping is on disk. */
   private clearFile(kept: ReadonlyMap<string, Keeping>): void {
     this.isFileStale = false;
     for (const [id, wrapped] of kept) {

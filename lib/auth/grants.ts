@@ -1,7 +1,7 @@
 import type { Clock } from '../service/clock';
 import type { Connection } from './connection';
 
-/** Who a token says it speaks for. For display and for noticing a change of person; never for deciding access. */
+/** The identity in a token: for display, and to notice that another person has authorized; never for deciding access. */
 export interface Identity {
   readonly subject: string;
   readonly label: string;
@@ -11,23 +11,23 @@ export interface Identity {
 export interface Grant {
   readonly environment: string;
   readonly advisor: string;
-  /** Where it was issued, and to which application: it is of no use anywhere else and goes nowhere else. */
+  /** The token endpoint and the application that the grant belongs to: it is never sent elsewhere. */
   readonly tokenUrl: string;
   readonly clientId: string;
-  /** Sandbox or production: an authorization is not carried from one to the other, wherever their addresses are. */
+  /** Sandbox or production: an authorization for one is never used for the other, even at the same address. */
   readonly service?: string | undefined;
-  /** Where it was to be used when it was issued; older ones do not say. */
+  /** The base address when the grant was issued; older grants have none. */
   readonly baseUrl?: string;
   readonly accessToken: string | null;
   readonly refreshToken: string | null;
-  /** Epoch ms; null when the service did not say. */
+  /** Epoch milliseconds; null when the service did not say. */
   readonly expiresAt: number | null;
   readonly lifetime: number | null;
   readonly refreshedAt: number | null;
   readonly asked: readonly string[];
   readonly scopes: readonly string[];
   readonly identity: Identity | null;
-  /** The service has refused to renew it: somebody must authorize again. */
+  /** The service has refused a refresh: somebody must authorize again. */
   readonly refused: boolean;
 }
 
@@ -50,7 +50,7 @@ export const newGrant = (connection: Connection, advisor: string): Grant => ({
   refused: false,
 });
 
-/** What the token endpoint answered, read. */
+/** The answer of the token endpoint. */
 export interface TokenAnswer {
   readonly accessToken: string;
   readonly refreshToken: string | null;
@@ -121,7 +121,7 @@ export const readTokenAnswer = (body: string): TokenAnswer | undefined => {
   };
 };
 
-/** A grant after the service has issued or renewed its token. What the answer leaves out stays as it was. */
+/** The grant after a token was issued or refreshed. Fields that the answer lacks stay as they were. */
 export const renewed = (grant: Grant, answer: TokenAnswer, now: number): Grant => ({
   ...grant,
   accessToken: answer.accessToken,
@@ -134,19 +134,19 @@ export const renewed = (grant: Grant, answer: TokenAnswer, now: number): Grant =
   refused: false,
 });
 
-/** Too late to start a request with it: the token might expire on its way. */
+/** Whether the token is too close to its end to begin a request with. */
 const isSpent = (grant: Grant, now: number): boolean =>
   grant.expiresAt !== null && now >= grant.expiresAt - Math.min(10_000, (grant.lifetime ?? 0) / 20);
 
-/** Somebody must authorize again: it will not be renewed, or has ended with nothing to renew it with. */
+/** Whether somebody must authorize again: the grant was refused, or has ended and has no refresh token. */
 export const isOver = (grant: Grant, now: number): boolean =>
   grant.refused || (grant.refreshToken === null && (grant.accessToken === null || isSpent(grant, now)));
 
-/** Close enough to its end to be renewed while it still serves. */
+/** Whether the token is close enough to its end to be refreshed while it still works. */
 export const isNearEnd = (grant: Grant, now: number): boolean =>
   grant.expiresAt !== null && now >= grant.expiresAt - Math.min(300_000, (grant.lifetime ?? 0) / 5);
 
-/** The access token, if it can be used now; a token the service has just rejected cannot. */
+/** The access token, if it can be used now; not one that the service has just rejected. */
 export const usableToken = (
   grant: Grant,
   clock: Pick<Clock, 'now'>,
@@ -159,6 +159,9 @@ export const usableToken = (
     ? grant.accessToken
     : undefined;
 
-/** Asked for and not given. `openid` and `offline_access` grant no operation and some services never list them. */
+/**
+ * The scopes that were requested and not granted. `openid` and `offline_access` allow no operation, and some services
+ * never list them.
+ */
 export const missingScopes = (asked: readonly string[], granted: readonly string[]): string[] =>
   asked.filter((scope) => scope !== 'openid' && scope !== 'offline_access' && !granted.includes(scope));

@@ -9,9 +9,9 @@ import { authorizationUrl } from './authorization';
 import type { Connection } from './connection';
 import { clientErrors, errorIn } from './token-endpoint';
 
-/** Milliseconds for one request, where the environment says nothing. */
+/** Milliseconds for one request, where the environment sets none. */
 const usualTimeout = 30_000;
-/** Milliseconds for pauses. */
+/** The most milliseconds for pauses. */
 const patience = 60_000;
 
 interface Chance {
@@ -23,10 +23,10 @@ const finding =
   (check: SignInName) =>
   (ok: Verdict, key: string, values: MessageValues = {}): Finding => ({ check, ok, key, values });
 
-/** Contract, *Authentication*: a 503 is transient. */
+/** A 503 is transient (contract, *Authentication*, 10). */
 const isTrouble = (status: number): boolean => status === 429 || status >= 500;
 
-/** Asks again, as any request is repeated, while the server is in trouble and patience lasts. */
+/** Repeats the request while the server is in trouble, until the patience is used up. */
 const patiently = async <T extends { readonly status: number; readonly retryAfter?: string | undefined }>(
   { retries }: Connection,
   { clock, random }: Chance,
@@ -42,7 +42,7 @@ const patiently = async <T extends { readonly status: number; readonly retryAfte
   }
 };
 
-/** A limit is nobody's fault. */
+/** A rate limit is no fault of the settings, so it counts as not tried. */
 const troubled = (check: SignInName, address: string, status: number): Finding =>
   finding(check)(status === 429 ? 'untried' : false, 'check.signInFails', { address, status });
 
@@ -92,7 +92,7 @@ export const rehearseClient = async (connection: Connection, chance: Chance): Pr
   }
 };
 
-/** What a server says that would go on if somebody were signed in (OpenID Connect Core, section 3.1.2.6). */
+/** Errors of a server that would go on if somebody were signed in (OpenID Connect Core, section 3.1.2.6). */
 const wouldGoOn = new Set([
   'login_required',
   'interaction_required',
@@ -101,17 +101,17 @@ const wouldGoOn = new Set([
   'access_denied',
 ]);
 
-/** How an authorization page took a request: it led back, was shown or led elsewhere, or refused. */
+/** How an authorization page answered: it redirected back, was shown or redirected elsewhere, or refused. */
 interface Taken {
   readonly status: number;
-  /** The error that was led back with, empty for none; undefined where it did not lead back. */
+  /** The error in the redirect back, empty for none; undefined where there was no redirect back. */
   readonly backWith: string | undefined;
   readonly retryAfter: string | undefined;
 }
 
 const open = async (connection: Connection): Promise<Taken | { readonly reason: string }> => {
   const url = trustedUrl(await authorizationUrl(connection), 'authUrl');
-  // Nobody is there to sign in: a server that knows the word says so at once instead of showing a page.
+  // Nobody is there to sign in: a server that knows `prompt` says so at once instead of showing a page.
   url.searchParams.set('prompt', 'none');
   const { proxy, redirectUri, timeout = usualTimeout } = connection;
   const transport = createTransport({ origin: url.origin, timeout, connections: 1, proxy });

@@ -13,19 +13,19 @@ export type PostForm = (
   options: { readonly timeout: number; readonly proxy?: string | undefined },
 ) => Promise<{ readonly status: number; readonly text: string; readonly retryAfter?: string | undefined }>;
 
-/** Milliseconds, where the environment says nothing. */
+/** Milliseconds, where the environment sets none. */
 const timeLimit = 30_000;
-/** Milliseconds. Shorter pauses are over before anybody could read of them. */
+/** Milliseconds: shorter pauses are over before anybody could read about them. */
 const leastTold = 5000;
-/** Requests at once to one token endpoint; only one while it is in trouble. */
+/** The most requests at once to one token endpoint; one while it is in trouble. */
 const mostAtOnce = 4;
 
-/** `refused`: the code or refresh token is no good. Anything that says nothing about it is `Trouble`. */
+/** `refused`: the code or the refresh token is invalid. Any failure that does not say so is `Trouble`. */
 export type TokenResult =
   | { readonly outcome: 'issued'; readonly answer: TokenAnswer }
   | { readonly outcome: 'refused'; readonly error: unknown };
 
-/** The endpoint did not accept the application, could not tell, or could not be asked. */
+/** The endpoint refused the application, could not decide, or could not be reached. */
 class Trouble extends Error {
   constructor(
     readonly happened: Happened,
@@ -48,7 +48,7 @@ export const tryLater =
   ({ name }: Connection): ServiceError =>
     serviceError('network_error', 'token_later', { name, reason: { reason } });
 
-/** The store takes no writes. */
+/** The error when the store takes no writes. */
 export const notStored = ({ name }: Connection): ServiceError =>
   serviceError('network_error', 'token_unstored', { name });
 
@@ -59,8 +59,8 @@ export const notAuthorized = ({ name }: Connection, advisor: string): ServiceErr
   serviceError('authorization_required', 'not_authorized', { advisor, name });
 
 /**
- * What is asked for with client credentials. RFC 6749, section 4.4: nobody signs in and no refresh token is given, so
- * servers may refuse the scopes that are about those.
+ * The scopes of a client credentials request. Nobody signs in and no refresh token is issued (RFC 6749, section 4.4),
+ * so servers may refuse the scopes for those.
  */
 export const clientScopes = ({ scopes }: Connection): string[] =>
   scopes.filter((scope) => scope !== 'openid' && scope !== 'offline_access');
@@ -78,12 +78,12 @@ const inContractWords = (result: TokenResult, { prefixes = usualPrefixes }: Conn
   return { ...result, answer: { ...result.answer, scopes } };
 };
 
-/** RFC 6749, section 5.2: about the application, not about the code or token it presented. */
+/** Errors about the application, not about its code or token (RFC 6749, section 5.2). */
 export const clientErrors: readonly unknown[] = ['invalid_client', 'unauthorized_client'];
-/** Not for a token endpoint by the RFC, but some send them there, with a 400. */
+/** Errors of other endpoints (RFC 6749, section 4.1.2.1; RFC 8628, section 3.5) that some token endpoints send with a 400. */
 const passingErrors: readonly unknown[] = ['temporarily_unavailable', 'server_error', 'slow_down'];
 
-/** What the answer of a token endpoint calls an error (RFC 6749, section 5.2). */
+/** The error in an answer of a token endpoint (RFC 6749, section 5.2). */
 export const errorIn = (text: string): unknown => {
   try {
     return (JSON.parse(text) as { error?: unknown } | null)?.error;
@@ -92,7 +92,10 @@ export const errorIn = (text: string): unknown => {
   }
 };
 
-/** Any other 400 means that the code or refresh token is no good: the contract promises no more than the status. */
+/**
+ * Any other 400 means that the code or the refresh token is invalid: the contract names only the status
+ * (*Authentication*, 9 and 10).
+ */
 const read = ({ status, text, retryAfter }: Awaited<ReturnType<PostForm>>, now: number): TokenResult => {
   const said = `HTTP ${String(status)}`;
   if (status >= 200 && status < 300) {
@@ -113,28 +116,28 @@ const read = ({ status, text, retryAfter }: Awaited<ReturnType<PostForm>>, now: 
   throw new Trouble({ what: 'refused', status }, tryLater(said));
 };
 
-/** What those who ask one token endpoint as one application share, whichever advisor they ask for. */
+/** What all requests of one application to one token endpoint share, for all advisors. */
 class Access {
   readonly budget = new RetryBudget();
   readonly waiting = new Set<() => void>();
   running = 0;
-  /** Of the failures in a row: repeats, answers of 429 since when, times it was given up. */
+  /** Counts of the failures in a row: repeats, 429s and the time of the first, and how often the endpoint was given up. */
   retried = 0;
   limited = 0;
   limitedSince = 0;
   givenUp = 0;
-  /** Counts failures, so that requests which failed together count as one. */
+  /** The number of failures: requests that failed together count as one. */
   failures = 0;
   pausedAt = 0;
   notBefore = 0;
-  /** The last failure, remembered until `notBefore`. */
+  /** The last failure, which holds until `notBefore`. */
   remembered: Trouble | undefined;
 
   get most(): number {
     return this.retried + this.limited + this.givenUp > 0 ? 1 : mostAtOnce;
   }
 
-  /** Milliseconds until the next attempt. A clock that was set back ends the pause. */
+  /** Milliseconds until the next attempt. If the clock was set back, the pause is over. */
   wait(now: number): number {
     return now < this.pausedAt ? 0 : this.notBefore - now;
   }
@@ -157,8 +160,8 @@ export interface TokenEndpointsOptions {
 }
 
 /**
- * Requests to token endpoints, repeated as any request is. Whoever asks while one is in trouble waits for the attempt of
- * another; once that was given up, its failure is everybody's for the time of the backoff.
+ * Requests to token endpoints, repeated as other requests are. While an endpoint is in trouble, all wait for the
+ * attempt of one. When that was given up, its failure holds for all until the backoff is over.
  */
 export class TokenEndpoints {
   private readonly options: TokenEndpointsOptions;
@@ -169,7 +172,7 @@ export class TokenEndpoints {
     this.options = options;
   }
 
-  /** Until when nothing is asked for a connection; 0 when there is no pause worth telling. */
+  /** The time until which no request is made for a connection; 0 when there is no pause worth telling. */
   pausedUntil(connection: Connection): number {
     const { notBefore, pausedAt } = this.accessOf(connection);
     const now = this.options.clock.now();
@@ -181,7 +184,7 @@ export class TokenEndpoints {
     return () => this.listeners.delete(listener);
   }
 
-  /** One request. Throws for `run` to judge. */
+  /** Makes one request; `run` judges what it throws. */
   exchangeCode(connection: Connection, code: string, verifier: string): Promise<TokenResult> {
     return this.ask(connection, {
       grant_type: 'authorization_code',
@@ -191,12 +194,12 @@ export class TokenEndpoints {
     });
   }
 
-  /** One request. Throws for `run` to judge. */
+  /** Makes one request; `run` judges what it throws. */
   refresh(connection: Connection, refreshToken: string): Promise<TokenResult> {
     return this.ask(connection, { grant_type: 'refresh_token', refresh_token: refreshToken });
   }
 
-  /** One request. Throws for `run` to judge. */
+  /** Makes one request; `run` judges what it throws. */
   async clientCredentials(connection: Connection): Promise<TokenAnswer> {
     const scopes = clientScopes(connection);
     const result = await this.ask(connection, {
@@ -204,14 +207,14 @@ export class TokenEndpoints {
       ...(scopes.length > 0 ? { scope: onTheWire(scopes, connection) } : {}),
     });
     if (result.outcome === 'issued') return result.answer;
-    // RFC 6749, section 5.2.
+    // `invalid_scope` is about the scopes, all others about the application (RFC 6749, section 5.2).
     const fault = result.error === 'invalid_scope' ? scopesRefused : clientRefused;
     throw new Trouble({ what: 'refused', status: 400 }, fault);
   }
 
   /**
-   * Attempts until one gives a value. Rejects with ServiceError when it is given up, or the signal aborts. A person, who
-   * may just have mended what was wrong, gets one attempt whatever is remembered.
+   * Makes attempts until one succeeds. Rejects with ServiceError when it gives up, or when the signal aborts. For a
+   * person, who may just have corrected a setting, one attempt is made whatever failure is remembered.
    */
   async run<T>(
     connection: Connection,
@@ -237,7 +240,7 @@ export class TokenEndpoints {
     }
   }
 
-  /** Resolves when it may make an attempt, and counts it; throws the failure that is remembered. */
+  /** Resolves when an attempt may be made, and counts it; throws the remembered failure. */
   private async turn(access: Access, connection: Connection, signal?: AbortSignal): Promise<void> {
     for (;;) {
       if (signal?.aborted === true) throw serviceError('cancelled', 'abandoned');
@@ -265,7 +268,7 @@ export class TokenEndpoints {
       refreshed: true,
       doubt: 'none',
     } as const;
-    // One that was given up is tried again once at a time, until it answers.
+    // An endpoint that was given up gets single attempts until it answers.
     const retries = access.givenUp > 0 ? 0 : connection.retries;
     const rules = { retries, repeatSends: 'contract' } as const;
     const decision = decide('read', trouble.happened, rules, course, budget.left, random());
@@ -280,14 +283,14 @@ export class TokenEndpoints {
         access.pause(now, Math.max(decision.ms, trouble.retryAfter));
         break;
       default:
-        // Without jitter: nothing else returns at this time, and a short one would make a storm.
+        // Without jitter: no other request returns at this time, and a short pause would cause a storm of requests.
         access.pause(now, Math.max(backoff(access.givenUp, 1), trouble.retryAfter));
         Object.assign(access, { retried: 0, limited: 0, givenUp: access.givenUp + 1, remembered: trouble });
     }
     if (this.pausedUntil(connection) > 0) for (const listener of this.listeners) listener();
   }
 
-  /** Ends when the time has come, something has changed, or the signal aborts. */
+  /** Resolves when the time has come, something has changed, or the signal aborts. */
   private change(access: Access, ms: number, signal?: AbortSignal): Promise<void> {
     const changed = (wake: () => void) => {
       access.waiting.add(wake);
@@ -317,7 +320,7 @@ export class TokenEndpoints {
     }
   }
 
-  /** A corrected secret is another access: what was remembered does not hold for it. */
+  /** A corrected secret makes another `Access`: the remembered failure does not hold for it. */
   private accessOf({ tokenUrl, clientId, clientSecret }: Connection): Access {
     const name = createHash('sha256')
       .update(JSON.stringify([tokenUrl, clientId, clientSecret]))

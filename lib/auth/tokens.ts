@@ -15,29 +15,32 @@ export interface TokensOptions {
   readonly warn: (message: string) => void;
 }
 
-/** A renewed authorization that is not on disk yet. */
+/** A refreshed authorization that is not on disk yet. */
 interface Unstored {
   readonly name: string;
   readonly connection: Connection;
   readonly advisor: string;
   readonly entry: Entry;
-  /** The refresh tokens it came from: what is stored is older than this as long as it is one of them. */
+  /** The refresh tokens that this one replaces: a stored authorization with one of them is older. */
   readonly replaces: readonly (string | null)[];
 }
 
-/** Milliseconds until it is looked again whether another process has renewed a token. */
+/** Milliseconds between two checks whether another process has refreshed a token. */
 const lookAgain = 250;
 
-/** After an attempt ahead of time, how long the token at hand serves before the next. */
+/** Milliseconds between two attempts to refresh a token ahead of its end: meanwhile the old one still works. */
 const pauseAhead = 30_000;
 
-/** Whether a grant was issued to this application, here. If not it goes nowhere, and somebody must authorize again. */
+/**
+ * Whether a grant was issued to this application at this service. If not, it is never sent, and somebody must authorize
+ * again.
+ */
 export const fits = ({ tokenUrl, clientId, service }: Grant, connection: Connection): boolean =>
   clientId === connection.clientId &&
   (service === undefined || service === connection.service) &&
   (tokenUrl === connection.tokenUrl || new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin);
 
-/** Access tokens, renewed in time, with one renewal under way per authorization whoever asks. */
+/** Access tokens, refreshed in time. Each authorization has at most one refresh under way, however many ask. */
 export class Tokens {
   readonly client: ClientTokens;
   private readonly options: TokensOptions;
@@ -50,7 +53,7 @@ export class Tokens {
     this.client = new ClientTokens(options.clock, options.endpoints, this.flights);
   }
 
-  /** As `ClientOptions.token`: a plain string when one is at hand. */
+  /** As `ClientOptions.token`: returns a plain string when a token is at hand. */
   token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
     if (connection.grant === 'client_credentials') return this.client.token(connection, advisor, rejected);
     const { clock, vault } = this.options;
@@ -65,7 +68,7 @@ export class Tokens {
     return usable;
   }
 
-  /** For somebody who is looking: rejects after so many milliseconds, while the request goes on. */
+  /** For somebody who is looking: rejects after `ms` milliseconds, while the request goes on. */
   async tokenWithin(ms: number, connection: Connection, advisor: string, rejected?: string): Promise<string> {
     const token = this.token(connection, advisor, rejected);
     if (typeof token === 'string') return token;
@@ -83,21 +86,24 @@ export class Tokens {
     const now = this.options.clock.now();
     if (this.flights.has(name) || now < (this.nextAhead.get(name) ?? 0)) return;
     this.nextAhead.set(name, now + pauseAhead);
-    // Whoever needs the token once it has ended meets the failure; until then it still serves.
+    // A failure is reported when the token has ended; until then the token still works.
     void this.renew(connection, advisor).catch(() => undefined);
   }
 
-  /** Until when the token endpoint of a connection is left alone; 0 when it is not. */
+  /** The time until which no request goes to the token endpoint of a connection; 0 when there is no pause. */
   pausedUntil(connection: Connection): number {
     return this.options.endpoints.pausedUntil(connection);
   }
 
-  /** Called when a token endpoint is to be left alone for a while. */
+  /** Calls the listener when a pause of a token endpoint begins. */
   onPause(listener: () => void): () => void {
     return this.options.endpoints.onPause(listener);
   }
 
-  /** An environment has closed: nothing is asked for on its behalf any more. Resolves when what is on its way has ended. */
+  /**
+   * Called when an environment has closed: nothing is requested for it any more. Resolves when requests under way have
+   * ended.
+   */
   leave(connection: Connection): Promise<void> {
     return this.flights.leave(connection);
   }
@@ -121,7 +127,7 @@ export class Tokens {
     const { vault, clock, endpoints } = this.options;
     let tried: string | undefined;
     for (;;) {
-      // Another process may have renewed it, or somebody disconnected it, in the meantime.
+      // Meanwhile another process may have refreshed it, or somebody disconnected it.
       const release = clock.hold?.();
       await vault.reread(name).finally(release);
       const entry = this.entry(connection, advisor);
@@ -129,11 +135,11 @@ export class Tokens {
       const { grant } = entry;
       const usable = usableToken(grant, clock, rejected);
       if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;
-      // The refresh token may have been used by a process that was killed before it could store the answer. As long as the
-      // access token serves, nothing is risked.
+      // A process that was killed before it could store the answer may have used the refresh token. While the access
+      // token works, the refresh token is not tried.
       if (usable !== undefined && tried === undefined && vault.isInDoubt(name)) return usable;
       if (grant.refreshToken === null || grant.refreshToken === tried || grant.refused) {
-        // What cannot be renewed goes once more though it was rejected: the API key may be what is wrong.
+        // A token that cannot be refreshed is used again although it was rejected: the API key may be wrong.
         const last = grant.refreshToken === null ? usableToken(grant, clock) : usable;
         if (last !== undefined) return last;
         if (grant.refreshToken === tried) {
@@ -143,7 +149,7 @@ export class Tokens {
         throw authorizeAgain(connection, advisor);
       }
       if (!(await this.intend(name, connection))) {
-        // Another process is renewing it: what comes of that serves here too.
+        // Another process is refreshing it: its result is used here too.
         await this.lookLater(signal);
         continue;
       }
@@ -151,7 +157,7 @@ export class Tokens {
       tried = grant.refreshToken;
       if (result.outcome === 'refused') continue;
       const latest = this.entry(connection, advisor);
-      // Somebody authorized anew or disconnected while this was under way: that counts, not what was renewed.
+      // Somebody has authorized again or disconnected meanwhile: that counts, and not this refresh.
       if (latest?.grant.refreshToken !== tried) continue;
       const fresh = { ...latest, grant: renewed(grant, result.answer, clock.now()) };
       await this.store({ name, connection, advisor, entry: fresh, replaces: [tried] });
@@ -165,8 +171,8 @@ export class Tokens {
   }
 
   /**
-   * A refresh token may be good for one use. It is not used while the store takes no writes, or a crash would lose the one
-   * that comes back; unless that is so already.
+   * Puts the intent to refresh on record. A refresh token may work only once: while the store takes no writes, it is
+   * not used, or a crash would lose its successor. It is used if one that could not be stored is in memory already.
    */
   private async intend(name: string, connection: Connection): Promise<boolean> {
     const { vault, clock } = this.options;
@@ -179,7 +185,7 @@ export class Tokens {
     return isOurs;
   }
 
-  /** The newest there is: as stored, unless what was renewed since could not be. */
+  /** The newest authorization: the stored one, unless a refreshed one could not be stored yet. */
   private entry(connection: Connection, advisor: string): Entry | undefined {
     const { vault } = this.options;
     const stored = vault.get(connection, advisor);
@@ -188,14 +194,14 @@ export class Tokens {
     const unstored = this.unstored.get(name);
     if (!unstored) return stored;
     if (stored && unstored.replaces.includes(stored.grant.refreshToken)) return unstored.entry;
-    // Somebody disconnected or authorized anew: that counts.
+    // Somebody has disconnected or authorized again: that counts.
     this.unstored.delete(name);
     return stored;
   }
 
   /**
-   * Resolves when it is on disk, or after a while: a renewed token is never lost while the process lives, whatever
-   * becomes of the disk, and storing it is tried until it is done.
+   * Resolves when the authorization is on disk, or after a while. A refreshed token is never lost while the process
+   * lives: storing it is repeated until it succeeds.
    */
   private async store(given: Unstored): Promise<void> {
     const { clock, warn } = this.options;
@@ -212,7 +218,7 @@ export class Tokens {
     });
   }
 
-  /** False when something newer took its place. */
+  /** False when a newer authorization is stored. */
   private async keepStoring(unstored: Unstored): Promise<boolean> {
     const { vault, clock } = this.options;
     const { name, connection, advisor, entry, replaces } = unstored;

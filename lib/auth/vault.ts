@@ -16,7 +16,7 @@ import { isOver, newGrant, type Grant } from './grants';
 
 export type GrantState = 'authorized' | 'authorize_again' | 'confirm';
 
-/** What is kept for one advisor: the authorization in use, and one of another person that awaits confirmation. */
+/** The authorization of an advisor, and one of another person that awaits confirmation. */
 export interface Entry {
   readonly grant: Grant;
   readonly awaiting: Grant | null;
@@ -34,16 +34,16 @@ export interface Link {
   readonly expiresAt: number;
 }
 
-/** As it lies in the store. */
+/** An authorization as it is stored. */
 interface GrantRecord extends Entry {
-  /** The name under which environments share it. */
+  /** The name under which environments share an authorization that was made from a refresh token. */
   readonly seed?: string;
 }
 
-/** Somebody is about to use a refresh token. */
+/** The record that a process is about to use a refresh token. */
 interface Intent {
   readonly name: string;
-  /** The process, by a name that no other start has. */
+  /** The process, by a name that is unique for each start. */
   readonly by: string;
   /** By the store's time. */
   readonly at: number;
@@ -61,28 +61,28 @@ const grantKind = 'grant';
 const intentKind = 'renewing';
 const linkKind = 'link';
 const missedKind = 'missed';
-/** Changes with each authorization that is made, confirmed, refused or ended: other processes look at it. */
+/** A record that changes with each authorization that is made, confirmed, refused or ended, for other processes to notice. */
 const granted = key('granted', 'last');
 
-/** Milliseconds. After that an authorization is used though it is not on disk: somebody is waiting for it. */
+/** Milliseconds after which an authorization is used though it is not on disk, because somebody is waiting for it. */
 export const storingLimit = 5000;
 
-/** Milliseconds that a renewal takes at most, with the time to store it. */
+/** The most milliseconds that a refresh takes, including the time to store it. */
 const renewingLimit = 45_000;
-/** Milliseconds between two looks for what other processes have changed. */
+/** Milliseconds between two checks for changes by other processes. */
 const lookEvery = 700;
 
 /** Milliseconds that somebody waits in front of a page. */
 const lookingLimit = 8000;
 
-/** Another process has the store. */
+/** Thrown when another process has the store. */
 export class VaultAway extends Error {}
 
 const nameOf = (environment: string, advisor: string): string => JSON.stringify([environment, advisor]);
 
 /**
- * Environments given the same refresh token share its authorization: kept apart, the first to rotate the token would
- * end the others'.
+ * Environments with the same refresh token share its authorization: if each had its own, the first to rotate the token
+ * would end those of the others.
  */
 const seedName = ({ tokenUrl, clientId, seed }: Connection): string =>
   `seed:${createHash('sha256')
@@ -98,7 +98,7 @@ const seeded = (connection: Connection): Grant => ({
   refreshToken: connection.seed,
 });
 
-/** What was disconnected leaves no tokens behind. */
+/** Whether a grant has tokens: a disconnected one has none. */
 const isInUse = ({ accessToken, refreshToken }: Grant): boolean =>
   accessToken !== null || refreshToken !== null;
 
@@ -113,31 +113,31 @@ const unchanged = (place: Buffer, found: { readonly version: Version } | undefin
 
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
 
-/** What has been looked up for a connection: the answers to questions that every text asks. */
+/** What was looked up for a connection: the answers that every text needs. */
 interface View {
   readonly entries: Map<string, Entry>;
   list: [advisor: string, entry: Entry][] | undefined;
 }
 
 export interface VaultOptions {
-  /** The store that authorizations are kept in; a handle of its own each time. */
+  /** Opens the store of authorizations; each call gives a handle of its own. */
   readonly openStore: () => Promise<Store>;
   readonly clock: Clock;
   readonly warn: (message: string) => void;
-  /** Names this start of the process. */
+  /** The name of this start of the process. */
   readonly life: string;
 }
 
 /**
- * The authorizations of all environments, a record each in the store. They are read when the vault opens and from then on
- * answered from memory; a change is in the store first. It is open while somebody holds it.
+ * The authorizations of all environments, each a record in the store. They are read when the vault opens, and then kept
+ * in memory; a change is first written to the store. The vault is open while somebody holds it.
  */
 export class Vault {
   private readonly options: VaultOptions;
   private kept = new Map<string, Kept>();
-  /** Who began to renew an authorization and did not say how it ended. */
+  /** Refreshes that were begun and whose end is not on record. */
   private intents = new Map<string, Intent>();
-  /** In use, and not on record yet. */
+  /** Names of authorizations that are in use and not on record yet. */
   private readonly unwritten = new Set<string>();
   private readonly listeners = new Set<() => void>();
   private views = new WeakMap<Connection, View>();
@@ -145,7 +145,7 @@ export class Vault {
   private openingStore: Promise<Store> | undefined;
   private closing: Promise<unknown> = Promise.resolve();
   private isLoaded = false;
-  /** Counts what changed in memory. */
+  /** The number of changes in memory. */
   private changes = 0;
 
   constructor(options: VaultOptions) {
@@ -162,7 +162,7 @@ export class Vault {
     return this.isLoaded ? undefined : this.store().then(() => undefined);
   }
 
-  /** Keeps the vault open until it is released. */
+  /** Keeps the vault open until the result is called. */
   hold(): () => Promise<void> {
     this.holders += 1;
     this.store().catch(() => undefined);
@@ -175,7 +175,7 @@ export class Vault {
     };
   }
 
-  /** Opens the vault for as long as the work takes. */
+  /** Opens the vault for the time of the work. */
   async use<T>(work: () => T | Promise<T>): Promise<T> {
     const release = this.hold();
     try {
@@ -186,7 +186,7 @@ export class Vault {
     }
   }
 
-  /** For somebody who is looking: throws `VaultAway` when another process has the store, and keeps it. */
+  /** For somebody who is looking: throws `VaultAway` when another process has the store. */
   async useNow<T>(work: () => T | Promise<T>): Promise<T> {
     const release = this.hold();
     try {
@@ -201,7 +201,7 @@ export class Vault {
 
   // Authorizations
 
-  /** Under which name the authorization of an advisor is kept: equal names are one authorization. */
+  /** The name of an advisor's authorization: equal names mean one authorization. */
   name(connection: Connection, advisor: string): string {
     const own = nameOf(connection.environment, advisor);
     const isSeeded = connection.seed !== '' && advisor === defaultAdvisor && !this.kept.has(own);
@@ -217,13 +217,13 @@ export class Vault {
     return found;
   }
 
-  /** The advisors known for an environment; a connection also tells of the one that a refresh token seeds. */
+  /** The advisors of an environment; with a connection, also the one of its refresh token. */
   list(environment: string, connection?: Connection): readonly [advisor: string, entry: Entry][] {
     if (connection?.environment !== environment) return this.listed(environment, connection);
     return (this.view(connection).list ??= this.listed(environment, connection));
   }
 
-  /** A new authorization. One of another person waits until somebody confirms it, and the old one goes on. */
+  /** Records a new authorization. If it is another person's, it waits for confirmation while the old one goes on. */
   async authorized(connection: Connection, grant: Grant): Promise<Entry> {
     const name = this.name(connection, grant.advisor);
     const before = this.kept.get(name)?.entry.grant;
@@ -233,7 +233,10 @@ export class Vault {
     return entry;
   }
 
-  /** False when nothing awaits confirmation. What a refresh token seeds stays as it is, for others who share it. */
+  /**
+   * False when nothing awaits confirmation. The authorization of a shared refresh token stays as it is, for its other
+   * users.
+   */
   async confirm(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
     const own = nameOf(environment, advisor);
     const name = connection ? this.name(connection, advisor) : own;
@@ -244,7 +247,10 @@ export class Vault {
     return true;
   }
 
-  /** False when there was none. A seed stays spent: disconnecting must not take it up again. */
+  /**
+   * False when there was none. A refresh token that was given as a credential stays used: disconnecting must not use it
+   * again.
+   */
   async disconnect(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
     const name = connection ? this.name(connection, advisor) : nameOf(environment, advisor);
     const entry = connection ? this.get(connection, advisor) : this.kept.get(name)?.entry;
@@ -264,8 +270,8 @@ export class Vault {
   }
 
   /**
-   * Environments that left the flow: what is theirs is kept for so many milliseconds from when they were first missed.
-   * Returns those that are forgotten now.
+   * Forgets the authorizations of environments that have been out of the flow for `keptFor` milliseconds. Returns the
+   * environments that were forgotten now.
    */
   async forgetMissing(existing: ReadonlySet<string>, keptFor: number): Promise<Set<string>> {
     const store = await this.store();
@@ -296,7 +302,7 @@ export class Vault {
 
   // Renewing
 
-  /** Takes up what another process has written for one authorization. */
+  /** Reads an authorization that another process may have written. */
   async reread(name: string): Promise<void> {
     if (this.unwritten.has(name)) return;
     const store = await this.store();
@@ -305,20 +311,20 @@ export class Vault {
     if (found?.version === this.kept.get(name)?.version) return;
     if (found) this.kept.set(name, { key: place, version: found.version, entry: found.value });
     else this.kept.delete(name);
-    // Whoever was renewing it has done so.
+    // The other process has ended its refresh.
     if (this.isInDoubt(name)) this.intents.delete(name);
     this.changed();
   }
 
-  /** Whether another process began to renew it, and nobody knows how that ended. */
+  /** Whether another process has begun a refresh whose end is not known. */
   isInDoubt(name: string): boolean {
     const intent = this.intents.get(name);
     return intent !== undefined && intent.by !== this.options.life;
   }
 
   /**
-   * Puts on record that the refresh token is about to be used. Also shows that the store takes writes. False while another
-   * process, which works with the same store, may be using it, and when it has used it since this one last looked.
+   * Puts on record that the refresh token is about to be used, which also shows that the store takes writes. False
+   * while another process on the same store may be using it, and when one has used it since this process last read it.
    */
   async intend(name: string): Promise<boolean> {
     const { life } = this.options;
@@ -345,8 +351,8 @@ export class Vault {
   }
 
   /**
-   * Puts a renewed authorization on record, if what is there still holds one of the refresh tokens it came from: somebody
-   * may have authorized anew, or disconnected. False when something newer is there.
+   * Writes a refreshed authorization, if the stored one still has one of the refresh tokens `from`: somebody may have
+   * authorized again or disconnected. False when a newer one is stored.
    */
   async replace(name: string, entry: Entry, from: readonly (string | null)[]): Promise<boolean> {
     for (;;) {
@@ -373,7 +379,7 @@ export class Vault {
     return (await (await this.store()).get<Link>(table, key(linkKind, hashOf(token))))?.value;
   }
 
-  /** False when it was spent before. */
+  /** False when the link was used before. */
   async spendLink(token: string): Promise<boolean> {
     const store = await this.store();
     const place = key(linkKind, hashOf(token));
@@ -424,7 +430,8 @@ export class Vault {
       read += entries.length;
       for (const { key: place, version, value } of entries) {
         const before = kept.get(nameIn(value))?.entry.grant.refreshedAt ?? -1;
-        // Two of one name were written under different keys, as after a start with another credential secret.
+        // Two records of one name lie under different keys, as after a start with another credential secret: the newer
+        // one counts.
         if (before <= (value.grant.refreshedAt ?? 0))
           kept.set(nameIn(value), { key: place, version, entry: value });
       }
@@ -433,7 +440,7 @@ export class Vault {
       for (const { value } of entries) intents.set(value.name, value);
     const prefix = key(grantKind);
     const count = await store.count(table, prefix, endOf(prefix));
-    // What was read may be older than what this process has written meanwhile.
+    // This process has written meanwhile, so what was read may be old.
     if (changes !== this.changes) return this.readAll(store);
     if (count > read) {
       this.options.warn(
@@ -461,7 +468,7 @@ export class Vault {
     await this.closing;
   }
 
-  /** Other processes authorize and disconnect too. */
+  /** Watches for authorizations that other processes make or end. */
   private async watch(store: Store, opening: Promise<Store> | undefined): Promise<void> {
     let seen = (await store.get(table, granted))?.version;
     for (;;) {
@@ -482,7 +489,10 @@ export class Vault {
     return key(intentKind, store.hash(name));
   }
 
-  /** Resolves when it is on record, or after a while: then it is in use, and written as soon as that can be. */
+  /**
+   * Resolves when the authorization is on record, or after a while: then it is used, and written as soon as that is
+   * possible.
+   */
   private async put(name: string, entry: Entry): Promise<void> {
     const { clock, warn } = this.options;
     const store = await this.store();
@@ -572,7 +582,7 @@ async function* pagesOf<T>(store: Store, kind: string): AsyncGenerator<readonly 
   }
 }
 
-/** The authorizations of an environment, as another store has them. */
+/** The authorizations of an environment, to be moved to another store. */
 export const movableGrants = (
   environment: string,
   connection: Connection | undefined,
@@ -586,5 +596,5 @@ export const movableGrants = (
   };
 };
 
-/** Has whoever works with a store read its authorizations again. */
+/** Tells all processes on a store to read its authorizations again. */
 export const authorizationsChanged = (): Operation => ({ table, put: granted, value: randomUUID() });

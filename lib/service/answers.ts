@@ -15,7 +15,7 @@ import {
 import type { Plan } from './requests';
 import { type Decision, type Happened, readRetryAfter } from './retry';
 
-/** Whether a value is certainly as a schema would give it back; when in doubt, false. */
+/** Whether a schema would certainly give the value back unchanged; false when in doubt. */
 type Fit = (value: unknown) => boolean;
 
 /** The parts of a schema's definition that are read here. */
@@ -35,7 +35,7 @@ interface Defined {
   readonly def: Definition;
 }
 
-/** What a field may hold. Plain values are judged on the spot: they are nearly all of an answer. */
+/** What a field may hold. Plain values, which are nearly all of an answer, are checked inline. */
 interface Rule {
   readonly text: boolean;
   readonly flag: boolean;
@@ -66,7 +66,7 @@ const allows = (rule: Rule, value: unknown): boolean => {
   return rule.inside?.(value) ?? false;
 };
 
-/** What the contract does not name may hold anything, short of deep nesting and of integers that may be rounded. */
+/** Fields that the contract does not name may hold anything but deep nesting and integers that may be rounded. */
 const deepest = 16;
 const isDoubtful = (value: unknown, than: number): boolean => {
   if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value);
@@ -90,7 +90,7 @@ const arrayOf = (element: Defined): Fit | undefined => {
   );
 };
 
-/** Keeps unknown fields, but `__proto__`, which a schema leaves out. */
+/** Keeps unknown fields except `__proto__`, which a schema leaves out. */
 const looseObject = (shape: Readonly<Record<string, Defined>>): Fit | undefined => {
   const names = Object.keys(shape);
   const rules: Rule[] = [];
@@ -107,7 +107,7 @@ const looseObject = (shape: Readonly<Record<string, Defined>>): Fit | undefined 
     let next = 0;
     for (const name in value) {
       const inner = (value as Readonly<Record<string, unknown>>)[name];
-      // Fields mostly come in the order of the contract, which saves looking up their names.
+      // Fields mostly come in the contract's order, which saves looking up their names.
       if (names[next] !== name) next = places.get(name) ?? names.length;
       const rule = rules[next];
       if (rule) {
@@ -121,7 +121,7 @@ const looseObject = (shape: Readonly<Record<string, Defined>>): Fit | undefined 
   };
 };
 
-/** Any of several plain kinds. */
+/** One of several plain types. */
 const unionOf = (options: readonly Defined[]): Rule | undefined => {
   let union = nothing;
   for (const option of options) {
@@ -148,7 +148,7 @@ const ruleOf = ({ def }: Defined): Rule | undefined => {
   if (type === 'number' && def.format === 'safeint') return { ...nothing, whole: true };
   if (type === 'number' && def.format === undefined) return { ...nothing, number: true };
   if (type === 'union') return unionOf(def.options ?? []);
-  // Preprocessing changes only what does not fit yet.
+  // Preprocessing changes only values that do not fit yet.
   if (type === 'pipe') return def.out && ruleOf(def.out);
   const rule = innerType && ruleOf(innerType);
   if (type === 'nullable') return rule && { ...rule, null: true };
@@ -160,16 +160,16 @@ const ruleOf = ({ def }: Defined): Rule | undefined => {
 };
 
 /**
- * A quick look at an answer. A schema makes a copy of all it checks, field by field; of the answers that are as the
- * contract says, which is nearly all, there is nothing to change. Whatever this does not find right goes through the
- * schema itself, which decides and says what is wrong.
+ * A quick check of an answer. A schema copies all that it checks, field by field, but nearly all answers are as the
+ * contract says and need no change. An answer that this check does not accept goes through the schema, which decides
+ * and says what is wrong.
  */
 export const quickLook = (schema: z.ZodType): Fit => {
   const rule = ruleOf(schema);
   return (value) => rule !== undefined && allows(rule, value);
 };
 
-/** By the schema of a response. */
+/** The quick check of each response schema. */
 const fits = new WeakMap<z.ZodType, Fit>();
 
 const fitOf = (schema: z.ZodType): Fit => {
@@ -178,7 +178,7 @@ const fitOf = (schema: z.ZodType): Fit => {
   return fit;
 };
 
-/** The service's word, ready to become an error. */
+/** What is known of a failure, ready to become an error. */
 interface Told {
   readonly code: Code;
   readonly key: MessageKey;
@@ -187,7 +187,7 @@ interface Told {
   readonly hasProblemBody?: boolean;
 }
 
-/** An attempt, judged: what happened, and what to say should it end there. */
+/** An attempt, judged: what happened, and the error to end with. */
 export interface Assessment {
   readonly happened: Happened;
   readonly data?: unknown;
@@ -204,7 +204,7 @@ const isFields = (body: unknown): body is Fields => typeof body === 'object' && 
 const done: Happened = { what: 'done' };
 const isServiceCode = (code: string): code is ServiceCode => Object.hasOwn(serviceCodes, code);
 
-/** version_mismatch is a 400 too, but a 400 that does not say so is an invalid request. */
+/** `version_mismatch` is a 400 too, but a 400 without that code is `invalid_request` (contract, *Errors*). */
 const codeOfStatus = (status: number): ServiceCode => {
   const found = (Object.keys(serviceCodes) as ServiceCode[]).find(
     (code) => serviceCodes[code].status === status,
@@ -228,7 +228,7 @@ const sentence = (plan: Plan, code: Code, detail: string): Pick<Told, 'key' | 'v
   }
 };
 
-/** A gateway knows neither scopes nor contacts: the API key and the address come before anything else. */
+/** A gateway knows neither scopes nor contacts, so the sentence names the API key and the address first. */
 const bareSentence = (plan: Plan, code: ServiceCode, status: number): Pick<Told, 'key' | 'values'> => {
   switch (code) {
     case 'forbidden':
@@ -253,7 +253,7 @@ const tell = (plan: Plan, code: Code, status: number, more: Partial<Problem>): T
   hasProblemBody: true,
 });
 
-/** What a gateway or a firewall said in place of the service. */
+/** The failure of an answer that came from a gateway or a firewall, and not from the service. */
 const tellBare = (plan: Plan, status: number): Told => {
   const code = codeOfStatus(status);
   return { code, ...bareSentence(plan, code, status), more: { status } };
@@ -262,8 +262,8 @@ const tellBare = (plan: Plan, status: number): Told => {
 const texts = ['title', 'detail', 'traceId', 'instance', 'type'] as const;
 
 /**
- * A problem body says at least its code and whether to retry. A gateway's own JSON does not, and must not pass for the
- * service's word on whether a text was sent.
+ * A problem body has at least its code and `retryable` (contract, *Errors*; RFC 9457). The JSON of a gateway has
+ * neither, and must not count as the service's word on whether a text was sent.
  */
 const isProblemBody = (body: unknown): body is Fields & { code: string; retryable: boolean } =>
   isFields(body) &&
@@ -272,7 +272,7 @@ const isProblemBody = (body: unknown): body is Fields & { code: string; retryabl
   body['code'].length <= 100 &&
   typeof body['retryable'] === 'boolean';
 
-/** Short of its word on retrying, but in the service's own vocabulary: for a 4xx, which settles it, that will do. */
+/** A body without `retryable` but with a code of the contract: enough for a 4xx, which is final. */
 const isPartOfProblem = (body: unknown): body is Fields & { code: ServiceCode } =>
   isFields(body) && typeof body['code'] === 'string' && isServiceCode(body['code']);
 
@@ -295,13 +295,13 @@ const unfit = (status: number, key: MessageKey, reason: string): Assessment => (
 
 const saysNothing = (text: string): boolean => ['', 'null'].includes(text.trim());
 
-/** An update says nothing we did not know, and a create at most the id: their answers may be empty (design: any 2xx). */
+/** The answers to updates and creates may be empty: an update's says nothing new, a create's at most the id. */
 const withoutBody = ({ name, kind }: Plan, id: Id | undefined): unknown => {
   if (kind === 'replace') return { id };
   return name === 'createContact' || name === 'createGroup' ? {} : undefined;
 };
 
-/** Any 2xx is a success for a write. */
+/** For a write, any 2xx is a success. */
 const assessSuccess = (
   plan: Plan,
   id: Id | undefined,
@@ -309,7 +309,7 @@ const assessSuccess = (
   text: string | undefined,
 ): Assessment => {
   if (plan.kind === 'delete') return { happened: done, data: parseShallow(text ?? ''), reason: '' };
-  // Whoever reads "check the address" of a text that went out sends it again.
+  // A user who reads "check the address" about a text that was sent would send it again.
   const unread = (reason: string, key: MessageKey = 'invalid_response'): Assessment =>
     unfit(status, plan.kind === 'read' ? key : 'unreadable_success', reason);
   if (text === undefined) return unread(reasons.tooLarge, 'answer_too_large');
@@ -332,12 +332,12 @@ const happenedAt = (status: number, body: unknown, retryAfter: number | undefine
   return status >= 500 ? { what: 'gateway' } : { what: 'refused', status };
 };
 
-/** Shorter ones may be words of an honest answer, a plain word also of an honest error: `token`, `key`. */
+/** Shorter secrets, and plain words such as `token` or `key`, may stand in an honest answer. */
 const secretLength = 16;
 const isTelling = (secret: string): boolean =>
   secret.length >= 8 || (secret.length >= 4 && /[^a-z]/i.test(secret));
 
-/** A careless service says back what it was sent; some write every slash with a backslash before it. */
+/** A careless service may echo what it was sent; some escape every slash. */
 const withoutSecrets = (text: string, secrets: readonly string[]): string => {
   let said = text;
   for (const secret of secrets) {
@@ -347,7 +347,7 @@ const withoutSecrets = (text: string, secrets: readonly string[]): string => {
   return said;
 };
 
-/** From what came back to what it means. `secrets` are taken out of it, should the service echo them. */
+/** Judges an answer. `secrets` are removed from it, in case the service echoes them. */
 export const assess = (
   plan: Plan,
   id: Id | undefined,
@@ -377,7 +377,7 @@ export const assess = (
   return { happened, told: tellBare(plan, status), reason, status };
 };
 
-/** The error a call ends with. */
+/** The error that a call ends with. */
 export const endAs = (
   as: Extract<Decision, { do: 'fail' }>['as'],
   { happened, told, reason, status }: Assessment,

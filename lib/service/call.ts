@@ -20,7 +20,7 @@ export interface Shared {
   readonly rules: Rules;
   readonly apiKey: string;
   readonly token: ClientOptions['token'];
-  /** By advisor, the token that was rejected although it had just been renewed. */
+  /** By advisor, the token that was rejected although it had just been refreshed. */
   readonly futile: Map<string, { readonly token: string; readonly at: number }>;
   readonly closing: AbortSignal;
   readonly paused: (until: number) => void;
@@ -33,10 +33,13 @@ export interface Completed {
   readonly attempts: number;
 }
 
-/** Milliseconds. A wrong API key has every token rejected: so long, none is renewed for that again. */
+/**
+ * Milliseconds for which a token is not refreshed again after a refresh that did not help: with a wrong API key, every
+ * token is rejected.
+ */
 const futileFor = 30_000;
 
-/** What may stand in a header; anything else would make the request unsendable. */
+/** The characters that a header value may have here; any other would make the request fail. */
 export const headerSafe = /^[\x21-\x7e]+$/;
 
 const released =
@@ -82,14 +85,14 @@ export class Call {
     }
   }
 
-  /** Takes a turn and a token, and makes one request; nothing here waits unless it has to. Gives what #judge does. */
+  /** Takes a turn and a token, and makes one request, without waiting where that is possible. Resolves as `judge` returns. */
   private async attempt(): Promise<Completed | number> {
     const { limits, transport, clock, requested } = this.shared;
     const { signal } = this.options;
     const token = this.fetchToken();
     if (token) await token;
-    // Ahead of its turn where that comes at once: a turn covers the request, and not the disk. The token that was taken must
-    // not end meanwhile, as it would by a clock that is moved.
+    // Where a turn is free, the beginning is put on record before it is taken: a turn covers the request, not the disk.
+    // The clock is held so that moving it does not end the token meanwhile.
     let release = limits.isOpen ? clock.hold?.() : undefined;
     if (limits.isOpen) await this.begin().catch(released(release));
     const entered = limits.enter(this.place());
@@ -103,7 +106,8 @@ export class Call {
       if (entered !== true) {
         const newer = this.fetchToken();
         if (newer) {
-          // One that is long in coming must not keep others from their turn: this one comes back, and goes first.
+          // A refresh that takes long must not keep others from their turn: this call gives its turn up, and is the
+          // next in its lane.
           newer.catch(() => undefined);
           this.hasWaited = true;
           return 0;
@@ -113,7 +117,7 @@ export class Call {
       await this.begin();
       const ended = await this.permit();
       this.attempts++;
-      // Cutting a request that must not happen twice would only make its outcome unknown: it lands.
+      // A request that must not happen twice is not cut: that would only make its outcome unknown.
       const sentAt = requested ? performance.now() : 0;
       const result = await transport.send(this.outgoing(), this.plan.kind === 'once' ? undefined : signal);
       release?.();
@@ -124,7 +128,7 @@ export class Call {
         isPoll: this.options.priority === 'poll',
       });
       ended?.();
-      // Before the turn is given up: a pause must hold for whoever is next.
+      // The answer is judged before the turn is given up: a pause must hold for the next request.
       return this.judge(result);
     } finally {
       release?.();
@@ -132,7 +136,7 @@ export class Call {
     }
   }
 
-  /** On record as begun, before its request leaves. */
+  /** Puts the request on record as begun, before it leaves. */
   private async begin(): Promise<void> {
     const { begin, signal } = this.options;
     if (this.hasBegun || begin === undefined) return;
@@ -141,7 +145,7 @@ export class Call {
     await begin();
   }
 
-  /** What forbids a further attempt says nothing of an earlier one that may have been carried out. */
+  /** A refusal of a further attempt says nothing about an earlier one, which may have been carried out. */
   private async permit(): Promise<(() => void) | undefined> {
     try {
       return await this.options.permit?.();
@@ -150,14 +154,14 @@ export class Call {
     }
   }
 
-  /** It was certainly not carried out, and waits: a restart meanwhile may begin it again. */
+  /** Puts the request on record as not begun: it was certainly not carried out, and a restart may begin it again. */
   private async undo(): Promise<void> {
     if (!this.hasBegun || this.doubt !== 'none') return;
     this.hasBegun = false;
     await this.options.undo?.();
   }
 
-  /** The outcome, or the milliseconds after which to try again; throws when it has failed for good. */
+  /** The outcome, or the milliseconds until the next attempt; throws when the call has failed for good. */
   private judge(result: Result): Completed | number {
     const { apiKey, budget, clock, limits, random, rules } = this.shared;
     const assessment = assess(this.plan, this.wire.id, result, clock.now(), [this.token, apiKey]);
@@ -177,7 +181,7 @@ export class Call {
     const decision = decide(this.plan.kind, happened, rules, this.course(), budget.left, chance);
     this.doubt = doubtAfter(this.doubt, happened);
     if (happened.what === 'limited') {
-      // Also when this call has had its hour of pauses: whoever is next would only meet the same.
+      // The pause holds even if this call has used up its hour of pauses: the next request would get a 429 too.
       const ms = pauseAfter(happened.retryAfter, this.limited, chance);
       limits.pause(ms);
       this.shared.paused(clock.now() + ms);
@@ -201,7 +205,7 @@ export class Call {
     }
   }
 
-  /** Gives a promise only when the source has no token at hand. */
+  /** Returns a promise only when the source has no token at hand. */
   private fetchToken(): Promise<void> | undefined {
     const accept = (token: string): void => {
       if (!headerSafe.test(token)) throw serviceError('authorization_required', 'token_unusable');
@@ -221,7 +225,7 @@ export class Call {
     }
   }
 
-  /** A token may be long in coming: the token endpoint may ask for patience, too. */
+  /** Ends the wait when the call is stopped: a token may take long when the token endpoint pauses. */
   private unlessStopped(token: Promise<string>): Promise<string> {
     const { closing } = this.shared;
     const { signal } = this.options;
@@ -256,7 +260,7 @@ export class Call {
     return { lane, priority, front: this.attempts > 0 || this.hasWaited, signal };
   }
 
-  /** A renewed token that is rejected is no reason to renew it once more, nor is it for the next call. */
+  /** A token that was rejected right after a refresh is not refreshed again, neither by this call nor by the next. */
   private noteRejection(): void {
     const { clock, futile } = this.shared;
     const { advisor } = this.options;
@@ -277,7 +281,7 @@ export class Call {
     };
   }
 
-  /** Ends early when the call is cancelled or the client closed. */
+  /** Resolves early when the call is cancelled or the client closes. */
   private sleep(ms: number): Promise<void> {
     const { clock, closing } = this.shared;
     const { signal } = this.options;
@@ -293,7 +297,7 @@ export class Call {
     return this.doubt !== 'none' && this.plan.kind !== 'read';
   }
 
-  /** Cancelled, unless an earlier attempt may have been carried out. */
+  /** `cancelled`, unless an earlier attempt may have been carried out. */
   private stopped(): ServiceError {
     const attempts = this.attempts;
     if (this.mayBeDone())

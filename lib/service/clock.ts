@@ -1,18 +1,18 @@
-/** The one source of time. Everything that waits takes a clock, so that tests and the simulator can move it. */
+/** The one source of time. All code that waits takes a clock, so that tests and the simulator can move it. */
 export interface Clock {
   now(): number;
-  /** Runs `task` once, `ms` from now (any length, also beyond what a single timer can hold); returns its cancel. */
+  /** Runs `task` once after `ms`, which may be longer than a single timer can be; the result cancels it. */
   after(ms: number, task: () => void): () => void;
-  /** Milliseconds that pass also while the clock is set: for how long something lasts. Without it, `now` serves. */
+  /** Monotonic milliseconds, for durations: setting the clock does not change them. Without it, `now` is used. */
   elapsed?(): number;
-  /** A clock that can be moved stands still while work it set off (a request) is under way; returns the release. */
+  /** Keeps a movable clock still while work that it triggered, such as a request, is under way; the result releases it. */
   hold?(): () => void;
 }
 
-/** How long a close may take: a little less than the 15 s that a runtime gives its nodes. */
+/** Milliseconds that a close may take: a little less than the 15 seconds that the runtime gives its nodes. */
 export const closeLimit = 12_000;
 
-/** A longer delay makes setTimeout fire at once. */
+/** `setTimeout` fires at once for a longer delay. */
 export const longestTimer = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -36,7 +36,7 @@ export const systemClock: Clock = {
 
 export const elapsedBy = (clock: Clock): number => clock.elapsed?.() ?? clock.now();
 
-/** `late` when the work takes longer; it goes on all the same. */
+/** Resolves with `late` when the work takes longer; the work goes on. */
 export const within = async <T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | 'late'> => {
   let forget = (): void => undefined;
   const late = new Promise<'late'>((resolve) => {
@@ -53,7 +53,7 @@ export const within = async <T>(clock: Clock, ms: number, work: Promise<T>): Pro
 
 interface Timer {
   readonly due: number;
-  /** Timers due at the same time run in the order they were set. */
+  /** Timers that are due at the same time run in the order in which they were set. */
   readonly order: number;
   task: (() => void) | undefined;
 }
@@ -106,21 +106,21 @@ class TimerHeap {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Turns of the event loop after which work that needs no waiting has settled. */
+/** Turns of the event loop after which work without I/O has settled. */
 const settlingTurns = 8;
 /**
- * Ticks of real time to wait for work under way: work that itself waits for this clock would hold it for ever. So long as
- * other work ends meanwhile, a slow machine is the likelier reason. They are counted, for a machine that stands still for a
- * while has lost one of them.
+ * Ticks of real time to wait for work under way. Work that itself waits for this clock would hold it for ever, so after
+ * `idle` ticks in which no other work ends the clock goes on. Ticks are counted rather than time: a machine that stands
+ * still for a while loses only one.
  */
 const holdTicks = { ms: 50, idle: 20, most: 600 };
 
-/** A base that has not moved in as many milliseconds stands still. */
+/** Milliseconds: a base that has not moved within them stands still. */
 const standingStill = 50;
 
 /**
- * A clock that can be moved forward. On a running base (`Date.now`) its timers also come by themselves; on a base that
- * stands still only `move` makes them due.
+ * A clock that can be moved forward. On a running base (`Date.now`), its timers also fire by themselves; on a base that
+ * stands still, only `move` makes them due.
  */
 export class MovableClock implements Clock {
   private readonly base: () => number;
@@ -128,7 +128,7 @@ export class MovableClock implements Clock {
   private offset = 0;
   private order = 0;
   private held = 0;
-  /** How often it was let go. */
+  /** The number of releases so far. */
   private releases = 0;
   private released: (() => void) | undefined;
   private alarm: NodeJS.Timeout | undefined;
@@ -162,7 +162,7 @@ export class MovableClock implements Clock {
     };
   }
 
-  /** Moves time forward, timer by timer and in order; what each sets off settles before the next. */
+  /** Moves time forward, timer by timer in order; the work of each settles before the next fires. */
   move(ms: number): Promise<void> {
     const run = (): Promise<void> => this.moveBy(ms);
     this.moving = this.moving.then(run, run);
@@ -237,7 +237,7 @@ export class MovableClock implements Clock {
     this.alarm = setTimeout(() => {
       this.runDue();
       if (this.base() !== armedAt) this.arm();
-      // A timer of a millisecond may come before the base has moved on by one.
+      // A timer may fire a millisecond before the base has moved on.
       else if (delay < standingStill) this.arm(standingStill);
     }, delay);
     this.alarm.unref();

@@ -1,12 +1,12 @@
 import { processMemory } from '../process-memory';
 
 /**
- * Ten thousand recipients may share one signal, and an AbortSignal compares every new listener with all it has: so
- * each signal gets a single listener that serves them all.
+ * Ten thousand recipients may share one signal, and an AbortSignal compares every new listener with all others. So each
+ * signal gets a single listener, which serves them all.
  */
 const listeners = new WeakMap<AbortSignal, Set<() => void>>();
 
-/** Calls `task` when the signal aborts (it must not have aborted yet); returns its cancel. */
+/** Calls `task` when the signal aborts, which it must not have done yet; the result cancels it. */
 export const onAbort = (signal: AbortSignal, task: () => void): (() => void) => {
   let tasks = listeners.get(signal);
   if (tasks === undefined) {
@@ -29,7 +29,7 @@ export const onAbort = (signal: AbortSignal, task: () => void): (() => void) => 
   };
 };
 
-/** Resolves when the first of these calls its `wake`; what each set up for that is then taken back. */
+/** Resolves when the first waker calls `wake`; then all wakers are cleaned up. */
 export const wokenBy = (...wakers: readonly ((wake: () => void) => () => unknown)[]): Promise<void> =>
   new Promise((resolve) => {
     const wake = (): void => {
@@ -48,8 +48,8 @@ export const abortOf =
 const lastOf = processMemory('turns', new Map<string, Promise<void>>());
 
 /**
- * Runs the tasks of one key one after the other, in the order they came, whichever node they come from: what one read
- * is what it writes back.
+ * Runs the tasks of one key one after the other, in order and across all nodes: a task that reads and writes back never
+ * overlaps with another.
  */
 export const oneAtATime = <T>(key: string, task: () => Promise<T>): Promise<T> => {
   const before = lastOf.get(key);
@@ -65,7 +65,7 @@ export const oneAtATime = <T>(key: string, task: () => Promise<T>): Promise<T> =
   return result;
 };
 
-/** Works through a list, `width` of it at a time: a list of 10,000 must not become 10,000 requests in waiting. */
+/** Works through a list, `width` items at a time: a list of 10,000 must not become 10,000 waiting requests. */
 export const eachOf = async <T>(
   items: readonly T[],
   width: number,
@@ -81,11 +81,11 @@ export const eachOf = async <T>(
 interface Flight {
   readonly result: Promise<string>;
   readonly controller: AbortController;
-  /** On whose behalf it is under way. */
+  /** The users for whom the work is under way. */
   readonly passengers: Set<object>;
 }
 
-/** Work by name: whoever asks while it is under way gets the same result. */
+/** Work by name: all who ask while it is under way get the same result. */
 export class Flights {
   private readonly underWay = new Map<string, Flight>();
 
@@ -109,7 +109,7 @@ export class Flights {
     return result;
   }
 
-  /** Aborts what is under way for nobody else, and resolves when that has ended. */
+  /** Aborts work that is under way for this user alone, and resolves when it has ended. */
   async leave(passenger: object): Promise<void> {
     const left: Promise<unknown>[] = [];
     for (const { passengers, controller, result } of this.underWay.values()) {

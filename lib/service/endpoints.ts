@@ -2,8 +2,8 @@ import { z } from 'zod';
 import * as schema from './schemas';
 
 /**
- * How a request may be repeated when nobody knows whether it was carried out:
- * `safe` at will; `delete` at will, and then a 404 is a success; `once` only as `repeatSends` allows.
+ * How a request may be repeated when it is not known whether it was carried out: `safe` always; `delete` always, and a
+ * 404 is then a success; `once` only as `repeatSends` allows.
  */
 export type Repeat = 'safe' | 'delete' | 'once';
 
@@ -148,7 +148,7 @@ export const endpoints = {
   }),
 } as const;
 
-/** As the service gave it; an integer beyond 2^53, which a number cannot hold, is a string of its digits. */
+/** An id as the service gave it; an integer beyond 2^53, which a number cannot hold, is a string of its digits. */
 export type Id = number | string;
 
 export type EndpointName = keyof typeof endpoints;

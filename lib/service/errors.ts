@@ -1,6 +1,6 @@
 import { fill } from '../languages';
 
-/** The codes of the contract, each with the HTTP status it comes with and whether the service calls it retryable. */
+/** The codes of the contract (*Errors*, Codes), each with its HTTP status and whether it is retryable. */
 export const serviceCodes = {
   invalid_request: { status: 400, retryable: false },
   unauthorized: { status: 401, retryable: false },
@@ -18,7 +18,7 @@ export const serviceCodes = {
 
 export type ServiceCode = keyof typeof serviceCodes;
 
-/** Our own codes, for what the service cannot tell us. */
+/** Our own codes, for failures that the service does not report. */
 export const ownCodes = [
   'consent_required',
   'rejected',
@@ -38,7 +38,7 @@ export const ownCodes = [
 
 export type OwnCode = (typeof ownCodes)[number];
 
-/** A service that grows may send codes this version has not heard of: they pass through. */
+/** A later version of the service may send unknown codes: they are passed on. */
 export type Code = ServiceCode | OwnCode | (string & {});
 
 export interface ProblemFields {
@@ -51,13 +51,13 @@ export interface ProblemFields {
   type?: string;
 }
 
-/** The sentence of an error as a key and its values, for whoever says it in another language. */
+/** The sentence of an error as a key and values, so that it can be given in another language. */
 interface Wording {
   readonly key: string;
   readonly values: MessageValues;
 }
 
-/** What becomes `msg.error`, less the `source` that only a node can add. */
+/** `msg.error` without its `source`, which only a node can add. */
 export interface Problem extends ProblemFields {
   message: string;
   code: Code;
@@ -65,9 +65,9 @@ export interface Problem extends ProblemFields {
   attempts: number;
   /** Epoch milliseconds before which nothing may be sent. */
   notBefore?: number;
-  /** Nothing was sent or to be sent: it is what would have happened. */
+  /** Nothing was to be sent: the problem is what would have happened. */
   dryRun?: true;
-  /** Goes on record with the rest, so that a restart can say it in any language; it is not for `msg.error`. */
+  /** Stored with the problem, so that it can be told in any language after a restart; not part of `msg.error`. */
   wording?: Wording;
 }
 
@@ -76,12 +76,12 @@ export interface ErrorOrigin {
   readonly hasProblemBody?: boolean;
 }
 
-/** The one error of this package: a stable code, a sentence that says what to do, and what the service said. */
+/** The one error class of this package: a stable code, a sentence that says what to do, and the service's words. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
   readonly code: Code;
 
-  /** Whether the service itself said this, in a problem body; without one it was a gateway, a firewall, or us. */
+  /** True when the service itself reported this in a problem body; else it comes from a gateway, a firewall, or us. */
   readonly hasProblemBody: boolean;
 
   constructor(
@@ -94,7 +94,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** Where no problem body gave the service's word. */
+/** Whether an error without a problem body may be repeated. */
 export const isRetryable = (code: Code): boolean =>
   code === 'network_error' || code === 'authorization_required';
 
@@ -192,18 +192,18 @@ export const sentences = {
 
 export type MessageKey = keyof typeof sentences;
 
-/** Something that each language has its own word for. */
+/** A value that has its own word in each language. */
 export type Term =
   | { readonly reason: string }
   /** A setting of the environment, by its property. */
   | { readonly setting: string }
   /** A field of a node's form, such as `advisor-send-text.phone`. */
   | { readonly field: string; readonly isQuoted?: boolean };
-/** What a sentence is filled with. */
+/** A value that is filled into a sentence. */
 export type MessageValue = string | number | Term | readonly (string | Term)[];
 export type MessageValues = Readonly<Record<string, MessageValue>>;
 
-/** Without a catalogue at hand, each thing is called what the code calls it. */
+/** Without a catalogue, fields and settings are called what the code calls them. */
 const uncatalogued = (value: MessageValue): string | number => {
   if (typeof value !== 'object') return value;
   if ('reason' in value) return value.reason;
@@ -218,7 +218,7 @@ export const inWords = (
 ): Record<string, string | number> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, word(value)]));
 
-/** Makes errors that speak in the sentences of a table; `inEnglish` puts a value into words. */
+/** Makes errors with the sentences of a table; `inEnglish` puts a value into words. */
 export const errorMaker =
   <T extends Readonly<Record<string, string>>>(table: T, inEnglish = uncatalogued) =>
   (

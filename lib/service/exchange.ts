@@ -1,12 +1,12 @@
 import type { Pool } from 'undici';
 import { longestTimer } from './clock';
 
-/** Answers larger than this are refused. */
+/** Bytes: a larger answer is refused. */
 export const answerLimit = 5 * 1024 * 1024;
 
 /**
- * What became of one request. `unreached`: there was no connection, so it cannot have been carried out. `broken`: there
- * was one, but no whole answer. `answered`: a whole answer, whose `text` is undefined when it was over the limit.
+ * The result of one request. `unreached`: no connection, so it cannot have been carried out. `broken`: a connection,
+ * but no complete answer. `answered`: a complete answer; its `text` is undefined when it exceeds the limit.
  */
 export type Result =
   | { readonly state: 'unreached' | 'broken'; readonly reason: string }
@@ -15,21 +15,21 @@ export type Result =
       readonly status: number;
       readonly text: string | undefined;
       readonly retryAfter: string | undefined;
-      /** Where a redirect would lead; none is followed. */
+      /** The target of a redirect, which is never followed. */
       readonly location?: string;
     };
 
 export interface Outgoing {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
-  /** Names and values in turn; the transport adds those that every request has. */
+  /** Names and values in turn; the transport adds those that all requests have. */
   readonly headers: string[];
   readonly body: string | null;
 }
 
 export const reasons = { timeout: 'timeout', aborted: 'aborted', tooLarge: 'too large' } as const;
 
-/** The value of a header, of names and values in turn. */
+/** The value of a header in a list of names and values in turn. */
 const headerIn = (headers: readonly Buffer[], wanted: string): string | undefined => {
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at];
@@ -39,11 +39,11 @@ const headerIn = (headers: readonly Buffer[], wanted: string): string | undefine
   return undefined;
 };
 
-/** Errors of the network carry a short code; their messages may quote the answer and stay here. */
+/** Network errors have a short code. Their messages may quote the answer, so they are not used. */
 const reasonOf = (error: Error): string =>
   'code' in error && typeof error.code === 'string' ? error.code : error.name;
 
-/** Where an answer that came in pieces is put together: to make a place for each would keep the collector busy. */
+/** One buffer in which answers that came in pieces are joined: one for each answer would keep the garbage collector busy. */
 let assembly: Buffer | undefined;
 const assemblySize = 256 * 1024;
 
@@ -55,18 +55,18 @@ const joined = (pieces: readonly Buffer[], size: number): string => {
   return assembly.toString('utf8', 0, size);
 };
 
-/** Some servers begin with a byte order mark, which a reader of JSON may ignore (RFC 8259, section 8.1). */
+/** Some servers begin with a byte order mark, which a parser may ignore (RFC 8259, section 8.1). */
 const withoutMark = (text: string): string => (text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
 
 /**
- * One request on its way, as undici calls back about it. These are undici's plain calls (`onConnect`, `onHeaders`, …)
- * rather than the newer ones, which turn every header of every answer into an object that nobody here reads.
+ * One request under way, as a handler of undici. It uses undici's older callbacks (`onConnect`, `onHeaders`, …): the
+ * newer ones turn every header of every answer into an object that nobody here reads.
  */
 export class Exchange {
   readonly outgoing: Outgoing;
   private settle: ((result: Result) => void) | undefined;
   private timer: NodeJS.Timeout | undefined;
-  /** Set once undici is about to write to an established connection: the only proof that something may have left. */
+  /** Set when undici is about to write to a connection: the only proof that something may have been sent. */
   private abort: ((error?: Error) => void) | undefined;
   private status = 0;
   private retryAfter: string | undefined;
@@ -79,7 +79,7 @@ export class Exchange {
     this.outgoing = outgoing;
   }
 
-  /** Sends it; `settle` is called exactly once, within the time limit, whatever the other side does. */
+  /** Sends the request; `settle` is called exactly once, within the time limit, whatever the server does. */
   start(pool: Pick<Pool, 'dispatch'>, timeout: number, settle: (result: Result) => void): void {
     this.settle = settle;
     this.timer = setTimeout(
@@ -105,7 +105,7 @@ export class Exchange {
   }
 
   onConnect(abort: (error?: Error) => void): void {
-    // A second start would be undici repeating the request by itself: nothing is sent twice but by decision.
+    // A second start means that undici repeats the request by itself, which is never allowed.
     if (this.settle === undefined || this.abort !== undefined) abort();
     else this.abort = abort;
   }

@@ -1,8 +1,8 @@
 const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
-/** Deeper answers are hostile: what clones or prints them later goes down level by level, on the stack. */
+/** A deeper answer is hostile: code that clones or prints it later recurses on the stack. */
 const deepest = 64;
-/** Up to here even the deepest text is parsed in no time, and what came of it is quicker to look through. */
+/** Characters: shorter texts are parsed quickly at any depth, and the value is then quicker to check than the text. */
 const quickToParse = 256 * 1024;
 
 const isTooDeep = (text: string): boolean => {
@@ -21,7 +21,7 @@ const isTooDeep = (text: string): boolean => {
   return false;
 };
 
-/** The value of a JSON text; undefined, which JSON cannot say, when it is not one. */
+/** The value of a JSON text; undefined, which no JSON text gives, when it is not valid. */
 export const parse = (text: string): unknown => {
   if (text.length > quickToParse && isTooDeep(text)) return undefined;
   try {
@@ -33,10 +33,10 @@ export const parse = (text: string): unknown => {
 
 const isDigit = (char: number): boolean => char >= 0x30 && char <= 0x39;
 const longInteger = /^-?\d{16,}$/;
-/** Everything a JSON number is written with (RFC 8259, section 6). */
+/** All characters of a JSON number (RFC 8259, section 6). */
 const inNumber = new Set(Array.from('0123456789+-.eE', (char) => char.charCodeAt(0)));
 
-/** The JSON text with every integer that a number would round written as a string. */
+/** The JSON text in which every integer that a number would round is a string. */
 const quoteLongIntegers = (text: string): string => {
   let written = '';
   let kept = 0;
@@ -60,7 +60,7 @@ const quoteLongIntegers = (text: string): string => {
 /** Sixteen digits in a row: without them, nothing was rounded. */
 const mayBeRounded = /\d{16}/;
 
-/** What was parsed from a text, its long integers as they came. */
+/** The value of a text, in which long integers are exact. */
 export const exact = (value: unknown, text: string): unknown =>
   isNested(value) && mayBeRounded.test(text) ? parse(quoteLongIntegers(text)) : value;
 
@@ -73,7 +73,7 @@ const goesDeeper = (value: object, than: number): boolean => {
   return false;
 };
 
-/** What was parsed from a text, unless it is too deep. */
+/** The value of a text, or undefined when it is nested too deeply. */
 export const shallow = (value: unknown, text: string): unknown =>
   isNested(value) && text.length > 2 * deepest && goesDeeper(value, deepest) ? undefined : value;
 

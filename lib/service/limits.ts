@@ -1,7 +1,10 @@
 import { onAbort } from './concurrency';
 import { elapsedBy, type Clock } from './clock';
 
-/** Milliseconds. Timers come a little late: a request no later than this keeps the others to their times. */
+/**
+ * Milliseconds: timers fire a little late. A request that is late by no more than this does not shift the times of the
+ * next.
+ */
 const catchUp = 5;
 
 interface Waiter {
@@ -10,7 +13,7 @@ interface Waiter {
   after: Waiter | undefined;
 }
 
-/** Those who wait in one lane. A linked list, because any of ten thousand may leave early. */
+/** The requests that wait in one lane. It is a linked list, because any of ten thousand may leave early. */
 class Lane {
   first: Waiter | undefined;
   private last: Waiter | undefined;
@@ -38,7 +41,7 @@ class Lane {
   }
 }
 
-/** Lanes in turn: the one just served goes to the back. */
+/** The lanes, served in turn: the lane just served goes to the back. */
 class Queue {
   private readonly lanes = new Map<string, Lane>();
 
@@ -74,12 +77,12 @@ class Queue {
 export interface QueuePlace {
   readonly lane: string;
   readonly priority: 'normal' | 'poll';
-  /** A repeat goes before those of its lane that have not begun. */
+  /** A repeat goes before requests of its lane that have not begun. */
   readonly front: boolean;
   readonly signal: AbortSignal | undefined;
 }
 
-/** How many requests at once, how many a second, and whether at all: the environment's limits, for all who share it. */
+/** The limits of an environment, for all its requests: how many at once, how many a second, and pauses. */
 export class Limits {
   private readonly clock: Clock;
   private readonly maxConcurrent: number;
@@ -91,13 +94,13 @@ export class Limits {
   private running = 0;
   private waiting = 0;
   private highest = 0;
-  /** These two by the time elapsed: setting the clock neither ends nor prolongs them. */
+  /** Both are monotonic times: setting the clock neither ends nor prolongs them. */
   private nextAt = 0;
   private pauseEnd = 0;
   private closed = false;
   private wake: (() => void) | undefined;
 
-  /** Where several processes have the limits in common, `share` says how many requests at once are this one's. */
+  /** Where several processes share the limits, `share` says how many requests at once this one may make. */
   constructor(
     clock: Clock,
     maxConcurrent: number,
@@ -114,7 +117,7 @@ export class Limits {
     return Math.max(1, Math.floor(this.share(this.maxConcurrent)));
   }
 
-  /** The most requests at once that were wanted since this was last asked. */
+  /** The most requests at once that were wanted since the last call. */
   takePeak(): number {
     const peak = this.highest;
     this.highest = this.running + this.waiting;
@@ -125,18 +128,18 @@ export class Limits {
     this.highest = Math.max(this.highest, this.running + this.waiting);
   }
 
-  /** In epoch ms; 0 when there is no pause. */
+  /** In epoch milliseconds; 0 when there is no pause. */
   get pausedUntil(): number {
     const left = this.pauseEnd - elapsedBy(this.clock);
     return left > 0 ? this.clock.now() + Math.ceil(left) : 0;
   }
 
-  /** Whoever asks for a turn now need not wait for a pause, nor for a limit of our own. */
+  /** Whether a turn now waits neither for a pause nor for a rate of our own. */
   get isOpen(): boolean {
     return this.interval === 0 && this.waitNeeded() === 0;
   }
 
-  /** Takes a turn: true at once when one is free, else a promise, which gives false when cancelled or closed. */
+  /** Takes a turn: true at once when one is free, else a promise, which resolves with false when cancelled or closed. */
   enter(place: QueuePlace): boolean | Promise<boolean> {
     if (this.closed || place.signal?.aborted === true) return false;
     const free = this.normal.empty && (place.priority === 'normal' || this.polls.empty);
@@ -156,7 +159,7 @@ export class Limits {
     this.pauseEnd = Math.max(this.pauseEnd, elapsedBy(this.clock) + ms);
   }
 
-  /** Sends everybody away who waits, and lets nobody in. */
+  /** Rejects all that wait, and gives no more turns. */
   close(): void {
     this.closed = true;
     this.wake?.();

@@ -1,7 +1,7 @@
 /**
  * The contract's `core` and `text` are stand-ins for words that each maker of the service chooses: the first segment of
- * every path and the first word of every scope. Everything here speaks the contract's words; the wire speaks the maker's.
- * It imports nothing: the editor loads it too.
+ * every path and the first word of every scope (contract, *Conventions*). All code uses the contract's words; only
+ * requests use the maker's. The editor loads this file too, so it imports nothing.
  */
 export interface Prefixes {
   readonly core: string;
@@ -21,11 +21,11 @@ const isPart = (word: string): word is Part => word === 'core' || word === 'text
 export const wirePath = (path: string, prefixes: Prefixes): string =>
   path.replace(/^\/(\w+)/, (whole, part: string) => (isPart(part) ? `/${prefixes[part]}` : whole));
 
-/** `core.contacts.read` as it is on the wire; whatever is not of the contract goes as it is. */
+/** `core.contacts.read` as it is on the wire; other scopes are sent unchanged. */
 export const wireScope = (scope: string, prefixes: Prefixes): string =>
   scope.replace(/^(\w+)(?=\.)/, (whole, part: string) => (isPart(part) ? prefixes[part] : whole));
 
-/** A scope of the wire in the contract's words. */
+/** A scope on the wire in the contract's words. */
 export const contractScope = (scope: string, prefixes: Prefixes): string => {
   const at = scope.indexOf('.');
   const first = scope.slice(0, Math.max(at, 0));
@@ -37,7 +37,7 @@ export const contractScope = (scope: string, prefixes: Prefixes): string => {
 
 const escaped = (word: string): string => word.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-/** Finds the name of a scope in the words of the service. */
+/** Finds the names of scopes, in the service's words. */
 export const scopeNames = ({ core, text }: Prefixes): RegExp =>
   new RegExp(
     `(?<![\\w.])(?:${escaped(core)}|${escaped(text)})(?:\\.[a-z]+)+\\b|\\boffline_access\\b|\\bopenid\\b`,

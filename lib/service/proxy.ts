@@ -6,7 +6,7 @@ import { isLoopback } from '../addresses';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Upper or lower case, as curl and others have it. */
+/** The variable in lower or upper case, as curl and others read it. */
 const variable = (variables: Variables, name: string): string =>
   (variables[name.toLowerCase()] ?? variables[name] ?? '').trim();
 
@@ -21,27 +21,27 @@ const isExcepted = (target: URL, exceptions: string): boolean =>
     return target.hostname === host || target.hostname.endsWith(`.${host}`);
   });
 
-/** The proxy to reach an address through: what is set, else the usual variables; never for this machine. */
+/** The proxy for an address: the one that is set, else that of the usual variables; never for this machine. */
 export const proxyFor = (
   target: URL,
   setting = '',
   variables: Variables = process.env,
 ): string | undefined => {
-  // No proxy can reach this machine for us.
+  // A proxy could not reach this machine for us.
   if (isLoopback(target.hostname)) return undefined;
   if (setting !== '') return setting;
   if (isExcepted(target, variable(variables, 'NO_PROXY'))) return undefined;
   const found = variable(variables, target.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY');
   if (found === '') return undefined;
-  // curl and others take a host and port without a scheme.
+  // curl and others accept a host and port without a scheme.
   return found.includes('://') ? found : `http://${found}`;
 };
 
-/** An error of the way to the proxy; the address of one may hold a password and is not in it. */
+/** An error on the way to the proxy; it does not name the proxy's address, which may hold a password. */
 const proxyError = (reason: string): Error =>
   Object.assign(new Error('The proxy did not connect.'), { code: `proxy: ${reason}` });
 
-/** A variable may hold a password as it is, with a percent sign that encodes nothing. */
+/** A variable may hold a password that is not percent-encoded and has a percent sign. */
 const decoded = (text: string): string => {
   try {
     return decodeURIComponent(text);

@@ -1,9 +1,9 @@
 import type { MessageValues, Problem } from './errors';
 import { contentTypes, searchTextLimit } from './schemas';
 
-/** A sentence by its key and values, or the error that says it. */
+/** A sentence by its key and values, or an error that has it. */
 export interface Judgement {
-  /** Null: nobody can tell, or no setting changes it. `untried`: it could be told, but not this time. */
+  /** Null: it cannot be known, or no setting changes it. `untried`: it could be known, but not this time. */
   readonly ok: boolean | null | 'untried';
   readonly key: string;
   readonly values?: MessageValues;
@@ -16,16 +16,16 @@ export interface Judgement {
  */
 export type ReadKind = 'fine' | 'problem' | 'refused' | 'nothing' | 'other' | 'trouble' | 'silent';
 
-/** What came of one read. */
+/** The result of one read. */
 export interface ReadAnswer {
   readonly kind: ReadKind;
   readonly status: number;
   readonly data?: unknown;
   readonly detail: string;
   readonly reason: string;
-  /** It has the body of a problem: the service's own word, whatever it is about. */
+  /** The answer has a problem body: it is the service's own word. */
   readonly hasProblemBody?: boolean;
-  /** A refusal without the parts that differ from one request to the next. */
+  /** A refusal without the parts that differ between requests. */
   readonly page?: string;
 }
 
@@ -42,14 +42,14 @@ export interface Page {
   } | null;
 }
 
-/** No answer that says anything: another time it may be another. */
+/** Whether there was no real answer: another attempt may get one. */
 export const isUnanswered = ({ kind }: ReadAnswer): boolean => kind === 'trouble' || kind === 'silent';
 
 export const pageIn = ({ kind, data }: ReadAnswer): Page | undefined =>
   kind === 'fine' ? (data as Page) : undefined;
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
-/** What a read without any query gives, and how to make one with a query. Names are those of the wire. */
+/** The answer to a read without a query, and how to read with one. Names are those on the wire. */
 interface Source {
   readonly plain: ReadAnswer;
   readonly read: (query: Query) => Promise<ReadAnswer>;
@@ -61,26 +61,32 @@ interface Source {
  */
 type Verdict = 'right' | 'wrong' | 'refused' | 'untold' | 'untried' | 'doubtful' | 'unanswered';
 
-/** Judges names that all have the same meaning, if any: a service that ignores what it does not know heeds one of them. */
+/**
+ * Judges names that are all sent with the same value: a service that ignores unknown names uses one of them, if any is
+ * right.
+ */
 type Judge = (source: Source, names: readonly string[]) => Promise<Verdict>;
 
 const all = (names: readonly string[], value: string | number): Query =>
   Object.fromEntries(names.map((name) => [name, value]));
 
 export const isRefused = ({ status }: ReadAnswer): boolean => status === 400 || status === 422;
-/** A search without any query may be refused for the want of one, and nobody has the number that is asked about. */
+/**
+ * A search without a query may be refused for that reason; and nobody has the number of the consent lookup, so a 404 is
+ * right.
+ */
 const isUsable = ({ plain }: Source): boolean =>
   plain.kind === 'fine' || isRefused(plain) || (plain.kind === 'problem' && plain.status === 404);
 
-/** Whether a search was told how many to give: one. `whole` is what it gives untold. */
+/** Whether a search has used the page size 1. `whole` is its answer without a page size. */
 const isOne = ({ data, pageInfo }: Page, whole: Page | undefined): boolean =>
   data.length <= 1 &&
   (typeof pageInfo?.pageSize === 'number' ? pageInfo.pageSize === 1 : (whole?.data.length ?? 0) > 1);
 
-/** Whether a search was told which page: the second. Undefined when there are too few records to tell. */
+/** Whether a search has given the second page. Undefined when there are too few records to tell. */
 const isSecond = (page: Page, whole: Page | undefined, size: number): boolean | undefined => {
   const [, second, third] = whole?.data ?? [];
-  // Counted from zero, page 2 is the third.
+  // If pages are counted from zero, page 2 is the third.
   if (size === 1 && third !== undefined && same(page.data[0], third) && !same(second, third)) return false;
   if (page.pageInfo?.page === 2) return true;
   const known = whole?.pageInfo?.totalRecord ?? whole?.data.length ?? 0;
@@ -89,7 +95,7 @@ const isSecond = (page: Page, whole: Page | undefined, size: number): boolean | 
   return size === 1 ? same(page.data[0], whole?.data[1]) : !same(page.data[0], whole?.data[0]);
 };
 
-/** A value that a search is asked for twice must come back in `pageInfo`, change the result, or be refused if it is none. */
+/** Of two values, each must come back in `pageInfo`, or change the result; else an invalid value must be refused. */
 const sortVerdict =
   (field: 'sortBy' | 'sortDirection', values: readonly [string, string]): Judge =>
   async ({ read }, names) => {
@@ -109,7 +115,7 @@ const sortVerdict =
     return isRefused(await read(all(names, 'no-such-value'))) ? 'right' : 'untold';
   };
 
-/** A text that nobody has written finds nothing. */
+/** A text that nobody has written, and that finds nothing. */
 const nowhere = 'qzxjvkwqzxjv';
 
 const textVerdict: Judge = async ({ plain, read }, names) => {
@@ -119,11 +125,11 @@ const textVerdict: Judge = async ({ plain, read }, names) => {
   const whole = pageIn(plain);
   if (!found) return 'untried';
   if (whole && whole.data.length > 0) return same(found.data, whole.data) ? 'wrong' : 'right';
-  // Contract, constraints of the searches: a longer text is refused.
+  // A longer text is refused (contract, *Limits*).
   return isRefused(await read(all(names, 'x'.repeat(searchTextLimit + 1)))) ? 'right' : 'untold';
 };
 
-/** The kinds cannot all have what the whole library has. */
+/** At least one content type must give another result than the whole library. */
 const kindVerdict: Judge = async ({ plain, read }, names) => {
   const whole = pageIn(plain);
   for (const kind of contentTypes.filter((each) => each !== 'All')) {
@@ -138,8 +144,8 @@ const kindVerdict: Judge = async ({ plain, read }, names) => {
 };
 
 /**
- * Whoever is asked about by a name that is not known is asked about nobody. A service that always wants `phone` refuses
- * the right name as well (contract, gaps of the consents lookup).
+ * A lookup by an unknown name names nobody, and is refused like one without a query. A service that always requires
+ * `phone` refuses the right name as well (contract, *Endpoints*, Gaps).
  */
 const memberVerdict: Judge = async ({ read }, names) => {
   const aboutNobody = await read({});
@@ -161,7 +167,7 @@ interface Parameter {
   readonly judge: Judge;
 }
 
-/** Names that other interfaces have, the more usual ones first: each costs the service a read or two. */
+/** Names in other interfaces, the more usual ones first: each costs the service a read or two. */
 const likelyDirections = [
   ...['sortDirection', 'order', 'direction', 'sortOrder', 'sortDir', 'dir'],
   ...['sort_direction', 'sort_order', 'sort_dir', 'orderDirection', 'order_direction', 'orderDir'],
@@ -217,32 +223,32 @@ const likelySizes = [
   ...['pageSize', 'page_size', 'perPage', 'limit', 'size', 'per_page', 'pageLimit', 'page_limit', 'count'],
   ...['maxResults', 'max_results', 'itemsPerPage', 'rows', 'take', 'top', '$top', 'max', 'page[size]'],
 ];
-/** What counts records, or pages from zero: `1` gives the second record, where one is given at a time. */
+/** Parameters that count records, or pages from zero: with one record a page, `1` gives the second. */
 const likelyOffsets = ['offset', 'skip', 'start', 'from', 'startIndex', 'start_index', '$skip'];
 
-/** What became of one name; `found` is what works on the wire. */
+/** The verdict on one name; `found` is the name that works on the wire. */
 interface Judged {
   readonly source: SourceName;
   readonly name: string;
   readonly verdict: Verdict;
   readonly found?: string | undefined;
-  /** One that is heeded, but counts from zero: no name makes that right. */
+  /** A name that works, but counts from zero: no name makes that right. */
   readonly fromZero?: string | undefined;
 }
 
 const usualSize = 50;
 
-/** Reads in search of names that work, for all searches together. */
+/** The most reads to find names, for all searches together. */
 const mostGuesses = 120;
 
-/** The service does not answer now, or enough was asked of it. */
+/** Thrown when the service does not answer now, or has been asked enough. */
 class Unanswered extends Error {
   constructor(readonly reason: string) {
     super('the service was not asked further');
   }
 }
 
-/** Reads that no read is made twice for, and none after one that was not answered. */
+/** Reads each query only once, and none after one that was not answered. */
 class Questions {
   reason = '';
   private count = 0;
@@ -269,7 +275,7 @@ class Questions {
 
 type Attempt = (names: readonly string[]) => Promise<'works' | 'refused' | 'not'>;
 
-/** The first name, of some of which one works, found by halving. */
+/** The first name that works, found by halving; one of them must work. */
 const narrow = async (names: readonly string[], attempt: Attempt): Promise<string | undefined> => {
   const [only, another] = names;
   if (only === undefined || another === undefined)
@@ -279,7 +285,7 @@ const narrow = async (names: readonly string[], attempt: Attempt): Promise<strin
   return narrow(works ? first : names.slice(first.length), attempt);
 };
 
-/** The first name with which a service does as asked. Where unknown names are ignored, one read tells of them all. */
+/** The first name that works. Where unknown names are ignored, one read with all names tells whether any does. */
 const findName = async (candidates: readonly string[], attempt: Attempt): Promise<string | undefined> => {
   const names = [...new Set(candidates)];
   const together = await attempt(names);
@@ -289,7 +295,7 @@ const findName = async (candidates: readonly string[], attempt: Attempt): Promis
   return undefined;
 };
 
-/** As it is set, for one source or for all. */
+/** The name that is set, for one source or for all. */
 export const wireName = (names: Readonly<Record<string, string>>, source: SourceName, name: string): string =>
   names[`${source}.${name}`] ?? names[name] ?? name;
 
@@ -313,7 +319,7 @@ const judgeParameter = async (
   return { ...judged, verdict: isUntold ? 'untold' : 'wrong', found };
 };
 
-/** What was known before the service fell silent is known all the same. */
+/** What was found out before the service stopped answering is kept. */
 const orUnanswered = async <T>(work: Promise<T>, otherwise: T): Promise<T> => {
   try {
     return await work;
@@ -323,7 +329,7 @@ const orUnanswered = async <T>(work: Promise<T>, otherwise: T): Promise<T> => {
   }
 };
 
-/** The page and its size are judged together: neither shows without the other. */
+/** The page and its size are judged together: neither has an effect without the other. */
 const judgePaging = async (
   sourceName: SourceName,
   source: Source,
@@ -363,7 +369,7 @@ const judgePaging = async (
   let fromZero: string | undefined;
   const search = async (): Promise<void> => {
     const pages = [page, ...known('page'), ...likelyPages];
-    // A search that gives nothing without a page is asked for its first.
+    // A search that gives nothing without a page is asked for its first page.
     const start = whole
       ? undefined
       : await findName(
@@ -406,7 +412,7 @@ const judgePaging = async (
   return both('wrong', found, fromZero);
 };
 
-/** The whole of the setting `names`, with what was found in place of what does not work. */
+/** The whole setting `names`, with the names that were found in place of those that do not work. */
 const namesToSet = (
   configured: Readonly<Record<string, string>>,
   judged: readonly Judged[],
@@ -440,7 +446,7 @@ const listed = (judged: readonly Judged[]): string =>
 const plainReason = (sources: Sources): string | undefined =>
   Object.values(sources).find(({ plain }) => isUnanswered(plain))?.plain.reason;
 
-/** Whether the service heeds the query names that are set, and which to set if it does not. Reads only. */
+/** Judges whether the service uses the query names that are set, and which to set instead. It only reads. */
 export const judgeQueryNames = async (
   names: Readonly<Record<string, string>>,
   sources: Sources,
@@ -455,7 +461,7 @@ export const judgeQueryNames = async (
     };
     judged.push(...(await judgePaging(source, asked(source), configured, judged)));
   }
-  /** A search that gives nothing without a page is asked for its first. */
+  /** A search that gives nothing without a page is asked for its first page. */
   const paged = async (name: SourceName): Promise<Source> => {
     const source = asked(name);
     const first = Object.fromEntries(

@@ -15,11 +15,11 @@ import {
 import { nobody, ServiceReader, type ReadCredentials, type ReadSettings } from './service-reader';
 import { trustedUrl } from './transport';
 
-/** What can be right or wrong about a connection. */
+/** The parts of a connection that can be right or wrong. */
 export const checkNames = ['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names'] as const;
 /** What the contract leaves open and no setting changes. */
 export const factNames = ['dates', 'groupIds'] as const;
-/** How tokens come about: only the command tries it, since an editor has a button for it. */
+/** How tokens are obtained. Only the command tries it, because the editor has a button for it. */
 export type SignInName = 'client' | 'authorization';
 export type CheckName = (typeof checkNames)[number] | (typeof factNames)[number] | SignInName;
 
@@ -30,7 +30,7 @@ export interface Finding<Name extends string = CheckName> extends Judgement {
   readonly check: Name;
 }
 
-/** What a node of the flow asks of the service. */
+/** An endpoint that a node of the flow needs. */
 export interface Need {
   readonly endpoint: EndpointName;
   readonly node: string;
@@ -38,15 +38,15 @@ export interface Need {
 
 export interface Rehearsal extends ReadSettings {
   readonly names: Readonly<Record<string, string>>;
-  /** In the contract's words, less those that grant no operation. */
+  /** The wanted scopes in the contract's words, without those that allow no operation. */
   readonly wanted: readonly string[];
-  /** In the contract's words; undefined when nobody said. Asked once there is a token. */
+  /** The granted scopes in the contract's words; undefined when they are not known. Called when there is a token. */
   readonly granted: () => readonly string[] | undefined;
-  /** `rejected` is a token the service has just answered 401 to. */
+  /** `rejected` is a token that the service has just answered with a 401. */
   readonly token: (rejected?: string) => string | Promise<string>;
-  /** Why a token must not go to this address, as a key; asked once there is one. */
+  /** The reason, as a key, why a token must not be sent to this address; called when there is a token. */
   readonly withheld?: () => string | undefined;
-  /** What to say of a token that could not be had. */
+  /** The finding when no token could be obtained. */
   readonly tokenless?: (fault: unknown) => Judgement | undefined;
   readonly needs?: readonly Need[];
 }
@@ -61,7 +61,7 @@ const alike = (one: ReadAnswer, other: ReadAnswer): boolean =>
   one.detail === other.detail &&
   one.page === other.page;
 
-/** An address without what its query may hold. */
+/** An address without its query, which may hold secrets. */
 export const shown = (address: string): string => {
   const { origin, pathname } = new URL(address);
   return origin + pathname.replace(/\/+$/, '');
@@ -75,7 +75,7 @@ const reachability = (seen: readonly ReadAnswer[], address: string): Finding => 
     values: { address, reason: { reason } },
   });
   const of = (...kinds: ReadKind[]): ReadAnswer | undefined => seen.find(({ kind }) => kinds.includes(kind));
-  // Who answers 401 asks for a token (RFC 9110, 15.5.2), as the service does and a web site does not.
+  // A 401 asks for a token (RFC 9110, section 15.5.2), as the service does and a web site does not.
   const answered =
     of('fine', 'problem') ?? seen.find(({ kind, status }) => kind === 'refused' && status === 401);
   if (answered) return found(true, 'check.reached', answered);
@@ -101,7 +101,7 @@ const searches = { contacts: 'searchContacts', groups: 'searchGroups', content: 
 type SearchName = keyof typeof searches;
 const searchNames = Object.keys(searches) as SearchName[];
 
-/** What came of reading each half of the service. */
+/** The results of reading both halves of the service. */
 interface Reads {
   readonly text: ReadAnswer;
   readonly core: Readonly<Partial<Record<SearchName, ReadAnswer>>>;
@@ -122,7 +122,7 @@ const apiKey = (reads: Reads, wrong: ReadAnswer): Finding => {
     return accepted
       ? found('untried', 'check.apiKeyUntried', wrong)
       : { check: 'apiKey', ok: 'untried', key: elsewhere };
-  // With the right key at least one read is answered otherwise than with a wrong one.
+  // With the right key, at least one read has another answer than with a wrong key.
   if (accepted ?? all.find((seen) => isOfService(seen) && !alike(seen, wrong))) {
     if (!isRefusal(wrong)) return found(true, 'check.apiKeyUnchecked', wrong);
     return found(true, wrong.kind === 'problem' ? 'check.apiKey' : 'check.apiKeyBare', wrong);
@@ -143,7 +143,7 @@ const scopesOf = (
     key,
     values,
   });
-  /** As the service calls it, with the nodes that need it. */
+  /** Scopes in the service's words, each with the nodes that need it. */
   const told = (scopes: readonly string[]): string[] =>
     scopes.map((scope) => {
       const ofScope = needs.filter(({ endpoint }) => endpoints[endpoint].scope === scope);
@@ -182,7 +182,7 @@ interface Half {
   readonly seen: readonly ReadAnswer[];
 }
 
-/** A path under a word that no service has: what it gets is no word about a path that exists. */
+/** A prefix that no service has: its answer shows how the service answers paths that do not exist. */
 const nowhere = 'no-such-prefix';
 
 const prefixesOf = async (
@@ -203,7 +203,7 @@ const prefixesOf = async (
   const isWanted = ({ part }: Half): boolean => wanted.some((scope) => scope.startsWith(`${part}.`));
   const halves = both.some(isWanted) ? both.filter(isWanted) : both;
   const kinds = both.flatMap(({ seen }) => seen).map(({ kind }) => kind);
-  // A web page answers under every path: the address is wrong, and nothing is known of the prefixes.
+  // A web page answers at every path: the address is wrong, and nothing is known about the prefixes.
   if (kinds.includes('other') && kinds.every((kind) => ['other', 'nothing', 'silent'].includes(kind)))
     return found('untried', elsewhere);
   const isThere = ({ seen }: Half): boolean => seen.some((one) => isOfService(one) && !isRefusal(one));
@@ -213,7 +213,7 @@ const prefixesOf = async (
   const judge = async (half: Half): Promise<Verdict> => {
     if (isThere(half)) return true;
     if (isNotThere(half)) return false;
-    // Some gateways answer 403 to every path that they do not know.
+    // Some gateways answer every unknown path with a 403.
     const refused = half.seen.find(({ kind, status }) => kind === 'refused' || status === 403);
     if (!refused || !isKeyGood) return 'untried';
     const control = await readNowhere(half.part);
@@ -245,10 +245,10 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 const dateFields = ['birthDate', 'clientAnniversary', 'dateTimeCreated', 'dateTimeModified'] as const;
 const iso = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$/;
-/** Contacts read in search of a date. */
+/** The most contacts that are read to find a date. */
 const mostContacts = 5;
 
-/** The format of a date, without the date: birthdays are nobody's business here. The names of months are dates, too. */
+/** The format of a date, without the date, which is personal. The names of months are replaced too. */
 const formatOf = (date: string): string => {
   const begin = date.slice(0, 40);
   const isDate = /^[\p{L}\d\s,./:+-]+$/u.test(begin);
@@ -261,15 +261,15 @@ const formatOf = (date: string): string => {
 const pathOf = (name: EndpointName, prefixes: Prefixes): string => wirePath(endpoints[name].path, prefixes);
 
 /**
- * Paths that give nothing, or something else, though the half of the service that they are in is there. `contact` is the
- * answer to reading contacts that the search has just named, where none could be read.
+ * Paths that do not exist, or give something else, although their half of the service exists. `contact` is the answer
+ * to reading a contact that the search has just named, where none could be read.
  */
 const missingOf = (
   { prefixes, wanted, granted }: Rehearsal,
   core: Reads['core'],
   contact: ReadAnswer | undefined,
 ): MessageValues | undefined => {
-  // A refusal with a problem body is told of elsewhere.
+  // A refusal with a problem body is reported by another check.
   const isMissing = (seen: ReadAnswer): boolean =>
     ['nothing', 'other', 'refused'].includes(seen.kind) && !isForWantOfQuery(seen);
   const missing: { name: EndpointName; seen: ReadAnswer }[] = searchNames.flatMap((name) => {
@@ -290,7 +290,7 @@ const missingOf = (
   );
 };
 
-/** What contacts show, and the answer to reading one of them where none could be read. */
+/** The facts that contacts show, and the answer to reading one where none could be read. */
 interface Facts {
   readonly findings: readonly Finding[];
   readonly unread?: ReadAnswer | undefined;
@@ -322,7 +322,7 @@ const factsOf = async (
     if (kind !== 'fine' || !isRecord(data)) {
       unread = seen;
       if (isUnanswered(seen)) break;
-      // It may have been deleted since the search.
+      // The contact may have been deleted since the search.
       continue;
     }
     groups ??= Array.isArray(data['groupIds'])
@@ -372,7 +372,7 @@ const readNowhere = (
     part === 'text' ? { phone: nobody } : {},
   );
 
-/** With a token: everything else. */
+/** All checks that need a token. */
 const withToken = async (
   rehearsal: Rehearsal,
   reader: ServiceReader,
@@ -382,7 +382,7 @@ const withToken = async (
   let token = firstToken;
   let text = await reader.readConsent({ token });
   if (text.status === 401) {
-    // As any request: the token may have ended before its time.
+    // As for any request, the token may have ended before its time.
     const newer = await Promise.resolve(rehearsal.token(token)).catch(() => token);
     if (newer !== token) {
       token = newer;
@@ -454,12 +454,12 @@ export const rehearse = async (rehearsal: Rehearsal): Promise<Finding[]> => {
         (token) => ({ token }),
         (fault: unknown) => ({ fault }),
       );
-    // Without a token or a key: whether anything is there, before either goes there.
+    // Reads without a token or a key show whether anything is there, before either is sent.
     const probes = await Promise.all([reader.readConsent({}), reader.read('searchContacts', {})]);
     const had = await asking;
     const reach = reachability(probes, address);
     const token = 'fault' in had ? tokenFault(rehearsal, had.fault) : unproven;
-    // What is not there without a token will not be there with one.
+    // A path that does not exist without a token does not exist with one.
     const prefixes = await prefixesOf(rehearsal, { text: probes[0], core: { contacts: probes[1] } }, (part) =>
       readNowhere(reader, rehearsal, part, {}),
     );

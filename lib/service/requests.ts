@@ -4,29 +4,29 @@ import { serviceError } from './errors';
 import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
 import type { Kind } from './retry';
 
-/** What a request is on the wire, less its headers. */
+/** A request on the wire, without its headers. */
 export interface Wire {
   readonly path: string;
   readonly body: string | null;
-  /** The id in its path, if it has one. */
+  /** The id in the path, if there is one. */
   readonly id: Id | undefined;
 }
 
-/** An endpoint, prepared once per client so that a call only fills it in. */
+/** An endpoint, prepared once for each client, so that a call only fills it in. */
 export interface Plan {
   readonly name: EndpointName;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly kind: Kind;
-  /** As the service calls it. */
+  /** The scope in the service's words. */
   readonly scope: string;
-  /** Finds a scope in what the service says. */
+  /** Finds the name of a scope in the service's answers. */
   readonly scopeNames: RegExp;
   readonly response: z.ZodType;
   /** Throws `invalid_input` before anything is sent. */
   wire(request: Request): Wire;
 }
 
-/** The shape all of RequestOf share. */
+/** The common shape of all `RequestOf` types. */
 export interface Request {
   readonly params?: Readonly<Record<string, Id>>;
   readonly query?: unknown;
@@ -43,7 +43,7 @@ const check = (schema: z.ZodType, part: string, value: unknown): unknown => {
   });
 };
 
-/** `.` and `..` are steps in a path, and a lone surrogate cannot be encoded. */
+/** `.` and `..` are dot segments (RFC 3986, section 3.3), and a lone surrogate cannot be encoded. */
 const isPathText = (id: string): boolean => !/^\.{0,2}$/.test(id) && !/\p{Cc}|\p{Cs}/u.test(id);
 
 const pathId = (params: Request['params'], name: string): Id => {
@@ -58,13 +58,13 @@ const pathId = (params: Request['params'], name: string): Id => {
   return id;
 };
 
-/** Ids in a body are integers in the contract: those that are strings here only because of their length go as such. */
+/** Ids in a body are integers in the contract: ids that are strings only because of their length are sent as integers. */
 const withLongIntegers = (body: string): string =>
   body.replace(/"(\d{16,})"/g, (quoted, digits: string) =>
     Number.isSafeInteger(Number(digits)) ? quoted : digits,
   );
 
-/** What a setting calls each search, to rename a query parameter for that one alone: `contacts.page`. */
+/** The names of the searches in the setting `names`, as in `contacts.page`. */
 const searches: Readonly<Partial<Record<EndpointName, string>>> = {
   searchContacts: 'contacts',
   searchGroups: 'groups',
@@ -80,7 +80,7 @@ const queryString = (query: object, onTheWire: (name: string) => string): string
   return written;
 };
 
-/** Query names of an endpoint, ready for an address and worked out once. */
+/** The encoded query names of an endpoint, computed once. */
 const namesOnTheWire = (search: string | undefined, names: ReadonlyMap<string, string>) => {
   const known = new Map<string, string>();
   return (name: string): string => {
@@ -93,7 +93,7 @@ const namesOnTheWire = (search: string | undefined, names: ReadonlyMap<string, s
   };
 };
 
-/** How this service differs from the contract's own words. */
+/** The words of this service where they differ from the contract's. */
 export interface Dialect {
   readonly names: ReadonlyMap<string, string>;
   readonly prefixes: Prefixes;

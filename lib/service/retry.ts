@@ -1,35 +1,38 @@
 import type { RepeatSends } from './types';
 import { hour } from '../durations';
 
-/** Repeating a `read` or `replace` changes nothing, a `delete` may find its work done, the rest happens `once`. */
+/**
+ * A `read` or `replace` can be repeated freely, a repeated `delete` may find its work done, and the rest must happen
+ * `once`.
+ */
 export type Kind = 'read' | 'replace' | 'delete' | 'once';
 
-/** What an attempt came to, as far as repeating it is concerned. */
+/** The result of an attempt, as far as repeating it is concerned. */
 export type Happened =
   | { readonly what: 'done' }
-  /** No connection was made: it cannot have been carried out. */
+  /** There was no connection, so the request cannot have been carried out. */
   | { readonly what: 'unreached' }
-  /** A connection, but no whole answer. */
+  /** There was a connection, but no complete answer. */
   | { readonly what: 'broken' }
-  /** 5xx without a problem body: something on the way answered for the service. */
+  /** A 5xx without a problem body: a gateway answered for the service. */
   | { readonly what: 'gateway' }
   | { readonly what: 'unauthorized' }
-  /** 429; `retryAfter` in ms from now, where the service said it. */
+  /** A 429 (RFC 6585, section 4); `retryAfter` in milliseconds from now, if it was sent. */
   | { readonly what: 'limited'; readonly retryAfter: number | undefined }
   | { readonly what: 'problem'; readonly status: number; readonly retryable: boolean }
-  /** Any other answer that settles it: 3xx, 4xx without a problem body, a 200 that does not fit. */
+  /** Any other final answer: a 3xx, a 4xx without a problem body, a 200 that does not fit. */
   | { readonly what: 'refused'; readonly status: number };
 
 /** What has happened to this call so far. */
 export interface Course {
-  /** Repeats that used up `retries`. */
+  /** The number of repeats that count against `retries`. */
   readonly retried: number;
   /** The token was refreshed after a 401. */
   readonly refreshed: boolean;
-  /** Answers of 429, and the milliseconds since the first. */
+  /** The number of 429s, and the milliseconds since the first. */
   readonly limited: number;
   readonly limitedFor: number;
-  /** An earlier attempt may have been carried out: `unknown` without an answer, `problem` though the service failed. */
+  /** Whether an earlier attempt may have been carried out: `unknown` had no answer, `problem` failed at the service. */
   readonly doubt: 'none' | 'problem' | 'unknown';
 }
 
@@ -41,7 +44,7 @@ export interface Rules {
 export type Decision =
   | { readonly do: 'succeed' }
   | { readonly do: 'refresh' }
-  /** Everybody waits, then this is repeated. */
+  /** All requests wait, then this one is repeated. */
   | { readonly do: 'pause'; readonly ms: number }
   | { readonly do: 'repeat'; readonly ms: number }
   | { readonly do: 'fail'; readonly as: 'answered' | 'network_error' | 'outcome_unknown' };
@@ -49,17 +52,17 @@ export type Decision =
 const firstBackoff = 500;
 const longestBackoff = 20_000;
 
-/** Full jitter: anything from nothing to the whole, so that those who failed together do not return together. */
+/** Backoff with full jitter, so that requests that failed together do not return together. */
 export const backoff = (round: number, random: number): number =>
   random * Math.min(firstBackoff * 2 ** round, longestBackoff);
 
-/** Milliseconds for which nobody asks the service after a 429, whatever becomes of the request that met it. */
+/** Milliseconds for which all requests pause after a 429, whatever becomes of the one that got it. */
 export const pauseAfter = (retryAfter: number | undefined, limited: number, random: number): number => {
   const asked = Math.min(retryAfter ?? 0, hour);
   return asked > 0 ? asked : backoff(limited, random);
 };
 
-/** Whether it may have been carried out without our knowing. */
+/** Whether the attempt may have been carried out without an answer. */
 const inDoubt = (happened: Happened): boolean => happened.what === 'broken' || happened.what === 'gateway';
 
 const mayRepeat = (kind: Kind, happened: Happened, repeatSends: RepeatSends): boolean => {
@@ -80,14 +83,14 @@ const fail = (kind: Kind, happened: Happened, course: Course): Decision => {
   const settled = happened.what === 'refused' || (happened.what === 'problem' && !happened.retryable);
   if (settled) return { do: 'fail', as: 'answered' };
   const unanswered = happened.what === 'unreached' || inDoubt(happened);
-  // A problem such as a 504 is the service's last word on an attempt that may have been carried out; silence is none.
+  // A problem such as a 504 is the service's answer to an attempt that may have been carried out; silence is none.
   const mayBeDone =
     inDoubt(happened) || course.doubt === 'unknown' || (unanswered && course.doubt !== 'none');
   if (kind !== 'read' && mayBeDone) return { do: 'fail', as: 'outcome_unknown' };
   return { do: 'fail', as: unanswered ? 'network_error' : 'answered' };
 };
 
-/** What to do next: a function of values alone. `budget` is what is left of the retry budget, `random` from 0 to 1. */
+/** Decides what to do next, as a pure function. `budget` is what is left of the retry budget, `random` is from 0 to 1. */
 export const decide = (
   kind: Kind,
   happened: Happened,
@@ -115,15 +118,15 @@ export const decide = (
   return fail(kind, happened, course);
 };
 
-/** The course after an attempt that is going to be repeated. */
+/** The doubt after an attempt that will be repeated. */
 export const doubtAfter = (doubt: Course['doubt'], happened: Happened): Course['doubt'] => {
   if (inDoubt(happened)) return 'unknown';
   return doubt === 'none' && happened.what === 'problem' ? 'problem' : doubt;
 };
 
 /**
- * Keeps an outage from multiplying the load: a repeat costs 5 of 500, a success gives back half a token. Once it is
- * empty there is one repeat for ten messages that get through, and none for those that do not.
+ * A token bucket that keeps an outage from multiplying the load: of 500 tokens, a repeat takes 5 and a success gives
+ * back half a token. Once it is empty, there is one repeat for ten requests that succeed, and none while none do.
  */
 export class RetryBudget {
   static readonly cost = 5;
@@ -146,12 +149,15 @@ export class RetryBudget {
 
 const dateForm = /^[A-Za-z]{3,9},? /;
 
-/** `Retry-After` in ms from `now`: seconds or an HTTP date, at most an hour; undefined when it says neither. */
+/**
+ * *Retry-After* in milliseconds from `now` (RFC 9110, section 10.2.3): seconds or an HTTP date, at most an hour;
+ * undefined for anything else.
+ */
 export const readRetryAfter = (value: string | undefined, now: number): number | undefined => {
   const said = value?.trim() ?? '';
   if (/^\d+$/.test(said)) return Math.min(Number(said) * 1000, hour);
   if (!dateForm.test(said)) return undefined;
-  // The oldest of the three date forms names no zone; all of them mean GMT.
+  // The obsolete asctime format names no zone; all three formats mean GMT (RFC 9110, section 5.6.7).
   const at = Date.parse(said.endsWith(' GMT') ? said : `${said} GMT`);
   return Number.isNaN(at) ? undefined : Math.min(Math.max(0, at - now), hour);
 };

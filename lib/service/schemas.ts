@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The contract's pattern for every phone field: a plus sign, a digit 1-9, then 7 to 14 more digits. */
+/** The pattern of every phone field (contract, *Limits*): a plus sign, a digit 1-9, then 7 to 14 more digits. */
 export const E164 = /^\+[1-9]\d{7,14}$/;
 
 export const sortFields = [
@@ -28,19 +28,22 @@ const phone = z
   .regex(E164, 'must begin with + and the country code, and have 8 to 15 digits in all (E.164)');
 const integer = z.int();
 
-/** Answers: whatever the contract does not require may be missing or null, and unknown fields are kept. */
+/** In answers, all that the contract does not require may be missing or null, and unknown fields are kept. */
 const maybe = <T extends z.ZodType>(schema: T) => schema.nullish();
 const text = maybe(z.string());
-/** A long integer comes as the text of its digits, lest an id be rounded; what the contract calls a number is one here. */
+/**
+ * A long integer arrives as the text of its digits, so that ids are not rounded; a number of the contract is converted
+ * back.
+ */
 const numberOf = (value: unknown): unknown =>
   typeof value === 'string' && /^-?\d{16,}$/.test(value) ? Number(value) : value;
 const number = maybe(z.preprocess(numberOf, z.number()));
 const whole = maybe(integer);
 const flag = maybe(z.boolean());
-/** The contract says integer; an id that is a string, or a longer integer than a number holds, is passed on. */
+/** The contract says integer; an id that is a string, or an integer that a number cannot hold, is passed on. */
 const anyId = z.union([integer, z.string()]);
 const id = maybe(anyId);
-/** In a request, an empty one would change what is asked for. */
+/** An empty id in a request would change its meaning. */
 const givenId = z.union([integer, z.string().min(1)]);
 
 export const messageRequest = z.object({
@@ -170,7 +173,7 @@ export const contactPage = pageOf(contactSummary);
 export const groupPage = pageOf(groupSummary);
 export const contentPage = pageOf(contentItem);
 
-/** Query parameter names are ours where the contract shows none; an environment's `names` renames them. */
+/** Query parameter names are ours, because the contract shows none (*Endpoints*, Gaps); the setting `names` renames them. */
 const paging = { page: integer.min(1).optional(), pageSize: integer.min(1).max(pageSizeLimit).optional() };
 const sortDirection = z.enum(sortDirections).optional();
 

@@ -10,28 +10,31 @@ import { serviceError } from './errors';
 import { isConfidential } from '../addresses';
 import { proxyFor, tunnelThrough } from './proxy';
 
-/** Below the idle limits of servers (5 s and more): a POST on a connection they just closed is an unknown outcome. */
+/**
+ * Milliseconds, below the idle limits of servers (5 seconds and more): a POST on a connection that was just closed has
+ * an unknown outcome.
+ */
 const idleLimit = 4000;
 const connectLimit = 10_000;
 
 export interface TransportOptions {
-  /** The one origin requests go to: redirects are not followed, so a token is never taken elsewhere. */
+  /** The one origin to which requests go: redirects are not followed, so a token is never sent elsewhere. */
   readonly origin: string;
-  /** Milliseconds for the whole of a request, the last byte of its answer included. */
+  /** Milliseconds for a whole request, to the last byte of its answer. */
   readonly timeout: number;
   readonly connections: number;
-  /** An HTTP proxy on the way there; empty means what the variables of the process say. */
+  /** The HTTP proxy to use; empty means that of the process's variables. */
   readonly proxy?: string | undefined;
 }
 
 export interface Transport {
-  /** Never rejects: what went wrong is in the result. */
+  /** Never rejects: a failure is in the result. */
   send(outgoing: Outgoing, signal?: AbortSignal): Promise<Result>;
-  /** Cuts whatever is left. */
+  /** Cuts all requests that are left. */
   destroy(): Promise<void>;
 }
 
-/** package.json is two folders up, three once compiled. */
+/** package.json is two folders up, or three in the compiled package. */
 const versionOf = (folder: string): string => {
   const path = ['../..', '../../..'].map((up) => join(folder, up, 'package.json')).find(existsSync);
   return path === undefined ? '' : (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
@@ -39,18 +42,21 @@ const versionOf = (folder: string): string => {
 
 export const ownVersion = versionOf(__dirname);
 
-/** Who we are, for firewalls and for whoever reads the service's log (RFC 9110, 10.1.5), and what we can read. */
+/**
+ * The `User-Agent` is for firewalls and readers of the service's log (RFC 9110, section 10.1.5); `Accept` is what we
+ * can read.
+ */
 const introduction = [
   'user-agent',
   `advisor-texting-node-red/${ownVersion}`,
   'accept',
   'application/json, application/problem+json',
-  // Without this header a server may compress as it likes (RFC 9110, 12.5.3).
+  // Without this header, a server may compress as it likes (RFC 9110, section 12.5.3).
   'accept-encoding',
   'identity',
 ] as const;
 
-/** The address, if a secret may go there: HTTPS, or this machine. Throws `not_configured`. */
+/** The address, if secrets may be sent there: HTTPS, or this machine. Throws `not_configured`. */
 export const trustedUrl = (address: string, setting: string): URL => {
   let url: URL;
   try {
@@ -63,7 +69,7 @@ export const trustedUrl = (address: string, setting: string): URL => {
   return url;
 };
 
-/** Axios insists on a headers object for each answer; the one header that matters is in the result. */
+/** Axios requires a headers object for each answer; the one header that matters is in the result. */
 const noHeaders = new axios.AxiosHeaders();
 
 export const createTransport = ({ origin, timeout, connections, proxy }: TransportOptions): Transport => {
@@ -75,7 +81,7 @@ export const createTransport = ({ origin, timeout, connections, proxy }: Transpo
     keepAliveTimeout: idleLimit,
     keepAliveMaxTimeout: idleLimit,
     connect: way === undefined ? { timeout: connectWithin } : tunnelThrough(way, connectWithin),
-    // undici's limits start anew with every byte; the exchange has one for the whole.
+    // The time limits of undici start anew with every byte; `Exchange` has one for the whole request.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -88,7 +94,7 @@ export const createTransport = ({ origin, timeout, connections, proxy }: Transpo
       });
     });
 
-  // No defaults, transforms or status check: the exchange is complete when it comes here and when it leaves.
+  // No defaults, transforms or status checks: requests and results are complete as they are.
   const http = new axios.Axios({ adapter });
 
   return {
@@ -118,8 +124,8 @@ export interface FormAnswer {
 }
 
 /**
- * Posts a form (the OAuth token endpoint) to exactly this address, on a connection of its own. Throws ServiceError
- * `network_error` when no usable answer came.
+ * Posts a form (for the token endpoint) to exactly this address, on a connection of its own. Throws ServiceError
+ * `network_error` when there was no usable answer.
  */
 export const postForm = async (
   address: string,

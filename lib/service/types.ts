@@ -8,74 +8,78 @@ export interface ClientOptions {
   readonly baseUrl: string;
   readonly apiKey: string;
   /**
-   * The access token of an advisor. `rejected` is a token the service has just answered 401 to: the source then
-   * refreshes (once, whoever asks) and gives a newer one. Returns the plain string when it has one at hand, so that
-   * the common case costs no turn of the event loop. Throws ServiceError `authorization_required` and the like.
+   * The access token of an advisor. `rejected` is a token that the service has just answered with a 401: the source
+   * then refreshes it (once, however many ask) and gives a newer one. Returns a plain string when a token is at hand,
+   * so that the common case costs no turn of the event loop. Throws ServiceError `authorization_required` and the like.
    */
   readonly token: (advisor: string, rejected?: string) => string | Promise<string>;
-  /** What the service says in place of the contract's `core` and `text`. */
+  /** The service's own words for the contract's `core` and `text`. */
   readonly prefixes?: Prefixes;
-  /** Query parameter names on the wire, where they differ from ours; `contacts.page` for one search alone. */
+  /** Names of query parameters that differ from ours; `contacts.page` is for one search alone. */
   readonly names?: Readonly<Record<string, string>>;
-  /** An HTTP proxy on the way there; empty means what the variables of the process say. */
+  /** The HTTP proxy to use; empty means that of the process's variables. */
   readonly proxy?: string;
-  /** Milliseconds for the whole of one request; 30 s. */
+  /** Milliseconds for a whole request; 30 seconds by default. */
   readonly timeout?: number;
   readonly retries?: number;
   readonly repeatSends?: RepeatSends;
   readonly maxConcurrent?: number;
   readonly requestsPerSecond?: number;
-  /** Where several processes have these limits in common: how many of so many requests at once are this one's. */
+  /** Where several processes share the limits: how many of `most` requests at once this one may make. */
   readonly share?: (most: number) => number;
   readonly clock?: Clock;
   readonly random?: () => number;
-  /** A request has ended, or was not answered; `duration` in milliseconds. */
+  /** Called when a request has ended, with or without an answer; `duration` is in milliseconds. */
   readonly onRequest?: (about: {
     readonly endpoint: EndpointName;
-    /** Of the answer, or `unreached` where there was no connection, or `broken` where there was no whole answer. */
+    /** The status of the answer; `unreached` when there was no connection, `broken` when there was no complete answer. */
     readonly status: number | 'unreached' | 'broken';
     readonly duration: number;
     readonly isPoll: boolean;
   }) => void;
-  /** The service asked everybody to pause (429), until then. */
+  /** Called when a 429 makes all requests pause, with the time until then. */
   readonly onPause?: (until: number) => void;
 }
 
 export interface CallOptions {
   readonly advisor: string;
-  /** Requests of one lane (a node) are served in order, lanes in turn: a list of 10,000 starves nobody. */
+  /** Requests of one lane (a node) are served in order, and lanes in turn, so that a list of 10,000 starves nobody. */
   readonly lane?: string;
-  /** `poll` goes only where no `normal` request waits. */
+  /** A `poll` is made only when no `normal` request waits. */
   readonly priority?: 'normal' | 'poll';
-  /** Cancels what has not begun, and what waits to be repeated; a send, ask or create under way lands first. */
+  /** Cancels requests that have not begun or wait to be repeated; a send, consent request or create under way ends first. */
   readonly signal?: AbortSignal;
-  /** Called when the request has its token and is about to leave; it leaves after this resolves. */
+  /** Called when the request has its token; it leaves after this resolves. */
   readonly begin?: () => void | Promise<void>;
-  /** Called before each attempt, which is made when this resolves, and ends with what it gives. What it throws ends the call. */
+  /**
+   * Called before each attempt, which begins when this resolves; the result is called when the attempt has ended. A
+   * throw ends the call.
+   */
   readonly permit?: (() => Promise<() => void>) | undefined;
-  /** Called when a request that began was certainly not carried out and is put off; `begin` is called again after it. */
+  /** Called when a request that began was certainly not carried out and is put off; `begin` is then called again. */
   readonly undo?: () => void | Promise<void>;
 }
 
 export interface Answer<N extends EndpointName> {
   readonly data: ResponseOf<N>;
   readonly status: number;
-  /** How many requests it took. */
+  /** The number of requests that were made. */
   readonly attempts: number;
 }
 
-/** The service, as everything above lib/service sees it. Every failure is a ServiceError. */
+/** The service, for all code above lib/service. Every failure is a ServiceError. */
 export interface Client {
   call<N extends EndpointName>(name: N, request: RequestOf<N>, options: CallOptions): Promise<Answer<N>>;
-  /** Until when the service has asked everybody to pause (429), in epoch ms; 0 when it has not. */
+  /** The end of a pause after a 429, in epoch milliseconds; 0 when there is none. */
   readonly pausedUntil: number;
-  /** Another process was asked to pause, for so many more milliseconds. */
+  /** Called when another process was asked to pause, with the milliseconds that are left. */
   pause?(ms: number): void;
-  /** The most requests at once that were wanted since this was last asked. */
+  /** The most requests at once that were wanted since the last call. */
   takePeak?(): number;
   /**
-   * Lets requests under way finish, fails those that have not begun with `cancelled`, and frees the connections. What
-   * is still under way after `within` ms (12 s) is cut, and reported as what it then is.
+   * Lets requests under way finish, fails those that have not begun with `cancelled`, and frees the connections.
+   * Requests that are still under way after `within` milliseconds (12 seconds by default) are cut, and reported
+   * accordingly.
    */
   close(within?: number): Promise<void>;
 }
