@@ -33,13 +33,13 @@ const withAttempts = (thrown: unknown, attempts: number): unknown =>
 /** What a message is about: one item, or a list of them. */
 export interface Given<D> {
   readonly items: readonly unknown[];
-  /** An array came in, even of one. */
+  /** True when an array came in, even of one entry. */
   readonly list: boolean;
-  /** What holds for all items; stored with them, so that it must be plain data. */
+  /** What holds for all items; stored with them, so it must be plain data. */
   readonly data: D;
 }
 
-/** One item's turn. */
+/** One item whose work begins. */
 export interface ItemTurn<D> {
   readonly caller: Caller;
   readonly item: unknown;
@@ -55,7 +55,7 @@ export interface ItemTurn<D> {
 /** An operation on single records: each has its own outcome. */
 export interface ItemOperation<D = unknown> {
   readonly kind: 'items';
-  /** Where the list is. */
+  /** The source of the list. */
   readonly source: Source;
   readonly read: (msg: Message) => Promise<Given<D>>;
   /** Message fields of every outcome, also of failures. */
@@ -67,7 +67,7 @@ export interface ItemOperation<D = unknown> {
 /** An operation that finds records: its outcomes are what it finds. */
 export interface SearchOperation {
   readonly kind: 'search';
-  /** It makes no request. An advisor narrows what it finds; none (an empty one) means all. */
+  /** The operation makes no request. An advisor narrows its results; an empty one means all. */
   readonly isLocal?: true;
   readonly run: (stream: Stream) => Promise<void>;
 }
@@ -87,7 +87,7 @@ export const contactKey = ({ environment, advisor }: Caller, contactId: Id): str
 export class Stream<C = Caller> {
   private readonly halt = new AbortController();
   private readonly cut = new AbortController();
-  /** The node is closing: what is interrupted now settles nothing. */
+  /** Set while the node is closing: an interrupted search then settles nothing. */
   closing = false;
 
   constructor(
@@ -97,12 +97,12 @@ export class Stream<C = Caller> {
     readonly caller: C,
   ) {}
 
-  /** Aborts when nothing new is to be begun. */
+  /** Aborted when nothing new may begin. */
   get stopped(): AbortSignal {
     return this.halt.signal;
   }
 
-  /** Aborts when requests under way are to be given up too. */
+  /** Aborted when requests under way are to be given up too. */
   get givenUp(): AbortSignal {
     return this.cut.signal;
   }
@@ -125,7 +125,7 @@ export class Stream<C = Caller> {
     });
   }
 
-  /** What a search has found. */
+  /** Shows how many records a search has found. */
   showFound(count: number): void {
     if (count > 0) this.show('green', 'dot', 'found', count);
     else this.show('grey', 'ring', 'found');
@@ -200,7 +200,10 @@ export class OperationHandler implements Handler {
   private readonly found = new WeakMap<object, Promise<unknown>>();
   private readonly operation: string;
 
-  /** All operations of the node: an item is carried out as it was meant when it came, whatever the node is set to since. */
+  /**
+   * `operations` holds all operations of the node: an item is carried out by the one it was accepted for, even if the
+   * node was changed since.
+   */
   constructor(
     private readonly tools: Tools,
     private readonly operations: Readonly<Record<string, Operation>>,

@@ -56,12 +56,12 @@ export const checkOnePage = async <T>(page: Page<T>, asked: number, fetch: Fetch
   checkPage(page, asked, isUntold ? await fetch(asked - 1) : undefined);
 };
 
-/** Pages asked for while an earlier one is handled, at most. */
+/** The most pages that are requested while an earlier one is handled. */
 const mostAhead = 3;
-/** After so many pages in a row that were there before their turn came, one fewer is asked for: each takes memory. */
+/** After this many pages in a row that came before they were needed, one fewer is requested ahead: each takes memory. */
 const calm = 10;
 
-/** How many pages to ask for ahead: as few as will do not to wait for the service. */
+/** How many pages to request ahead: as few as possible without waiting for the service. */
 class Lead {
   pages = mostAhead;
   private inARow = 0;
@@ -71,7 +71,7 @@ class Lead {
     this.inARow = inTime ? this.inARow + 1 : 0;
     if (!inTime && this.pages < mostAhead) {
       this.pages += 1;
-      // One page fewer was too few: that is not tried again soon.
+      // One page fewer was too few, so it is not tried again soon.
       this.calm *= 2;
     } else if (this.inARow === this.calm) {
       this.pages = Math.max(this.pages - 1, 1);
@@ -80,7 +80,7 @@ class Lead {
   }
 }
 
-/** A page that was asked for. */
+/** A page that was requested. */
 interface PageUnderWay<P> {
   readonly answer: Promise<P>;
   isThere: boolean;
@@ -94,7 +94,7 @@ export const totalOf = (page: Page<unknown>): number | undefined => {
   return typeof total === 'number' && total >= 0 ? total : undefined;
 };
 
-/** How many pages a search has; the service may hand out other sizes than it was asked for. */
+/** The number of pages of a search; the service may give pages of another size than requested. */
 export const pageCountOf = (first: Page<unknown>, pageSize: number): number | undefined => {
   const total = totalOf(first);
   if (total === undefined) return undefined;
@@ -140,7 +140,7 @@ export async function* pagesOf<P extends Page<unknown>>(
       const arrived = (): void => {
         page.isThere = true;
       };
-      // A page may fail before its turn comes to be looked at.
+      // A page may fail before it is its turn to be handled.
       page.answer.then(arrived, arrived);
       underWay.push(page);
     }

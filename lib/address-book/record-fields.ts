@@ -3,7 +3,7 @@ import { hideNumbers } from '../runtime/log';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 
-/** Only the fields given, as the service wants them. */
+/** Only the given fields, in the types that the service takes. */
 export const fieldsGiven = <K extends FieldKinds>(
   record: Readonly<Record<string, unknown>>,
   kinds: K,
@@ -19,7 +19,7 @@ export const fieldsGiven = <K extends FieldKinds>(
   return given as { [P in keyof K]?: K[P] extends 'num' ? number : string };
 };
 
-/** Enough to help with a wrong spelling; a flow that invents names must not fill the memory with them. */
+/** Enough names to help with a wrong spelling; a flow that invents names must not fill the memory. */
 const mostNames = 100;
 
 /** Names, once each, the fields that the service does not know: ten thousand contacts make one warning. */

@@ -35,7 +35,7 @@ export const searchSettings = ({ plain }: Tools): SearchSettings => ({
   emit: plain.text('emit') === 'item' ? 'item' : 'page',
 });
 
-/** Without case and accents. */
+/** The text without case and accents. */
 const folded = (text: string): string => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase();
 
 /** Whether each word of a text occurs in one of the fields of a record; undefined for an empty text. */
@@ -79,13 +79,16 @@ export class Sequence {
     this.count += 1;
   }
 
-  /** Lets the one that is held back leave, though it may not be the last: what follows has failed or was stopped. */
+  /** Lets the outcome that is held back leave, though it may not be the last: what follows has failed or was stopped. */
   release(): void {
     if (this.held) this.job.leave(this.count - 1, this.held);
     this.held = undefined;
   }
 
-  /** Has `fill` add everything; false when it was stopped. What is held back then leaves, unless the node closes. */
+  /**
+   * Runs `fill`, which adds all outcomes; false when it was stopped. The outcome that is held back then leaves, unless
+   * the node closes.
+   */
   async filledBy(stream: Stream<unknown>, fill: () => Promise<void>): Promise<boolean> {
     try {
       await fill();
@@ -98,7 +101,7 @@ export class Sequence {
     return false;
   }
 
-  /** Nothing more comes. */
+  /** Called when nothing more comes. */
   end(summary?: Readonly<Record<string, unknown>>): void {
     this.job.setCount(this.count);
     if (this.held) this.job.leave(this.count - 1, this.held, { summary });
@@ -228,7 +231,7 @@ const allMatches = async <T>(
   stream.showFound(found);
 };
 
-/** Emits what a page brought; gives how many messages that made. */
+/** Emits a page; returns the number of messages. */
 const emitPage = <T>(
   stream: Stream<unknown>,
   search: Search<T>,

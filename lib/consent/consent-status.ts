@@ -10,14 +10,14 @@ export interface ConsentStatus {
 
 export const nothingKnown: ConsentStatus = { memberId: null, state: null, lastChanged: null };
 
-/** How a wait ends. */
+/** How a wait ended. */
 export type WaitOutcome =
   | { readonly kind: 'accepted'; readonly status: ConsentStatus }
   | {
       readonly kind: 'not_accepted';
       readonly reason: 'unknown_number' | 'expired' | 'cancelled';
       readonly status: ConsentStatus;
-      /** The service's own word on a number it does not know. */
+      /** The service's problem for a number that it does not know. */
       readonly problem?: Problem;
     }
   | { readonly kind: 'failed'; readonly problem: Problem };
@@ -80,9 +80,9 @@ export const outageIn = (look: PollResult): Problem | undefined => {
   return toldElsewhere.has(look.problem.code) ? undefined : look.problem;
 };
 
-/** The service may know a number only some time after the request for consent: until then, a 404 means nothing. */
+/** Milliseconds after a request for consent in which a 404 means nothing: the service may not know the number yet. */
 const unknownAtFirst = 5 * minute;
-/** How long the last poll is repeated while it is not answered. */
+/** Milliseconds for which the last poll is repeated while it is not answered. */
 const lastPollFor = hour;
 
 /** One wait, as a poll finds it. */

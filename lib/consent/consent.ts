@@ -21,7 +21,7 @@ interface Surroundings {
 /** A node whose waits are polled. */
 export interface Waiter {
   end(item: Buffer, wait: Wait, outcome: WaitOutcome, removals: readonly Operation[]): Promise<void>;
-  /** Polls no longer find the entries of a wait. */
+  /** Called when polls no longer find the entries of a wait. */
   restore(item: Buffer): Promise<unknown>;
   changed(): void;
   /** Ends one wait as cancelled; false when there is none. */
@@ -70,7 +70,7 @@ export class Consent {
     return space === this.environment.space ? this.waits : this.waitsIn(space);
   }
 
-  /** The waits of a node are polled from now on; returns what ends that. */
+  /** Polls the waits of a node from now on; the result ends that. */
   attach(node: string, waiter: Waiter): () => void {
     if (this.waiters.size === 0) this.waits.start();
     this.waiters.set(node, waiter);
@@ -91,7 +91,7 @@ export class Consent {
     return this.waits.accepted(advisor, subject, status, true);
   }
 
-  /** Whoever else has waits for the same number or member ends them, too. */
+  /** Tells other processes: they end their waits for the same number or member too. */
   private async tellOthers(advisor: string, subject: Subject, status: ConsentStatus): Promise<void> {
     const { memberId } = status;
     const subjects: readonly Subject[] =
@@ -121,7 +121,7 @@ export class Consent {
         await this.waiters.get(itemIn(item).node)?.restore(item);
       },
       acceptedHere: (...seen) => {
-        // Where it is not heard of, the next poll sees it.
+        // A process that does not hear of it sees the acceptance with its next poll.
         this.tellOthers(...seen).catch(() => undefined);
       },
       changed: () => {

@@ -22,20 +22,20 @@ export interface Visited {
 export interface PollerOptions {
   readonly store: Store;
   readonly clock: Clock;
-  /** Requests at once. */
+  /** The most requests at once. */
   readonly concurrency: number;
   readonly occupied: () => Promise<readonly List[]>;
   readonly prefixOf: (list: List) => Buffer;
   readonly visit: (due: Due) => Promise<Visited>;
-  /** Polls have begun, or ceased, to be late. */
+  /** Called when polls have begun, or ceased, to be late. */
   readonly changed: () => void;
 }
 
-/** The poller sleeps no longer, so that it notices a clock that was set forward. */
+/** The most milliseconds that the poller sleeps, so that it notices a clock that was set forward. */
 const longestSleep = 60_000;
-/** How long the poller rests after a fault of the store. */
+/** Milliseconds that the poller rests after a fault of the store. */
 const pause = 1000;
-/** Visits whose request has ended and which wait for the disk: a slow disk does not slow polls down. */
+/** The most visits whose request has ended and which wait for the disk: a slow disk does not slow polls down. */
 const mostUnrecorded = 300;
 const timeLength = 6;
 const table = 'wait';
@@ -68,7 +68,7 @@ interface Cursor {
   overrun: number;
 }
 
-/** Something to be polled out of turn. */
+/** A poll out of turn. */
 type Task = () => Promise<Visited>;
 interface Extra {
   readonly tasks: AsyncIterator<Task>;

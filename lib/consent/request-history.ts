@@ -14,7 +14,7 @@ export interface RequestAnswer {
 }
 
 interface RequestRecord {
-  /** Its key has a hash of this. */
+  /** The advisor and the number; the record's key has their hash. */
   readonly of: string;
   /** When consent was last requested: for ages. */
   readonly at: number;
@@ -32,7 +32,7 @@ interface AskedNumber {
   readonly at: Buffer;
 }
 
-/** What a request came to; `requested` is false when the service says there is nothing to ask. */
+/** The result of a request; `requested` is false when the service says that there is nothing to ask. */
 export interface Reply extends RequestAnswer {
   readonly requested: boolean;
 }
@@ -99,7 +99,7 @@ const notRepeated = ({ answer, shownAt }: RequestRecord): RequestResult => ({
 
 const nameOf = (advisor: string, phone: string): string => `${advisor}\n${phone}`;
 
-/** What was requested at a service, as another store has it. */
+/** The request history of a service, to be copied to another store. */
 export const movableRequests = (space: string): Movable<RequestRecord> => {
   const prefix = key(space, 'asked');
   return {

@@ -8,7 +8,7 @@ export interface Pace {
   readonly giveUpAfter: number;
 }
 
-/** As the service recommends: every 30 seconds for 5 minutes, then every 5 minutes, for a day. */
+/** The pace that the contract recommends (*Limits*): every 30 seconds for 5 minutes, then every 5 minutes, for a day. */
 export const recommended: Pace = {
   pollEvery: 30 * second,
   pollFor: 5 * minute,
@@ -16,7 +16,7 @@ export const recommended: Pace = {
   giveUpAfter: day,
 };
 
-/** A shorter interval would be over before its poll is answered. */
+/** Milliseconds: a shorter interval would be over before its poll is answered. */
 const shortest = 50;
 /** The latest time that fits into the six bytes of a key. */
 const latestTime = 2 ** 48 - 1;
@@ -80,7 +80,7 @@ export const endTick = 50;
 
 export const endTimeOf = ({ start, pace }: Timing): number => start + pace.giveUpAfter;
 
-/** When the last poll comes, which decides. */
+/** When the last poll is due, which decides the wait. */
 export const lastPollOf = (timing: Timing): number =>
   Math.min(endTimeOf(timing) + spreadOf(lastStep(timing.pace), timing.share, endTick), latestTime);
 
@@ -126,9 +126,9 @@ export interface DueWait extends Timing {
 
 export interface PollDecision {
   readonly isPolled: boolean;
-  /** Its end has passed: this poll decides. */
+  /** The end of the wait has passed: this poll decides. */
   readonly isLast: boolean;
-  /** Where it lies from now on. */
+  /** The place of the wait from now on. */
   readonly to: Place;
 }
 
@@ -176,7 +176,7 @@ export const decidePoll = (visit: DueWait): PollDecision => {
   const { at, now } = visit;
   const isLast = now >= endTimeOf(visit);
   if (at === 'end') return { isPolled: isLast, isLast, to: 'end' };
-  // Below zero only after the clock was set back: polls go on as if it were young.
+  // The offset is below zero only after the clock was set back: polls go on as for a young wait.
   const offset = offsetOf(visit);
   return {
     isPolled: isLast || isItsTurn(visit, offset),

@@ -3,7 +3,7 @@ import { endOf as rangeEnd, key, type Entry, type Operation, type Store } from '
 import type { ConsentStatus } from './consent-status';
 import { lastInterval, lastPollOf, placeOn, type Pace, type Place, type Timing } from './rings';
 
-/** Whose consent a wait is for. */
+/** The number or the member whose consent a wait is for. */
 export type Subject = { readonly phone: string } | { readonly memberId: number | string };
 
 export interface Wait {
@@ -13,7 +13,7 @@ export interface Wait {
   readonly subject: Subject;
   readonly start: number;
   readonly pace: Pace;
-  /** What the message calls whoever is waited for. */
+  /** The name in the message of the person whose consent is waited for. */
   readonly name?: string | undefined;
 }
 
@@ -66,8 +66,8 @@ export const isSameStatus = (one: ConsentStatus | undefined, other: ConsentStatu
 export const after = (last: Buffer): Buffer => Buffer.concat([last, Buffer.of(0)]);
 
 /**
- * What is kept of waits for the sake of polling. Each has a record, which is found by its number; an entry in a list,
- * where a cursor comes by when it is due; and, once the member id of its number was seen, an entry by member.
+ * The records by which waits are polled. Each wait has a record, which is found by its number; an entry in a list,
+ * which a cursor reads when it is due; and, once the member id of its number is known, an entry by member.
  */
 export class WaitEntries {
   private readonly records: Buffer;
@@ -334,7 +334,7 @@ export class WaitEntries {
   }
 }
 
-/** The waits of a space, as another store has them: the lists they lie in follow from their records. */
+/** The waits of a space, to be copied to another store: the entries in lists follow from their records. */
 export const movableWaits = (space: string): Movable[] => {
   const records: Movable<WaitRecord> = {
     table,

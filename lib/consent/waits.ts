@@ -33,28 +33,28 @@ export type { Subject, Wait } from './wait-entries';
 
 export interface WaitsOptions {
   readonly store: Store;
-  /** What all keys of this environment at this service begin with. */
+  /** The prefix of all keys of this environment at this service. */
   readonly space: Buffer;
   /** The simulator's, or one that tells the store's time. */
   readonly clock: Clock;
   readonly client: () => Client | Promise<Client>;
-  /** Polls in flight at once. */
+  /** The most polls in flight at once. */
   readonly concurrency: number;
   /**
-   * A wait has ended: its outcome is written together with `removals` in one commit, and then told. Resolves when that
-   * is on record. Calls come in the order in which outcomes are told. A wait whose item has ended otherwise is only
-   * removed.
+   * Called when a wait has ended: its outcome is written in one commit with `removals`, and then told. Resolves when
+   * that is on record. Calls come in the order in which outcomes are told. A wait whose item has ended in another way
+   * is only removed.
    */
   readonly ended: (wait: Wait, outcome: WaitOutcome, removals: readonly Operation[]) => Promise<void>;
-  /** A wait is in a list and has no record, as after damage. It may have ended just now. */
+  /** Called when a wait is in a list and has no record, as after damage. It may also have ended just now. */
   readonly missing?: (item: Buffer) => Promise<void>;
   /** Whether a number is on the do-not-text list: waits for it end. */
   readonly isBlocked?: (phone: string) => Promise<boolean>;
   /** Whether a wait is polled and ends: what belongs to a node that left the flow is kept for a while, as it is. */
   readonly isWanted?: (item: Buffer) => boolean;
-  /** An acceptance was seen here first. */
+  /** Called when this process is the first to see an acceptance. */
   readonly acceptedHere?: (advisor: string, subject: Subject, status: ConsentStatus) => void;
-  /** `outage` has changed, or polls have begun or ceased to be late. */
+  /** Called when `outage` has changed, or when polls have begun or ceased to be late. */
   readonly changed: () => void;
 }
 
@@ -66,19 +66,19 @@ interface Polled {
 }
 
 interface Recorded {
-  /** Waits whose end had passed by then are decided. */
+  /** Waits whose end is before this time are decided. */
   readonly decidedUntil: number;
   readonly isUnanswered: boolean;
 }
 
 type Course = Omit<PollDecision, 'isPolled'>;
 
-/** Waits that are ended together: one commit. */
+/** The number of waits that end in one commit. */
 const batch = 100;
-/** Entries in memory whose first poll is late. */
+/** The most entries in memory whose first poll is late. */
 const mostLate = 5000;
 const table = 'wait';
-/** A wait so long after its end belonged to a node whose data was removed since. */
+/** Milliseconds after its end when a wait counts as one of a node whose data was removed. */
 const forgottenAfter = keptAfterRemoval + day;
 
 const nameOf = (bytes: Buffer): string => bytes.toString('latin1');

@@ -9,7 +9,7 @@ export interface Blocked {
   readonly reason: string | null;
 }
 
-/** Why a request to a number may not be made. */
+/** The reason why a request to a number may not be made. */
 export type BlockedBy = Blocked | 'unreadable';
 
 /** Tells all processes of a number that one of them has blocked. */
@@ -52,7 +52,7 @@ class Counter {
 }
 
 /**
- * The do-not-text list of one environment: of all its advisors, whatever service it points to, and kept until somebody is
+ * The do-not-text list of one environment: for all its advisors, at any service. It is kept until somebody is
  * unblocked, also when the environment has left the flow.
  */
 export class DoNotText {
@@ -103,7 +103,7 @@ export class DoNotText {
     return blocked;
   }
 
-  /** A number was blocked; resolves when the requests to it that are under way in this process have ended. */
+  /** Called when a number was blocked; resolves when the requests to it that are under way in this process have ended. */
   async heard({ phone }: BlockOrder): Promise<void> {
     for (const listener of this.listeners) listener(phone);
     await this.attempts.none(phone);
@@ -121,7 +121,7 @@ export class DoNotText {
     };
   }
 
-  /** What forbids a request to a number. */
+  /** The reason that forbids a request to a number. */
   async judge(phone: string): Promise<BlockedBy | undefined> {
     const found = await this.get(phone);
     if (found) return found;
@@ -130,7 +130,10 @@ export class DoNotText {
     return isDamaged ? 'unreadable' : undefined;
   }
 
-  /** An attempt to reach a number begins, which `block` waits for; returns what ends it, or what forbids it. */
+  /**
+   * Begins an attempt to reach a number, which `block` waits for; resolves with what ends it, or with the reason that
+   * forbids it.
+   */
   async begin(phone: string): Promise<(() => void) | BlockedBy> {
     // Counted before the list is read: a block at the same time is either seen here, or waits for this attempt.
     this.attempts.add(phone);

@@ -30,9 +30,9 @@ export interface OnceTime {
   readonly age: () => number;
 }
 
-/** Who holds a key, and how far that text has come. Changed in one commit with the steps of the text. */
+/** The holder of a key, and how far its text has come. It changes in one commit with the steps of the text. */
 interface Claim {
-  /** Its key has a hash of this. */
+  /** The advisor, the number and the key; the record's key has their hash. */
   readonly of: string;
   readonly item: string;
   /** The process that claimed it. */
@@ -77,7 +77,7 @@ const sweepPage = 100;
 const nameOf = ({ advisor, phone, key: own }: Pick<OnceKey, 'advisor' | 'phone' | 'key'>): string =>
   JSON.stringify([advisor, phone, own]);
 
-/** A key that a text at work holds: gives what is to be written with each of its steps. */
+/** A key that a text at work holds: gives the operations to write with each of its steps. */
 export class OwnClaim {
   constructor(
     private readonly store: Store,
@@ -121,7 +121,7 @@ export class OwnClaim {
   }
 }
 
-/** Has a text with the same key been sent? Answered from the store, over restarts and instances. */
+/** Tells whether a text with the same key has been sent: from the store, so over restarts and instances. */
 export class Once {
   private readonly holder: string;
   private sweptAt = -Infinity;
@@ -221,7 +221,7 @@ export class Once {
       case 'begun':
         if (claim.item !== name && (await this.isAtWork(claim)))
           return { kind: 'wait', notBefore: undefined };
-        // Its process was killed while it was in flight.
+        // The process of the first text was killed while that was in flight.
         return isOver ? undefined : { kind: 'unknown' };
     }
   }

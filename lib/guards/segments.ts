@@ -1,21 +1,21 @@
-/** How a text travels: in the 7-bit alphabet of 3GPP TS 23.038, or, if one sign is not in it, as UCS-2. */
+/** How a text travels: in the 7-bit alphabet of 3GPP TS 23.038, or as UCS-2 if one of its characters is not in it. */
 export interface Counted {
   readonly encoding: 'gsm7' | 'ucs2';
-  /** Length as the network counts it: some signs take the room of two. */
+  /** The length as the network counts it: some characters take two units. */
   readonly units: number;
   readonly segments: number;
-  /** How many units fit into that many segments. */
+  /** The number of units that fit into this many segments. */
   readonly room: number;
 }
 
 const basic =
   '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?' +
   '¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà';
-/** Sent as an escape and a second sign. */
+/** Characters that are sent as an escape and a second septet. */
 const extended = '\f^{}\\[~]|€';
 
 const lastInAlphabet = 0x20ac;
-/** The septets of each sign, by its code; 0 for those that are not in the alphabet. */
+/** The number of septets of each character, by its code; 0 for those that are not in the alphabet. */
 const septets = new Uint8Array(lastInAlphabet + 1);
 for (const sign of basic) septets[sign.charCodeAt(0)] = 1;
 for (const sign of extended) septets[sign.charCodeAt(0)] = 2;
@@ -25,7 +25,7 @@ const limits = {
   ucs2: { alone: 70, each: 67 },
 } as const;
 
-/** Undefined when a sign is not in the alphabet. */
+/** Undefined when a character is not in the alphabet. */
 const septetsIn = (text: string): number | undefined => {
   let sum = 0;
   for (let at = 0; at < text.length; at++) {
@@ -36,7 +36,7 @@ const septetsIn = (text: string): number | undefined => {
   return sum;
 };
 
-/** No sign is cut in two between segments, so that a segment may end a unit early. */
+/** No character is divided between two segments, so a segment may end a unit early. */
 const segmentsOf = (text: string, each: number, sizeOf: (sign: string) => number): number => {
   let segments = 1;
   let filled = 0;
@@ -51,7 +51,7 @@ const segmentsOf = (text: string, each: number, sizeOf: (sign: string) => number
   return segments;
 };
 
-/** What a text takes, as carriers count. */
+/** The length and the segments of a text, as carriers count them. */
 export const countText = (text: string): Counted => {
   const inSeptets = septetsIn(text);
   const encoding = inSeptets === undefined ? 'ucs2' : 'gsm7';
@@ -63,7 +63,7 @@ export const countText = (text: string): Counted => {
   return { encoding, units, segments, room: segments > 1 ? segments * each : alone };
 };
 
-/** The first few signs that are not in the 7-bit alphabet, each once. */
+/** The first few characters that are not in the 7-bit alphabet, each once. */
 export const signsOutsideGsm = (text: string, most: number): readonly string[] => {
   const found = new Set<string>();
   for (const sign of text) {

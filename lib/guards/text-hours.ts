@@ -3,19 +3,19 @@ import { zoneTable } from './zone-table';
 import { processMemory } from '../process-memory';
 import { day, hour, minute, second } from '../durations';
 
-/** When a recipient may be texted, in local time: minutes of the day, `until` exclusive. */
+/** The hours in which a recipient may be texted, in local time: minutes of the day, `until` exclusive. */
 export interface TextHours {
   readonly from: number;
-  /** Before `from` it means over midnight. */
+  /** A value before `from` means hours over midnight. */
   readonly until: number;
 }
 
 const minutesOfDay = 24 * 60;
-/** Held texts leave spread over this time, so that a thousand do not leave in one second. */
+/** Milliseconds over which held texts leave, so that a thousand do not leave in one second. */
 const spreadOver = 15 * minute;
-/** Zones that have less than this of the hours in common count as not known. */
+/** Milliseconds: zones that share less of the hours count as not known. */
 const leastShared = hour;
-/** How finely it is measured what zones have in common: zones differ by quarters of an hour. */
+/** Milliseconds: the step in which shared hours are measured, because zones differ by quarters of an hour. */
 const step = 15 * minute;
 
 /** `HH:MM` as minutes of the day; undefined for any other text. */
@@ -45,9 +45,9 @@ const zonesIn = (phone: string): readonly string[] | undefined => {
 
 const geographic = new Set(['FIXED_LINE', 'MOBILE', 'FIXED_LINE_OR_MOBILE']);
 
-/** Toll-free, personal and other numbers that belong to no place. */
+/** Whether a number belongs to no place: toll-free, personal and the like. */
 const isNowhere = (phone: string): boolean => {
-  // Its tables are large: loaded when text hours are first asked about.
+  // The tables of this module are large: it is loaded when text hours are first needed.
   const { parsePhoneNumberFromString } = require('libphonenumber-js/max') as {
     parsePhoneNumberFromString: typeof parse;
   };
@@ -126,15 +126,15 @@ const leaveTime = (hours: TextHours, zones: readonly string[], at: number): bool
 
 export interface Whose {
   readonly phone: string;
-  /** The recipient's own, where it is known. */
+  /** The recipient's own zone, where it is known. */
   readonly timeZone?: string | undefined;
-  /** For numbers whose zone is not known; empty when there is none either. */
+  /** The zone for numbers whose own is not known; empty when there is none. */
   readonly fallback: string;
 }
 
 /**
- * When a text that is due at `at` may leave: then, or at the next time that the recipient's hours allow. Undefined when the
- * recipient's zone is not known.
+ * When a text that is due at `at` may leave: at `at`, or at the next time that the recipient's hours allow. Undefined
+ * when the recipient's zone is not known.
  */
 export const allowedFrom = (
   hours: TextHours,
@@ -150,8 +150,8 @@ export const allowedFrom = (
 export const spreadFrom = (hours: TextHours, whose: Whose, opening: number): number => {
   let share = 0;
   for (const digit of whose.phone.slice(-6)) share = (share * 7 + Number(digit) * 149) % 997;
-  // Whole seconds: a delivery date may be one on the wire.
+  // Whole seconds, because the service may take delivery dates in seconds.
   const spread = opening + Math.floor(((share / 997) * spreadOver) / second) * second;
-  // Hours that are shorter than that are used from their beginning.
+  // Hours that are shorter than the spread are used from their beginning.
   return allowedFrom(hours, whose, spread) === spread ? spread : opening;
 };

@@ -19,7 +19,7 @@ const passing = processMemory('handOvers', {
   timer: undefined as NodeJS.Timeout | undefined,
 });
 
-/** How long an outcome that has left may reach another node of ours before it counts as told. */
+/** Milliseconds within which an outcome may reach another node of ours before it counts as told. */
 const grace = 100;
 
 const conclude = (id: string): void => {
@@ -38,9 +38,9 @@ const concludeAll = (): void => {
 };
 
 /**
- * Between two nodes of ours, the one that takes a message on puts that on record in one commit with the other's *told*:
- * a crash leaves both or neither, so that a text behind a wait is not sent twice. Whatever else an outcome goes to, it
- * counts as told a moment after it has arrived there.
+ * When one node of ours accepts a message from another, it puts that on record in one commit with the other's *told*: a
+ * crash leaves both or neither, so that a text behind a wait is not sent twice. At any other node, an outcome counts as
+ * told a moment after it has arrived.
  */
 export const handOver = {
   /** Called before a message leaves; the messages of one outcome share an offer. */

@@ -15,17 +15,17 @@ import {
   type MessageRecord,
 } from './records';
 
-/** Why an item ends without its work. */
+/** The reason why an item ends without its work. */
 export type Reason = 'unknown' | 'stale' | 'reset' | 'moved';
 
 /** An outcome about to leave. */
 export interface Leaving<E> {
   readonly outcome: E;
-  /** It may have been told before the process was killed. */
+  /** The outcome may have been told before the process was killed. */
   readonly repeated: boolean;
   /** How many outcomes of each kind have left, this one included. */
   readonly counts: Readonly<Record<string, number>>;
-  /** It is the last outcome of its job. */
+  /** The outcome is the last of its job. */
   readonly isLast: boolean;
   /** Called with each message of the outcome before it is sent. */
   readonly mark: (msg: object) => void;
@@ -42,7 +42,7 @@ export interface Host<I extends Item, O, E> {
   emit(job: OpenJob<I, O, E>, item: I, leaving: Leaving<E>): Promise<boolean>;
   /** The outcome of an item that ends without its work. */
   ended(reason: Reason, item: I): E;
-  /** The kinds an outcome counts as. */
+  /** The kinds under which an outcome is counted. */
   kindsOf(outcome: E): readonly string[];
   fault(fault: unknown): void;
 }
@@ -55,14 +55,14 @@ export interface OutboxOptions<H> {
   readonly host: H;
 }
 
-/** The store is slow, full, away or owned by another process, and too much waits for it. */
+/** Thrown when too much waits for a store that is slow, full, away or owned by another process. */
 export class QueueFull extends Error {}
 const mostUnwritten = 32 * 1024 * 1024;
-/** What a recipient of a long list takes on record, about. */
+/** About the number of bytes that a recipient of a long list takes on record. */
 const bytesPerItem = 32;
-/** Records read from the store at once. */
+/** The number of records that are read from the store at once. */
 export const readAtOnce = 100;
-/** Pages of a list that was never accepted, removed in one commit: others have their turn before the next. */
+/** The number of pages of a list that was never accepted that are removed in one commit, so that others have their turn. */
 const pagesSweptAtOnce = 5;
 
 const run = randomBytes(3);
@@ -95,14 +95,14 @@ export const arrivalAt = (at: number): Buffer => {
  * and the next start of the node goes on from there.
  */
 export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
-  /** Names this start of the node. */
+  /** The name of this start of the node. */
   readonly life = randomBytes(6).toString('base64url');
   protected readonly keys: Layout;
   protected readonly store: Store;
   protected readonly host: H;
   protected readonly recorder: Recorder;
   protected readonly open = new OpenJobs<OpenJob<I, O, E>>();
-  /** Accepted, and not on record yet; in the order of arrival. */
+  /** Jobs that are accepted and not on record yet, in the order of arrival. */
   protected readonly committing = new Map<OpenJob<I, O, E>, Promise<void>>();
   protected isClosing = false;
   private underWay = 0;
@@ -311,7 +311,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     return job.isAtRest;
   }
 
-  /** What is written in one commit with *told*, besides the records of the job. */
+  /** Operations to write in one commit with *told*, besides the records of the job. */
   protected besideTold(_job: OpenJob<I, O, E>, _item: I): Operation[] {
     return [];
   }

@@ -9,12 +9,12 @@ export interface Queued<I> {
   readonly key: Buffer;
   readonly item: I;
   readonly advisor: string;
-  /** When it was accepted, by the store's time. */
+  /** When the item was accepted, by the store's time. */
   readonly since: number;
   readonly isBegun: boolean;
-  /** It is held until then, in epoch milliseconds. */
+  /** The time until which the item is held, in epoch milliseconds. */
   readonly notBefore: number | undefined;
-  /** The name of the list it is of; undefined for one that came alone. */
+  /** The name of the item's list; undefined for an item that came alone. */
   readonly list: Buffer | undefined;
 }
 
@@ -35,11 +35,11 @@ export interface QueueSource<I> {
   readonly store: Store;
   readonly node: string;
   readonly space: string;
-  /** It is to be cancelled as soon as it is read. */
+  /** Whether the item is to be cancelled as soon as it is read. */
   isCancelled(arrival: Buffer, item: I): boolean;
 }
 
-/** Whether an item of a job is yet to begin, or without an index whether there is such a job. */
+/** Whether an item of a job is yet to begin; without an index, whether there is such a job. */
 export const isOpen = async (
   store: Store,
   table: Table,
@@ -55,13 +55,13 @@ export const isOpen = async (
   return isThere && !page.begun.has(index) && !page.ended.has(index) && !page.told.has(index);
 };
 
-/** To count what is queued, each list is read: of more, the rest is estimated. */
+/** The most lists that are read to count the items in the queue; the rest is estimated. */
 export const mostListsCounted = 1000;
 const table = 'work';
 
 /**
- * What a node's outbox of requests has on record, to be shown: read by pages, in the order of arrival, beside the outbox
- * and without its memory.
+ * Reads what a node's outbox of requests has on record, for display: page by page, in the order of arrival, independent
+ * of the outbox in memory.
  */
 export class QueueReader<I extends Item> {
   private readonly keys: Layout;
@@ -92,7 +92,7 @@ export class QueueReader<I extends Item> {
     return count;
   }
 
-  /** Counted by their keys: none is read. */
+  /** The number of lists, counted by keys: no record is read. */
   listCount(): Promise<number> {
     const { lists } = this.keys;
     return this.source.store.count(table, lists, endOf(lists));
@@ -109,7 +109,7 @@ export class QueueReader<I extends Item> {
     }
   }
 
-  /** In order of arrival; what came alone is passed over without being read while `skip` lasts. */
+  /** Items in the order of arrival; single items that `skip` passes over are not read. */
   async *items(skip = 0): AsyncGenerator<Queued<I>> {
     const { jobs } = this.keys;
     let left = skip;
@@ -126,7 +126,7 @@ export class QueueReader<I extends Item> {
     yield* this.singles(from, endOf(jobs), left);
   }
 
-  /** Gives how many are still to be passed over. */
+  /** Returns how many items are still to be passed over. */
   private async *singles(from: Buffer, to: Buffer, skip: number): AsyncGenerator<Queued<I>, number> {
     const { store } = this.source;
     const count = skip > 0 ? await store.count(table, from, to) : 0;

@@ -1,6 +1,6 @@
 import type { JointWriter, Operation, Store } from '../state/store';
 
-/** Something with steps to be put on record. */
+/** An object with steps to be put on record. */
 interface Recordable {
   operations(): readonly Operation[];
 }
@@ -11,20 +11,23 @@ interface Batch {
   readonly resolve: (result: Promise<void>) => void;
 }
 
-/** With so many jobs gathered, they are written before the turn ends: until then, their messages take up memory. */
+/** The most jobs that are gathered before they are written: until then, their messages take up memory. */
 const mostGathered = 256;
 
 /** What has changed since `together` began, in whatever store. */
 let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | undefined;
 
 /**
- * What happens to all jobs of a store in one turn of the event loop is one commit. So an outcome that one node tells and
- * another takes on is told and accepted together.
+ * All that happens to the jobs of a store in one turn of the event loop is one commit. So an outcome that one node
+ * tells and another accepts is told and accepted together.
  */
 export class Recorder {
   private readonly dirty = new Set<Recordable>();
   private batch: Batch | undefined;
-  /** Settles when everything written so far is on record or has failed. A failure is told to whoever wrote. */
+  /**
+   * Settles when everything written so far is on record or has failed. The writer of a failed commit is told by its own
+   * promise.
+   */
   private settled: Promise<unknown> = Promise.resolve();
   /** Steps of this turn that `together` is writing already. */
   private ahead: Promise<void>[] = [];
@@ -34,7 +37,7 @@ export class Recorder {
 
   constructor(readonly store: Store) {}
 
-  /** Bytes that are accepted and not on record. */
+  /** The number of bytes that are accepted and not on record. */
   get unwritten(): number {
     return this.store.unwritten + this.longLists;
   }
@@ -110,8 +113,8 @@ const jointOf = (recorders: ReadonlySet<Recorder>): JointWriter | undefined => {
 };
 
 /**
- * What `work` changes is one commit, also where it is of several stores: a node may tell what a process that ended has
- * left, and the next node takes it on in a store of its own.
+ * All that `work` changes is one commit, also in several stores: a node may tell an outcome from the store of an ended
+ * process, and the next node accepts it in its own store.
  */
 export const together = (work: () => Promise<void>): Promise<void> => {
   const outer = gathering;

@@ -8,7 +8,7 @@ export interface Ended<E> {
   readonly untold?: true;
 }
 
-/** What holds for a whole job. Rewritten with each outcome told of a list, so the message lies beside it. */
+/** What holds for a whole job. It is rewritten with each outcome that is told, so the message is a record of its own. */
 export interface JobRecord<I, O> {
   /** When it was accepted, by the store's time. */
   readonly at: number;
@@ -32,9 +32,9 @@ interface Single<I> extends MessageRecord {
 
 /** What a list held for each recipient lies in one record with the message: what they share is stored once. */
 export interface MessageRecord extends Input {
-  /** Something of the message could not be kept: a function, a connection. */
+  /** A part of the message could not be kept: a function, a connection. */
   readonly dropped?: boolean;
-  /** Of a long list: its job record may not be written yet. */
+  /** For a long list, whose job record may not be written yet. */
   readonly order?: unknown;
 }
 
@@ -47,7 +47,7 @@ export interface StepsRecord<E> {
   readonly told?: readonly number[];
 }
 
-/** Recipients to a record. */
+/** The number of recipients in one record. */
 export const pageSize = 100;
 export const pageOf = (index: number): number => Math.floor(index / pageSize);
 
@@ -61,7 +61,7 @@ export interface ResetRecord {
 
 const arrivalLength = 12;
 
-/** What the keys of a node's records begin with. */
+/** The first words of the keys of a node's records. */
 export const recordKinds = [
   'job',
   'message',
@@ -77,7 +77,7 @@ export const recordKinds = [
   'event-first',
 ] as const;
 
-/** Where the records of one node lie. `arrival` is 12 bytes that sort by arrival. */
+/** The keys of one node's records. `arrival` is 12 bytes that sort by arrival. */
 export const layout = (node: string) => ({
   jobs: key('job', node),
   job: (arrival: Buffer) => key('job', node, arrival),
@@ -86,10 +86,10 @@ export const layout = (node: string) => ({
   allItems: (arrival: Buffer) => key('items', node, arrival),
   items: (arrival: Buffer, page: number) => key('items', node, arrival, page),
   steps: (arrival: Buffer, page: number) => key('steps', node, arrival, page),
-  /** Jobs of more than one item: to find them among all. */
+  /** Keys of jobs with more than one item, by which they are found among all. */
   lists: key('list', node),
   list: (arrival: Buffer) => key('list', node, arrival),
-  /** What is held, by the time it is held until. */
+  /** Keys of held items, by the time until which they are held. */
   allHeld: key('held', node),
   held: (notBefore: number, arrival: Buffer, index: number) => key('held', node, notBefore, arrival, index),
   /** Waits that have ended and are yet to be told. */

@@ -33,8 +33,8 @@ const removeAll = async (store: Store, table: Table, node: string): Promise<void
 };
 
 /**
- * The nodes that this process or another that works with the same store has, as each has told. Undefined while one has not:
- * nobody knows then what it needs.
+ * The nodes of all processes on the same store, as each has reported. Undefined while a process has not reported its
+ * nodes.
  */
 export const existingEverywhere = async (
   store: Store,
@@ -56,7 +56,7 @@ export const existingEverywhere = async (
   return living < processes() ? undefined : everywhere;
 };
 
-/** The nodes that there are records of. */
+/** The nodes that have records. */
 const nodesIn = async (store: Store): Promise<Set<string>> => {
   const nodes = new Set<string>();
   for (const table of tables)
@@ -66,8 +66,8 @@ const nodesIn = async (store: Store): Promise<Set<string>> => {
 };
 
 /**
- * Whom a store belongs with that holds something of a node which this process does not have: a living process that has all
- * of its nodes. Undefined when this one has them, too, or when there is none.
+ * A living process that has all nodes with records in a store, where this process lacks one of them. Undefined when
+ * this process has them all, or when there is no such process.
  */
 export const betterHolderOf = async (
   store: Store,

@@ -33,7 +33,7 @@ export interface RequestHost<I extends Item, O, E> extends Host<I, O, E> {
   failed(thrown: unknown, isBrokenOff: boolean): E | undefined;
   /** An item ends without its work. */
   dropped?(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<void>;
-  /** So many items are held, the first until then. */
+  /** Called with the number of held items, and the time until which the first is held. */
   held(count: number, notBefore: number): void;
   /** The outcome of an item that could not be put on record; in doubt, another process may carry it out. */
   refused(isInDoubt: boolean): E;
@@ -42,7 +42,7 @@ export interface RequestHost<I extends Item, O, E> extends Host<I, O, E> {
 }
 
 export interface RequestOptions<I extends Item, O, E> extends OutboxOptions<RequestHost<I, O, E>> {
-  /** Requests at once; as many more items are begun ahead, so that a slow disk holds none up. */
+  /** The most requests at once; as many more items are begun ahead, so that a slow disk holds none up. */
   readonly width: number;
   /** Milliseconds after which what has not begun is too old to begin after a restart. */
   readonly resumeWithin: number;
@@ -50,12 +50,12 @@ export interface RequestOptions<I extends Item, O, E> extends OutboxOptions<Requ
   readonly clock: Clock;
 }
 
-/** Jobs in memory whose items are yet to be done; the others lie in the store. */
+/** The most jobs in memory whose items are yet to be done; the others lie in the store. */
 const mostAtHand = 32;
-/** Why work was broken off that is not to be taken up again. */
+/** The reason for aborting work that is not to be repeated. */
 const byReset = 'reset';
 
-/** For so many ticks an item may hold the clock: a machine that stands still meanwhile has lost one, not all. */
+/** The number of ticks for which an item may hold the clock: a machine that stands still meanwhile loses one, not all. */
 const holdTicks = { count: 10, ms: 50 };
 
 /** Items whose work is one request. */
@@ -65,17 +65,17 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   private active = 0;
   /** The last job that was taken into memory. */
   private cursor: Buffer | undefined;
-  /** There may be jobs after the cursor. */
+  /** Whether there may be jobs after the cursor. */
   private hasBacklog = true;
   private isReading = false;
   private loading = 0;
   private isStarted = false;
-  /** By the clock: what is held until an earlier time has been taken up. */
+  /** A time of the clock: items that are held until an earlier time have been taken up. */
   private takenUpUntil = 0;
   /** Counts the searches for the first held item: the latest sets the alarm. */
   private looks = 0;
   private forgetAlarm: (() => void) | undefined;
-  /** Items at work, by what aborts them. */
+  /** Items at work, by the controller that aborts them. */
   private readonly atWork = new Map<AbortController, { readonly arrival: Buffer; readonly item: I }>();
   /** Numbers whose held items are to be judged again. */
   private readonly toRelease = new Set<string>();
@@ -97,7 +97,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     return new QueueReader<I>({ store: this.store, node, space, isCancelled });
   }
 
-  /** How far the lists have come of which something is still to leave. */
+  /** The progress of lists that have outcomes still to leave. */
   get progress(): { readonly done: number; readonly total: number } {
     let done = 0;
     let total = 0;
@@ -109,7 +109,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     return { done, total };
   }
 
-  /** Goes on with what an earlier start of this node left, before anything new. */
+  /** Carries on what an earlier start of this node left, before anything new. */
   async start(): Promise<void> {
     const { from, to } = after(this.keys.resets, undefined);
     const found = await this.store.page<ResetRecord>(this.table, { from, to, limit: 1000 });
@@ -144,9 +144,9 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     if (isAtHand) this.pump();
   }
 
-  /** The store was taken over before a job was on record. */
+  /** Called when the store was taken over before a job was on record. */
   private refuse(job: OpenJob<I, O, E>, isInDoubt: boolean): void {
-    // It came with an outcome of another node, which the process that took over tells again.
+    // The job came with an outcome of another node, which the process that took over tells again.
     if (job.onRecord) return;
     for (const item of job.newItems()) {
       const outcome = this.host.refused(isInDoubt);
@@ -156,12 +156,12 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     }
   }
 
-  /** Cancels what has not begun: all, or what is for these numbers. `at` is when another process ordered it. */
+  /** Cancels items that have not begun: all, or those for these numbers. `at` is when another process was given the order. */
   reset(phones?: readonly string[], at?: number): void {
     this.addReset(phones ? { phones } : {}, at === undefined ? undefined : arrivalAt(at));
   }
 
-  /** Cancels one item that has not begun, or all of a job that have not; false when it has begun or ended. */
+  /** Cancels one item that has not begun, or all such items of a job; false when it has begun or ended. */
   async cancel(job: Buffer, index?: number): Promise<boolean> {
     if (!(await isOpen(this.store, this.table, this.options.node, job, index))) return false;
     this.addReset(index === undefined ? { job } : { job, index });
@@ -181,7 +181,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     this.pump();
   }
 
-  /** What is held for a number is judged again. */
+  /** Items that are held for a number are judged again. */
   release(phone: string): void {
     this.toRelease.add(phone);
     if (this.toRelease.size > 1) return;
@@ -399,8 +399,9 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   }
 
   /**
-   * A simulator's clock that is moved stands still until the item is begun, from when on its request holds it: what waited
-   * for its hours would else find them over. An item that waits for the clock itself must not hold it for ever.
+   * Keeps a simulator's clock, which can be moved, still until the item is begun; from then on its request holds the
+   * clock. Otherwise a text that waited for its hours would find them over. An item that itself waits for the clock
+   * must not hold it for ever.
    */
   private holdClock(): () => void {
     const release = this.request.clock.hold?.();

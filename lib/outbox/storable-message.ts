@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { processMemory } from '../process-memory';
 
-/** Deeper than any message that means something; a guard for the stack. */
+/** A deeper message means nothing; the limit protects the stack. */
 const deepest = 100;
 
 /** Properties of a connection (`http in`), which is gone after a restart. */
@@ -21,7 +21,7 @@ type Fields = Record<string, unknown>;
 
 /** Copies what can be stored on disk. What two properties share, their copies share: it is stored once. */
 class Copier {
-  /** Something could not be kept: a function, a connection, a part that contains itself. */
+  /** Something could not be copied: a function, a connection, a part that contains itself. */
   dropped = false;
   private readonly copies = new Map<object, unknown>();
   private depth = 0;
@@ -91,7 +91,7 @@ export const storable = ({ message, entries }: Input): Storable => {
   };
 };
 
-/** Messages with live parts are kept in memory up to this many; of the others the live parts are gone. */
+/** The most messages with live parts that are kept in memory; others lose their live parts. */
 const mostLive = 10_000;
 const live = processMemory('liveMessages', new Map<string, Input>());
 

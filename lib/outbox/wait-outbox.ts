@@ -23,7 +23,7 @@ import {
 /** The entries by which polls find a wait `W`. */
 export interface WaitEntries<W> {
   begin(waits: readonly W[]): { readonly operations: readonly Operation[]; readonly committed: () => void };
-  /** Whether any of them may have been lost, as after damage. */
+  /** Whether an entry may have been lost, as after damage. */
   hasLost(): Promise<boolean>;
   /** Whether polls find a wait. */
   isIntact(wait: W): Promise<boolean>;
@@ -42,7 +42,7 @@ export interface WaitHost<I extends Item, O, E, W> extends Host<I, O, E> {
   phoneOf(item: I): string | undefined;
   /** The same value for two items of one person. */
   personOf(item: I): unknown;
-  /** So many waits were cancelled because the environment points to another service now. */
+  /** Called with the number of waits that were cancelled because the environment points to another service now. */
   moved(count: number): void;
   changed(): void;
 }
@@ -52,10 +52,10 @@ export interface WaitOptions<I extends Item, O, E, W> extends OutboxOptions<Wait
   readonly entries: (space: string) => WaitEntries<W>;
 }
 
-/** Waits put on record in one commit of a long list. */
+/** The number of waits of a long list that are written in one commit. */
 const waitsAtOnce = 500;
 
-/** With more waits, a status does not say how many people wait: that would read them all. */
+/** The most waits that are read to say in a status how many people wait. */
 const countedWaits = 1000;
 
 export interface Outlook {
@@ -81,7 +81,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     super('wait', wait);
   }
 
-  /** How many wait. */
+  /** The number of waits. */
   get count(): number {
     return this.waiting;
   }
@@ -151,7 +151,10 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     return accepted;
   }
 
-  /** A wait has ended: on record together with `removals`, then told. Resolves when it is on record. */
+  /**
+   * Called when a wait has ended: its outcome goes on record together with `removals`, and is then told. Resolves when
+   * it is on record.
+   */
   async end(item: Buffer, outcome: E, removals: readonly Operation[]): Promise<void> {
     const { arrival, index } = itemIn(item);
     const isFound = await this.withItem(arrival, index, async (job, page, found) => {
@@ -162,7 +165,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     if (!isFound && !this.isClosing) await this.store.write(removals);
   }
 
-  /** Cancels all, or those for these numbers. `at` is when another process ordered it. */
+  /** Cancels all waits, or those for these numbers. `at` is when another process was given the order. */
   reset(phones?: readonly string[], at?: number): void {
     const arrival = at === undefined ? newArrival(this.store.now()) : arrivalAt(at);
     const value: ResetRecord = phones ? { phones } : {};
@@ -171,12 +174,12 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     this.track(this.sweepResets());
   }
 
-  /** Cancels one; false when it has ended. */
+  /** Cancels one wait; false when it has ended. */
   cancelOne(item: Buffer): Promise<boolean> {
     return this.withOpen(item, (job, page, found) => this.cancel('reset', job, page, found));
   }
 
-  /** Polls one now; false when it has ended. */
+  /** Polls one wait now; false when it has ended. */
   checkOne(item: Buffer): Promise<boolean> {
     return this.withOpen(item, (job, _page, found) => {
       const one = (async function* (wait: W) {
@@ -187,7 +190,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     });
   }
 
-  /** Polls all now, or those for these numbers; also those that came before and are not on record yet. */
+  /** Polls all waits now, or those for these numbers; also those that were accepted before and are not on record yet. */
   flush(phones?: readonly string[]): void {
     const accepted = Promise.allSettled(this.committing.values());
     this.track(accepted.then(() => this.wait.entries(this.options.space).flush(this.waitsFor(phones))));
@@ -238,7 +241,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
     }
   }
 
-  /** A wait may be polled as soon as its part is written; what it comes to waits for the job to be on record. */
+  /** A wait may be polled as soon as its part is written; its outcome waits until the job is on record. */
   private *partsOf(job: OpenJob<I, O, E>, items: readonly I[]): Generator<readonly Operation[]> {
     for (let from = 0; from < items.length; from += waitsAtOnce) {
       const { operations, committed } = this.begin(job, items.slice(from, from + waitsAtOnce));
@@ -333,7 +336,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
 
   private async sweep(reason: 'reset' | 'moved', isMeant: Meant<I, O>): Promise<number> {
     let count = 0;
-    // A hundred at a time: they share commits.
+    // A hundred waits end at a time: they share commits.
     const ending: Promise<void>[] = [];
     for await (const { job, page, item } of this.waitingItems()) {
       if (!isMeant(job.record, job.arrival, item)) continue;

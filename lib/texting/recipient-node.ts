@@ -21,11 +21,11 @@ import { isDryRun, phonesOrdered, withUsedFields, type Recipient, type Recipient
 
 /** The recipients of a message, and what holds for all of them. */
 export interface Reading<T extends Recipient, O extends Order> extends Recipients<T> {
-  /** Completes the order; what it throws fails each recipient. */
+  /** Completes the order; if it throws, each recipient fails. */
   readonly complete: (order: Mutable<O>) => void;
 }
 
-/** One recipient's turn. */
+/** One recipient whose work begins. */
 export interface GuardedTurn<T, O> extends Turn<T, O> {
   /** For `client.call`: asks before each attempt whether it may be made. */
   readonly permit?: () => Promise<() => void>;
@@ -38,9 +38,9 @@ export interface GuardedTurn<T, O> extends Turn<T, O> {
 export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   /** The property that names the recipients. */
   readonly source: Source;
-  /** What it throws fails the message. */
+  /** If it throws, the message fails. */
   readonly read: (msg: Message, country: string) => Reading<T, O> | Promise<Reading<T, O>>;
-  /** For nodes that text people: the guards are asked, that of the hours unless they are `any`. */
+  /** For nodes that text people: the guards that are asked. With `any`, the text hours are not. */
   readonly guards?: { readonly hours: 'environment' | 'any' };
   /** Throws `invalid_input` for a text that may not be sent as it is. */
   readonly check?: (recipient: T) => void;
@@ -48,9 +48,9 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   readonly isLocal?: true;
   /** The outcome where no request is needed, whatever the hours; undefined when one is. */
   readonly known?: (turn: GuardedTurn<T, O>) => Promise<Outcome | undefined>;
-  /** From a recipient to an outcome. What it throws becomes a failure. */
+  /** From a recipient to an outcome; a throw becomes a failure. */
   readonly work: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
-  /** The same for `msg.dryRun`: makes no request that sends or asks anything. */
+  /** As `work`, for `msg.dryRun`: makes no request that sends or asks anything. */
   readonly dryRun?: (turn: GuardedTurn<T, O>) => Promise<Outcome>;
   /** The key of a text that is to be sent once, and for how many milliseconds; undefined for none. */
   readonly onceOf?: (order: O, recipient: T) => { readonly key: string; readonly within: number } | undefined;
@@ -100,7 +100,7 @@ export const zoneOf = ({ timeZone }: Order, entry: unknown): unknown => {
   return isNothing(own) ? timeZone : own;
 };
 
-/** The hours of one recipient. */
+/** The text hours of one recipient. */
 class RecipientHours {
   constructor(
     private readonly hours: NonNullable<EnvironmentSettings['textHours']>,
@@ -157,7 +157,7 @@ const alreadySent = (payload: unknown): Outcome => ({
 const mayHaveSent = (problem: Problem | undefined): boolean =>
   problem?.code === 'outcome_unknown' || problem?.code === 'invalid_response';
 
-/** What becomes of a text's key, by the outcome of the text or what it threw. */
+/** What becomes of a text's key, by the outcome of the text or its error. */
 const endOfKey = (
   ended: { readonly outcome: Outcome } | { readonly thrown: unknown },
   isReset: boolean,
@@ -217,7 +217,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       ...(options.guards && {
         held: (count, notBefore) => this.showHeld(count, notBefore),
         opened: (environment) => {
-          // What is held from an earlier start leaves as soon as its number is blocked.
+          // Items that are held from an earlier start leave as soon as their number is blocked.
           this.listOf(environment).catch(() => undefined);
         },
       }),
@@ -258,7 +258,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       : this.take(msg, job, reading, instead);
   }
 
-  /** Has a whole message come to one failure, which is put on record as any outcome is. */
+  /** Ends a whole message with one failure, which is put on record as any outcome is. */
   refuse(msg: Message, job: Job, why: Problem): void {
     const items = [{ index: 0, wrong: why } as T];
     const { source } = this.options;
@@ -283,7 +283,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return this.outbox.close();
   }
 
-  /** Nodes that text nobody take no notice of `msg.dryRun`. */
+  /** Nodes that text nobody ignore `msg.dryRun`. */
   private isDry(msg: Message): boolean {
     return this.options.dryRun !== undefined && isDryRun(msg);
   }
@@ -305,7 +305,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     }
   }
 
-  /** The guards, in their order: what was given, the do-not-text list, whether it was sent before, the hours. */
+  /** Asks the guards in their order: the input, the do-not-text list, whether the text was sent before, the hours. */
   private async guarded(turn: Turn<T, O>, progress: { isOnceAsked: boolean }): Promise<Outcome> {
     const { options } = this;
     const { item, order, environment } = turn;

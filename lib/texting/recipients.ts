@@ -10,7 +10,7 @@ import type { ServiceError, MessageValue } from '../service/errors';
 
 /** One entry of a phone field, as it was read. */
 export interface PhoneEntry {
-  /** E.164; undefined when what was given is not a number we may text. */
+  /** In E.164; undefined when the given value is not a number that may be texted. */
   readonly phone: string | undefined;
   /** The value as it was given. */
   readonly given: unknown;
@@ -21,14 +21,14 @@ export interface PhoneEntry {
 let parsePhoneNumber: typeof parse | undefined;
 
 const national = (number: string, country: string): string | undefined => {
-  // Its tables are a hundred kilobytes: loaded when the first number without a plus comes by.
+  // The tables of this module take a hundred kilobytes: it is loaded when the first number without a plus comes.
   parsePhoneNumber ??= (require('libphonenumber-js') as { parsePhoneNumberFromString: typeof parse })
     .parsePhoneNumberFromString;
   const found = parsePhoneNumber(number, country as CountryCode);
   return found?.isPossible() && e164.test(found.number) ? found.number : undefined;
 };
 
-/** A value that starts with + is judged by the contract's pattern (*Phone number format*) alone; others need a country. */
+/** A value that starts with + is judged by the contract's pattern alone (*Limits*); others need a country. */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : '';
   if (text.startsWith('+')) {
