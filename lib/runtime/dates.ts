@@ -75,14 +75,14 @@ export const epochInZone = (wall: number, timeZone: string): number => {
 const iso =
   /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s?(?:(Z)|([+-])(\d{2})(?::?(\d{2}))?)?)?$/i;
 
-/** How far ahead of UTC the clocks are by which an ISO date was written, in milliseconds; undefined where it does not say. */
+/** The offset from UTC with which an ISO date was written, in milliseconds; undefined where it has none. */
 export const writtenOffset = (value: unknown): number | undefined => {
   const [sign, hours, minutes] = (typeof value === 'string' ? iso.exec(value.trim()) : null)?.slice(9) ?? [];
   if (sign === undefined) return undefined;
   return Number(`${sign}1`) * (Number(hours) * hour + Number(minutes ?? 0) * minute);
 };
 
-/** `UTC-6`, `UTC+5:30` */
+/** Such as `UTC-6` or `UTC+5:30`. */
 export const offsetName = (offset: number): string => {
   if (offset === 0) return 'UTC';
   const minutes = Math.abs(offset) / minute;

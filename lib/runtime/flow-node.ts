@@ -332,7 +332,7 @@ const startNode = (
   });
 };
 
-/** The `create` of a flow node: `start` makes its own part. */
+/** The `create` of a flow node; `start` makes the node's own part. */
 export const flowNode =
   (spec: NodeSpec, start: (tools: Tools, config: Config) => Handler): NodeRuntime['create'] =>
   (RED, node, config) => {

@@ -82,8 +82,8 @@ export interface Words {
    */
   readonly time: (at: number, now: number) => string;
   /**
-   * `Nov 17, 09:00`, in the zone that is named or in that of the process. Who wrote it by other clocks reads it by those,
-   * with their name: `Nov 17, 09:00 UTC-6`.
+   * Such as `Nov 17, 09:00`, in the given zone or in that of the process. A time that was written with another offset
+   * is shown with that: `Nov 17, 09:00 UTC-6`.
    */
   readonly moment: (at: number, timeZone?: string, offset?: number) => string;
 }

@@ -18,7 +18,7 @@ export interface Outcome {
   readonly repeated?: boolean;
   /** The text was sent before, and is counted so in `msg.summary`. */
   readonly alreadySent?: true;
-  /** How far ahead of UTC the clocks are by which its planned time was written, in milliseconds. */
+  /** The offset from UTC with which the planned time was written, in milliseconds. */
   readonly offset?: number;
 }
 

@@ -122,7 +122,7 @@ export class Flights {
   }
 }
 
-/** Resolves when some work has ended, well or not. */
+/** Resolves when the work has ended, with or without an error. */
 export const settled = (work: Promise<unknown>): Promise<void> =>
   work.then(
     () => undefined,

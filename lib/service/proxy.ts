@@ -57,9 +57,9 @@ const credentialsOf = ({ username, password }: URL): Record<string, string> => {
 };
 
 /**
- * Connections through a proxy, for a pool of undici: a tunnel by CONNECT (RFC 9110, section 9.3.6), and TLS inside it
- * with the service itself, so that the proxy sees neither tokens nor texts. undici's own ProxyAgent brings pools with it
- * that do not keep to our idle limit.
+ * Connections through a proxy, for a pool of undici: a tunnel by CONNECT (RFC 9110, section 9.3.6), and TLS with the
+ * service in it, so that the proxy sees neither tokens nor texts. The ProxyAgent of undici has pools of its own, which
+ * do not keep our idle limit.
  */
 export const tunnelThrough = (proxy: string, timeout: number): buildConnector.connector => {
   const secured = buildConnector({ timeout });

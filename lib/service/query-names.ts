@@ -11,8 +11,8 @@ export interface Judgement {
 }
 
 /**
- * `fine`: what was asked for. `problem`: the service's own refusal. `refused`: a 4xx of a gateway. `nothing`: a 404 of a
- * gateway. `other`: a web page, a redirect, another interface. `trouble`: 429 or 5xx. `silent`: no whole answer.
+ * `fine`: the expected answer. `problem`: the service's own refusal. `refused`: a 4xx of a gateway. `nothing`: a 404 of
+ * a gateway. `other`: a web page, a redirect, another interface. `trouble`: a 429 or 5xx. `silent`: no complete answer.
  */
 export type ReadKind = 'fine' | 'problem' | 'refused' | 'nothing' | 'other' | 'trouble' | 'silent';
 
@@ -56,8 +56,8 @@ interface Source {
 }
 
 /**
- * `refused`: wrong, for the service refuses it. `untold`: no read can tell. `untried`: no read was allowed. `doubtful`:
- * wrong if another name works, else untold. `unanswered`: the service did not answer now.
+ * `refused`: wrong, because the service refuses it. `untold`: no read can tell. `untried`: no read was allowed.
+ * `doubtful`: wrong if another name works, else `untold`. `unanswered`: the service did not answer now.
  */
 type Verdict = 'right' | 'wrong' | 'refused' | 'untold' | 'untried' | 'doubtful' | 'unanswered';
 

@@ -128,7 +128,7 @@ export class Sealing {
   }
 }
 
-/** A record's name among those of all tables. */
+/** The name of a record, unique over all tables. */
 export const recordName = (table: string, key: Buffer): string => `${table}/${key.toString('latin1')}`;
 const keyNameOf = (sealed: Buffer): string => sealed.toString('latin1', 0, keyNameLength);
 

@@ -16,11 +16,11 @@ interface Batch {
   readonly commit: number;
   readonly operations: readonly RawOperation[];
   readonly taken: readonly Pending[];
-  /** Whether the conditions of each hold. */
+  /** Whether the conditions of each write hold. */
   readonly holds: readonly boolean[];
 }
 
-/** The file, while this process owns it. */
+/** The file to write to, while this process owns it. */
 export interface Target {
   readonly file: DatabaseFile;
   /** The version of the owner's record. */
@@ -30,9 +30,9 @@ export interface Target {
 
 export interface QueueEvents {
   readonly written: () => void;
-  /** Another process owns the file: nothing was written. */
+  /** Called when another process owns the file: nothing was written. */
   readonly lost: () => void;
-  /** Nobody knows yet whether the last commit came about: `settle` tells. */
+  /** Called when it is not known whether the last commit was made: `settle` tells. */
   readonly failed: (fault: unknown) => void;
 }
 
@@ -40,8 +40,8 @@ export interface QueueEvents {
 export const asideKey = (place: Place, key: Buffer): Buffer => Buffer.concat([Buffer.from(`${place}/`), key]);
 
 /**
- * Writes in the order they came, one commit at a time. Only the owner of the file writes, so conditions are looked at
- * before the commit: either they still hold when it is made, or this process is no longer the owner and nothing is written.
+ * Writes are made in order, one commit at a time. Only the owner of the file writes, so conditions are checked before
+ * the commit: either they still hold when it is made, or this process is no longer the owner and nothing is written.
  */
 export class WriteQueue {
   private readonly sealing: Sealing;
@@ -73,19 +73,19 @@ export class WriteQueue {
     });
   }
 
-  /** From here on there is somewhere to write to. */
+  /** Begins to write to a file. */
   begin(target: Target): void {
     this.target = target;
     this.schedule();
   }
 
-  /** Nothing is begun from here on; resolves when nothing is under way. */
+  /** Stops writing; resolves when no commit is under way. */
   async pause(): Promise<void> {
     this.target = undefined;
     await this.committing;
   }
 
-  /** Writes what is left, as far as that can be written. */
+  /** Makes all writes in the queue, as far as they can be made. */
   async drain(): Promise<void> {
     while (this.target && (this.committing ?? this.queue.length > 0)) {
       this.commitNext();
@@ -93,7 +93,7 @@ export class WriteQueue {
     }
   }
 
-  /** After a commit failed: `owner` as it is on record by now. */
+  /** Decides a commit that failed; `owner` is the owner's record as it is in the file now. */
   settle(owner: Ownership | undefined, holder: string): void {
     const batch = this.unsure;
     this.unsure = undefined;
@@ -112,7 +112,7 @@ export class WriteQueue {
     }
   }
 
-  /** At the end of this turn of the event loop, so that all that it writes is one commit. */
+  /** Commits at the end of this turn of the event loop, so that all its writes are one commit. */
   private schedule(): void {
     if (this.isScheduled || this.committing || !this.target || this.queue.length === 0) return;
     this.isScheduled = true;
@@ -161,7 +161,7 @@ export class WriteQueue {
     this.events.written();
   }
 
-  /** As many as one commit takes, and what they come to. */
+  /** Takes as many writes as fit into one commit, and works out their operations. */
   private gather(file: DatabaseFile): Batch {
     file.refresh();
     let [count, bytes] = [0, 0];
@@ -172,7 +172,7 @@ export class WriteQueue {
     }
     const taken = this.queue.slice(0, count);
     const hasConditions = taken.some(({ conditions }) => conditions.length > 0);
-    /** What this commit has changed so far. */
+    /** The versions of records that this commit has changed so far. */
     const versions = new Map<string, Version | undefined>();
     const operations: RawOperation[] = [];
     const holds = taken.map(({ conditions, operations: asked }) => {
@@ -193,7 +193,7 @@ export class WriteQueue {
     return { commit: this.commit + 1, operations, taken, holds };
   }
 
-  /** A record that nobody can read counts as absent, or nothing could ever take its place. */
+  /** A record whose key is not at hand counts as absent, or nothing could ever take its place. */
   private versionIn(file: DatabaseFile, table: Table, key: Buffer): Version | undefined {
     const sealed = file.peek(table, key);
     if (!sealed) return undefined;
@@ -201,7 +201,7 @@ export class WriteQueue {
     return this.sealing.isLocked(sealed) ? undefined : version;
   }
 
-  /** Something new takes the place of a record whose key may come back. */
+  /** Sets aside a record whose key may come back, when a new record takes its place. */
   private keepLocked(
     file: DatabaseFile,
     { place, key, bytes }: RawOperation,

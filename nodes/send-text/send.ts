@@ -20,7 +20,7 @@ import { hour } from '../../lib/durations';
 /** What holds for all texts of one message. */
 interface SendOrder extends Order {
   readonly delivery?: Delivery;
-  /** How far ahead of UTC the clocks are by which the delivery date was written, in milliseconds. */
+  /** The offset from UTC with which the delivery date was written, in milliseconds. */
   readonly offset?: number;
 }
 

@@ -120,7 +120,7 @@ export const answerOnWire = (
   return habits.ids === 'large' ? text.replaceAll(marked, '$1') : text;
 };
 
-/** *Retry-After* in this service's form (RFC 9110, section 10.2.3). A text is sent as it is. */
+/** The *Retry-After* header in this service's form (RFC 9110, section 10.2.3). A text is sent as it is. */
 export const retryAfterOnWire = (
   retryAfter: number | string,
   now: number,
