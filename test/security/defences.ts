@@ -364,8 +364,11 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'what was begun before a kill is not begun again',
       file: 'lib/outbox/request-outbox.ts',
       changes: [["    if (page.begun.has(item.index)) return 'unknown';\n", '']],
-      shownBy: { 'real/kills.test.ts': ['five times in a list of 2,000'] },
-      needsBuild: true,
+      shownBy: {
+        'proof/interleavings.test.ts': [
+          'texts, deploys and kills: nothing is sent twice, what was sent is told, and without a kill all is told once',
+        ],
+      },
     },
     {
       what: 'a text with a key is sent once for the time that the key counts',
@@ -600,17 +603,6 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       shownBy: {
         'auth/data-keys.test.ts': ['without a secret are in a file for its owner only, with a warning'],
       },
-    },
-    {
-      what: 'a file counts as damaged when the engine says so, and not because starts ended badly',
-      file: 'lib/state/recovery.ts',
-      changes: [
-        [
-          'return damageCodes.has(code) || (cause !== undefined && isDamage(cause));',
-          'return damageCodes.has(code) && cause === code;',
-        ],
-      ],
-      shownBy: { 'state/damage.test.ts': ['costs what was on its damaged pages, and no more'] },
     },
   ],
   14: [
