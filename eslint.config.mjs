@@ -3,7 +3,7 @@ import { relative } from 'node:path';
 import tseslint from 'typescript-eslint';
 import { cycleOf } from './scripts/imports.mjs';
 
-/** Dependencies point one way: a folder may use what stands before it. The files at the root of lib stand before all. */
+/** Dependencies point one way: a folder may use the folders before it. The files at the root of lib come before all. */
 const order = [
   'lib/service',
   'lib/state',
@@ -19,7 +19,7 @@ const order = [
   'nodes',
   'command',
 ];
-/** What a folder must do without, though it stands before it. */
+/** Folders that a folder must not use, although they come before it. */
 const withheld = {
   'lib/auth': ['simulator'],
   'lib/outbox': ['simulator', 'lib/auth'],
@@ -71,7 +71,7 @@ const noOtherNode = {
   message: 'No node imports another: what two share belongs in lib/.',
 };
 
-/** For what runs in the editor. */
+/** Patterns of what code in the editor must not use. */
 const notForForms = [...withheld['lib/editor'], 'command'].map(patternOf);
 
 const noCycle = {
@@ -101,13 +101,13 @@ export default tseslint.config(
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
-      // tsconfig decides how index signatures are read; dots read better.
+      // tsconfig decides how index signatures are read, and dots are easier to read.
       '@typescript-eslint/dot-notation': 'off',
-      // An interface may be implemented with a method that needs no await, and a callback may give a promise up.
+      // An interface may be implemented by a method that needs no await, and a callback may drop a promise.
       '@typescript-eslint/require-await': 'off',
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
       '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: { arguments: false } }],
-      // Heavy modules are loaded at first use, also where nothing can be awaited.
+      // Heavy modules are loaded on first use, also where nothing can be awaited.
       '@typescript-eslint/no-require-imports': [
         'error',
         { allow: ['^(axios|zod|undici|lmdb|libphonenumber-js)'] },
@@ -123,7 +123,7 @@ export default tseslint.config(
     rules: { 'imports/no-cycle': 'error' },
   },
   {
-    // Where our own modules are loaded late.
+    // The files that load our own modules late.
     files: ['lib/runtime/lazy.ts', 'command/advisor-texting.ts'],
     rules: { '@typescript-eslint/no-require-imports': 'off' },
   },
@@ -158,13 +158,13 @@ export default tseslint.config(
   {
     files: ['test/**/*.ts'],
     rules: {
-      // `value.should.be.true` is read, not called.
+      // `value.should.be.true` is a property, not a call.
       '@typescript-eslint/no-unused-expressions': 'off',
-      // What a mock or a matcher is handed is never called on its own.
+      // A function that is given to a mock or a matcher is never called by itself.
       '@typescript-eslint/unbound-method': 'off',
-      // A promise or its value, whichever: tests wait for both.
+      // Tests await a promise or its value, whichever it is.
       '@typescript-eslint/await-thenable': 'off',
-      // Processes that tests start tell them things by printing.
+      // Processes that tests start report by printing.
       'no-console': 'off',
     },
   },

@@ -4,7 +4,7 @@ import type * as checking from './check';
 
 const [command, ...rest] = process.argv.slice(2);
 
-// Each command loads what it needs: the simulator runs where it is loaded.
+// Each command loads only what it needs, and loading the simulator runs it.
 if (command === 'check') {
   const { check } = require('./check') as typeof checking;
   void check(rest, process.env).then((code) => {

@@ -23,7 +23,7 @@ value of a variable and no number in full is in it; read it before you send it a
   --help           show this
 `;
 
-/** The exit code: 0, or 2 when it could not be made. */
+/** Resolves with the exit code: 0, or 2 when the bundle could not be made. */
 export const bundle = async (args: readonly string[], variables: Variables): Promise<number> => {
   try {
     let options;

@@ -42,7 +42,7 @@ import {
   type Prepared,
 } from './preparedness';
 
-/** Settings that matter here, by the names that the environment has for them. */
+/** The settings that this command uses, by their names in the environment. */
 const settings = [
   'service',
   'baseUrl',
@@ -71,10 +71,10 @@ const settings = [
 const variableOf = (setting: string): string =>
   `ADVISOR_TEXTING_${setting.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 
-/** Milliseconds for pauses and repeats: whoever runs this waits for it. */
+/** The most milliseconds for pauses and repeats, while somebody waits for this command. */
 const patience = 60_000;
 
-/** Time and chance: tests have their own. */
+/** The clock and the random source: tests have their own. */
 export interface Chance {
   readonly clock: Clock;
   readonly random: () => number;
@@ -146,7 +146,7 @@ type Options = ReturnType<typeof read>;
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
 
-/** Gives a token of the refresh grant; a new refresh token is on disk before the access token is used. */
+/** Gets a token by the refresh grant; a new refresh token is on disk before the access token is used. */
 const refreshInto = async (
   file: string,
   refreshToken: string,
@@ -187,13 +187,13 @@ const refreshInto = async (
 };
 
 const noToken = serviceError('authorization_required', 'token_unusable');
-/** The token endpoint asks for more patience than there is. */
+/** The error when the token endpoint takes longer than the patience of this command. */
 const isLate = serviceError('network_error', 'token_unreached', { reason: { reason: 'timeout' } });
 
 const missingIn = (values: Values, wanted: readonly string[]): string[] =>
   wanted.filter((setting) => textOf(values[setting]) === '');
 
-/** By setting and by variable: either is a way to give it. */
+/** Names each missing setting and its variable: it can be given by either. */
 const ways = (missing: readonly string[]): string =>
   missing.map((setting) => `${setting} (${variableOf(setting)})`).join(', ');
 
@@ -204,7 +204,7 @@ const untried = (check: 'client' | 'authorization', missing: readonly string[]):
   values: { settings: ways(missing) },
 });
 
-/** Whether the token endpoint is there and knows the application, whatever token was used. */
+/** Whether the token endpoint answers and knows the application, whatever token was used. */
 const clientFinding = async (values: Values, isGiven: boolean, chance: Chance): Promise<Finding> => {
   if (isGiven) return { check: 'client', ok: true, key: 'check.clientGiven' };
   const missing = missingIn(values, ['tokenUrl', 'clientId', 'clientSecret']);
@@ -212,13 +212,13 @@ const clientFinding = async (values: Values, isGiven: boolean, chance: Chance): 
   return rehearseClient(connectionOf('check', { ...values, grant: 'client_credentials' }), chance);
 };
 
-/** Whether the authorization page takes the application, the redirect address and the scopes. */
+/** Whether the authorization page accepts the application, the redirect URI and the scopes. */
 const authorizationFinding = async (values: Values, chance: Chance): Promise<Finding> => {
   if (values['grant'] === 'client_credentials')
     return { check: 'authorization', ok: null, key: 'check.authorizationNobody' };
   const missing = missingIn(values, ['authUrl', 'redirectUri', 'clientId']);
   if (missing.length > 0) return untried('authorization', missing);
-  // What only the token endpoint needs may be missing here.
+  // Settings that only the token endpoint needs may be missing here.
   const unneeded = { tokenUrl: values['authUrl'], clientSecret: 'none' };
   return rehearseAuthorization(connectionOf('check', { ...values, ...unneeded }), chance);
 };
@@ -228,7 +228,7 @@ const signInFindings = async (values: Values, isGiven: boolean, chance: Chance):
   await authorizationFinding(values, chance),
 ];
 
-/** All that is asked of the service, and of the two addresses that tokens come from. */
+/** All requests to the service, and to the two addresses from which tokens come. */
 const connectionFindings = async (
   { values, prepared }: Subject,
   refreshFile: string | undefined,
@@ -238,7 +238,7 @@ const connectionFindings = async (
   const refreshToken = textOf(values['refreshToken']);
   const isByClient = values['grant'] === 'client_credentials';
   const needsEndpoint = accessToken === '' && (isByClient || refreshFile !== undefined);
-  // Nobody signs in here, and where there is a token already nothing is asked of a token endpoint.
+  // Nobody signs in here, and with a given token no token request is made, so these settings may be missing.
   const complete = {
     ...values,
     grant: 'client_credentials',
@@ -259,18 +259,18 @@ const connectionFindings = async (
     else throw noToken;
     return answer.accessToken;
   };
-  // What is under way is not cut off: a new refresh token must not be lost.
+  // A request under way is not cut: a new refresh token must not be lost.
   const forget = chance.clock.after(patience, () => {
     giveUp.abort();
   });
-  // Before anything is asked, so that a file that cannot be written stops it all.
+  // The token is requested first, so that a file that cannot be written ends the command before anything else is tried.
   const first = await obtain().catch((fault: unknown) => {
     if (!(fault instanceof ServiceError)) throw fault;
     return fault.code === 'cancelled' ? isLate : fault;
   });
   forget();
   const granted = (): readonly string[] | undefined => {
-    // RFC 6749, section 5.1: an answer that names no scopes grants those that were asked for.
+    // An answer without scopes grants those that were requested (RFC 6749, section 5.1).
     if (answer) return answer.scopes ?? clientScopes(connection);
     const { prefixes } = requestSettingsOf(values);
     return scopesIn(accessToken)?.map((scope) => contractScope(scope, prefixes));
@@ -297,15 +297,15 @@ const connectionFindings = async (
   return [...findings, ...(await signInFindings(values, answer !== undefined, chance))];
 };
 
-/** What is to be checked. */
+/** The environment to be checked. */
 interface Subject {
-  /** As it is written, with variables in it. */
+  /** The settings as they are written, with variables in them. */
   readonly written: Values;
   readonly values: Values;
-  /** Settings that were given by variables. */
+  /** The settings that were given by variables of the process. */
   readonly given: readonly string[];
   readonly prepared?: Prepared;
-  /** The file whose credentials cannot be read with what is known here. */
+  /** The file of credentials that could not be decrypted. */
   readonly unread?: string | undefined;
 }
 
@@ -350,7 +350,7 @@ const subjectOf = (options: Options, variables: Variables): Subject => {
   const nodes = nodesIn(place.flowFile);
   const one = onlyOne(environmentsMeant(nodes, environment), place.flowFile);
   const { credentials, unread } = credentialsOf(String(one['id']), place);
-  // A node of an older version may lack it: that is the simulator.
+  // A node of an older version may lack this setting: that means the simulator.
   const written = { service: 'simulator', ...one, ...credentials };
   const values = resolved(written);
   const prepared = { userDir, settings: runtime, nodes, values, also: options.also ?? [] };
@@ -365,7 +365,7 @@ const isLine = (value: unknown): value is Omit<Line, 'mark'> & { mark?: Line['ma
   return typeof name === 'string' && typeof message === 'string' && (ok === null || typeof ok === 'boolean');
 };
 
-/** One line says why, and the others that it is said there. */
+/** The first line says why nothing was tried; the others refer to it. */
 const untriedFor = (finding: Omit<Finding, 'check' | 'ok'>, names: readonly Finding['check'][]): Finding[] =>
   names.map((name, index) =>
     index === 0
@@ -374,7 +374,7 @@ const untriedFor = (finding: Omit<Finding, 'check' | 'ok'>, names: readonly Find
   );
 const ofService = [...checkNames, ...factNames];
 
-/** The connection as the Node-RED that runs finds it, with the authorizations it keeps. */
+/** Has a running Node-RED test the connection, with the authorizations that it has. */
 const testRunning = async (
   url: string,
   { values }: Subject,
@@ -390,11 +390,11 @@ const testRunning = async (
   }
   const lines = Array.isArray(asked.answer) ? (asked.answer as unknown[]).filter(isLine) : [];
   if (lines.length === 0) return untriedFor({ key: 'check.runningElsewhere', values: { url } }, ofService);
-  // An older one sends no marks.
+  // An older version sends no marks.
   return lines.map((line) => ({ ...line, mark: line.mark ?? markOf(line.ok ?? 'untried') }));
 };
 
-/** Settings as they can be used: one that cannot be what was meant has its default, and is told of elsewhere. */
+/** The settings with defaults for those that are wrong, which have lines of their own. */
 const usable = (values: Values): Values =>
   Object.fromEntries(Object.entries(values).filter(([name]) => !faultInSetting(values, name)));
 
@@ -406,7 +406,10 @@ const settingsFinding = (values: Values): Finding<string> => {
     : { check: 'settings', ok: true, key: 'check.settingsFine' };
 };
 
-/** Where the state is kept, and whether it can be: `unread` where that is among credentials that cannot be read. */
+/**
+ * Where the state is kept, and whether it can be; `unread` when the address is among credentials that could not be
+ * decrypted.
+ */
 const storeFinding = async (values: Values, unread: string | undefined): Promise<Finding<string>> => {
   const of = (ok: Verdict, key: string, said: MessageValues = {}): Finding<string> => ({
     check: 'store',
@@ -426,7 +429,7 @@ const storeFinding = async (values: Values, unread: string | undefined): Promise
     : of(false, 'storeUnreached', { setting: { setting: 'storeUrl' }, reason: { reason } });
 };
 
-/** Node-RED tries what it has deployed: what is given besides would be taken for what was tried. */
+/** A running Node-RED tests what it has deployed: settings that were given besides would seem to have been tested. */
 const refuseUnused = ({ given }: Subject): void => {
   const unused = given.filter((setting) => !['clientId', 'clientSecret', 'storeUrl'].includes(setting));
   if (unused.length > 0)
@@ -477,7 +480,7 @@ const linesOf = async (
     return connectionFindings({ ...subject, values }, refreshFile, chance);
   };
   const tried = await connect().catch((fault: unknown): Finding[] => {
-    // Settings that are missing or wrong: what is not about the connection can be told all the same.
+    // Settings are missing or wrong: checks that are not about the connection are still made.
     if (!(fault instanceof ServiceError) || !prepared) throw fault;
     const [first, ...rest] = untriedFor({ key: '', problem: fault.problem }, [
       ...ofService,
@@ -505,7 +508,7 @@ const print = (lines: readonly Line[], isJson: boolean): void => {
   );
 };
 
-/** The exit code: 0 when all is in order, 1 when something is wrong, 2 when something could not be tried. */
+/** Resolves with the exit code: 0 when all is in order, 1 when something is wrong, 2 when something could not be tried. */
 export const check = async (
   args: readonly string[],
   variables: Variables,
@@ -526,7 +529,7 @@ export const check = async (
     return lines.some(({ mark }) => mark === 'untried') ? 2 : 0;
   } catch (fault) {
     const isKnown = fault instanceof UsageError || fault instanceof ServiceError;
-    // Whoever reads JSON reads it whatever happens.
+    // A program that reads JSON must always get JSON.
     if (!isKnown && !isJson) throw fault;
     const said = fault instanceof Error ? fault.message : String(fault);
     const message = fault instanceof ServiceError ? words.problem(fault.problem) : said;

@@ -10,27 +10,27 @@ import { spec } from '../nodes/environment/spec';
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Something the person at the keyboard can put right. */
+/** A mistake that the user can correct. */
 export class UsageError extends Error {}
 
 export const usualUserDir = (): string => join(homedir(), '.node-red');
 
-/** What `settings.js` says, of that which matters here. */
+/** The part of `settings.js` that is needed here. */
 export interface RuntimeSettings {
-  /** False: what is stored is not encrypted. Undefined: Node-RED makes one up. */
+  /** False means that credentials are not encrypted; undefined, that Node-RED has generated a secret. */
   readonly credentialSecret?: string | false;
   readonly flowFile?: string;
   readonly hasProjects: boolean;
   readonly uiHost?: string;
   readonly hasEditor: boolean;
   readonly hasLogin: boolean;
-  /** What somebody may do who has not logged in. */
+  /** The permissions of a user who has not logged in. */
   readonly withoutLogin?: unknown;
 }
 
 /**
- * Runs apart from the command: the file is the owner's own and is run by Node-RED in the same way, but it may print,
- * keep a timer going, or end the process.
+ * `settings.js` is run in a process of its own. Node-RED runs this file in the same way, but it may print, keep a timer
+ * running, or end the process.
  */
 const loading = `
 const settings = require(process.argv[1]);
@@ -51,7 +51,7 @@ process.exit(0);
 /** Milliseconds for running `settings.js`. */
 const patience = 60_000;
 
-/** Undefined where the file is not there or cannot be run. */
+/** Undefined where the file does not exist or cannot be run. */
 export const runtimeSettingsIn = (userDir: string, variables: Variables): RuntimeSettings | undefined => {
   const file = resolve(userDir, 'settings.js');
   if (!existsSync(file)) return undefined;
@@ -71,7 +71,7 @@ export const runtimeSettingsIn = (userDir: string, variables: Variables): Runtim
 
 const isFlowFile = (name: string): boolean => /^flows.*\.json$/.test(name) && !name.endsWith('_cred.json');
 
-/** Where Node-RED keeps its flows: as the settings say, else by its own custom. */
+/** The flow file of a Node-RED: as in its settings, else by its default. */
 export const flowFileIn = (userDir: string, flowFile?: string): string => {
   if (flowFile !== undefined) return resolve(userDir, flowFile);
   try {
@@ -79,7 +79,7 @@ export const flowFileIn = (userDir: string, flowFile?: string): string => {
     const file = [`flows_${hostname()}.json`, 'flows.json', ...names].find((name) => names.includes(name));
     if (file !== undefined) return join(userDir, file);
   } catch {
-    // Said below.
+    // The error below says what to do.
   }
   throw new UsageError(
     `There is no flow file in ${userDir}: name the directory with --user-dir, or the file with --flows.`,
@@ -102,10 +102,10 @@ export const nodesIn = (flowFile: string): Values[] => {
 
 export const isEnvironment = ({ type }: Values): boolean => type === spec.type;
 
-/** What Node-RED itself writes into a config node. */
+/** Properties that Node-RED itself writes into a config node. */
 const ofAnyNode = ['id', 'type', 'z', 'g', 'd', 'l', 'x', 'y', 'info', 'wires', 'credentials', '_users'];
 
-/** One object: the properties of an environment, and `more`. */
+/** Reads one object: the properties of an environment, and those in `more`. */
 export const propertiesIn = (file: string, more: readonly string[]): Values => {
   const given = jsonIn(file);
   if (!isRecord(given) || Array.isArray(given))
@@ -133,14 +133,14 @@ const generatedSecret = (userDir: string): unknown => {
   return undefined;
 };
 
-/** Where a Node-RED keeps its flows and their credentials, and what those are encrypted with. */
+/** The files of flows and credentials of a Node-RED, and the secret of the credentials. */
 export interface Place {
   readonly flowFile: string;
   readonly credentialFiles: readonly string[];
   readonly secret: unknown;
 }
 
-/** The project that Node-RED has open: it has files and a secret of its own. */
+/** The open project of a Node-RED, which has files and a secret of its own. */
 const projectIn = (userDir: string): Place | undefined => {
   const config = join(userDir, '.config.projects.json');
   const { activeProject, projects } = existsSync(config) ? (jsonIn(config) as Values) : {};
@@ -174,7 +174,7 @@ export const placeIn = (
   };
 };
 
-/** The credentials of a node, as Node-RED has stored them; `unread` is their file where the secret does not fit. */
+/** The credentials of a node, as Node-RED has stored them; `unread` is their file when the secret is wrong. */
 export const credentialsOf = (
   id: string,
   { credentialFiles, secret }: Place,
@@ -197,7 +197,7 @@ export const credentialsOf = (
   return { credentials: isRecord(own) ? own : {} };
 };
 
-/** The address of a route of a Node-RED that runs, about one environment. */
+/** The address of a route about one environment, in a running Node-RED. */
 const routeOf = (url: string, id: string, route: string): URL => {
   if (!URL.canParse(url) || !isConfidential(new URL(url)))
     throw new UsageError(
@@ -206,7 +206,7 @@ const routeOf = (url: string, id: string, route: string): URL => {
   return new URL(`advisor-texting/${encodeURIComponent(id)}/${route}`, url.endsWith('/') ? url : `${url}/`);
 };
 
-/** What a Node-RED that runs answers, or why it does not. */
+/** The answer of a running Node-RED, or the reason why there is none. */
 export const askRunning = async (
   { url, id, route, token }: { url: string; id: string; route: string; token: string | undefined },
   body?: object,

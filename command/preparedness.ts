@@ -20,7 +20,7 @@ import { spec as requestConsent } from '../nodes/request-consent/spec';
 import { spec as sendText } from '../nodes/send-text/spec';
 import { isEnvironment, type RuntimeSettings } from './installation';
 
-/** What can be told of a machine and its flows without asking anybody. */
+/** What can be checked on a machine and in its flows without a request. */
 export type PreparednessName =
   | 'credentialSecret'
   | 'adminAuth'
@@ -41,11 +41,11 @@ type PreparednessFinding = Finding<PreparednessName>;
 
 export interface Prepared {
   readonly userDir: string;
-  /** Undefined where `settings.js` is not there or cannot be run. */
+  /** Undefined where `settings.js` does not exist or cannot be run. */
   readonly settings: RuntimeSettings | undefined;
   /** All nodes of the flow file. */
   readonly nodes: readonly Values[];
-  /** The environment that goes to production, with its variables filled in. */
+  /** The environment for production, with its variables resolved. */
   readonly values: Values;
   /** Names or ids of other environments whose nodes are meant to stay there. */
   readonly also: readonly string[];
@@ -97,7 +97,7 @@ const loginFinding = ({
     : say('adminAuth', false, 'loginNone');
 };
 
-/** File systems of other machines, by their numbers in Linux (statfs(2)). */
+/** Network file systems, by their magic numbers in Linux (statfs(2)). */
 const networks: Readonly<Record<number, string>> = {
   0x6969: 'NFS',
   0x517b: 'SMB',
@@ -107,7 +107,7 @@ const networks: Readonly<Record<number, string>> = {
   0x00c36400: 'Ceph',
   0x5346414f: 'AFS',
 };
-/** In user space: may be anything. */
+/** A file system in user space, which may be of any kind. */
 const fuse = 0x65735546;
 
 const diskFinding = (userDir: string, values: Values): PreparednessFinding => {
@@ -119,7 +119,7 @@ const diskFinding = (userDir: string, values: Values): PreparednessFinding => {
   return type === fuse ? say('userDir', null, 'diskUntold') : say('userDir', true, 'disk');
 };
 
-/** What is wrong with one setting, whatever the others are. */
+/** The fault of one setting, whatever the others are. */
 export const faultInSetting = (values: Values, name: string): ServiceError | undefined =>
   faultInValues({ service: values['service'], [name]: values[name] });
 
@@ -173,14 +173,14 @@ const environmentFindings = (values: Values, nodes: readonly Values[]): Prepared
 
 const idOf = ({ id }: Values): string => (typeof id === 'string' ? id : '');
 
-/** As many as fit into a line. */
+/** The number of names that fit into a line. */
 const mostNames = 5;
 
 const named = (nodes: readonly Values[], words: (node: Values) => string = nodeName): MessageValues => ({
   nodes: [...nodes.slice(0, mostNames).map(words), ...(nodes.length > mostNames ? ['…'] : [])],
 });
 
-/** Whether somebody hears when a node raises an error: a Catch node of its flow, or of the flow that uses its subflow. */
+/** Whether an error of a node is caught: by a Catch node of its flow, or of the flow that uses its subflow. */
 const isCaught = (node: Values, nodes: readonly Values[]): boolean => {
   const isNear = (other: Values): boolean => other['z'] === node['z'];
   const covers = ({ scope, g }: Values): boolean => {
@@ -198,7 +198,7 @@ const isHeard = (node: Values, nodes: readonly Values[]): boolean => {
   return isWired || isCaught(node, nodes);
 };
 
-/** Faster, or for longer, than the contract recommends. */
+/** Whether a node polls faster, or for longer, than the contract recommends (*Limits*). */
 const isImpatient = (node: Values): boolean => {
   const { text, number } = plain(checkConsent, node);
   const ms = (name: string): number => number(name) * 1000;
@@ -211,7 +211,7 @@ const isImpatient = (node: Values): boolean => {
   );
 };
 
-/** Less patient with people than the node is by itself. */
+/** Whether a node asks people more often than it does by default. */
 const isInsistent = (node: Values): boolean => {
   const usual = plain(requestConsent, {});
   const { number } = plain(requestConsent, node);
@@ -269,7 +269,7 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFindi
   ];
 };
 
-/** The environment that is meant: the one that is named, else the only one that is not on the simulator. */
+/** The environment that is named, else the only one that is not on the simulator. */
 export const environmentsMeant = (nodes: readonly Values[], wanted: string | undefined): Values[] => {
   const running = runningIn(nodes).filter(isEnvironment);
   return wanted === undefined
@@ -277,7 +277,7 @@ export const environmentsMeant = (nodes: readonly Values[], wanted: string | und
     : running.filter((each) => each['id'] === wanted || each['name'] === wanted);
 };
 
-/** Whether a machine and its flows are ready for production. Nothing is changed, nobody is asked. */
+/** Whether a machine and its flows are ready for production. Nothing is changed, and no request is made. */
 export const judgePreparedness = (prepared: Prepared): PreparednessFinding[] => {
   const { settings, userDir, values, nodes } = prepared;
   const unread = (check: PreparednessName): PreparednessFinding =>
