@@ -403,7 +403,7 @@ export class Waits {
   ): WaitOutcome | undefined {
     const end = start + pace.giveUpAfter;
     // Right after a start or a sleep, the network may not be there yet.
-    const overdue = began < end ? began - end : began - Math.max(end, this.poller.awakeSince);
+    const overdue = began < end ? began - end : Math.max(0, began - Math.max(end, this.poller.awakeSince));
     return outcomeAfter(look, { age: began - start, overdue, seen: seen ?? seenOfOthers });
   }
 

@@ -156,6 +156,25 @@ describe('waits on rings', () => {
       world.ends.should.eql([[0, 'expired']]);
     });
 
+    it('end with the answer also when the machine slept while it was on its way', async () => {
+      const world = new World();
+      await world.add(ann, short);
+      await world.add(bob);
+      const { opened, open } = gate();
+      await world.clock.move(seconds(95));
+      world.gate = opened;
+      // Its last look has left, and time goes on without it.
+      world.slowness = () => 0;
+      await world.clock.move(seconds(20));
+      world.shift += hours(2);
+      await world.clock.move(seconds(70));
+      world.told.should.eql([]);
+      open();
+      world.slowness = undefined;
+      await world.clock.move(seconds(30));
+      world.ends.should.eql([[0, 'expired']]);
+    });
+
     it('share it: one poll for all that end together, and only one that began after the end decides', async () => {
       const world = new World();
       await world.accept(...range(40).map(() => world.wait(ann, short)));
