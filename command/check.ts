@@ -19,10 +19,10 @@ import {
   requestSettingsOf,
   serviceAddressOf,
   serviceOf,
-  type Values,
+  type EnvironmentValues,
 } from '../nodes/environment/config';
 import { needsOf } from '../nodes/environment/needs';
-import { hiderOf, resolveValues, type Lookup } from '../nodes/environment/variables';
+import { hiderOf, resolveValues, type VariableValue } from '../nodes/environment/variables';
 import {
   askRunning,
   credentialsOf,
@@ -190,7 +190,7 @@ const noToken = serviceError('authorization_required', 'token_unusable');
 /** The error when the token endpoint takes longer than the patience of this command. */
 const isLate = serviceError('network_error', 'token_unreached', { reason: { reason: 'timeout' } });
 
-const missingIn = (values: Values, wanted: readonly string[]): string[] =>
+const missingIn = (values: EnvironmentValues, wanted: readonly string[]): string[] =>
   wanted.filter((setting) => textOf(values[setting]) === '');
 
 /** Names each missing setting and its variable: it can be given by either. */
@@ -205,7 +205,11 @@ const untried = (check: 'client' | 'authorization', missing: readonly string[]):
 });
 
 /** Whether the token endpoint answers and knows the application, whatever token was used. */
-const clientFinding = async (values: Values, isGiven: boolean, chance: Chance): Promise<Finding> => {
+const clientFinding = async (
+  values: EnvironmentValues,
+  isGiven: boolean,
+  chance: Chance,
+): Promise<Finding> => {
   if (isGiven) return { check: 'client', ok: true, key: 'check.clientGiven' };
   const missing = missingIn(values, ['tokenUrl', 'clientId', 'clientSecret']);
   if (missing.length > 0) return untried('client', missing);
@@ -213,7 +217,7 @@ const clientFinding = async (values: Values, isGiven: boolean, chance: Chance): 
 };
 
 /** Whether the authorization page accepts the application, the redirect URI and the scopes. */
-const authorizationFinding = async (values: Values, chance: Chance): Promise<Finding> => {
+const authorizationFinding = async (values: EnvironmentValues, chance: Chance): Promise<Finding> => {
   if (values['grant'] === 'client_credentials')
     return { check: 'authorization', ok: null, key: 'check.authorizationNobody' };
   const missing = missingIn(values, ['authUrl', 'redirectUri', 'clientId']);
@@ -223,7 +227,11 @@ const authorizationFinding = async (values: Values, chance: Chance): Promise<Fin
   return rehearseAuthorization(connectionOf('check', { ...values, ...unneeded }), chance);
 };
 
-const signInFindings = async (values: Values, isGiven: boolean, chance: Chance): Promise<Finding[]> => [
+const signInFindings = async (
+  values: EnvironmentValues,
+  isGiven: boolean,
+  chance: Chance,
+): Promise<Finding[]> => [
   await clientFinding(values, isGiven, chance),
   await authorizationFinding(values, chance),
 ];
@@ -300,8 +308,8 @@ const connectionFindings = async (
 /** The environment to be checked. */
 interface Subject {
   /** The settings as they are written, with variables in them. */
-  readonly written: Values;
-  readonly values: Values;
+  readonly written: EnvironmentValues;
+  readonly values: EnvironmentValues;
   /** The settings that were given by variables of the process. */
   readonly given: readonly string[];
   readonly prepared?: Prepared;
@@ -309,7 +317,7 @@ interface Subject {
   readonly unread?: string | undefined;
 }
 
-const onlyOne = (found: readonly Values[], flowFile: string): Values => {
+const onlyOne = (found: readonly EnvironmentValues[], flowFile: string): EnvironmentValues => {
   const [one, another] = found;
   if (one && !another) return one;
   if (!one)
@@ -321,13 +329,13 @@ const onlyOne = (found: readonly Values[], flowFile: string): Values => {
 };
 
 const subjectOf = (options: Options, variables: Variables): Subject => {
-  const lookup: Lookup = (name) => variables[name];
+  const lookup: VariableValue = (name) => variables[name];
   const given = settings.flatMap((setting) => {
     const value = variables[variableOf(setting)];
     return value === undefined || value === '' ? [] : [[setting, value] as const];
   });
-  const fromVariables: Values = Object.fromEntries(given);
-  const resolved = (written: Values): Values => ({
+  const fromVariables: EnvironmentValues = Object.fromEntries(given);
+  const resolved = (written: EnvironmentValues): EnvironmentValues => ({
     service: 'sandbox',
     ...resolveValues(written, lookup),
     ...fromVariables,
@@ -395,10 +403,10 @@ const testRunning = async (
 };
 
 /** The settings with defaults for those that are wrong, which have lines of their own. */
-const usable = (values: Values): Values =>
+const usable = (values: EnvironmentValues): EnvironmentValues =>
   Object.fromEntries(Object.entries(values).filter(([name]) => !faultInSetting(values, name)));
 
-const settingsFinding = (values: Values): Finding<string> => {
+const settingsFinding = (values: EnvironmentValues): Finding<string> => {
   const rest = Object.fromEntries(Object.entries(values).filter(([name]) => !toldApart.includes(name)));
   const fault = faultInValues(rest);
   return fault
@@ -410,7 +418,10 @@ const settingsFinding = (values: Values): Finding<string> => {
  * Where the state is kept, and whether it can be; `unread` when the address is among credentials that could not be
  * decrypted.
  */
-const storeFinding = async (values: Values, unread: string | undefined): Promise<Finding<string>> => {
+const storeFinding = async (
+  values: EnvironmentValues,
+  unread: string | undefined,
+): Promise<Finding<string>> => {
   const of = (ok: Verdict, key: string, said: MessageValues = {}): Finding<string> => ({
     check: 'store',
     ok,

@@ -5,7 +5,7 @@ import { homedir, hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { isConfidential } from '../lib/addresses';
 import { isRecord } from '../lib/runtime/red';
-import type { Values } from '../nodes/environment/config';
+import type { EnvironmentValues } from '../nodes/environment/config';
 import { spec } from '../nodes/environment/spec';
 
 export type Variables = Readonly<Record<string, string | undefined>>;
@@ -95,18 +95,18 @@ const jsonIn = (file: string): unknown => {
   }
 };
 
-export const nodesIn = (flowFile: string): Values[] => {
+export const nodesIn = (flowFile: string): EnvironmentValues[] => {
   const flows = jsonIn(flowFile);
   return Array.isArray(flows) ? (flows as unknown[]).filter(isRecord) : [];
 };
 
-export const isEnvironment = ({ type }: Values): boolean => type === spec.type;
+export const isEnvironment = ({ type }: EnvironmentValues): boolean => type === spec.type;
 
 /** Properties that Node-RED itself writes into a config node. */
 const ofAnyNode = ['id', 'type', 'z', 'g', 'd', 'l', 'x', 'y', 'info', 'wires', 'credentials', '_users'];
 
 /** Reads one object: the properties of an environment, and those in `more`. */
-export const propertiesIn = (file: string, more: readonly string[]): Values => {
+export const propertiesIn = (file: string, more: readonly string[]): EnvironmentValues => {
   const given = jsonIn(file);
   if (!isRecord(given) || Array.isArray(given))
     throw new UsageError(`${file} must hold one object: the properties of an environment.`);
@@ -143,11 +143,11 @@ export interface Place {
 /** The open project of a Node-RED, which has files and a secret of its own. */
 const projectIn = (userDir: string): Place | undefined => {
   const config = join(userDir, '.config.projects.json');
-  const { activeProject, projects } = existsSync(config) ? (jsonIn(config) as Values) : {};
+  const { activeProject, projects } = existsSync(config) ? (jsonIn(config) as EnvironmentValues) : {};
   if (typeof activeProject !== 'string') return undefined;
   const folder = join(userDir, 'projects', activeProject);
   const description = join(folder, 'package.json');
-  const { 'node-red': about } = existsSync(description) ? (jsonIn(description) as Values) : {};
+  const { 'node-red': about } = existsSync(description) ? (jsonIn(description) as EnvironmentValues) : {};
   const settings = isRecord(about) && isRecord(about['settings']) ? about['settings'] : {};
   const { flowFile = 'flows.json', credentialsFile = 'flows_cred.json' } = settings;
   const own = isRecord(projects) ? projects[activeProject] : undefined;
@@ -178,7 +178,7 @@ export const placeIn = (
 export const credentialsOf = (
   id: string,
   { credentialFiles, secret }: Place,
-): { readonly credentials: Values; readonly unread?: string } => {
+): { readonly credentials: EnvironmentValues; readonly unread?: string } => {
   const file = credentialFiles.find(existsSync);
   if (file === undefined) return { credentials: {} };
   let stored = jsonIn(file);

@@ -11,7 +11,7 @@ import { spec as checkConsent } from '../nodes/check-consent/spec';
 import { spec as contact } from '../nodes/contact/spec';
 import { spec as content } from '../nodes/content/spec';
 import { spec as doNotText } from '../nodes/do-not-text/spec';
-import { faultInValues, serviceOf, type Values } from '../nodes/environment/config';
+import { faultInValues, serviceOf, type EnvironmentValues } from '../nodes/environment/config';
 import { nodeName, runningIn } from '../nodes/environment/needs';
 import { spec as environment } from '../nodes/environment/spec';
 import { spec as events } from '../nodes/events/spec';
@@ -44,9 +44,9 @@ export interface Prepared {
   /** Undefined where `settings.js` does not exist or cannot be run. */
   readonly settings: RuntimeSettings | undefined;
   /** All nodes of the flow file. */
-  readonly nodes: readonly Values[];
+  readonly nodes: readonly EnvironmentValues[];
   /** The environment for production, with its variables resolved. */
-  readonly values: Values;
+  readonly values: EnvironmentValues;
   /** Names or ids of other environments whose nodes are meant to stay there. */
   readonly also: readonly string[];
 }
@@ -62,7 +62,8 @@ const specs: readonly NodeSpec[] = [
   requestConsent,
   sendText,
 ];
-const specOf = ({ type }: Values): NodeSpec | undefined => specs.find((each) => each.type === type);
+const specOf = ({ type }: EnvironmentValues): NodeSpec | undefined =>
+  specs.find((each) => each.type === type);
 
 const say = (
   check: PreparednessName,
@@ -110,7 +111,7 @@ const networks: Readonly<Record<number, string>> = {
 /** A file system in user space, which may be of any kind. */
 const fuse = 0x65735546;
 
-const diskFinding = (userDir: string, values: Values): PreparednessFinding => {
+const diskFinding = (userDir: string, values: EnvironmentValues): PreparednessFinding => {
   if (plain(environment, values).text('store') === 'postgres') return say('userDir', true, 'diskUnneeded');
   const type = process.platform === 'linux' ? statfsSync(userDir).type : fuse;
   const network = networks[type];
@@ -120,7 +121,7 @@ const diskFinding = (userDir: string, values: Values): PreparednessFinding => {
 };
 
 /** The fault of one setting, whatever the others are. */
-export const faultInSetting = (values: Values, name: string): ServiceError | undefined =>
+export const faultInSetting = (values: EnvironmentValues, name: string): ServiceError | undefined =>
   faultInValues({ service: values['service'], [name]: values[name] });
 
 /** Settings that have a line of their own. */
@@ -135,7 +136,10 @@ export const toldApart: readonly string[] = [
   'storeUrl',
 ];
 
-const environmentFindings = (values: Values, nodes: readonly Values[]): PreparednessFinding[] => {
+const environmentFindings = (
+  values: EnvironmentValues,
+  nodes: readonly EnvironmentValues[],
+): PreparednessFinding[] => {
   const { number, flag, text } = plain(environment, values);
   const doesSchedule = nodes.some((node) => node['type'] === sendText.type && node['schedule'] === 'at');
   const zone = text('timeZone');
@@ -171,19 +175,22 @@ const environmentFindings = (values: Values, nodes: readonly Values[]): Prepared
   });
 };
 
-const idOf = ({ id }: Values): string => (typeof id === 'string' ? id : '');
+const idOf = ({ id }: EnvironmentValues): string => (typeof id === 'string' ? id : '');
 
 /** The number of names that fit into a line. */
 const mostNames = 5;
 
-const named = (nodes: readonly Values[], words: (node: Values) => string = nodeName): MessageValues => ({
+const named = (
+  nodes: readonly EnvironmentValues[],
+  words: (node: EnvironmentValues) => string = nodeName,
+): MessageValues => ({
   nodes: [...nodes.slice(0, mostNames).map(words), ...(nodes.length > mostNames ? ['…'] : [])],
 });
 
 /** Whether an error of a node is caught: by a Catch node of its flow, or of the flow that uses its subflow. */
-const isCaught = (node: Values, nodes: readonly Values[]): boolean => {
-  const isNear = (other: Values): boolean => other['z'] === node['z'];
-  const covers = ({ scope, g }: Values): boolean => {
+const isCaught = (node: EnvironmentValues, nodes: readonly EnvironmentValues[]): boolean => {
+  const isNear = (other: EnvironmentValues): boolean => other['z'] === node['z'];
+  const covers = ({ scope, g }: EnvironmentValues): boolean => {
     if (Array.isArray(scope)) return scope.includes(idOf(node));
     return scope === 'group' ? g === node['g'] : true;
   };
@@ -191,7 +198,7 @@ const isCaught = (node: Values, nodes: readonly Values[]): boolean => {
   return nodes.some((other) => other['type'] === `subflow:${String(node['z'])}` && isCaught(other, nodes));
 };
 
-const isHeard = (node: Values, nodes: readonly Values[]): boolean => {
+const isHeard = (node: EnvironmentValues, nodes: readonly EnvironmentValues[]): boolean => {
   const { wires } = node;
   const targets = Array.isArray(wires) ? (wires as unknown[])[1] : undefined;
   const isWired = Array.isArray(targets) && targets.some((id) => nodes.some((each) => idOf(each) === id));
@@ -199,7 +206,7 @@ const isHeard = (node: Values, nodes: readonly Values[]): boolean => {
 };
 
 /** Whether a node polls faster, or for longer, than the contract recommends (*Limits*). */
-const isImpatient = (node: Values): boolean => {
+const isImpatient = (node: EnvironmentValues): boolean => {
   const { text, number } = plain(checkConsent, node);
   const ms = (name: string): number => number(name) * 1000;
   return (
@@ -212,7 +219,7 @@ const isImpatient = (node: Values): boolean => {
 };
 
 /** Whether a node asks people more often than it does by default. */
-const isInsistent = (node: Values): boolean => {
+const isInsistent = (node: EnvironmentValues): boolean => {
   const usual = plain(requestConsent, {});
   const { number } = plain(requestConsent, node);
   const limit = number('limit');
@@ -223,18 +230,18 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFindi
   const nodes = runningIn(all);
   const ours = nodes.filter((node) => specOf(node) !== undefined);
   const environments = nodes.filter(isEnvironment);
-  const uses = (id: string) => (node: Values) => node['environment'] === id;
+  const uses = (id: string) => (node: EnvironmentValues) => node['environment'] === id;
   const homeless = ours.filter((node) => !environments.some((each) => uses(idOf(each))(node)));
   const others = environments.filter(
     (each) =>
       idOf(each) !== idOf(values) && !also.includes(idOf(each)) && !also.includes(String(each['name'])),
   );
-  const usersOf = (some: readonly Values[]): Values[] =>
+  const usersOf = (some: readonly EnvironmentValues[]): EnvironmentValues[] =>
     ours.filter((node) => some.some((each) => uses(idOf(each))(node)));
   const simulated = usersOf(others.filter((each) => serviceOf(each) === 'simulator'));
   const elsewhere = others.filter((each) => usersOf([each]).length > 0);
   const here = ours.filter(uses(idOf(values)));
-  const of = (spec: NodeSpec): Values[] => here.filter(({ type }) => type === spec.type);
+  const of = (spec: NodeSpec): EnvironmentValues[] => here.filter(({ type }) => type === spec.type);
   const wrong = here.flatMap((node) => {
     const field = wrongSetting(specOf(node)?.fields ?? [], node)?.field.name;
     return field === undefined ? [] : [{ node, field }];
@@ -270,7 +277,10 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFindi
 };
 
 /** The environment that is named, else the only one that is not on the simulator. */
-export const environmentsMeant = (nodes: readonly Values[], wanted: string | undefined): Values[] => {
+export const environmentsMeant = (
+  nodes: readonly EnvironmentValues[],
+  wanted: string | undefined,
+): EnvironmentValues[] => {
   const running = runningIn(nodes).filter(isEnvironment);
   return wanted === undefined
     ? running.filter((each) => serviceOf(each) !== 'simulator')

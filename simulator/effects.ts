@@ -46,4 +46,5 @@ export const isProcessed = ({ kind, processed }: Effect): boolean =>
   processed ?? (kind !== undefined && processedKinds.has(kind));
 
 /** The name of the effect in the ledger. */
-export const nameOf = ({ code, kind, status }: Effect): string => code ?? kind ?? `status ${String(status)}`;
+export const effectName = ({ code, kind, status }: Effect): string =>
+  code ?? kind ?? `status ${String(status)}`;

@@ -131,7 +131,7 @@ const parsed = (text: string): unknown => {
 const table = 'work';
 const baseKey = key('simulator', 'base');
 const accounts = key('simulator', 'account');
-const pageSize = 100;
+const recordsAtOnce = 100;
 
 type Account = Snapshot['state']['accounts'][number];
 
@@ -145,10 +145,10 @@ export const inStore = (store: Store): Keeping => {
   const allAccounts = async (): Promise<{ key: Buffer; value: Account }[]> => {
     const found: { key: Buffer; value: Account }[] = [];
     for (let from = accounts; ;) {
-      const page = await store.page<Account>(table, { from, to: endOf(accounts), limit: pageSize });
+      const page = await store.page<Account>(table, { from, to: endOf(accounts), limit: recordsAtOnce });
       found.push(...page);
       const last = page.at(-1);
-      if (!last || page.length < pageSize) return found;
+      if (!last || page.length < recordsAtOnce) return found;
       from = Buffer.concat([last.key, Buffer.alloc(1)]);
     }
   };

@@ -11,7 +11,7 @@ type Leaves<Group> = {
 /** The keys of the sentences in a group, such as `clock.title`. */
 export type KeyOf<Group> = Leaves<Group>;
 
-export type Values = Readonly<Record<string, string | number>>;
+export type WordValues = Readonly<Record<string, string | number>>;
 
 const isGroup = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
@@ -25,5 +25,5 @@ const found = (group: unknown, key: string): string => {
 /** Gives the sentences of a group, with each `__name__` filled in. */
 export const sayFrom =
   <Group>(group: Group) =>
-  (key: KeyOf<Group>, values: Values = {}): string =>
+  (key: KeyOf<Group>, values: WordValues = {}): string =>
     fill(found(group, key), values);

@@ -3,12 +3,12 @@ import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { acceptedIn, spokenOf, type Language } from '../lib/languages';
 import { splitTarget } from './http';
-import { sayFrom, type Catalogue, type KeyOf, type Values } from './wording';
+import { sayFrom, type Catalogue, type KeyOf, type WordValues } from './wording';
 
 export interface Words {
   readonly language: Language;
   readonly catalogue: Catalogue;
-  readonly say: (key: KeyOf<Catalogue>, values?: Values) => string;
+  readonly say: (key: KeyOf<Catalogue>, values?: WordValues) => string;
 }
 
 const folder = join(__dirname, '..', 'locales');

@@ -72,7 +72,7 @@ export interface SearchOperation {
   readonly run: (stream: Stream) => Promise<void>;
 }
 
-export type Operation = ItemOperation | SearchOperation;
+export type BookOperation = ItemOperation | SearchOperation;
 
 interface OperationOrder extends Order {
   readonly operation: string;
@@ -206,7 +206,7 @@ export class OperationHandler implements Handler {
    */
   constructor(
     private readonly tools: Tools,
-    private readonly operations: Readonly<Record<string, Operation>>,
+    private readonly operations: Readonly<Record<string, BookOperation>>,
     operation = tools.plain.text('operation'),
   ) {
     this.operation = operation;

@@ -1,7 +1,7 @@
 import { nodeError } from '../runtime/errors';
 
 /** One page of a search, as far as paging is concerned. */
-export interface Page<T> {
+export interface ResultPage<T> {
   readonly data: readonly T[];
   readonly pageInfo?:
     | {
@@ -13,13 +13,13 @@ export interface Page<T> {
     | undefined;
 }
 
-const numberOf = ({ pageInfo }: Page<unknown>): number | undefined => pageInfo?.page ?? undefined;
+const numberOf = ({ pageInfo }: ResultPage<unknown>): number | undefined => pageInfo?.page ?? undefined;
 
 /**
  * Whether a page is the one before once more. Of a service that names the page it gives, one record alone may have moved
  * on to this page; of one that does not, the same records in another order are the same page.
  */
-const repeats = (before: Page<unknown>, page: Page<unknown>): boolean => {
+const repeats = (before: ResultPage<unknown>, page: ResultPage<unknown>): boolean => {
   const { length } = page.data;
   if (length === 0 || length !== before.data.length) return false;
   if (numberOf(page) !== undefined) {
@@ -35,7 +35,7 @@ const repeats = (before: Page<unknown>, page: Page<unknown>): boolean => {
  * Throws `invalid_response` for a page that was not asked for: a service that has another name for the page number gives
  * the first one for ever. `before` is the page before it, where that was read.
  */
-const checkPage = (page: Page<unknown>, asked: number, before?: Page<unknown>): void => {
+const checkPage = (page: ResultPage<unknown>, asked: number, before?: ResultPage<unknown>): void => {
   const given = numberOf(page);
   // Where there is nothing at all, there is no page to number.
   const isNothing = page.data.length === 0 && totalOf(page) === 0;
@@ -51,7 +51,11 @@ export type Fetch<P> = (page: number, signal?: AbortSignal) => Promise<P>;
  * The same for a page that is read alone. Of a service that does not number its pages, only the page before tells that it
  * is not the first once more.
  */
-export const checkOnePage = async <T>(page: Page<T>, asked: number, fetch: Fetch<Page<T>>): Promise<void> => {
+export const checkOnePage = async <T>(
+  page: ResultPage<T>,
+  asked: number,
+  fetch: Fetch<ResultPage<T>>,
+): Promise<void> => {
   const isUntold = asked > 1 && page.data.length > 0 && numberOf(page) === undefined;
   checkPage(page, asked, isUntold ? await fetch(asked - 1) : undefined);
 };
@@ -89,20 +93,25 @@ interface PageUnderWay<P> {
 const positive = (value: number | null | undefined): number | undefined =>
   typeof value === 'number' && value > 0 ? value : undefined;
 
-export const totalOf = (page: Page<unknown>): number | undefined => {
+export const totalOf = (page: ResultPage<unknown>): number | undefined => {
   const total = page.pageInfo?.totalRecord;
   return typeof total === 'number' && total >= 0 ? total : undefined;
 };
 
 /** The number of pages of a search; the service may give pages of another size than requested. */
-export const pageCountOf = (first: Page<unknown>, pageSize: number): number | undefined => {
+export const pageCountOf = (first: ResultPage<unknown>, pageSize: number): number | undefined => {
   const total = totalOf(first);
   if (total === undefined) return undefined;
   return Math.max(1, Math.ceil(total / (positive(first.pageInfo?.pageSize) ?? pageSize)));
 };
 
 /** The last page that is known to exist, once `read` records have come with the pages up to `page`. */
-export const lastPage = (answer: Page<unknown>, page: number, read: number, pageSize: number): number => {
+export const lastPage = (
+  answer: ResultPage<unknown>,
+  page: number,
+  read: number,
+  pageSize: number,
+): number => {
   if (answer.data.length === 0) return page;
   const total = totalOf(answer);
   if (total !== undefined) {
@@ -116,7 +125,7 @@ export const lastPage = (answer: Page<unknown>, page: number, read: number, page
  * All pages in order. The next few are fetched while one is handled, and no more than that: memory stays constant
  * however long the search is.
  */
-export async function* pagesOf<P extends Page<unknown>>(
+export async function* pagesOf<P extends ResultPage<unknown>>(
   fetch: Fetch<P>,
   pageSize: number,
   stop?: AbortSignal,

@@ -1,6 +1,6 @@
 import type { MessageValue } from '../service/errors';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { checkOnePage, lastPage, pageCountOf, pagesOf, totalOf, type Page } from './paging';
+import { checkOnePage, lastPage, pageCountOf, pagesOf, totalOf, type ResultPage } from './paging';
 import { RecentIds } from './recent-ids';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
@@ -17,7 +17,7 @@ export interface SearchSettings {
 }
 
 export interface Search<T> {
-  readonly fetch: (page: number, pageSize: number, signal?: AbortSignal) => Promise<Page<T>>;
+  readonly fetch: (page: number, pageSize: number, signal?: AbortSignal) => Promise<ResultPage<T>>;
   /** The id of a record; undefined when it has none. */
   readonly idOf: (item: T) => number | string | undefined;
   /** Message fields that go with an item: its id, for the nodes after this one. */
@@ -111,7 +111,7 @@ export class Sequence {
 }
 
 /** Leaves out records of an earlier page: they moved while the pages were read. */
-const newIn = <T>({ data }: Page<T>, seen: RecentIds, { idOf }: Search<T>): readonly T[] => {
+const newIn = <T>({ data }: ResultPage<T>, seen: RecentIds, { idOf }: Search<T>): readonly T[] => {
   const isOld = (item: T): boolean => {
     const id = idOf(item);
     return id !== undefined && seen.has(id);
@@ -154,12 +154,12 @@ const matchedPage = async <T>(
   { stopped }: Stream<unknown>,
   { fetch, matches }: Search<T>,
   settings: SearchSettings,
-): Promise<Page<T>> => {
+): Promise<ResultPage<T>> => {
   const first = (settings.page - 1) * settings.pageSize;
   const data: T[] = [];
   let [count, pages, read] = [0, 0, 0];
   let isEnd = false;
-  let pageInfo: Page<T>['pageInfo'];
+  let pageInfo: ResultPage<T>['pageInfo'];
   for await (const page of pagesOf((n, signal) => fetch(n, judgedSize, signal), judgedSize, stopped)) {
     pages += 1;
     read += page.data.length;
@@ -177,11 +177,11 @@ const matchedPage = async <T>(
 
 /** The `pageInfo` of the matches, and not of the pages that they were found on. */
 const matchedInfo = (
-  pageInfo: Page<unknown>['pageInfo'],
+  pageInfo: ResultPage<unknown>['pageInfo'],
   { pageSize }: SearchSettings,
   page: number,
   totalRecord: number | null,
-): Page<unknown>['pageInfo'] => ({ ...pageInfo, page, pageSize, totalRecord });
+): ResultPage<unknown>['pageInfo'] => ({ ...pageInfo, page, pageSize, totalRecord });
 
 /** All matches. How many there are is known at the end: the last message alone has their count. */
 const allMatches = async <T>(
@@ -195,7 +195,7 @@ const allMatches = async <T>(
   const seen = new RecentIds();
   let [records, found, pages] = [0, 0, 0];
   let data: T[] = [];
-  let pageInfo: Page<T>['pageInfo'];
+  let pageInfo: ResultPage<T>['pageInfo'];
   const addPage = (totalRecord: number | null): void => {
     pages += 1;
     sequence.add({
@@ -204,7 +204,7 @@ const allMatches = async <T>(
     });
     data = [];
   };
-  const fetch = (page: number, signal?: AbortSignal): Promise<Page<T>> =>
+  const fetch = (page: number, signal?: AbortSignal): Promise<ResultPage<T>> =>
     search.fetch(page, judgedSize, signal);
   const isComplete = await sequence.filledBy(stream, async () => {
     for await (const page of pagesOf(fetch, judgedSize, stopped, search.isOwn)) {
@@ -236,7 +236,7 @@ const emitPage = <T>(
   stream: Stream<unknown>,
   search: Search<T>,
   emit: SearchSettings['emit'],
-  page: Page<T>,
+  page: ResultPage<T>,
   fresh: readonly T[],
   from: number,
 ): number => {
@@ -265,7 +265,7 @@ const allPages = async <T>(
   let emitted = 0;
   let count: number | undefined;
   job.asList(undefined, 'payload');
-  const fetch = (page: number, signal?: AbortSignal): Promise<Page<T>> =>
+  const fetch = (page: number, signal?: AbortSignal): Promise<ResultPage<T>> =>
     search.fetch(page, pageSize, signal);
   for await (const page of pagesOf(fetch, pageSize, stopped, search.isOwn)) {
     if (stopped.aborted) break;

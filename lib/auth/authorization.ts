@@ -12,7 +12,7 @@ const linkLifetime = 24 * 60 * 60 * 1000;
 /** Milliseconds that a mailed link is valid: a mail that is sent on Friday may be read on Monday. */
 export const mailedLinkLifetime = 7 * linkLifetime;
 /** Milliseconds that somebody waits in front of the callback page. */
-const patience = 20_000;
+const pageWaitsFor = 20_000;
 /** The most visits of one link that are kept: previews fetch links too, and each visit begins an authorization. */
 const visitsPerLink = 20;
 
@@ -47,7 +47,7 @@ export type Finished =
   | { readonly ok: false; readonly why: Refusal };
 
 /** The state of the last window that the editor has opened for an advisor. */
-export type Attempt =
+export type SignInAttempt =
   { readonly state: 'none' | 'open' } | { readonly state: 'failed'; readonly why: Refusal };
 
 /** A browser on its way to the authorization page. */
@@ -144,7 +144,7 @@ export class Authorizations {
   }
 
   /** The state of the last window: the dialog cannot look into it. */
-  attempt(environment: string, advisor: string): Attempt {
+  attempt(environment: string, advisor: string): SignInAttempt {
     const failure = this.failures.get(attemptOf(environment, advisor));
     if (failure) return { state: 'failed', why: failure.why };
     const now = this.options.clock.now();
@@ -228,7 +228,7 @@ export class Authorizations {
   ): Promise<TokenAnswer | 'refused' | 'client' | 'later'> {
     const { clock, endpoints } = this.options;
     const controller = new AbortController();
-    const forget = clock.after(patience, () => {
+    const forget = clock.after(pageWaitsFor, () => {
       controller.abort();
     });
     try {

@@ -9,7 +9,7 @@ import { clientScopes, notAuthorized, type TokenEndpoints } from './token-endpoi
 const names = new WeakMap<Connection, string>();
 
 /** The name of a connection, computed once, because every request needs it. */
-const nameOf = (connection: Connection): string => {
+const connectionName = (connection: Connection): string => {
   const name = names.get(connection) ?? createHash('sha256').update(JSON.stringify(connection)).digest('hex');
   names.set(connection, name);
   return name;
@@ -32,16 +32,16 @@ export class ClientTokens {
 
   /** The last grant; undefined before the first request. */
   grant(connection: Connection): Grant | undefined {
-    return this.grants.get(nameOf(connection));
+    return this.grants.get(connectionName(connection));
   }
 
   isRefused(connection: Connection): boolean {
-    return this.refused.has(nameOf(connection));
+    return this.refused.has(connectionName(connection));
   }
 
   token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
     if (advisor !== defaultAdvisor) throw notAuthorized(connection, advisor);
-    const name = nameOf(connection);
+    const name = connectionName(connection);
     const grant = this.grants.get(name);
     const usable = grant && usableToken(grant, this.clock, rejected);
     if (grant && usable !== undefined) {

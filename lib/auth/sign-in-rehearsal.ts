@@ -12,7 +12,7 @@ import { clientErrors, errorIn } from './token-endpoint';
 /** Milliseconds for one request, where the environment sets none. */
 const usualTimeout = 30_000;
 /** The most milliseconds for pauses. */
-const patience = 60_000;
+const mostPaused = 60_000;
 
 interface Chance {
   readonly clock: Clock;
@@ -37,7 +37,7 @@ const patiently = async <T extends { readonly status: number; readonly retryAfte
     if (!said || !isTrouble(said.status) || tried >= retries) return said;
     const ms = Math.max(readRetryAfter(said.retryAfter, clock.now()) ?? 0, backoff(tried, random()));
     waited += ms;
-    if (waited > patience) return said;
+    if (waited > mostPaused) return said;
     await new Promise<void>((resolve) => clock.after(ms, resolve));
   }
 };
@@ -102,14 +102,14 @@ const wouldGoOn = new Set([
 ]);
 
 /** How an authorization page answered: it redirected back, was shown or redirected elsewhere, or refused. */
-interface Taken {
+interface PageAnswer {
   readonly status: number;
   /** The error in the redirect back, empty for none; undefined where there was no redirect back. */
   readonly backWith: string | undefined;
   readonly retryAfter: string | undefined;
 }
 
-const open = async (connection: Connection): Promise<Taken | { readonly reason: string }> => {
+const open = async (connection: Connection): Promise<PageAnswer | { readonly reason: string }> => {
   const url = trustedUrl(await authorizationUrl(connection), 'authUrl');
   // Nobody is there to sign in: a server that knows `prompt` says so at once instead of showing a page.
   url.searchParams.set('prompt', 'none');

@@ -5,7 +5,7 @@ import {
   endOf,
   key,
   type Condition,
-  type Entry as StoredEntry,
+  type VaultEntry as StoredEntry,
   type Operation,
   type Store,
   type Version,
@@ -56,7 +56,7 @@ interface Kept {
 }
 
 const table = 'work';
-const pageSize = 500;
+const entriesAtOnce = 500;
 const grantKind = 'grant';
 const intentKind = 'renewing';
 const linkKind = 'link';
@@ -78,7 +78,7 @@ const lookingLimit = 8000;
 /** Thrown when another process has the store. */
 export class VaultAway extends Error {}
 
-const nameOf = (environment: string, advisor: string): string => JSON.stringify([environment, advisor]);
+const entryName = (environment: string, advisor: string): string => JSON.stringify([environment, advisor]);
 
 /**
  * Environments with the same refresh token share its authorization: if each had its own, the first to rotate the token
@@ -91,7 +91,7 @@ const seedName = ({ tokenUrl, clientId, seed }: Connection): string =>
 
 const isSeed = (name: string): boolean => name.startsWith('seed:');
 
-const nameIn = ({ seed, grant }: GrantRecord): string => seed ?? nameOf(grant.environment, grant.advisor);
+const nameIn = ({ seed, grant }: GrantRecord): string => seed ?? entryName(grant.environment, grant.advisor);
 
 const seeded = (connection: Connection): Grant => ({
   ...newGrant(connection, defaultAdvisor),
@@ -203,7 +203,7 @@ export class Vault {
 
   /** The name of an advisor's authorization: equal names mean one authorization. */
   name(connection: Connection, advisor: string): string {
-    const own = nameOf(connection.environment, advisor);
+    const own = entryName(connection.environment, advisor);
     const isSeeded = connection.seed !== '' && advisor === defaultAdvisor && !this.kept.has(own);
     return isSeeded ? seedName(connection) : own;
   }
@@ -229,7 +229,7 @@ export class Vault {
     const before = this.kept.get(name)?.entry.grant;
     const isOther = before !== undefined && isInUse(before) && isOtherPerson(before, grant);
     const entry: Entry = isOther ? { grant: before, awaiting: grant } : { grant, awaiting: null };
-    await this.put(isOther ? name : nameOf(grant.environment, grant.advisor), entry);
+    await this.put(isOther ? name : entryName(grant.environment, grant.advisor), entry);
     return entry;
   }
 
@@ -238,7 +238,7 @@ export class Vault {
    * users.
    */
   async confirm(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
-    const own = nameOf(environment, advisor);
+    const own = entryName(environment, advisor);
     const name = connection ? this.name(connection, advisor) : own;
     const entry = this.kept.get(name)?.entry;
     if (entry?.awaiting?.environment !== environment) return false;
@@ -252,7 +252,7 @@ export class Vault {
    * again.
    */
   async disconnect(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
-    const name = connection ? this.name(connection, advisor) : nameOf(environment, advisor);
+    const name = connection ? this.name(connection, advisor) : entryName(environment, advisor);
     const entry = connection ? this.get(connection, advisor) : this.kept.get(name)?.entry;
     if (!entry) return false;
     if (isSeed(name)) {
@@ -574,10 +574,10 @@ export class Vault {
 async function* pagesOf<T>(store: Store, kind: string): AsyncGenerator<readonly StoredEntry<T>[]> {
   const prefix = key(kind);
   for (let from = prefix; ;) {
-    const page = await store.page<T>(table, { from, to: endOf(prefix), limit: pageSize });
+    const page = await store.page<T>(table, { from, to: endOf(prefix), limit: entriesAtOnce });
     if (page.length > 0) yield page;
     const last = page.at(-1);
-    if (!last || page.length < pageSize) return;
+    if (!last || page.length < entriesAtOnce) return;
     from = Buffer.concat([last.key, Buffer.alloc(1)]);
   }
 }

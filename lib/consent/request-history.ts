@@ -4,7 +4,7 @@ import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
 import { ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
-import { endOf, key, removeUnder, unchanged, type Entry, type Store } from '../state/store';
+import { endOf, key, removeUnder, unchanged, type VaultEntry, type Store } from '../state/store';
 import { after } from './wait-entries';
 import { day } from '../durations';
 
@@ -97,7 +97,7 @@ const notRepeated = ({ answer, shownAt }: RequestRecord): RequestResult => ({
   requestedAt: shownAt,
 });
 
-const nameOf = (advisor: string, phone: string): string => `${advisor}\n${phone}`;
+const personName = (advisor: string, phone: string): string => `${advisor}\n${phone}`;
 
 /** The request history of a service, to be copied to another store. */
 export const movableRequests = (space: string): Movable<RequestRecord> => {
@@ -132,7 +132,7 @@ export class RequestHistory {
    * as asked, unless it is certain that nothing came of it.
    */
   async ask(advisor: string, phone: string, rules: RequestRules, request: Request): Promise<RequestResult> {
-    const name = nameOf(advisor, phone);
+    const name = personName(advisor, phone);
     const at = this.keyOf(name);
     const recordName = at.toString('latin1');
     for (let other = this.asking.get(recordName); other; other = this.asking.get(recordName)) await other;
@@ -148,20 +148,20 @@ export class RequestHistory {
 
   /** The result of `ask` where that needs no request, else undefined. Throws `ConsentLimit` as `ask` does. */
   async known(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult | undefined> {
-    const { last, isRecent } = this.judge(await this.read(this.keyOf(nameOf(advisor, phone))), rules);
+    const { last, isRecent } = this.judge(await this.read(this.keyOf(personName(advisor, phone))), rules);
     return last && isRecent ? notRepeated(last) : undefined;
   }
 
   /** The result of a dry run: nothing is asked or written. Throws `ConsentLimit` as `ask` does. */
   async preview(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult> {
-    const entry = await this.options.store.get<RequestRecord>(table, this.keyOf(nameOf(advisor, phone)));
+    const entry = await this.options.store.get<RequestRecord>(table, this.keyOf(personName(advisor, phone)));
     const { last } = this.judge(entry, rules);
     return last ? notRepeated(last) : { ...noAnswer, requested: false, requestedAt: null };
   }
 
   /** An acceptance was seen: its number has answered. */
   accepted(advisor: string, phone: string, memberId: number | string | null): Promise<void> {
-    return this.update(this.keyOf(nameOf(advisor, phone)), (known) => {
+    return this.update(this.keyOf(personName(advisor, phone)), (known) => {
       if (!known || (known.unanswered === 0 && known.answer.consentState === 'accepted')) return known;
       const answer = { memberId: memberId ?? known.answer.memberId, consentState: 'accepted' };
       return { ...known, unanswered: 0, answer };
@@ -244,7 +244,7 @@ export class RequestHistory {
 
   /** What is known of earlier requests, and whether the last was within `every`. Throws `ConsentLimit`. */
   private judge(
-    entry: Entry<RequestRecord> | undefined,
+    entry: VaultEntry<RequestRecord> | undefined,
     { every, limit }: RequestRules,
   ): { readonly last: RequestRecord | undefined; readonly isRecent: boolean } {
     const now = this.options.clock.now();
@@ -256,7 +256,7 @@ export class RequestHistory {
   }
 
   /** A time ahead of now means the clock was set back: it counts from now, or the number would never be asked again. */
-  private async read(at: Buffer): Promise<Entry<RequestRecord> | undefined> {
+  private async read(at: Buffer): Promise<VaultEntry<RequestRecord> | undefined> {
     const { store, clock } = this.options;
     const entry = await store.get<RequestRecord>(table, at);
     if (!entry || entry.value.at <= clock.now()) return entry;

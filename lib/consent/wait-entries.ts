@@ -1,5 +1,5 @@
 import type { Movable } from '../state/moving';
-import { endOf as rangeEnd, key, type Entry, type Operation, type Store } from '../state/store';
+import { endOf as rangeEnd, key, type VaultEntry, type Operation, type Store } from '../state/store';
 import type { ConsentStatus } from './consent-status';
 import { lastInterval, lastPollOf, placeOn, type Pace, type Place, type Timing } from './rings';
 
@@ -29,13 +29,13 @@ interface WaitRecord {
 }
 
 /** A wait as it was read. */
-export interface Found {
+export interface FoundWait {
   readonly wait: Wait;
   /** The group of the wait: all waits for the same advisor and number or member. */
   readonly group: Buffer;
   readonly at: Place;
   readonly seen: ConsentStatus | undefined;
-  readonly entry: Entry<WaitRecord>;
+  readonly entry: VaultEntry<WaitRecord>;
 }
 
 /** Where a wait lies: all waits of a list are visited by one cursor. */
@@ -93,7 +93,7 @@ export class WaitEntries {
     return timingOf(wait, group);
   }
 
-  timingOf({ wait, group }: Found): Timing {
+  timingOf({ wait, group }: FoundWait): Timing {
     return timingOf(wait, group);
   }
 
@@ -115,7 +115,7 @@ export class WaitEntries {
   }
 
   /** Operations that copy a wait from another store. */
-  copies(entry: Entry<WaitRecord>): Operation[] {
+  copies(entry: VaultEntry<WaitRecord>): Operation[] {
     const { advisor, subject } = entry.value;
     const group = this.groupOf(advisor, subject);
     const { wait, at, seen } = this.found(entry, group);
@@ -127,7 +127,7 @@ export class WaitEntries {
     ];
   }
 
-  removals({ wait, group, at, seen, entry }: Found): Operation[] {
+  removals({ wait, group, at, seen, entry }: FoundWait): Operation[] {
     const memberKey = this.memberKey(wait, group, seen);
     return [
       { table, remove: entry.key },
@@ -137,7 +137,7 @@ export class WaitEntries {
   }
 
   /** Operations for a wait that moves or whose status is new; empty when nothing changes. */
-  changes(found: Found, to: Place, seen: ConsentStatus | undefined): Operation[] {
+  changes(found: FoundWait, to: Place, seen: ConsentStatus | undefined): Operation[] {
     const { wait, group, at, entry } = found;
     const isMoved = to !== at;
     const isNews = seen !== undefined && !isSameStatus(found.seen, seen);
@@ -161,7 +161,7 @@ export class WaitEntries {
     return operations;
   }
 
-  async find(group: Buffer, item: Buffer): Promise<Found | undefined> {
+  async find(group: Buffer, item: Buffer): Promise<FoundWait | undefined> {
     const entry = await this.store.get<WaitRecord>(table, this.recordKey(group, item));
     return entry && this.found(entry, group);
   }
@@ -217,7 +217,7 @@ export class WaitEntries {
     group: Buffer,
     limit: number,
     { from, to, reverse = false }: { from?: Buffer; to?: Buffer; reverse?: boolean } = {},
-  ): Promise<Found[]> {
+  ): Promise<FoundWait[]> {
     const prefix = key(this.records, group);
     const range = { from: from ?? prefix, to: to ?? rangeEnd(prefix), limit, reverse };
     const entries = await this.store.page<WaitRecord>(table, range);
@@ -228,7 +228,7 @@ export class WaitEntries {
   async list(
     limit: number,
     { phone, from, skip = 0 }: { phone?: string | undefined; from?: Buffer | undefined; skip?: number } = {},
-  ): Promise<Found[]> {
+  ): Promise<FoundWait[]> {
     const prefix = this.listPrefix(phone);
     const range = { from: from ?? prefix, to: rangeEnd(prefix), limit, skip };
     const entries = await this.store.page<WaitRecord>(table, range);
@@ -271,7 +271,7 @@ export class WaitEntries {
   }
 
   /** Whether a wait lies where an entry of `list` says. */
-  isIn({ at, wait: { pace } }: Found, { kind, interval }: List): boolean {
+  isIn({ at, wait: { pace } }: FoundWait, { kind, interval }: List): boolean {
     if (at === 'end') return kind === 'end' && interval === lastInterval(pace);
     return kind === 'ring' && interval === (at === 'first' ? pace.pollEvery : pace.thenEvery);
   }
@@ -306,7 +306,7 @@ export class WaitEntries {
     return phone === undefined ? this.records : key(this.records, this.subjectHash({ phone }));
   }
 
-  private found(entry: Entry<WaitRecord>, group: Buffer): Found {
+  private found(entry: VaultEntry<WaitRecord>, group: Buffer): FoundWait {
     const { advisor, subject, start, pace, name, at, seen } = entry.value;
     const item = entry.key.subarray(this.records.length + groupLength);
     return { wait: { item, advisor, subject, start, pace, name }, group, at, seen, entry };

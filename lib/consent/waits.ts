@@ -26,7 +26,7 @@ import {
   type Place,
   type DueWait,
 } from './rings';
-import { after, WaitEntries, type Found, type Subject, type Wait } from './wait-entries';
+import { after, WaitEntries, type FoundWait, type Subject, type Wait } from './wait-entries';
 import { day } from '../durations';
 
 export type { Subject, Wait } from './wait-entries';
@@ -81,7 +81,7 @@ const table = 'wait';
 /** Milliseconds after its end when a wait counts as one of a node whose data was removed. */
 const forgottenAfter = keptAfterRemoval + day;
 
-const nameOf = (bytes: Buffer): string => bytes.toString('latin1');
+const asName = (bytes: Buffer): string => bytes.toString('latin1');
 
 /** The waits of one environment: polls them at their pace, and says when and how each ends. */
 export class Waits {
@@ -199,7 +199,7 @@ export class Waits {
     readonly seen: () => Promise<ConsentStatus>;
     readonly committed: () => void;
   }> {
-    const name = nameOf(wait.item);
+    const name = asName(wait.item);
     this.ending.add(name);
     const committed = (): void => void this.ending.delete(name);
     try {
@@ -320,7 +320,7 @@ export class Waits {
     return this.pollFor(found, { isLast, to: found.at });
   }
 
-  private pass(found: Found, { to }: Course): Visited {
+  private pass(found: FoundWait, { to }: Course): Visited {
     return { recorded: this.steady(this.change(found, to)).then(() => false) };
   }
 
@@ -332,19 +332,19 @@ export class Waits {
    * A node hears of whoever is put on the list, also by another process, and an acceptance is judged by it. So it is read
    * where nobody may have listened: as a wait begins and ends, and for two turns after a node has come.
    */
-  private mayBeBlocked({ at, wait: { start, pace } }: Found, { isLast }: Course): boolean {
+  private mayBeBlocked({ at, wait: { start, pace } }: FoundWait, { isLast }: Course): boolean {
     const now = this.options.clock.now();
     const interval = at === 'first' ? pace.pollEvery : pace.thenEvery;
     return isLast || now - start < pace.pollEvery || now - this.listeningSince < 2 * interval;
   }
 
-  private async pollFor(found: Found, course: Course): Promise<Visited> {
+  private async pollFor(found: FoundWait, course: Course): Promise<Visited> {
     const { wait, group } = found;
     if (this.mayBeBlocked(found, course) && (await this.steady(this.isBlocked(wait.subject)))) {
       const ending = this.endAll([group], ({ seen }) => cancelled(seen));
       return { recorded: this.steady(ending).then(() => false) };
     }
-    const name = nameOf(group);
+    const name = asName(group);
     for (let other = this.polls.get(name); other; other = this.polls.get(name)) {
       if (!course.isLast) return this.pass(found, course);
       const { decidedUntil, isUnanswered } = await other;
@@ -358,7 +358,7 @@ export class Waits {
     return { recorded: whole.then(({ isUnanswered }) => isUnanswered) };
   }
 
-  private async recorded(found: Found, course: Course, request: Promise<Polled>): Promise<Recorded> {
+  private async recorded(found: FoundWait, course: Course, request: Promise<Polled>): Promise<Recorded> {
     const polled = await request;
     const isUnanswered = await this.steady(this.apply(found, course, polled));
     return { decidedUntil: course.isLast ? polled.began : -Infinity, isUnanswered };
@@ -377,7 +377,7 @@ export class Waits {
     }
   }
 
-  private async apply(found: Found, { isLast, to }: Course, polled: Polled): Promise<boolean> {
+  private async apply(found: FoundWait, { isLast, to }: Course, polled: Polled): Promise<boolean> {
     const { wait, group } = found;
     const { look } = polled;
     if (this.isStopped) return false;
@@ -387,7 +387,7 @@ export class Waits {
       return false;
     }
     const seen = look.kind === 'unanswered' && isLast ? await this.seenOf(found) : nothingKnown;
-    const outcomeFor = (each: Found): WaitOutcome | undefined => this.outcomeOf(each, polled, seen);
+    const outcomeFor = (each: FoundWait): WaitOutcome | undefined => this.outcomeOf(each, polled, seen);
     const isWord = look.kind === 'unknown_number' || look.kind === 'refused';
     if (isWord || isLast) await this.endAll([group], outcomeFor);
     if (outcomeFor(found)) return false;
@@ -397,7 +397,7 @@ export class Waits {
   }
 
   private outcomeOf(
-    { wait: { start, pace }, seen }: Found,
+    { wait: { start, pace }, seen }: FoundWait,
     { look, began }: Polled,
     seenOfOthers: ConsentStatus,
   ): WaitOutcome | undefined {
@@ -414,11 +414,11 @@ export class Waits {
   }
 
   /** Nothing is written for a wait that has ended meanwhile. */
-  private async change(found: Found, to: Place, seen?: ConsentStatus, hasLooked = false): Promise<void> {
+  private async change(found: FoundWait, to: Place, seen?: ConsentStatus, hasLooked = false): Promise<void> {
     const { entries, options, poller } = this;
     const operations = entries.changes(found, to, seen);
     if (operations.length === 0) return;
-    const name = nameOf(found.wait.item);
+    const name = asName(found.wait.item);
     if (this.ending.has(name)) return;
     const { key, version } = found.entry;
     const writing = options.store.write(operations, [{ table, key, version }]);
@@ -439,8 +439,8 @@ export class Waits {
   }
 
   /** The record of an item, once nothing is being written about it. */
-  private async latest(group: Buffer, item: Buffer): Promise<Found | undefined> {
-    await this.changing.get(nameOf(item))?.catch(() => undefined);
+  private async latest(group: Buffer, item: Buffer): Promise<FoundWait | undefined> {
+    await this.changing.get(asName(item))?.catch(() => undefined);
     return this.entries.find(group, item);
   }
 
@@ -464,7 +464,7 @@ export class Waits {
   }
 
   /** The last known status of a number; it is on record with the wait that was polled for it. */
-  private async seenOf({ group, seen }: Found): Promise<ConsentStatus> {
+  private async seenOf({ group, seen }: FoundWait): Promise<ConsentStatus> {
     if (seen) return seen;
     const { entries } = this;
     const [[oldest], [youngest]] = await Promise.all([
@@ -477,7 +477,7 @@ export class Waits {
   /** In order of arrival, a page at a time. */
   private async endAll(
     groups: readonly Buffer[],
-    outcomeFor: (found: Found) => WaitOutcome | undefined,
+    outcomeFor: (found: FoundWait) => WaitOutcome | undefined,
   ): Promise<void> {
     const readers = groups.map((group) => new GroupReader(this.entries, group));
     for (;;) {
@@ -499,9 +499,9 @@ export class Waits {
     }
   }
 
-  private async end(found: Found, outcome: WaitOutcome): Promise<void> {
+  private async end(found: FoundWait, outcome: WaitOutcome): Promise<void> {
     const { ended, isWanted } = this.options;
-    const name = nameOf(found.wait.item);
+    const name = asName(found.wait.item);
     if (this.ending.has(name) || isWanted?.(found.wait.item) === false) return;
     this.ending.add(name);
     try {
@@ -521,7 +521,7 @@ export class Waits {
 
 /** Reads the waits of a group a page at a time. */
 class GroupReader {
-  private page: Found[] = [];
+  private page: FoundWait[] = [];
   private at = 0;
   private from: Buffer | undefined;
   private isEnd = false;
@@ -536,15 +536,15 @@ class GroupReader {
     return this.isEnd || this.at < this.page.length;
   }
 
-  get head(): Found | undefined {
+  get head(): FoundWait | undefined {
     return this.page[this.at];
   }
 
-  take(): Found | undefined {
+  take(): FoundWait | undefined {
     return this.page[this.at++];
   }
 
-  async read(): Promise<Found | undefined> {
+  async read(): Promise<FoundWait | undefined> {
     this.page = await this.entries.page(this.group, batch, this.from ? { from: this.from } : {});
     this.at = 0;
     const last = this.page.at(-1);

@@ -3,7 +3,7 @@ import type { Form, Say } from './red';
 import { isVariable, savedOr } from './values';
 import { linkTo, openWindow } from './window';
 
-export type Kind = 'simulator' | 'sandbox' | 'production' | 'variable' | 'unchosen';
+export type ServiceKind = 'simulator' | 'sandbox' | 'production' | 'variable' | 'unchosen';
 
 interface Look {
   readonly icon: string;
@@ -11,7 +11,7 @@ interface Look {
 }
 
 /** The look of each kind of service, wherever it is shown. */
-const looks: Readonly<Record<Kind, Look>> = {
+const looks: Readonly<Record<ServiceKind, Look>> = {
   simulator: { icon: 'flask', title: (say) => say('badge.simulator') },
   sandbox: { icon: 'cube', title: (say) => say('badge.sandbox') },
   production: { icon: 'exclamation-triangle', title: (say) => say('badge.production') },
@@ -20,7 +20,7 @@ const looks: Readonly<Record<Kind, Look>> = {
 };
 
 /** An unknown service never looks like the simulator: no node runs with it. */
-const kindOf = (service: unknown): Kind => {
+const kindOf = (service: unknown): ServiceKind => {
   if (isVariable(service)) return 'variable';
   if (service === undefined) return 'simulator';
   return service === 'production' || service === 'sandbox' || service === 'simulator' ? service : 'unchosen';
@@ -29,7 +29,7 @@ const kindOf = (service: unknown): Kind => {
 export const badgeOf = (
   service: unknown,
   say: Say,
-): { readonly kind: Kind; readonly icon: string; readonly title: string } => {
+): { readonly kind: ServiceKind; readonly icon: string; readonly title: string } => {
   const kind = kindOf(service);
   const { icon, title } = looks[kind];
   return { kind, icon, title: title(say, service) };

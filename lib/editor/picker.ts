@@ -3,7 +3,7 @@ import { ask, wordsOf } from './ask';
 import { button, iconButton, placeBeside, textBox } from './dom';
 import { numberOf } from './locale';
 import { Options } from './options';
-import { type Choice, foundIn, idsIn, type Lookup, toggled } from './records';
+import { type Choice, foundIn, idsIn, type RecordKind, toggled } from './records';
 import type { Form, Say } from './red';
 import { isVariable } from './values';
 
@@ -15,7 +15,7 @@ interface Words {
   readonly note: string;
 }
 
-const wordsFor: Readonly<Record<Lookup, (say: Say) => Words>> = {
+const wordsFor: Readonly<Record<RecordKind, (say: Say) => Words>> = {
   contacts: (say) => ({
     choose: say('picker.contacts.choose'),
     filter: say('picker.contacts.filter'),
@@ -34,7 +34,7 @@ const wordsFor: Readonly<Record<Lookup, (say: Say) => Words>> = {
 };
 
 /** A list from which to choose a field's value, read from the environment; the field can always be filled in by hand. */
-export const addPicker = (form: Form, field: TypedField, what: Lookup): void => {
+export const addPicker = (form: Form, field: TypedField, what: RecordKind): void => {
   const { say } = form;
   const words = wordsFor[what](say);
   const row = form.row(field.name);

@@ -1,7 +1,7 @@
 import type { TypedField } from '../runtime/spec';
 import type { Say, Values } from './values';
 
-export type Lookup = NonNullable<TypedField['lookup']>;
+export type RecordKind = NonNullable<TypedField['lookup']>;
 
 /** A value that can be chosen. */
 export interface Choice {
@@ -11,7 +11,7 @@ export interface Choice {
   readonly detail: string;
 }
 
-export interface Found {
+export interface FoundRecord {
   readonly choices: readonly Choice[];
   readonly total: number | null;
   readonly hasMore: boolean;
@@ -25,7 +25,7 @@ const firstOf = (...values: unknown[]): string => values.map(text).find((value) 
 
 const joined = (...parts: string[]): string => parts.filter((part) => part !== '').join(' · ');
 
-const choiceOf: Readonly<Record<Lookup, (record: Values, say: Say) => Choice>> = {
+const choiceOf: Readonly<Record<RecordKind, (record: Values, say: Say) => Choice>> = {
   contacts: (contact, say) => {
     const value = text(contact['contactId']);
     const name = `${text(contact['firstName'])} ${text(contact['lastName'])}`;
@@ -48,14 +48,14 @@ const choiceOf: Readonly<Record<Lookup, (record: Values, say: Say) => Choice>> =
   },
 };
 
-interface Page {
+interface RecordPage {
   readonly data: readonly Values[];
   readonly pageInfo?: { readonly pageSize?: unknown; readonly totalRecord?: unknown };
 }
 
 /** The choices on a page of the lookup route. `before` is the number of records on earlier pages. */
-export const foundIn = (what: Lookup, page: unknown, before: number, say: Say): Found => {
-  const { data, pageInfo } = page as Page;
+export const foundIn = (what: RecordKind, page: unknown, before: number, say: Say): FoundRecord => {
+  const { data, pageInfo } = page as RecordPage;
   const size = typeof pageInfo?.pageSize === 'number' ? pageInfo.pageSize : Infinity;
   const total = typeof pageInfo?.totalRecord === 'number' ? pageInfo.totalRecord : null;
   return {

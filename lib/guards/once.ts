@@ -1,7 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { abortOf, wokenBy } from '../service/concurrency';
 import type { Movable } from '../state/moving';
-import { endOf, key, removeUnder, unchanged, type Entry, type Operation, type Store } from '../state/store';
+import {
+  endOf,
+  key,
+  removeUnder,
+  unchanged,
+  type VaultEntry,
+  type Operation,
+  type Store,
+} from '../state/store';
 import { processMemory } from '../process-memory';
 import { hour } from '../durations';
 
@@ -56,7 +64,7 @@ export interface End {
 }
 
 /** What becomes of a text that claims a key. */
-export type Verdict =
+export type OnceVerdict =
   | { readonly kind: 'own'; readonly claim: OwnClaim }
   | { readonly kind: 'sent'; readonly payload: unknown }
   | { readonly kind: 'unknown' }
@@ -74,7 +82,7 @@ const waiting = processMemory('onceKeys', new Map<string, Set<() => void>>());
 const lookAgainAfter = 500;
 const sweepPage = 100;
 
-const nameOf = ({ advisor, phone, key: own }: Pick<OnceKey, 'advisor' | 'phone' | 'key'>): string =>
+const onceName = ({ advisor, phone, key: own }: Pick<OnceKey, 'advisor' | 'phone' | 'key'>): string =>
   JSON.stringify([advisor, phone, own]);
 
 /** A key that a text at work holds: gives the operations to write with each of its steps. */
@@ -131,7 +139,7 @@ export class Once {
   }
 
   /** Claims a key for a text, unless another text has it: that holds for `within` milliseconds after it was sent. */
-  async claim(onceKey: OnceKey, text: Claimant, within: number): Promise<Verdict> {
+  async claim(onceKey: OnceKey, text: Claimant, within: number): Promise<OnceVerdict> {
     const { store, holder } = this;
     const at = this.keyOf(onceKey);
     const { name: item } = text;
@@ -146,7 +154,14 @@ export class Once {
           return verdict;
         }
         const until = store.now() + within;
-        const value: Claim = { of: nameOf(onceKey), item, holder, at: text.time.age(), until, state: 'open' };
+        const value: Claim = {
+          of: onceName(onceKey),
+          item,
+          holder,
+          at: text.time.age(),
+          until,
+          state: 'open',
+        };
         if (!(await store.write([{ table, put: at, value }], [unchanged(table, at, entry)]))) continue;
         this.sweep().catch(() => undefined);
         return { kind: 'own', claim: new OwnClaim(store, at, value, within, text.time) };
@@ -158,7 +173,7 @@ export class Once {
   }
 
   /** The verdict of `claim`, without claiming. */
-  async foresee(onceKey: OnceKey, within: number, time: OnceTime): Promise<Verdict | undefined> {
+  async foresee(onceKey: OnceKey, within: number, time: OnceTime): Promise<OnceVerdict | undefined> {
     const entry = await this.store.get<Claim>(table, this.keyOf(onceKey));
     return this.judge(entry?.value, { name: '', since: Infinity, time }, within);
   }
@@ -200,7 +215,7 @@ export class Once {
     claim: Claim | undefined,
     { name, since, time }: Claimant,
     within: number,
-  ): Promise<Verdict | undefined> {
+  ): Promise<OnceVerdict | undefined> {
     if (!claim) return undefined;
     const isOver = time.age() - claim.at >= within;
     switch (claim.state) {
@@ -240,7 +255,7 @@ export class Once {
     const all = key('once');
     for (let from = all; ;) {
       const page = await store.page<Claim>(table, { from, to: endOf(all), limit: sweepPage });
-      const old: Entry<Claim>[] = [];
+      const old: VaultEntry<Claim>[] = [];
       for (const entry of page) {
         const { until, state } = entry.value;
         const isInUse = state === 'open' || state === 'begun';
@@ -258,7 +273,7 @@ export class Once {
   }
 
   private keyOf({ space, node, advisor, phone, key: own }: OnceKey): Buffer {
-    return key('once', space, node, this.store.hash(nameOf({ advisor, phone, key: own })));
+    return key('once', space, node, this.store.hash(onceName({ advisor, phone, key: own })));
   }
 }
 

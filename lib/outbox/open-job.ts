@@ -13,14 +13,14 @@ import {
 import { liveMessages, storable, type Input } from './storable-message';
 
 /** One recipient of a message, or one contact, group or id. */
-export interface Item {
+export interface NodeItem {
   readonly index: number;
   /** Places of the same number and text again in the list: they are carried out once, and told with their original. */
   readonly duplicates?: readonly { readonly index: number }[];
 }
 
 /** A message and its items, as a node accepts them. */
-export interface NewJob<I extends Item, O> {
+export interface NewJob<I extends NodeItem, O> {
   readonly message: Record<string, unknown>;
   readonly order: O;
   /** Duplicates are not among them: their originals name them. */
@@ -34,7 +34,7 @@ export interface NewJob<I extends Item, O> {
 }
 
 /** A hundred items of a job, and how far each has come. */
-export class Page<I extends Item, E> {
+export class ItemPage<I extends NodeItem, E> {
   readonly begun: Set<number>;
   readonly ended: Map<number, Ended<E>>;
   readonly told: Set<number>;
@@ -70,12 +70,12 @@ export class Page<I extends Item, E> {
 
 type Counts = Record<string, number>;
 
-const weightOf = ({ duplicates }: Item): number => 1 + (duplicates?.length ?? 0);
+const weightOf = ({ duplicates }: NodeItem): number => 1 + (duplicates?.length ?? 0);
 
 /** The kind under which the duplicates of an outcome are counted once more. */
 export const duplicatesOf = (kind: string): string => `duplicates ${kind}`;
 
-const countIn = (counts: Counts, kinds: readonly string[], item: Item, sign: 1 | -1 = 1): void => {
+const countIn = (counts: Counts, kinds: readonly string[], item: NodeItem, sign: 1 | -1 = 1): void => {
   const add = (kind: string, by: number): void => {
     counts[kind] = (counts[kind] ?? 0) + by * sign;
   };
@@ -87,12 +87,12 @@ const countIn = (counts: Counts, kinds: readonly string[], item: Item, sign: 1 |
 const pagesAtOnce = 50;
 
 /** A job in memory: on its way to the record, or with something in flight. */
-export class OpenJob<I extends Item, O, E> {
-  readonly toDo: { readonly page: Page<I, E>; readonly item: I }[] = [];
-  readonly dirty = new Set<Page<I, E>>();
+export class OpenJob<I extends NodeItem, O, E> {
+  readonly toDo: { readonly page: ItemPage<I, E>; readonly item: I }[] = [];
+  readonly dirty = new Set<ItemPage<I, E>>();
   /** Operations that belong into one commit with the next steps. */
   readonly beside: Operation[] = [];
-  private readonly pages = new Map<number, Page<I, E>>();
+  private readonly pages = new Map<number, ItemPage<I, E>>();
   private nextPage = 0;
   /** Pages whose items are in `toDo`, or have been. */
   private readonly queuedPages = new Set<number>();
@@ -125,7 +125,7 @@ export class OpenJob<I extends Item, O, E> {
     this.untold = this.left;
   }
 
-  static accepted<I extends Item, O, E>(
+  static accepted<I extends NodeItem, O, E>(
     table: Table,
     keys: Layout,
     arrival: Buffer,
@@ -139,7 +139,7 @@ export class OpenJob<I extends Item, O, E> {
     for (let number = 0, from = 0; number < job.pageCount; number++) {
       let to = from;
       while (to < items.length && pageOf(items[to]?.index ?? 0) === number) to += 1;
-      job.pages.set(number, new Page(number, items.slice(from, to)));
+      job.pages.set(number, new ItemPage(number, items.slice(from, to)));
       from = to;
     }
     job.original = { message, entries };
@@ -148,7 +148,7 @@ export class OpenJob<I extends Item, O, E> {
     return job;
   }
 
-  static found<I extends Item, O, E>(
+  static found<I extends NodeItem, O, E>(
     table: Table,
     keys: Layout,
     arrival: Buffer,
@@ -211,7 +211,7 @@ export class OpenJob<I extends Item, O, E> {
   }
 
   /** False when the page is queued, or has been. */
-  markQueued({ number }: Page<I, E>): boolean {
+  markQueued({ number }: ItemPage<I, E>): boolean {
     if (this.areAllQueued || this.queuedPages.has(number)) return false;
     this.queuedPages.add(number);
     return true;
@@ -229,23 +229,23 @@ export class OpenJob<I extends Item, O, E> {
   }
 
   /** The next item to be done; `load` when a page must be read for it. */
-  next(): { readonly page: Page<I, E>; readonly item: I } | 'load' | undefined {
+  next(): { readonly page: ItemPage<I, E>; readonly item: I } | 'load' | undefined {
     return this.toDo.shift() ?? (this.isRead ? undefined : 'load');
   }
 
   /** Takes items out that have not begun. */
-  drop(isMeant: (item: I) => boolean): { readonly page: Page<I, E>; readonly item: I }[] {
+  drop(isMeant: (item: I) => boolean): { readonly page: ItemPage<I, E>; readonly item: I }[] {
     const dropped = this.toDo.filter(({ item }) => isMeant(item));
     if (dropped.length > 0) this.toDo.splice(0, Infinity, ...this.toDo.filter(({ item }) => !isMeant(item)));
     return dropped;
   }
 
   /** Reads the next page. */
-  load(store: Store): Promise<Page<I, E>> {
+  load(store: Store): Promise<ItemPage<I, E>> {
     return this.page(store, this.nextPage++);
   }
 
-  async page(store: Store, number: number): Promise<Page<I, E>> {
+  async page(store: Store, number: number): Promise<ItemPage<I, E>> {
     const known = this.pages.get(number);
     if (known) return known;
     const { table, keys, arrival, record } = this;
@@ -256,7 +256,7 @@ export class OpenJob<I extends Item, O, E> {
     ]);
     const [steps, items, message] = await reading;
     this.message ??= message?.value ?? { message: {} };
-    const page = new Page<I, E>(number, this.itemsOf(number, items?.value), steps?.value);
+    const page = new ItemPage<I, E>(number, this.itemsOf(number, items?.value), steps?.value);
     // Where the steps were lost, nobody knows what had begun.
     const isInDoubt = store.isInDoubt?.(record.at) ?? false;
     const isUnsure = isInDoubt || (!steps && (await this.hasLostSteps(store, number)));
@@ -272,7 +272,7 @@ export class OpenJob<I extends Item, O, E> {
   }
 
   /** Whoever only reads a job needs no page twice. */
-  forget(page: Page<I, E>): void {
+  forget(page: ItemPage<I, E>): void {
     this.pages.delete(page.number);
   }
 
@@ -290,7 +290,7 @@ export class OpenJob<I extends Item, O, E> {
   }
 
   /** Notes that an outcome was told; true when it was the last. */
-  tell(page: Page<I, E>, item: I, kinds: readonly string[]): boolean {
+  tell(page: ItemPage<I, E>, item: I, kinds: readonly string[]): boolean {
     page.ended.delete(item.index);
     page.told.add(item.index);
     const told = { ...this.record.told };

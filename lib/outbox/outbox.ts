@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { closeLimit, systemClock } from '../service/clock';
 import type { Operation, Store, Table } from '../state/store';
 import { handOver } from './hand-over';
-import { OpenJob, OpenJobs, type Item, type NewJob, type Page } from './open-job';
+import { OpenJob, OpenJobs, type NodeItem, type NewJob, type ItemPage } from './open-job';
 import { recorderOf, together, type Recorder } from './recorder';
 import {
   after,
@@ -37,7 +37,7 @@ export interface Removals {
 }
 
 /** The node, as its outbox sees it. */
-export interface Host<I extends Item, O, E> {
+export interface Host<I extends NodeItem, O, E> {
   /** Lets an outcome leave, its duplicates with it. False when it did not arrive, because this node is closing. */
   emit(job: OpenJob<I, O, E>, item: I, leaving: Leaving<E>): Promise<boolean>;
   /** The outcome of an item that ends without its work. */
@@ -94,7 +94,7 @@ export const arrivalAt = (at: number): Buffer => {
  * leaves), ended (before the outcome leaves), told. Memory holds what is in flight; everything else lies in the store,
  * and the next start of the node goes on from there.
  */
-export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
+export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> {
   /** The name of this start of the node. */
   readonly life = randomBytes(6).toString('base64url');
   protected readonly keys: Layout;
@@ -167,7 +167,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
   }
 
   /** Resolves when the steps of the job are on record. Until then it stays in memory: the store has an older state. */
-  protected changed(job: OpenJob<I, O, E>, page: Page<I, E>): Promise<void> {
+  protected changed(job: OpenJob<I, O, E>, page: ItemPage<I, E>): Promise<void> {
     job.dirty.add(page);
     job.holders += 1;
     return this.recorder.changed(job).finally(() => {
@@ -208,12 +208,12 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
   }
 
   /** Puts the outcome on record; then lets it leave. */
-  protected async settle(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, outcome: E): Promise<void> {
+  protected async settle(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I, outcome: E): Promise<void> {
     await this.putEnd(job, page, item, outcome);
     await this.tell(job, page, item, outcome, false);
   }
 
-  protected putEnd(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, outcome: E): Promise<void> {
+  protected putEnd(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I, outcome: E): Promise<void> {
     page.end(item.index, this.isClosing ? { outcome, untold: true } : { outcome });
     return this.changed(job, page);
   }
@@ -221,7 +221,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
   /** Tells an outcome found on record. One that was certainly not told is first put on record as perhaps told. */
   protected async tellAgain(
     job: OpenJob<I, O, E>,
-    page: Page<I, E>,
+    page: ItemPage<I, E>,
     item: I,
     { outcome, untold }: Ended<E>,
   ): Promise<void> {
@@ -231,7 +231,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
 
   protected async tell(
     job: OpenJob<I, O, E>,
-    page: Page<I, E>,
+    page: ItemPage<I, E>,
     item: I,
     outcome: E,
     repeated: boolean,
@@ -321,7 +321,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     return Promise.resolve({ operations: [], committed: () => undefined });
   }
 
-  private told(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, kinds: readonly string[]): void {
+  private told(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I, kinds: readonly string[]): void {
     job.beside.push(...this.besideTold(job, item));
     job.tell(page, item, kinds);
     this.changed(job, page).catch((fault: unknown) => {
@@ -329,7 +329,7 @@ export abstract class Outbox<I extends Item, O, E, H extends Host<I, O, E>> {
     });
   }
 
-  private keepUntold(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, outcome: E): Promise<void> {
+  private keepUntold(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I, outcome: E): Promise<void> {
     page.end(item.index, { outcome, untold: true });
     return this.changed(job, page);
   }

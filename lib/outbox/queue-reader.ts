@@ -1,5 +1,5 @@
-import { endOf, type Entry, type Store, type Table } from '../state/store';
-import { OpenJob, type Item, type Page } from './open-job';
+import { endOf, type VaultEntry, type Store, type Table } from '../state/store';
+import { OpenJob, type NodeItem, type ItemPage } from './open-job';
 import { readAtOnce } from './outbox';
 import { after, arrivalIn, itemKey, jobKey, layout, pageOf, type JobRecord, type Layout } from './records';
 
@@ -48,7 +48,7 @@ export const isOpen = async (
   index?: number,
 ): Promise<boolean> => {
   const keys = layout(node);
-  const found = await store.get<JobRecord<Item, unknown>>(table, keys.job(arrival));
+  const found = await store.get<JobRecord<NodeItem, unknown>>(table, keys.job(arrival));
   if (!found || index === undefined) return found !== undefined;
   const page = await OpenJob.found(table, keys, arrival, found.value).page(store, pageOf(index));
   const isThere = page.items.some((item) => item.index === index);
@@ -63,7 +63,7 @@ const table = 'work';
  * Reads what a node's outbox of requests has on record, for display: page by page, in the order of arrival, independent
  * of the outbox in memory.
  */
-export class QueueReader<I extends Item> {
+export class QueueReader<I extends NodeItem> {
   private readonly keys: Layout;
 
   constructor(private readonly source: QueueSource<I>) {
@@ -133,7 +133,7 @@ export class QueueReader<I extends Item> {
     if (count <= skip && skip > 0) return skip - count;
     let start = from;
     for (let first = skip; ; first = 0) {
-      const page: readonly Entry<JobRecord<I, QueuedOrder>>[] = await store.page(table, {
+      const page: readonly VaultEntry<JobRecord<I, QueuedOrder>>[] = await store.page(table, {
         from: start,
         to,
         limit: readAtOnce,
@@ -152,7 +152,7 @@ export class QueueReader<I extends Item> {
     const job = OpenJob.found<I, QueuedOrder, unknown>(table, this.keys, arrival, record);
     const list = record.count > 1 ? jobKey(node, arrival) : undefined;
     for (let number = 0; number < job.pageCount; number++) {
-      const page: Page<I, unknown> = await job.page(store, number);
+      const page: ItemPage<I, unknown> = await job.page(store, number);
       for (const item of page.items) {
         const { index } = item;
         if (page.ended.has(index) || page.told.has(index) || this.source.isCancelled(arrival, item)) continue;
@@ -174,7 +174,7 @@ export class QueueReader<I extends Item> {
     const { lists } = this.keys;
     for (let last: Buffer | undefined; ;) {
       const range = { ...after(lists, last), limit: readAtOnce, ...(!last && { skip }) };
-      const page: readonly Entry<0>[] = await this.source.store.page(table, range);
+      const page: readonly VaultEntry<0>[] = await this.source.store.page(table, range);
       for (const { key } of page) yield arrivalIn(key);
       last = page.at(-1)?.key;
       if (!last || page.length < readAtOnce) return;

@@ -6,7 +6,7 @@ interface Recordable {
 }
 
 /** The steps of one turn of the event loop. */
-interface Batch {
+interface GatheredSteps {
   readonly written: Promise<void>;
   readonly resolve: (result: Promise<void>) => void;
 }
@@ -23,7 +23,7 @@ let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | und
  */
 export class Recorder {
   private readonly dirty = new Set<Recordable>();
-  private batch: Batch | undefined;
+  private batch: GatheredSteps | undefined;
   /**
    * Settles when everything written so far is on record or has failed. The writer of a failed commit is told by its own
    * promise.
@@ -79,8 +79,8 @@ export class Recorder {
     this.batch ??= this.newBatch();
   }
 
-  private newBatch(): Batch {
-    let resolve: Batch['resolve'] = () => undefined;
+  private newBatch(): GatheredSteps {
+    let resolve: GatheredSteps['resolve'] = () => undefined;
     const written = new Promise<void>((settle) => {
       resolve = settle;
     });

@@ -1,6 +1,6 @@
 import type { Clock } from '../service/clock';
-import { endOf, key, TakenOver, type Entry, type Operation, type Store } from '../state/store';
-import { OpenJob, type Item, type NewJob, type Page } from './open-job';
+import { endOf, key, TakenOver, type VaultEntry, type Operation, type Store } from '../state/store';
+import { OpenJob, type NodeItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, newArrival, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
 import { isOpen, QueueReader } from './queue-reader';
 import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './records';
@@ -13,7 +13,7 @@ export class Held extends Error {
 }
 
 /** One item's turn. */
-export interface Turn {
+export interface ItemTurn {
   /** Aborts when what has not begun is cancelled. */
   readonly signal: AbortSignal;
   /** Puts the item on record as begun, with `beside`. Awaited before a request that must not be made twice. */
@@ -26,9 +26,9 @@ export interface Turn {
   readonly store: Store;
 }
 
-export interface RequestHost<I extends Item, O, E> extends Host<I, O, E> {
+export interface RequestHost<I extends NodeItem, O, E> extends Host<I, O, E> {
   /** From an item to its outcome. What it throws goes to `failed`. */
-  work(job: OpenJob<I, O, E>, item: I, turn: Turn): Promise<E>;
+  work(job: OpenJob<I, O, E>, item: I, turn: ItemTurn): Promise<E>;
   /** The outcome of work that threw. Undefined when a close broke it off: the item stays on record as not begun. */
   failed(thrown: unknown, isBrokenOff: boolean): E | undefined;
   /** An item ends without its work. */
@@ -41,7 +41,7 @@ export interface RequestHost<I extends Item, O, E> extends Host<I, O, E> {
   phoneOf(item: I): string | undefined;
 }
 
-export interface RequestOptions<I extends Item, O, E> extends OutboxOptions<RequestHost<I, O, E>> {
+export interface RequestOptions<I extends NodeItem, O, E> extends OutboxOptions<RequestHost<I, O, E>> {
   /** The most requests at once; as many more items are begun ahead, so that a slow disk holds none up. */
   readonly width: number;
   /** Milliseconds after which what has not begun is too old to begin after a restart. */
@@ -59,7 +59,7 @@ const byReset = 'reset';
 const holdTicks = { count: 10, ms: 50 };
 
 /** Items whose work is one request. */
-export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, RequestHost<I, O, E>> {
+export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, RequestHost<I, O, E>> {
   /** Jobs with items to be done, served in turn. */
   private queue: OpenJob<I, O, E>[] = [];
   private active = 0;
@@ -245,7 +245,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     const { from, to } = after(this.keys.jobs, this.cursor);
     const [first] = this.committing.keys();
     const reading = this.open.read();
-    let found: readonly Entry<JobRecord<I, O>>[] | undefined;
+    let found: readonly VaultEntry<JobRecord<I, O>>[] | undefined;
     try {
       found = await this.store.page<JobRecord<I, O>>(this.table, {
         from,
@@ -270,7 +270,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     if (found.length > 0 || !isOnItsWay) this.pump();
   }
 
-  private opened({ key, value }: Entry<JobRecord<I, O>>): OpenJob<I, O, E> {
+  private opened({ key, value }: VaultEntry<JobRecord<I, O>>): OpenJob<I, O, E> {
     return OpenJob.found(this.table, this.keys, arrivalIn(key), value);
   }
 
@@ -306,11 +306,11 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     this.pump();
   }
 
-  private queuePage(job: OpenJob<I, O, E>, page: Page<I, E>): void {
+  private queuePage(job: OpenJob<I, O, E>, page: ItemPage<I, E>): void {
     if (job.markQueued(page)) for (const item of page.items) this.queueItem(job, page, item);
   }
 
-  private queueItem(job: OpenJob<I, O, E>, page: Page<I, E>, item: I): void {
+  private queueItem(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I): void {
     if (page.told.has(item.index)) return;
     const ended = page.ended.get(item.index);
     const reason = this.reasonNotTo(job, page, item);
@@ -319,7 +319,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     else if (!page.held.has(item.index)) job.toDo.push({ page, item });
   }
 
-  private reasonNotTo({ record, arrival }: OpenJob<I, O, E>, page: Page<I, E>, item: I) {
+  private reasonNotTo({ record, arrival }: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I) {
     const isOld = record.life !== this.life;
     if (page.begun.has(item.index)) return 'unknown';
     if (record.space !== this.options.space) return 'moved';
@@ -343,13 +343,13 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     );
   }
 
-  private async carryOut(job: OpenJob<I, O, E>, page: Page<I, E>, item: I): Promise<void> {
+  private async carryOut(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I): Promise<void> {
     const cancel = new AbortController();
     const { signal } = cancel;
     this.atWork.set(cancel, { arrival: job.arrival, item });
     const release = this.holdClock();
     const ends: { readonly beside: readonly Operation[]; readonly settled: () => void }[] = [];
-    const turn: Turn = {
+    const turn: ItemTurn = {
       signal,
       store: this.store,
       begin: (beside = []) => {
@@ -418,7 +418,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     };
   }
 
-  private endWithout(reason: Reason, job: OpenJob<I, O, E>, page: Page<I, E>, item: I): void {
+  private endWithout(reason: Reason, job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I): void {
     this.letGo(job, page, item);
     this.retain(job);
     const dropped = this.host.dropped?.(job, item, reason) ?? Promise.resolve();
@@ -431,7 +431,12 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
     );
   }
 
-  private async holdBack(job: OpenJob<I, O, E>, page: Page<I, E>, item: I, notBefore: number): Promise<void> {
+  private async holdBack(
+    job: OpenJob<I, O, E>,
+    page: ItemPage<I, E>,
+    item: I,
+    notBefore: number,
+  ): Promise<void> {
     this.letGo(job, page, item);
     page.begun.delete(item.index);
     page.held.set(item.index, notBefore);
@@ -450,7 +455,7 @@ export class RequestOutbox<I extends Item, O, E> extends Outbox<I, O, E, Request
   }
 
   /** The item is no longer held; that goes on record with its next step. */
-  private letGo(job: OpenJob<I, O, E>, page: Page<I, E>, { index }: I): void {
+  private letGo(job: OpenJob<I, O, E>, page: ItemPage<I, E>, { index }: I): void {
     const notBefore = page.held.get(index);
     if (notBefore === undefined) return;
     page.held.delete(index);

@@ -1,5 +1,5 @@
 import type { Operation } from '../state/store';
-import { OpenJob, type Item, type NewJob, type Page } from './open-job';
+import { OpenJob, type NodeItem, type NewJob, type ItemPage } from './open-job';
 import {
   arrivalAt,
   newArrival,
@@ -33,7 +33,7 @@ export interface WaitEntries<W> {
   next(wait: W): number;
 }
 
-export interface WaitHost<I extends Item, O, E, W> extends Host<I, O, E> {
+export interface WaitHost<I extends NodeItem, O, E, W> extends Host<I, O, E> {
   /** The outcome of an item that cannot be waited for; undefined for one that can. */
   atOnce(item: I): E | undefined;
   waitOf(key: Buffer, item: I, order: O): W;
@@ -47,7 +47,7 @@ export interface WaitHost<I extends Item, O, E, W> extends Host<I, O, E> {
   changed(): void;
 }
 
-export interface WaitOptions<I extends Item, O, E, W> extends OutboxOptions<WaitHost<I, O, E, W>> {
+export interface WaitOptions<I extends NodeItem, O, E, W> extends OutboxOptions<WaitHost<I, O, E, W>> {
   /** The entries of the environment at the service that it points to, or pointed to. */
   readonly entries: (space: string) => WaitEntries<W>;
 }
@@ -65,10 +65,10 @@ export interface Outlook {
   readonly people: number | undefined;
 }
 
-type Meant<I extends Item, O> = (record: JobRecord<I, O>, arrival: Buffer, item: I) => boolean;
+type Meant<I extends NodeItem, O> = (record: JobRecord<I, O>, arrival: Buffer, item: I) => boolean;
 
 /** Items that wait to be ended from outside. None of them is in memory. */
-export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHost<I, O, E, W>> {
+export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, WaitHost<I, O, E, W>> {
   private resets: (readonly [arrival: Buffer, reset: ResetRecord])[] = [];
   private waiting = 0;
   /** How many of `waiting` are on record. */
@@ -266,7 +266,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
 
   private async endItem(
     job: OpenJob<I, O, E>,
-    page: Page<I, E>,
+    page: ItemPage<I, E>,
     item: I,
     outcome: E,
     removals: readonly Operation[],
@@ -322,7 +322,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
       if (!(await entries.isIntact(this.waitOf(job, item)))) await this.beginAgain(job, page, item);
   }
 
-  private async beginAgain(job: OpenJob<I, O, E>, page: Page<I, E>, item: I): Promise<void> {
+  private async beginAgain(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I): Promise<void> {
     if (job.record.space !== this.options.space) return;
     const outcome = this.host.atOnce(item);
     if (outcome !== undefined) return this.settle(job, page, item, outcome);
@@ -351,7 +351,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   private async cancel(
     reason: 'reset' | 'moved',
     job: OpenJob<I, O, E>,
-    page: Page<I, E>,
+    page: ItemPage<I, E>,
     item: I,
   ): Promise<void> {
     this.retain(job);
@@ -374,7 +374,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   }
 
   /** All items that wait, in the order of arrival; a hundred jobs in memory at a time. */
-  private async *waitingItems(): AsyncGenerator<{ job: OpenJob<I, O, E>; page: Page<I, E>; item: I }> {
+  private async *waitingItems(): AsyncGenerator<{ job: OpenJob<I, O, E>; page: ItemPage<I, E>; item: I }> {
     for (let last: Buffer | undefined; !this.isClosing;) {
       const reading = this.open.read();
       try {
@@ -394,7 +394,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
 
   private async *waitingIn(
     job: OpenJob<I, O, E>,
-  ): AsyncGenerator<{ job: OpenJob<I, O, E>; page: Page<I, E>; item: I }> {
+  ): AsyncGenerator<{ job: OpenJob<I, O, E>; page: ItemPage<I, E>; item: I }> {
     try {
       for (let number = 0; number < job.pageCount; number++) {
         const page = await job.page(this.store, number);
@@ -410,7 +410,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   private async withItem(
     arrival: Buffer,
     index: number,
-    work: (job: OpenJob<I, O, E>, page: Page<I, E>, item: I) => Promise<void>,
+    work: (job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I) => Promise<void>,
   ): Promise<boolean> {
     const job = await this.jobAt(arrival);
     if (!job) return false;
@@ -428,7 +428,7 @@ export class WaitOutbox<I extends Item, O, E, W> extends Outbox<I, O, E, WaitHos
   /** As `withItem`, for an item that still waits; false for any other. */
   private async withOpen(
     item: Buffer,
-    work: (job: OpenJob<I, O, E>, page: Page<I, E>, item: I) => Promise<void>,
+    work: (job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I) => Promise<void>,
   ): Promise<boolean> {
     const { arrival, index } = itemIn(item);
     let isOpen = false;

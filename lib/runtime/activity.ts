@@ -23,10 +23,10 @@ export interface ActivityQuery {
   readonly state?: QueueItem['state'];
 }
 
-type Reader = QueueReader<{ readonly index: number; readonly phone?: string }>;
+type TextReader = QueueReader<{ readonly index: number; readonly phone?: string }>;
 
 interface ReadableOutbox {
-  readonly reader: Reader;
+  readonly reader: TextReader;
   cancel(job: Buffer, index?: number): Promise<boolean>;
 }
 
@@ -67,10 +67,10 @@ const mostScanned = 20_000;
 
 const table = 'work';
 
-type Kind = 'w' | 'q' | 'l';
-const idOf = (kind: Kind, name: Buffer): string => kind + name.toString('base64url');
+type IdKind = 'w' | 'q' | 'l';
+const idOf = (kind: IdKind, name: Buffer): string => kind + name.toString('base64url');
 /** The key in an id of this kind; undefined when it is not an id that was given out. */
-const nameIn = (kind: Kind, id: string): Buffer | undefined => {
+const nameIn = (kind: IdKind, id: string): Buffer | undefined => {
   if (!id.startsWith(kind)) return undefined;
   const name = Buffer.from(id.slice(1), 'base64url');
   const isName = kind === 'l' ? isJobKey(name) : isItemKey(name);
@@ -108,7 +108,7 @@ const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) 
 const skippedBy = ({ page, pageSize }: ActivityQuery): number => (page - 1) * pageSize;
 
 /** One page of the items that match; reads no further than needed. */
-const pageOf = async <T>(
+const filteredPage = async <T>(
   items: AsyncIterable<T>,
   asked: ActivityQuery,
   isMeant: (item: T) => boolean,
@@ -130,7 +130,7 @@ const pageOf = async <T>(
 
 interface Read {
   readonly node: NodeName;
-  readonly reader: Reader;
+  readonly reader: TextReader;
 }
 
 async function* queuedOf({ node, reader }: Read, skip: number): AsyncGenerator<QueueItem> {
@@ -191,7 +191,7 @@ export class Activity {
     const { whole, digits, name } = searched(asked.phone);
     const { advisor } = asked;
     if (digits !== undefined || name !== undefined || advisor !== undefined)
-      return pageOf(
+      return filteredPage(
         this.allWaits(whole),
         asked,
         (item) =>
@@ -234,11 +234,11 @@ export class Activity {
   }
 
   /** Cancels a wait, an item of the queue, or the rest of a list; false when it has ended or begun. */
-  cancel(id: string, kinds: readonly Kind[] = ['w', 'q', 'l']): Promise<boolean> {
+  cancel(id: string, kinds: readonly IdKind[] = ['w', 'q', 'l']): Promise<boolean> {
     return this.act('cancel', id, kinds);
   }
 
-  private async act(act: ItemOrder['act'], id: string, kinds: readonly Kind[]): Promise<boolean> {
+  private async act(act: ItemOrder['act'], id: string, kinds: readonly IdKind[]): Promise<boolean> {
     const kind = kinds.find((each) => id.startsWith(each));
     const name = kind && nameIn(kind, id);
     if (!name) return false;
@@ -259,14 +259,14 @@ export class Activity {
   }
 
   /** Undefined when the node of the item is not there. */
-  private async actHere(act: ItemOrder['act'], kind: Kind, name: Buffer): Promise<boolean | undefined> {
+  private async actHere(act: ItemOrder['act'], kind: IdKind, name: Buffer): Promise<boolean | undefined> {
     if (kind === 'w') return (await consentOf(this.environment)).waiterOf(name)?.[act](name);
     const { node, arrival } = jobIn(name);
     return this.outboxes.get(node)?.outbox.cancel(arrival, ...(kind === 'q' ? [itemIn(name).index] : []));
   }
 
   /** Gives an order to the process that has the item; false when no process has it, or when it has begun. */
-  private async order(act: ItemOrder['act'], id: string, kind: Kind, name: Buffer): Promise<boolean> {
+  private async order(act: ItemOrder['act'], id: string, kind: IdKind, name: Buffer): Promise<boolean> {
     const store = await this.environment.store();
     const { node, arrival } = jobIn(name);
     const index = kind === 'l' ? undefined : itemIn(name).index;
@@ -285,7 +285,7 @@ export class Activity {
     const counts = await Promise.all(readers.map(({ reader }) => reader.listCount()));
     const isCounted = sumOf(counts) <= mostListsCounted;
     if (part !== undefined || advisor !== undefined || state !== undefined || !isCounted)
-      return pageOf(
+      return filteredPage(
         this.allQueued(),
         asked,
         (item) => isFor(item, part, advisor) && (state === undefined || item.state === state),

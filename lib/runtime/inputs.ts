@@ -14,7 +14,7 @@ type TypedField = Extract<Field, { kind: 'typed' }>;
 const simpleName = /^[A-Za-z_$][\w$]*$/;
 
 /** JSONata throws plain objects, and quotes the value that it could not work with: that may be somebody's text or number. */
-const reasonOf = (cause: unknown): string => {
+const expressionFault = (cause: unknown): string => {
   const { message, value } = Object(cause) as { message?: unknown; value?: unknown };
   if (typeof message !== 'string') return String(cause);
   return value === undefined ? message : message.replaceAll(JSON.stringify(value), () => '…');
@@ -34,7 +34,7 @@ const unreadable = ({ property }: Property, cause: unknown): ServiceError =>
   isNoName(cause)
     ? // The value is not quoted: somebody may have typed a text in place of a name.
       invalidInput('property_name', { property: { field: property } })
-    : invalidInput('property_unreadable', { property: { field: property }, reason: reasonOf(cause) });
+    : invalidInput('property_unreadable', { property: { field: property }, reason: expressionFault(cause) });
 
 const constant = (make: () => unknown, wrong: (cause: unknown) => ServiceError): Getter => {
   let value: unknown;
@@ -65,7 +65,7 @@ const fromExpression = ({ RED, node, property }: Property, written: string): Get
   const prepared = constant(
     () => RED.util.prepareJSONataExpression(written, node),
     (cause) =>
-      invalidInput('property_expression', { property: { field: property }, reason: reasonOf(cause) }),
+      invalidInput('property_expression', { property: { field: property }, reason: expressionFault(cause) }),
   );
   return (msg) => {
     const expression = prepared(msg) as ReturnType<typeof RED.util.prepareJSONataExpression>;
@@ -73,7 +73,10 @@ const fromExpression = ({ RED, node, property }: Property, written: string): Get
       RED.util.evaluateJSONataExpression(expression, msg, (error: Error | null, value: unknown) => {
         if (error)
           reject(
-            invalidInput('property_evaluation', { property: { field: property }, reason: reasonOf(error) }),
+            invalidInput('property_evaluation', {
+              property: { field: property },
+              reason: expressionFault(error),
+            }),
           );
         else resolve(value);
       });

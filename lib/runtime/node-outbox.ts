@@ -3,9 +3,9 @@ import { endOf, TakenOver } from '../state/store';
 import { systemClock } from '../service/clock';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Mutable } from '../mutable';
-import { duplicatesOf, type OpenJob, type Item as OutboxItem } from '../outbox/open-job';
+import { duplicatesOf, type OpenJob, type NodeItem as OutboxItem } from '../outbox/open-job';
 import { QueueFull, type Leaving, type Reason } from '../outbox/outbox';
-import { RequestOutbox, type RequestHost, type Turn as OutboxTurn } from '../outbox/request-outbox';
+import { RequestOutbox, type RequestHost, type ItemTurn as OutboxTurn } from '../outbox/request-outbox';
 import type { Problem } from '../service/errors';
 import type { Client } from '../service/types';
 import { activityOf } from './activity';
@@ -72,7 +72,7 @@ export interface ItemHandler<T, O> {
 }
 
 /** The items of a message, as a node reads them. */
-export interface Taken<T> {
+export interface TakenItems<T> {
   readonly items: readonly T[];
   /** Duplicates included. */
   readonly count: number;
@@ -101,7 +101,7 @@ const indexesOf = ({ index, duplicates = [] }: Item): readonly number[] => [
   ...duplicates.map((each) => each.index),
 ];
 
-const nameOf = (open: { readonly arrival: Buffer }, { index }: Item): string =>
+const itemName = (open: { readonly arrival: Buffer }, { index }: Item): string =>
   `${open.arrival.toString('hex')} ${index}`;
 
 const codePrefix = 'code ';
@@ -228,7 +228,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   take(
     msg: Message,
     job: Job,
-    taken: Taken<T>,
+    taken: TakenItems<T>,
     fill: (order: Mutable<O>) => void,
     begin = (order: O): void | Promise<void> => {
       this.accept(msg, job, order, taken);
@@ -294,7 +294,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
         order: open.record.order,
         item,
         entry,
-        name: nameOf(open, item),
+        name: itemName(open, item),
         since: open.record.at,
         job: open,
       });
@@ -332,7 +332,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
 
   async dropped(open: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<void> {
     const { order, space } = open.record;
-    await this.handler.dropped?.(order, item, nameOf(open, item), reason, space);
+    await this.handler.dropped?.(order, item, itemName(open, item), reason, space);
   }
 
   held(count: number, notBefore: number): void {
@@ -415,7 +415,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     });
   }
 
-  private accept(msg: Message, job: Job, order: O, { items, count, entries }: Taken<T>): void {
+  private accept(msg: Message, job: Job, order: O, { items, count, entries }: TakenItems<T>): void {
     if (!this.outbox) throw nodeError('not_configured', 'no_environment');
     const onRecord = job.takeHandOver();
     try {
@@ -431,7 +431,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     if (this.environment) activityOf(this.environment).changed();
   }
 
-  private refuseAll(job: Job, order: O, { items, entries, count }: Taken<T>, thrown: unknown): void {
+  private refuseAll(job: Job, order: O, { items, entries, count }: TakenItems<T>, thrown: unknown): void {
     const why = failedOutcome(problemOf(thrown));
     // Whether a number can be read may depend on the country of an environment that is missing.
     const isUnready = why.problem?.code === 'not_configured';

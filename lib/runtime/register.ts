@@ -9,7 +9,7 @@ export interface NodeRuntime {
   create(RED: NodeAPI, node: Node, config: Config): void;
 }
 
-const reasonOf = (fault: unknown): Error => (fault instanceof Error ? fault : new Error(String(fault)));
+const asError = (fault: unknown): Error => (fault instanceof Error ? fault : new Error(String(fault)));
 
 /**
  * The one `registerType`. `load` requires the runtime when the first node of the type is made: an installed but unused
@@ -22,7 +22,7 @@ export const register = (RED: NodeAPI, { type, credentials }: Registered, load: 
       load().create(RED, this, config);
     } catch (fault) {
       // If the constructor threw, other nodes would look this one up in vain, and its messages would vanish.
-      const reason = reasonOf(fault);
+      const reason = asError(fault);
       this.error(reason);
       this.status({ fill: 'red', shape: 'ring', text: 'status.broken' });
       this.on('input', (_msg, _send, done) => {

@@ -40,7 +40,7 @@ const headerIn = (headers: readonly Buffer[], wanted: string): string | undefine
 };
 
 /** Network errors have a short code. Their messages may quote the answer, so they are not used. */
-const reasonOf = (error: Error): string =>
+const networkCode = (error: Error): string =>
   'code' in error && typeof error.code === 'string' ? error.code : error.name;
 
 /** One buffer in which answers that came in pieces are joined: one for each answer would keep the garbage collector busy. */
@@ -149,6 +149,6 @@ export class Exchange {
   }
 
   onError(error: Error): void {
-    this.finish({ state: this.abort === undefined ? 'unreached' : 'broken', reason: reasonOf(error) });
+    this.finish({ state: this.abort === undefined ? 'unreached' : 'broken', reason: networkCode(error) });
   }
 }

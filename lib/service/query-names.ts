@@ -31,7 +31,7 @@ export interface ReadAnswer {
 
 export type Query = Readonly<Record<string, string | number>>;
 
-export interface Page {
+export interface AnsweredPage {
   readonly data: readonly unknown[];
   readonly pageInfo?: {
     readonly page?: number | null;
@@ -45,8 +45,8 @@ export interface Page {
 /** Whether there was no real answer: another attempt may get one. */
 export const isUnanswered = ({ kind }: ReadAnswer): boolean => kind === 'trouble' || kind === 'silent';
 
-export const pageIn = ({ kind, data }: ReadAnswer): Page | undefined =>
-  kind === 'fine' ? (data as Page) : undefined;
+export const pageIn = ({ kind, data }: ReadAnswer): AnsweredPage | undefined =>
+  kind === 'fine' ? (data as AnsweredPage) : undefined;
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
 /** The answer to a read without a query, and how to read with one. Names are those on the wire. */
@@ -59,13 +59,13 @@ interface Source {
  * `refused`: wrong, because the service refuses it. `untold`: no read can tell. `untried`: no read was allowed.
  * `doubtful`: wrong if another name works, else `untold`. `unanswered`: the service did not answer now.
  */
-type Verdict = 'right' | 'wrong' | 'refused' | 'untold' | 'untried' | 'doubtful' | 'unanswered';
+type NameVerdict = 'right' | 'wrong' | 'refused' | 'untold' | 'untried' | 'doubtful' | 'unanswered';
 
 /**
  * Judges names that are all sent with the same value: a service that ignores unknown names uses one of them, if any is
  * right.
  */
-type Judge = (source: Source, names: readonly string[]) => Promise<Verdict>;
+type Judge = (source: Source, names: readonly string[]) => Promise<NameVerdict>;
 
 const all = (names: readonly string[], value: string | number): Query =>
   Object.fromEntries(names.map((name) => [name, value]));
@@ -79,12 +79,12 @@ const isUsable = ({ plain }: Source): boolean =>
   plain.kind === 'fine' || isRefused(plain) || (plain.kind === 'problem' && plain.status === 404);
 
 /** Whether a search has used the page size 1. `whole` is its answer without a page size. */
-const isOne = ({ data, pageInfo }: Page, whole: Page | undefined): boolean =>
+const isOne = ({ data, pageInfo }: AnsweredPage, whole: AnsweredPage | undefined): boolean =>
   data.length <= 1 &&
   (typeof pageInfo?.pageSize === 'number' ? pageInfo.pageSize === 1 : (whole?.data.length ?? 0) > 1);
 
 /** Whether a search has given the second page. Undefined when there are too few records to tell. */
-const isSecond = (page: Page, whole: Page | undefined, size: number): boolean | undefined => {
+const isSecond = (page: AnsweredPage, whole: AnsweredPage | undefined, size: number): boolean | undefined => {
   const [, second, third] = whole?.data ?? [];
   // If pages are counted from zero, page 2 is the third.
   if (size === 1 && third !== undefined && same(page.data[0], third) && !same(second, third)) return false;
@@ -99,7 +99,7 @@ const isSecond = (page: Page, whole: Page | undefined, size: number): boolean | 
 const sortVerdict =
   (field: 'sortBy' | 'sortDirection', values: readonly [string, string]): Judge =>
   async ({ read }, names) => {
-    const pages: Page[] = [];
+    const pages: AnsweredPage[] = [];
     for (const value of values) {
       const seen = await read(all(names, value));
       if (isRefused(seen)) return 'refused';
@@ -230,7 +230,7 @@ const likelyOffsets = ['offset', 'skip', 'start', 'from', 'startIndex', 'start_i
 interface Judged {
   readonly source: SourceName;
   readonly name: string;
-  readonly verdict: Verdict;
+  readonly verdict: NameVerdict;
   readonly found?: string | undefined;
   /** A name that works, but counts from zero: no name makes that right. */
   readonly fromZero?: string | undefined;
@@ -273,10 +273,10 @@ class Questions {
   }
 }
 
-type Attempt = (names: readonly string[]) => Promise<'works' | 'refused' | 'not'>;
+type NamesAttempt = (names: readonly string[]) => Promise<'works' | 'refused' | 'not'>;
 
 /** The first name that works, found by halving; one of them must work. */
-const narrow = async (names: readonly string[], attempt: Attempt): Promise<string | undefined> => {
+const narrow = async (names: readonly string[], attempt: NamesAttempt): Promise<string | undefined> => {
   const [only, another] = names;
   if (only === undefined || another === undefined)
     return only !== undefined && (await attempt([only])) === 'works' ? only : undefined;
@@ -286,7 +286,10 @@ const narrow = async (names: readonly string[], attempt: Attempt): Promise<strin
 };
 
 /** The first name that works. Where unknown names are ignored, one read with all names tells whether any does. */
-const findName = async (candidates: readonly string[], attempt: Attempt): Promise<string | undefined> => {
+const findName = async (
+  candidates: readonly string[],
+  attempt: NamesAttempt,
+): Promise<string | undefined> => {
   const names = [...new Set(candidates)];
   const together = await attempt(names);
   if (together === 'works') return narrow(names, attempt);
@@ -306,10 +309,10 @@ const judgeParameter = async (
 ): Promise<Judged> => {
   const judged = { source: sourceName, name };
   if (!isUsable(source)) return { ...judged, verdict: isUnanswered(source.plain) ? 'unanswered' : 'untried' };
-  const verdict = await orUnanswered<Verdict>(judge(source, [configured]), 'unanswered');
+  const verdict = await orUnanswered<NameVerdict>(judge(source, [configured]), 'unanswered');
   if (verdict === 'right') return { ...judged, verdict, found: configured };
   if (verdict !== 'wrong' && verdict !== 'refused' && verdict !== 'doubtful') return { ...judged, verdict };
-  const attempt: Attempt = async (names) => {
+  const attempt: NamesAttempt = async (names) => {
     const tried = await judge(source, names);
     if (tried === 'right') return 'works';
     return tried === 'wrong' || tried === 'untold' ? 'not' : 'refused';
@@ -337,7 +340,7 @@ const judgePaging = async (
   before: readonly Judged[],
 ): Promise<Judged[]> => {
   const { page, pageSize } = configured;
-  const both = (verdict: Verdict, found: Partial<typeof configured> = {}, fromZero?: string): Judged[] =>
+  const both = (verdict: NameVerdict, found: Partial<typeof configured> = {}, fromZero?: string): Judged[] =>
     (['page', 'pageSize'] as const).map((name) => ({
       source: sourceName,
       name,
@@ -356,7 +359,7 @@ const judgePaging = async (
   if (second && isRight === undefined) return both('untold');
 
   const attempt =
-    (queryOf: (names: readonly string[]) => Query, isSo: (page: Page) => boolean): Attempt =>
+    (queryOf: (names: readonly string[]) => Query, isSo: (page: AnsweredPage) => boolean): NamesAttempt =>
     async (names) => {
       const tried = await source.read(queryOf(names));
       const found = pageIn(tried);
@@ -485,7 +488,7 @@ export const judgeQueryNames = async (
     const { source, name } = parameter;
     judged.push(await judgeParameter(parameter, searches[source], wireName(names, source, name)));
   }
-  const of = (verdict: Verdict): Judged[] => judged.filter((each) => each.verdict === verdict);
+  const of = (verdict: NameVerdict): Judged[] => judged.filter((each) => each.verdict === verdict);
   const [right, wrong, untold, unanswered] = [of('right'), of('wrong'), of('untold'), of('unanswered')];
   const reason = { reason: questions.reason || (plainReason(sources) ?? '') };
   const judgement = (ok: Judgement['ok'], key: string, values: MessageValues = {}) => ({ ok, key, values });

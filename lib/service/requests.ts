@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { type EndpointName, endpoints, type Id } from './endpoints';
 import { serviceError } from './errors';
 import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
-import type { Kind } from './retry';
+import type { RepeatKind } from './retry';
 
 /** A request on the wire, without its headers. */
 export interface Wire {
@@ -16,7 +16,7 @@ export interface Wire {
 export interface Plan {
   readonly name: EndpointName;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  readonly kind: Kind;
+  readonly kind: RepeatKind;
   /** The scope in the service's words. */
   readonly scope: string;
   /** Finds the name of a scope in the service's answers. */

@@ -5,7 +5,7 @@ import { hour } from '../durations';
  * A `read` or `replace` can be repeated freely, a repeated `delete` may find its work done, and the rest must happen
  * `once`.
  */
-export type Kind = 'read' | 'replace' | 'delete' | 'once';
+export type RepeatKind = 'read' | 'replace' | 'delete' | 'once';
 
 /** The result of an attempt, as far as repeating it is concerned. */
 export type Happened =
@@ -65,7 +65,7 @@ export const pauseAfter = (retryAfter: number | undefined, limited: number, rand
 /** Whether the attempt may have been carried out without an answer. */
 const inDoubt = (happened: Happened): boolean => happened.what === 'broken' || happened.what === 'gateway';
 
-const mayRepeat = (kind: Kind, happened: Happened, repeatSends: RepeatSends): boolean => {
+const mayRepeat = (kind: RepeatKind, happened: Happened, repeatSends: RepeatSends): boolean => {
   switch (happened.what) {
     case 'unreached':
       return true;
@@ -79,7 +79,7 @@ const mayRepeat = (kind: Kind, happened: Happened, repeatSends: RepeatSends): bo
   }
 };
 
-const fail = (kind: Kind, happened: Happened, course: Course): Decision => {
+const fail = (kind: RepeatKind, happened: Happened, course: Course): Decision => {
   const settled = happened.what === 'refused' || (happened.what === 'problem' && !happened.retryable);
   if (settled) return { do: 'fail', as: 'answered' };
   const unanswered = happened.what === 'unreached' || inDoubt(happened);
@@ -92,7 +92,7 @@ const fail = (kind: Kind, happened: Happened, course: Course): Decision => {
 
 /** Decides what to do next, as a pure function. `budget` is what is left of the retry budget, `random` is from 0 to 1. */
 export const decide = (
-  kind: Kind,
+  kind: RepeatKind,
   happened: Happened,
   rules: Rules,
   course: Course,

@@ -10,10 +10,10 @@ export type Lmdb = Awaited<ReturnType<typeof loadLmdb>>;
 type Raw = Database<Buffer, Buffer>;
 
 /** A table of the store; `damaged` holds records that cannot be read, and `meta` what belongs to the file as a whole. */
-export type Place = Table | 'damaged' | 'meta';
+export type FileTable = Table | 'damaged' | 'meta';
 
 export interface RawOperation {
-  readonly place: Place;
+  readonly place: FileTable;
   readonly key: Buffer;
   /** Undefined removes the record. */
   readonly bytes: Buffer | undefined;
@@ -97,7 +97,7 @@ export class DamagedFile extends Error {
 }
 
 /** lmdb rejects with the reason in a second promise, `commitError`, which must be caught as well. */
-const settled = async (written: Promise<boolean>): Promise<boolean> => {
+const withReason = async (written: Promise<boolean>): Promise<boolean> => {
   try {
     return await written;
   } catch (fault) {
@@ -108,7 +108,7 @@ const settled = async (written: Promise<boolean>): Promise<boolean> => {
   }
 };
 
-const pageSize = 4096;
+const diskPage = 4096;
 const megabyte = 1024 * 1024;
 /** The most space that a commit is expected to need. A higher estimate would refuse commits that fit. */
 const mostNeeded = 64 * megabyte;
@@ -131,7 +131,7 @@ class FreeSpace {
     if (free === undefined) return;
     if (free > plenty) this.isEnoughUntil = performance.now() + lookEvery;
     // Each change may copy a whole page.
-    const needed = Math.min(changes * pageSize + bytes, mostNeeded) + spare;
+    const needed = Math.min(changes * diskPage + bytes, mostNeeded) + spare;
     if (free >= needed) return;
     const cause = new Error(`no space left on the disk, of which ${Math.floor(free / megabyte)} MB are free`);
     throw new CommitFailed('ENOSPC', { cause });
@@ -155,7 +155,7 @@ class FreeSpace {
 export class DatabaseFile {
   private readonly root: RootDatabase<Buffer, Buffer>;
   private readonly metaTable: Raw;
-  private readonly places: Readonly<Record<Place, Raw>>;
+  private readonly places: Readonly<Record<FileTable, Raw>>;
   private readonly space: FreeSpace;
 
   constructor(
@@ -203,7 +203,7 @@ export class DatabaseFile {
   }
 
   /** The bytes are valid until the next read. */
-  peek(place: Place, key: Buffer): Buffer | undefined {
+  peek(place: FileTable, key: Buffer): Buffer | undefined {
     return this.places[place].getBinaryFast(key);
   }
 
@@ -217,18 +217,18 @@ export class DatabaseFile {
     return found && (JSON.parse(found.toString()) as { readonly time: number }).time;
   }
 
-  get(place: Place, key: Buffer): Buffer | undefined {
+  get(place: FileTable, key: Buffer): Buffer | undefined {
     return this.places[place].getBinary(key);
   }
 
-  range(place: Place, range: Range): readonly { key: Buffer; value: Buffer }[] {
+  range(place: FileTable, range: Range): readonly { key: Buffer; value: Buffer }[] {
     if (isEmpty(range)) return [];
     const found = Array.from(this.places[place].getRange(optionsOf(range)));
     if (found.length < range.limit) this.checkEnd(place, range, found.at(-1)?.key);
     return found;
   }
 
-  keys(place: Place, range: Range): readonly Buffer[] {
+  keys(place: FileTable, range: Range): readonly Buffer[] {
     if (isEmpty(range)) return [];
     const found = Array.from(this.places[place].getKeys(optionsOf(range)));
     if (found.length < range.limit) this.checkEnd(place, range, found.at(-1));
@@ -239,14 +239,14 @@ export class DatabaseFile {
    * lmdb may end a range early at a damaged page, without an error. Read from its other end, the range then ends
    * elsewhere.
    */
-  private checkEnd(place: Place, { from, to, reverse = false }: Range, last: Buffer | undefined): void {
+  private checkEnd(place: FileTable, { from, to, reverse = false }: Range, last: Buffer | undefined): void {
     if (!last) return;
     const options = optionsOf({ from, to, limit: 1, reverse: !reverse });
     const [other] = this.places[place].getKeys(options);
     if (!other?.equals(last)) throw new DamagedFile();
   }
 
-  count(place: Place, from: Buffer, to: Buffer): number {
+  count(place: FileTable, from: Buffer, to: Buffer): number {
     if (Buffer.compare(from, to) >= 0) return 0;
     return this.places[place].getKeysCount({ start: startOf(from), end: to });
   }
@@ -276,7 +276,7 @@ export class DatabaseFile {
 
   /** Needs no ownership. */
   async claim(holder: string): Promise<void> {
-    await settled(this.metaTable.put(claimKey, bytesOf({ holder }), 1));
+    await withReason(this.metaTable.put(claimKey, bytesOf({ holder }), 1));
   }
 
   close(): Promise<void> {
@@ -285,7 +285,7 @@ export class DatabaseFile {
 
   private write(ownerVersion: number | undefined, action: () => void): Promise<boolean> {
     const key = keyOf('owner');
-    return settled(
+    return withReason(
       ownerVersion === undefined
         ? this.metaTable.ifNoExists(key, action)
         : this.metaTable.ifVersion(key, ownerVersion, action),

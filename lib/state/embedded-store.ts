@@ -17,7 +17,7 @@ import { Sealing, versionOf, type Sealer } from './sealing';
 import {
   checkWrite,
   type Condition,
-  type Entry,
+  type VaultEntry,
   type Operation,
   type Range,
   type Store,
@@ -174,13 +174,13 @@ export class EmbeddedStore implements Store {
 
   // Reading
 
-  async get<T>(table: Table, key: Buffer): Promise<Entry<T> | undefined> {
+  async get<T>(table: Table, key: Buffer): Promise<VaultEntry<T> | undefined> {
     const read = this.read((file) => file.get(table, key));
     const sealed = read instanceof Promise ? await read : read;
     return sealed && this.open<T>(table, key, sealed);
   }
 
-  async page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]> {
+  async page<T>(table: Table, range: Range): Promise<readonly VaultEntry<T>[]> {
     const read = this.read((file) => file.range(table, range));
     const found = read instanceof Promise ? await read : read;
     return found.flatMap(({ key, value }) => this.open<T>(table, key, value) ?? []);
@@ -242,7 +242,7 @@ export class EmbeddedStore implements Store {
     }
   }
 
-  private open<T>(table: Table, key: Buffer, sealed: Buffer): Entry<T> | undefined {
+  private open<T>(table: Table, key: Buffer, sealed: Buffer): VaultEntry<T> | undefined {
     const opened = this.sealing.open(table, key, sealed);
     if (opened) return { key, value: opened.value as T, version: versionOf(sealed) };
     if (this.sealing.isLocked(sealed)) this.passOver();

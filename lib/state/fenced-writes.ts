@@ -37,7 +37,7 @@ interface Pending extends FencedWrite {
 }
 
 /** A commit whose answer may not come. Its numbers, compared with those in the lease rows, tell later whether it was made. */
-interface Attempt {
+interface UnansweredCommit {
   readonly numbers: ReadonlyMap<Fence, bigint>;
   readonly holds: ReadonlyMap<Pending, boolean>;
 }
@@ -163,7 +163,7 @@ export class FencedWrites {
   }
 
   private async commit(batch: readonly Pending[]): Promise<void> {
-    const attempts: Attempt[] = [];
+    const attempts: UnansweredCommit[] = [];
     let left = batch;
     for (;;) {
       try {
@@ -190,7 +190,10 @@ export class FencedWrites {
    * Rejects the writes whose lease another process has by now: whether an earlier attempt was made can no longer be
    * known.
    */
-  private withoutLost(pending: readonly Pending[], attempts: readonly Attempt[]): readonly Pending[] {
+  private withoutLost(
+    pending: readonly Pending[],
+    attempts: readonly UnansweredCommit[],
+  ): readonly Pending[] {
     const isLost = ({ fences }: Pending): boolean => fences.some((fence) => fence.isLost);
     if (!pending.some(isLost)) return pending;
     this.reject(pending.filter(isLost), new TakenOver(attempts.length > 0));
@@ -200,8 +203,8 @@ export class FencedWrites {
   /** The result of an earlier attempt, if one of them was made after all. */
   private async lookUp(
     pending: readonly Pending[],
-    attempts: readonly Attempt[],
-  ): Promise<Attempt['holds'] | undefined> {
+    attempts: readonly UnansweredCommit[],
+  ): Promise<UnansweredCommit['holds'] | undefined> {
     for (const fence of fencesOf(pending)) {
       if (fence.isLost) continue;
       const { lease } = fence;
@@ -223,8 +226,8 @@ export class FencedWrites {
   /** Undefined when a lease no longer holds. */
   private async attempt(
     pending: readonly Pending[],
-    attempts: Attempt[],
-  ): Promise<Attempt['holds'] | undefined> {
+    attempts: UnansweredCommit[],
+  ): Promise<UnansweredCommit['holds'] | undefined> {
     if (pending.length === 0) return new Map();
     const attempt = await this.attemptAlone(pending, attempts);
     for (const [{ lease }, number] of attempt?.numbers ?? []) lease.seq = number;
@@ -232,7 +235,10 @@ export class FencedWrites {
   }
 
   /** Uses a transaction where one statement is not enough. */
-  private async attemptAlone(pending: readonly Pending[], attempts: Attempt[]): Promise<Attempt | undefined> {
+  private async attemptAlone(
+    pending: readonly Pending[],
+    attempts: UnansweredCommit[],
+  ): Promise<UnansweredCommit | undefined> {
     const isShared = pending.some((each) => each.isShared);
     if (!isShared && fencesOf(pending).length === 1)
       return this.attemptOn(this.options.pool(), pending, attempts);
@@ -255,8 +261,8 @@ export class FencedWrites {
   private async attemptOn(
     on: Pool | PoolClient,
     pending: readonly Pending[],
-    attempts: Attempt[],
-  ): Promise<Attempt | undefined> {
+    attempts: UnansweredCommit[],
+  ): Promise<UnansweredCommit | undefined> {
     const versions = await this.versions(on, pending);
     const changes = new Map<string, Change>();
     const holds = new Map<Pending, boolean>();

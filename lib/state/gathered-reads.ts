@@ -3,7 +3,7 @@ import { schema } from './leases';
 import type { Table } from './store';
 
 /** A lookup that waits for its answer. */
-interface Lookup<A, T> {
+interface GatheredRead<A, T> {
   readonly of: A;
   readonly settle: (found: T | undefined) => void;
   readonly reject: (fault: unknown) => void;
@@ -22,7 +22,7 @@ interface Bounds {
  * begin in one turn: a query for each would take longer than the poll itself.
  */
 export class GatheredReads {
-  private readonly waiting = new Map<string, Lookup<never, Buffer>[]>();
+  private readonly waiting = new Map<string, GatheredRead<never, Buffer>[]>();
 
   constructor(private readonly pool: () => Pool) {}
 
@@ -62,13 +62,13 @@ export class GatheredReads {
     ask: (all: readonly A[]) => Promise<readonly (Buffer | undefined)[]>,
   ): Promise<Buffer | undefined> {
     return new Promise((settle, reject) => {
-      const known = this.waiting.get(kind) as Lookup<A, Buffer>[] | undefined;
+      const known = this.waiting.get(kind) as GatheredRead<A, Buffer>[] | undefined;
       if (known) {
         known.push({ of, settle, reject });
         return;
       }
-      const lookups: Lookup<A, Buffer>[] = [{ of, settle, reject }];
-      this.waiting.set(kind, lookups as Lookup<never, Buffer>[]);
+      const lookups: GatheredRead<A, Buffer>[] = [{ of, settle, reject }];
+      this.waiting.set(kind, lookups as GatheredRead<never, Buffer>[]);
       setImmediate(() => {
         this.waiting.delete(kind);
         for (let from = 0; from < lookups.length; from += most) {

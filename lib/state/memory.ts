@@ -5,7 +5,7 @@ import {
   checkWrite,
   tables,
   type Condition,
-  type Entry,
+  type VaultEntry,
   type Operation,
   type Range,
   type Store,
@@ -152,7 +152,7 @@ export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): Me
   let latest = 0;
   let isClosed = false;
 
-  const entryOf = <T>(key: Buffer, { bytes, version: recorded }: MemoryRecord): Entry<T> => ({
+  const entryOf = <T>(key: Buffer, { bytes, version: recorded }: MemoryRecord): VaultEntry<T> => ({
     key,
     value: decode(bytes) as T,
     version: recorded,

@@ -1,5 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool, PoolClient } from 'pg';
+import { day } from '../durations';
 import { FencedWrites, type Change, type FencedCondition } from './fenced-writes';
 import { GatheredReads } from './gathered-reads';
 import {
@@ -95,7 +96,7 @@ const longestPause = 2000;
 /** The prefix of the orders in each slot: what its holder is to do. */
 const orders = keyOf('order');
 /** Milliseconds after which an order is forgotten that nobody could carry out: its node has left the flow. */
-const orderLasts = 7 * 24 * 3600 * 1000;
+const orderLasts = 7 * day;
 /** Milliseconds after which nobody waits for an answer any more: the longest request has ended by then. */
 const answeredWithin = 120_000;
 /** Milliseconds between two checks whether other processes have carried out an order. */

@@ -138,7 +138,7 @@ const metaIn = (reader: PageReader, trees: readonly Tree[], name: string): unkno
 const ownershipIn = (reader: PageReader, trees: readonly Tree[]): Ownership | undefined =>
   metaIn(reader, trees, 'owner') as Ownership | undefined;
 
-type Verdict = 'sound' | 'damaged' | 'unknown';
+type FileState = 'sound' | 'damaged' | 'unknown';
 
 const isStill = (path: string, { transaction }: PageReader): boolean => {
   const again = new PageReader(path);
@@ -146,7 +146,7 @@ const isStill = (path: string, { transaction }: PageReader): boolean => {
   return again.transaction === transaction;
 };
 
-const firstSight = (path: string): { readonly verdict: Verdict; readonly isMostlyFree: boolean } => {
+const firstSight = (path: string): { readonly verdict: FileState; readonly isMostlyFree: boolean } => {
   try {
     const reader = new PageReader(path);
     try {
@@ -189,7 +189,7 @@ const slowestRead = 5_000_000;
  * Reads everything in a process and a process group of its own, so that a signal that stops this process says nothing
  * about the file.
  */
-export const probe = (path: string): Promise<Verdict> =>
+export const probe = (path: string): Promise<FileState> =>
   new Promise((resolve) => {
     const child = spawn(process.execPath, ['-e', reading, '--', require.resolve('lmdb'), path], {
       stdio: 'ignore',

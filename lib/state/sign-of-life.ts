@@ -6,7 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 
 /** The most bytes in the name of a socket. The limits of the systems differ; that of macOS is the lowest. */
 const longestName = 100;
-const patience = 1000;
+const answerWithin = 1000;
 
 /** A socket that shows that its process lives: the system closes it with the process, however the process ends. */
 export interface SignOfLife {
@@ -102,7 +102,7 @@ export const lifeOf = (directory: string, address: string | undefined): Promise<
           socket.destroy();
           done(life);
         };
-        socket.setTimeout(patience, () => settle('lives'));
+        socket.setTimeout(answerWithin, () => settle('lives'));
         socket.once('connect', () => settle('lives'));
         socket.once('error', ({ code = '' }: NodeJS.ErrnoException) =>
           settle(lifeByError[code] ?? 'unknown'),

@@ -11,7 +11,7 @@ import {
   key as keyOf,
   TakenOver,
   type Condition,
-  type Entry,
+  type VaultEntry,
   type JointWriter,
   type Operation,
   type Range,
@@ -142,13 +142,13 @@ export class Slot implements Store, Fence {
     return at <= this.doubt;
   }
 
-  async get<T>(table: Table, key: Buffer): Promise<Entry<T> | undefined> {
+  async get<T>(table: Table, key: Buffer): Promise<VaultEntry<T> | undefined> {
     const { reads } = this.database;
     const found = await this.patiently(() => reads.value(table, this.full(table, key)));
     return found && this.opened<T>(table, key, found);
   }
 
-  async page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]> {
+  async page<T>(table: Table, range: Range): Promise<readonly VaultEntry<T>[]> {
     const rows = await this.range(true, table, range);
     return rows.flatMap(({ key, value }) => this.opened<T>(table, bare(key), value) ?? []);
   }
@@ -300,7 +300,7 @@ export class Slot implements Store, Fence {
     }
   }
 
-  private opened<T>(table: Table, key: Buffer, sealed: Buffer): Entry<T> | undefined {
+  private opened<T>(table: Table, key: Buffer, sealed: Buffer): VaultEntry<T> | undefined {
     const opened = this.database.sealing.open(table, key, sealed);
     if (opened) return { key, value: opened.value as T, version: versionOf(sealed) };
     this.newlyDamaged += 1;

@@ -33,9 +33,9 @@ export interface Store {
   now(): number;
   /** A hash of 16 bytes, for what is personal in a key, such as a phone number: keys are not encrypted on disk. */
   hash(text: string): Buffer;
-  get<T>(table: Table, key: Buffer): Promise<Entry<T> | undefined>;
+  get<T>(table: Table, key: Buffer): Promise<VaultEntry<T> | undefined>;
   /** Reads the range in one turn of the event loop. A record that cannot be read is left out, and set aside once. */
-  page<T>(table: Table, range: Range): Promise<readonly Entry<T>[]>;
+  page<T>(table: Table, range: Range): Promise<readonly VaultEntry<T>[]>;
   /** As `page`, but reads keys alone: nothing is decrypted. */
   keys(table: Table, range: Range): Promise<readonly Buffer[]>;
   /** The number of keys from `from` up to `to`, exclusive. */
@@ -93,7 +93,7 @@ export const tables = ['wait', 'work'] as const satisfies readonly Table[];
 /** Changes with every put of the record. Versions can only be compared for equality. */
 export type Version = number | string;
 
-export interface Entry<T> {
+export interface VaultEntry<T> {
   readonly key: Buffer;
   readonly value: T;
   readonly version: Version;
@@ -174,7 +174,7 @@ export const endOf = (prefix: Buffer): Buffer => {
 };
 
 /** The condition that a record is still as it was read, or still missing. */
-export const unchanged = (table: Table, key: Buffer, read: Entry<unknown> | undefined): Condition =>
+export const unchanged = (table: Table, key: Buffer, read: VaultEntry<unknown> | undefined): Condition =>
   read ? { table, key, version: read.version } : { table, key };
 
 /** The clock for ages: the store, whose time never runs back. For a simulator it is its own clock, which can be moved. */

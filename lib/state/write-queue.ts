@@ -1,4 +1,4 @@
-import type { DatabaseFile, Ownership, Place, RawOperation } from './database-file';
+import type { DatabaseFile, Ownership, FileTable, RawOperation } from './database-file';
 import { recordName, versionOf, type Sealing } from './sealing';
 import { checkSize, type Condition, type Table, type Version } from './store';
 
@@ -37,7 +37,8 @@ export interface QueueEvents {
 }
 
 /** Where a record of a table is set aside. */
-export const asideKey = (place: Place, key: Buffer): Buffer => Buffer.concat([Buffer.from(`${place}/`), key]);
+export const asideKey = (place: FileTable, key: Buffer): Buffer =>
+  Buffer.concat([Buffer.from(`${place}/`), key]);
 
 /**
  * Writes are made in order, one commit at a time. Only the owner of the file writes, so conditions are checked before

@@ -3,7 +3,7 @@ import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonen
 import type { Mutable } from '../mutable';
 import { digitsTogether, e164, fieldOf, isJsonText, isNothing } from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
-import type { Item, Order, Taken } from '../runtime/node-outbox';
+import type { Item, Order, TakenItems } from '../runtime/node-outbox';
 import type { Outcome } from '../runtime/outcomes';
 import { isRecord, type Message } from '../runtime/red';
 import type { ServiceError, MessageValue } from '../service/errors';
@@ -124,7 +124,7 @@ export interface Recipient extends Item {
 }
 
 /** The recipients of one message. */
-export type Recipients<T extends Recipient = Recipient> = Omit<Taken<T>, 'source'>;
+export type Recipients<T extends Recipient = Recipient> = Omit<TakenItems<T>, 'source'>;
 
 /**
  * The recipients that a phone field names; an unreadable number fails alone. `complete` adds what else a recipient has.

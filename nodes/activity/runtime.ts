@@ -1,5 +1,5 @@
-import { OperationHandler, type Operation, type Stream } from '../../lib/address-book/operation';
-import type { Page } from '../../lib/address-book/paging';
+import { OperationHandler, type BookOperation, type Stream } from '../../lib/address-book/operation';
+import type { ResultPage } from '../../lib/address-book/paging';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { activityOf, type Activity } from '../../lib/runtime/activity';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
@@ -8,15 +8,18 @@ import { oneOrList } from '../../lib/runtime/inputs';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import { spec } from './spec';
 
-interface Item {
+interface ActivityItem {
   readonly id?: string;
   readonly advisor: string | null;
 }
 
 /** Reads all items, or one page of them. */
 interface Reading {
-  all(): Promise<{ readonly items: AsyncIterable<Item> | Iterable<Item>; readonly count: number | null }>;
-  page(asked: { page: number; pageSize: number; advisor?: string }): Promise<Page<Item>>;
+  all(): Promise<{
+    readonly items: AsyncIterable<ActivityItem> | Iterable<ActivityItem>;
+    readonly count: number | null;
+  }>;
+  page(asked: { page: number; pageSize: number; advisor?: string }): Promise<ResultPage<ActivityItem>>;
 }
 
 const readingOf = (what: string, activity: Activity, tools: Tools): Reading => {
@@ -66,7 +69,9 @@ const readingOf = (what: string, activity: Activity, tools: Tools): Reading => {
  * Makes pages of one reading from beginning to end. Items come and go meanwhile, so reading by page number would pass
  * over some of them. Pages must be fetched in order, one after the other.
  */
-const inOrder = (reading: Reading): ((page: number, pageSize: number) => Promise<Page<Item>>) => {
+const inOrder = (
+  reading: Reading,
+): ((page: number, pageSize: number) => Promise<ResultPage<ActivityItem>>) => {
   let total: number | null = null;
   const items = (async function* () {
     const { items: all, count } = await reading.all();
@@ -74,8 +79,8 @@ const inOrder = (reading: Reading): ((page: number, pageSize: number) => Promise
     yield* all;
   })();
   let before: Promise<unknown> = Promise.resolve();
-  const read = async (page: number, pageSize: number): Promise<Page<Item>> => {
-    const data: Item[] = [];
+  const read = async (page: number, pageSize: number): Promise<ResultPage<ActivityItem>> => {
+    const data: ActivityItem[] = [];
     while (data.length < pageSize) {
       const next = await items.next();
       if (next.done === true) break;
@@ -93,7 +98,7 @@ const inOrder = (reading: Reading): ((page: number, pageSize: number) => Promise
   };
 };
 
-const listing = (tools: Tools, what: string): Operation => {
+const listing = (tools: Tools, what: string): BookOperation => {
   const settings = searchSettings(tools);
   const run = async (stream: Stream): Promise<void> => {
     const { environment } = stream.caller;
@@ -105,23 +110,23 @@ const listing = (tools: Tools, what: string): Operation => {
         advisor,
         environment: environment.name,
       });
-    const idOf = ({ id }: Item): string | undefined => id;
+    const idOf = ({ id }: ActivityItem): string | undefined => id;
     if (settings.all) {
-      const isMeant = (item: Item): boolean => advisor === undefined || item.advisor === advisor;
+      const isMeant = (item: ActivityItem): boolean => advisor === undefined || item.advisor === advisor;
       // The count of the queue includes duplicates, which have no item of their own: it cannot be used as a total.
       const isCounted = advisor === undefined && what !== 'queue';
       const matches = isCounted ? undefined : isMeant;
       await runSearch(stream, { fetch: inOrder(reading), isOwn: true, idOf, matches }, settings);
       return;
     }
-    const fetch = (page: number, pageSize: number): Promise<Page<Item>> =>
+    const fetch = (page: number, pageSize: number): Promise<ResultPage<ActivityItem>> =>
       reading.page({ page, pageSize, ...(advisor !== undefined && { advisor }) });
     await runSearch(stream, { fetch, isOwn: true, idOf }, settings);
   };
   return { kind: 'search', isLocal: true, run };
 };
 
-const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<boolean>): Operation => {
+const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<boolean>): BookOperation => {
   const itemId = tools.source('itemId');
   const outcomeOf = async (activity: Activity, value: unknown): Promise<Outcome> => {
     try {

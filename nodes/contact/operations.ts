@@ -3,7 +3,7 @@ import {
   contactKey,
   type ItemOperation,
   type ItemTurn,
-  type Operation,
+  type BookOperation,
   type Stream,
 } from '../../lib/address-book/operation';
 import { unknownFields } from '../../lib/address-book/record-fields';
@@ -131,7 +131,7 @@ const sortingOf = (tools: Tools): Sorting => {
 /** The fields in which a filter searches. */
 const nameFields = ['fullName', 'firstName', 'lastName', 'email'];
 
-const searching = (tools: Tools): Operation => {
+const searching = (tools: Tools): BookOperation => {
   const settings = searchSettings(tools);
   const sorting = sortingOf(tools);
   const filter = tools.source('filter');
@@ -150,7 +150,7 @@ const searching = (tools: Tools): Operation => {
   return { kind: 'search', run };
 };
 
-export const operationsOf = (tools: Tools, config: Config): Readonly<Record<string, Operation>> => ({
+export const operationsOf = (tools: Tools, config: Config): Readonly<Record<string, BookOperation>> => ({
   create: creating(tools, config),
   update: updating(tools, config),
   get: getting(tools),

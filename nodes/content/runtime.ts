@@ -1,5 +1,5 @@
 import type { MessageValue } from '../../lib/service/errors';
-import { OperationHandler, type Operation, type SearchOperation } from '../../lib/address-book/operation';
+import { OperationHandler, type BookOperation, type SearchOperation } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { flowNode, type Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
@@ -23,7 +23,7 @@ const searchTextOf = (value: unknown, where: MessageValue): string => {
   return text;
 };
 
-const searching = (tools: Tools): Operation => {
+const searching = (tools: Tools): BookOperation => {
   const settings = searchSettings(tools);
   const search = tools.source('search');
   const contentType = tools.plain.text('contentType') as ContentType;

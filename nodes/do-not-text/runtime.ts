@@ -18,11 +18,11 @@ interface ListOrder extends Order {
   readonly operation: string;
 }
 
-interface Entry extends Recipient {
+interface ListItem extends Recipient {
   readonly reason?: string;
 }
 
-const reasonOf = (value: unknown, where: MessageValue): string | undefined => {
+const blockReason = (value: unknown, where: MessageValue): string | undefined => {
   if (isNothing(value)) return undefined;
   if (typeof value !== 'string' && typeof value !== 'number') throw invalidInput('reason_kind', { where });
   return String(value);
@@ -53,7 +53,7 @@ const checked = (tools: Tools): Environment => {
   return environment;
 };
 
-const carryOut = async ({ environment, order, item }: GuardedTurn<Entry, ListOrder>): Promise<Outcome> => {
+const carryOut = async ({ environment, order, item }: GuardedTurn<ListItem, ListOrder>): Promise<Outcome> => {
   const { phone = '', reason = null } = item;
   const list = await doNotTextOf(environment);
   switch (order.operation) {
@@ -72,12 +72,12 @@ const carryOut = async ({ environment, order, item }: GuardedTurn<Entry, ListOrd
   }
 };
 
-const reader = (tools: Tools, operation: string): RecipientNodeOptions<Entry, ListOrder>['read'] => {
+const reader = (tools: Tools, operation: string): RecipientNodeOptions<ListItem, ListOrder>['read'] => {
   const [source, reasons] = [tools.source('phone'), tools.source('reason')];
   return (msg, country) => {
     const reading = ([who, why]: readonly unknown[]) => {
-      const reason = operation === 'block' ? reasonOf(why, reasons.where) : undefined;
-      const recipients = recipientsOf<Entry>(who, source.where, country, (entry, { record }) => {
+      const reason = operation === 'block' ? blockReason(why, reasons.where) : undefined;
+      const recipients = recipientsOf<ListItem>(who, source.where, country, (entry, { record }) => {
         // A list that was exported has a reason for each number.
         const own = record && fieldOf(record, 'reason');
         const given = typeof own === 'string' && own !== '' ? own : reason;
@@ -115,7 +115,7 @@ const listing = (tools: Tools): ((stream: Stream<DoNotText>) => Promise<void>) =
 
 const handler = (tools: Tools): Handler => {
   const operation = tools.plain.text('operation');
-  const numbers = new RecipientNode<Entry, ListOrder>(tools, {
+  const numbers = new RecipientNode<ListItem, ListOrder>(tools, {
     source: tools.source('phone'),
     read: reader(tools, operation),
     isLocal: true,

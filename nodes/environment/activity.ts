@@ -25,7 +25,7 @@ import { runningOf } from './running';
 const topic = 'advisor-texting/changed';
 const leastInterval = 1000;
 /** Milliseconds for which the store may be in trouble before the health check fails. */
-const patience = 30_000;
+const troubleAllowedFor = 30_000;
 const largestPage = 200;
 
 interface Announcing {
@@ -66,7 +66,7 @@ export const announcerOf = (RED: Red): (() => void) => {
 
 /** For load balancers: whether messages that come in can be put on record. */
 export const health = (RED: Red, response: Response): void => {
-  const isWell = [...runningOf(RED)].every(({ troubledFor }) => troubledFor < patience);
+  const isWell = [...runningOf(RED)].every(({ troubledFor }) => troubledFor < troubleAllowedFor);
   response
     .status(isWell ? 200 : 503)
     .set('Cache-Control', 'no-store')

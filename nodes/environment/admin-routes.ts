@@ -6,7 +6,7 @@ import { advisorsIn, cancelItem, checkWait, pendingIn, readActivity, serviceStat
 import { listAdvisors } from './advisor-list';
 import { bundleOf } from './bundle';
 import { runChecks } from './checks';
-import { addressBeside, connectionOf, serviceOf, type Values } from './config';
+import { addressBeside, connectionOf, serviceOf, type EnvironmentValues } from './config';
 import { FormReader, type RouteRequest } from './form';
 import { lookUp } from './lookup';
 import { needsOf } from './needs';
@@ -15,7 +15,7 @@ import { advisorKey, field, jsonOnly, Refused, reply, wordsFor } from './reply';
 import { findRunning } from './running';
 import type { Services } from './services';
 
-const codeConnection = (id: string, values: Values): Connection => {
+const codeConnection = (id: string, values: EnvironmentValues): Connection => {
   if (serviceOf(values) === 'simulator') throw new Refused(400, 'refused.simulator');
   const connection = connectionOf(id, values);
   if (connection.grant === 'authorization_code') return connection;
@@ -33,9 +33,9 @@ const queryIn = (address: unknown): URLSearchParams => {
 const formFields = ['service', 'grant', 'tokenUrl', 'clientId', 'scopes'];
 
 /** The values of the form, so that the list is right before they are deployed. */
-const shownValues = (form: FormReader, query: Request['query']): Values | undefined => {
+const shownValues = (form: FormReader, query: Request['query']): EnvironmentValues | undefined => {
   const given = formFields.flatMap((name) => (typeof query[name] === 'string' ? [[name, query[name]]] : []));
-  return given.length > 0 ? form.look(Object.fromEntries(given) as Values) : form.running?.values;
+  return given.length > 0 ? form.look(Object.fromEntries(given) as EnvironmentValues) : form.running?.values;
 };
 
 /** The connection of the deployed environment; undefined when it is not configured. */
@@ -197,8 +197,8 @@ const table: readonly AdminRoute[] = [
       const { id, form, request } = asked;
       const values = form.use(field(request, 'form'));
       const deployedAt = form.deployedOrigin('baseUrl');
-      const nodes: Values[] = [];
-      RED.nodes.eachNode((node) => nodes.push(node as unknown as Values));
+      const nodes: EnvironmentValues[] = [];
+      RED.nodes.eachNode((node) => nodes.push(node as unknown as EnvironmentValues));
       const isWhole = field(request, 'whole') === true;
       const needs = needsOf(nodes, id);
       const trial = { id, values, advisor: bodyAdvisor(asked), deployedAt, needs, isWhole };

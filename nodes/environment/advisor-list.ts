@@ -6,7 +6,7 @@ import { fits } from '../../lib/auth/tokens';
 import { stateOf, type Entry } from '../../lib/auth/vault';
 import type { AdvisorItem } from '../../lib/runtime/environment';
 import { systemClock } from '../../lib/service/clock';
-import { connectionOf, serviceOf, type Values } from './config';
+import { connectionOf, serviceOf, type EnvironmentValues } from './config';
 import type { Services } from './services';
 
 const shown = (
@@ -24,7 +24,7 @@ const shown = (
   refreshedAt: grant?.refreshedAt ?? null,
 });
 
-const connectionIn = (id: string, values: Values | undefined): Connection | undefined => {
+const connectionIn = (id: string, values: EnvironmentValues | undefined): Connection | undefined => {
   try {
     return values && connectionOf(id, values);
   } catch {
@@ -56,7 +56,7 @@ const listClient = (
 export const listAdvisors = async (
   { vault, tokens }: Pick<Services, 'vault' | 'tokens'>,
   id: string,
-  values: Values | undefined,
+  values: EnvironmentValues | undefined,
   deployed = values,
 ): Promise<readonly (AdvisorItem & { readonly awaiting?: string | null })[]> => {
   if (values && serviceOf(values) === 'simulator')

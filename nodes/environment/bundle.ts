@@ -6,7 +6,7 @@ import type { Field } from '../../lib/runtime/spec';
 import { ownVersion } from '../../lib/service/transport';
 import { serviceState } from './activity';
 import { listAdvisors } from './advisor-list';
-import type { Values } from './config';
+import type { EnvironmentValues } from './config';
 import type { RouteRequest } from './form';
 import type { Services } from './services';
 import { scopes, spec } from './spec';
@@ -59,7 +59,7 @@ const told = (field: Field, value: unknown): unknown => {
   return kinds[field.format ?? '']?.test(value) === true ? value : 'set';
 };
 
-export const settingsTold = (written: Values): object =>
+export const settingsTold = (written: EnvironmentValues): object =>
   Object.fromEntries(spec.fields.map((field) => [field.name, told(field, written[field.name])]));
 
 const mostFailures = 100;

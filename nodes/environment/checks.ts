@@ -4,12 +4,18 @@ import type { Words } from '../../lib/runtime/language';
 import type { CheckName, Finding, Need, Verdict } from '../../lib/service/rehearsal';
 import { ServiceError } from '../../lib/service/errors';
 import type { Grant } from '../../lib/auth/grants';
-import { connectionOf, requestSettingsOf, serviceAddressOf, serviceOf, type Values } from './config';
+import {
+  connectionOf,
+  requestSettingsOf,
+  serviceAddressOf,
+  serviceOf,
+  type EnvironmentValues,
+} from './config';
 import { originOf } from './form';
 import type { Services } from './services';
 
 /** Milliseconds. */
-const patience = 10_000;
+const answerWithin = 10_000;
 
 export interface Check<Name extends string = CheckName> {
   readonly check: Name;
@@ -67,7 +73,7 @@ const factsKnown = ['check.dates', 'check.datesOther', 'check.groupIds', 'check.
 /** An environment as it is deployed, or as the form has it. */
 export interface Trial {
   readonly id: string;
-  readonly values: Values;
+  readonly values: EnvironmentValues;
   readonly advisor: string;
   /** The origin to which the deployed environment sends requests. */
   readonly deployedAt: string | undefined;
@@ -103,7 +109,7 @@ export const runChecks = async (
     granted: () => grant()?.scopes,
     // Somebody is looking at the dialog, so the token is not waited for as long as by a node.
     token: (rejected) =>
-      tokens.tokenWithin(Math.max(patience, connection.timeout ?? 0), connection, advisor, rejected),
+      tokens.tokenWithin(Math.max(answerWithin, connection.timeout ?? 0), connection, advisor, rejected),
     withheld: () => (mayGo() ? undefined : 'refused.notDeployed'),
     tokenless: (fault) => inTheDialog(fault) ?? (grant() ? undefined : neverHad(fault)),
   };

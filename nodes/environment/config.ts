@@ -16,18 +16,21 @@ import { scopes, spec } from './spec';
 export type Service = 'simulator' | 'sandbox' | 'production';
 
 /** Properties and credentials together, as saved or as in the form: any may be missing, or come from an older version. */
-export type Values = Readonly<Record<string, unknown>>;
+export type EnvironmentValues = Readonly<Record<string, unknown>>;
 
 const text = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
 
-const prefixOf = (values: Values, setting: 'corePrefix' | 'textPrefix', usual: string): string => {
+const prefixOf = (values: EnvironmentValues, setting: 'corePrefix' | 'textPrefix', usual: string): string => {
   const prefix = text(values[setting]) || usual;
   if (prefixPattern.test(prefix)) return prefix;
-  throw nodeError('not_configured', 'setting_prefix', { name: nameOf(values), setting: { setting } });
+  throw nodeError('not_configured', 'setting_prefix', {
+    name: environmentName(values),
+    setting: { setting },
+  });
 };
 
 /** Throws `not_configured`. */
-const prefixesOf = (values: Values): Prefixes => ({
+const prefixesOf = (values: EnvironmentValues): Prefixes => ({
   core: prefixOf(values, 'corePrefix', usualPrefixes.core),
   text: prefixOf(values, 'textPrefix', usualPrefixes.text),
 });
@@ -47,9 +50,9 @@ const writtenPassword = /^[a-z]+:\/\/(?!(?:\$\{[^}]+\})?(?::(?:\$\{[^}]+\})?)?@)
  * Throws `not_configured`. `proxyAsWritten` is the setting as the flow holds it: flows are readable, so it must hold no
  * password.
  */
-const proxyOf = (values: Values): string => {
+const proxyOf = (values: EnvironmentValues): string => {
   const proxy = text(values['proxy']);
-  const name = nameOf(values);
+  const name = environmentName(values);
   const unset = /\$\{([^}]+)\}/.exec(proxy)?.[1];
   if (unset !== undefined) throw nodeError('not_configured', 'variables_unset', { name, variables: unset });
   if (writtenPassword.test(text(values['proxyAsWritten'])))
@@ -102,19 +105,19 @@ const checkPattern = (pattern: string): void => {
 };
 
 /** Undefined for any other value: a variable that is not set must become neither the simulator nor production. */
-export const serviceOf = (values: Values): Service | undefined => {
+export const serviceOf = (values: EnvironmentValues): Service | undefined => {
   const { service = 'simulator' } = values;
   return (['simulator', 'sandbox', 'production'] as const).find((option) => option === service);
 };
 
 /** Undefined when there are none, or when they are wrong, which `faultInHours` reports. */
-const textHoursOf = (values: Values): EnvironmentSettings['textHours'] => {
+const textHoursOf = (values: EnvironmentValues): EnvironmentSettings['textHours'] => {
   const [from, until] = [minutesOf(text(values['textFrom'])), minutesOf(text(values['textUntil']))];
   if (from === undefined || until === undefined) return undefined;
   return { from, until, outside: values['outsideHours'] === 'fail' ? 'fail' : 'hold' };
 };
 
-const faultInHours = (values: Values): ServiceError | undefined => {
+const faultInHours = (values: EnvironmentValues): ServiceError | undefined => {
   const odd = [values['textFrom'], values['textUntil']].find(
     (time) => time != null && typeof time !== 'string',
   );
@@ -127,7 +130,7 @@ const faultInHours = (values: Values): ServiceError | undefined => {
 };
 
 /** The values are checked by `checkSettings` before anything is sent. */
-export const settingsOf = (values: Values): EnvironmentSettings => {
+export const settingsOf = (values: EnvironmentValues): EnvironmentSettings => {
   const { flag, number } = plain(spec, values);
   return {
     country: text(values['country']).toUpperCase(),
@@ -141,13 +144,13 @@ export const settingsOf = (values: Values): EnvironmentSettings => {
   };
 };
 
-const unsetIn = (values: Values, settings: readonly string[]): readonly string[] => {
+const unsetIn = (values: EnvironmentValues, settings: readonly string[]): readonly string[] => {
   const found = settings.flatMap((setting) => [...text(values[setting]).matchAll(/\$\{([^}]+)\}/g)]);
   return [...new Set(found.map(([, variable]) => variable ?? ''))];
 };
 
-const variablesUnset = (values: Values, variables: readonly string[]): ServiceError =>
-  nodeError('not_configured', 'variables_unset', { name: nameOf(values), variables });
+const variablesUnset = (values: EnvironmentValues, variables: readonly string[]): ServiceError =>
+  nodeError('not_configured', 'variables_unset', { name: environmentName(values), variables });
 
 /** Settings that have errors of their own. */
 const addresses = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri', 'name', 'consentPattern'];
@@ -156,7 +159,7 @@ const addresses = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri', 'name', 'con
  * The fault of a setting that is not part of the connection: `not_configured` for a variable that is not set,
  * `invalid_input` for a wrong value.
  */
-export const faultInValues = (values: Values): ServiceError | undefined => {
+export const faultInValues = (values: EnvironmentValues): ServiceError | undefined => {
   // `checkService` reports this, and nothing else can be judged without a service.
   if (serviceOf(values) === undefined) return undefined;
   const settings = spec.fields.flatMap(({ kind, name }) =>
@@ -173,7 +176,7 @@ export const faultInValues = (values: Values): ServiceError | undefined => {
   );
 };
 
-const faultInNames = (values: Values): ServiceError | undefined => {
+const faultInNames = (values: EnvironmentValues): ServiceError | undefined => {
   try {
     namesOf(values['names']);
     return undefined;
@@ -183,7 +186,7 @@ const faultInNames = (values: Values): ServiceError | undefined => {
   }
 };
 
-const checkSettings = (values: Values): void => {
+const checkSettings = (values: EnvironmentValues): void => {
   const fault = faultInValues(values);
   if (fault) throw fault;
 };
@@ -200,7 +203,7 @@ export interface RequestSettings {
 }
 
 /** Throws `not_configured` or `invalid_input`. */
-export const requestSettingsOf = (values: Values): RequestSettings => {
+export const requestSettingsOf = (values: EnvironmentValues): RequestSettings => {
   checkSettings(values);
   const { consentPattern, maxConcurrent } = settingsOf(values);
   checkPattern(consentPattern);
@@ -232,8 +235,8 @@ const addressFault = (setting: Setting, value: string): MessageKey | undefined =
 };
 
 /** Throws `not_configured` with what to fill in or correct. */
-const check = (values: Values, settings: readonly Setting[]): void => {
-  const name = nameOf(values);
+const check = (values: EnvironmentValues, settings: readonly Setting[]): void => {
+  const name = environmentName(values);
   const unset = unsetIn(values, settings);
   if (unset.length > 0) throw variablesUnset(values, unset);
   const missing = settings.filter((setting) => text(values[setting]) === '');
@@ -249,24 +252,24 @@ const check = (values: Values, settings: readonly Setting[]): void => {
   }
 };
 
-export const nameOf = (values: Values): string =>
+export const environmentName = (values: EnvironmentValues): string =>
   text(values['name']) || text(values['service']) || 'simulator';
 
 /** Throws `not_configured` when the service is an unset variable, `invalid_input` when it is not a known service. */
-const checkService = (values: Values): void => {
+const checkService = (values: EnvironmentValues): void => {
   if (serviceOf(values) !== undefined) return;
   check(values, ['service']);
-  throw invalidInput('service_unknown', { name: nameOf(values), setting: { setting: 'service' } });
+  throw invalidInput('service_unknown', { name: environmentName(values), setting: { setting: 'service' } });
 };
 
 /** The address of the database; empty when the state is kept in the user directory. */
-export const storeUrlOf = (values: Values): string =>
+export const storeUrlOf = (values: EnvironmentValues): string =>
   plain(spec, values).text('store') === 'postgres' ? text(values['storeUrl']) : '';
 
 /** The fault of the setting of the store; undefined when it is right. */
-const faultInStore = (values: Values): ServiceError | undefined => {
+const faultInStore = (values: EnvironmentValues): ServiceError | undefined => {
   if (serviceOf(values) === 'simulator' || plain(spec, values).text('store') !== 'postgres') return undefined;
-  const name = nameOf(values);
+  const name = environmentName(values);
   const unset = unsetIn(values, ['storeUrl']);
   if (unset.length > 0) return variablesUnset(values, unset);
   if (storeUrlOf(values) === '')
@@ -274,18 +277,18 @@ const faultInStore = (values: Values): ServiceError | undefined => {
   return lazy.postgres().isPgInstalled() ? undefined : nodeError('not_configured', 'pg_missing', { name });
 };
 
-export const grantOf = (values: Values): Connection['grant'] =>
+export const grantOf = (values: EnvironmentValues): Connection['grant'] =>
   plain(spec, values).text('grant') === 'client_credentials' ? 'client_credentials' : 'authorization_code';
 
 const codeOnly: readonly Setting[] = ['authUrl', 'redirectUri'];
 
-const tokenFields = (values: Values): Setting[] => {
+const tokenFields = (values: EnvironmentValues): Setting[] => {
   const fields: Setting[] = ['authUrl', 'tokenUrl', 'redirectUri', 'clientId', 'clientSecret'];
   return fields.filter((field) => grantOf(values) === 'authorization_code' || !codeOnly.includes(field));
 };
 
 /** How to get tokens. Throws `not_configured` or `invalid_input`. */
-export const connectionOf = (environment: string, values: Values): Connection => {
+export const connectionOf = (environment: string, values: EnvironmentValues): Connection => {
   checkService(values);
   checkSettings(values);
   check(values, tokenFields(values));
@@ -294,7 +297,7 @@ export const connectionOf = (environment: string, values: Values): Connection =>
   return {
     environment,
     service: text(values['service']),
-    name: nameOf(values),
+    name: environmentName(values),
     grant,
     baseUrl: text(values['baseUrl']),
     authUrl: text(values['authUrl']),
@@ -312,7 +315,7 @@ export const connectionOf = (environment: string, values: Values): Connection =>
 };
 
 /** Where to send requests, once the environment is complete. Throws `not_configured`. */
-export const serviceAddressOf = (values: Values): { baseUrl: string; apiKey: string } => {
+export const serviceAddressOf = (values: EnvironmentValues): { baseUrl: string; apiKey: string } => {
   checkService(values);
   check(values, ['baseUrl', ...tokenFields(values), 'apiKey']);
   return { baseUrl: text(values['baseUrl']), apiKey: text(values['apiKey']) };

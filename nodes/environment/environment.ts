@@ -29,18 +29,18 @@ import {
   connectionOf,
   faultInValues,
   grantOf,
-  nameOf,
+  environmentName,
   requestSettingsOf,
   serviceAddressOf,
   serviceOf,
   settingsOf,
   storeUrlOf,
   type Service,
-  type Values,
+  type EnvironmentValues,
 } from './config';
 import { moveToDatabase, stayInFile } from './moving';
 import type { Services, SharedServices } from './services';
-import type { Lookup } from './variables';
+import type { VariableValue } from './variables';
 
 /** An order to a node, for all instances. */
 interface NodeOrder extends StoreOrder {
@@ -124,12 +124,12 @@ export class RunningEnvironment implements Environment {
   constructor(
     services: Services,
     readonly id: string,
-    readonly values: Values,
-    readonly lookup: Lookup,
+    readonly values: EnvironmentValues,
+    readonly lookup: VariableValue,
     /** All environments that run. */
     private readonly running: ReadonlySet<RunningEnvironment> = new Set(),
   ) {
-    this.name = nameOf(values);
+    this.name = environmentName(values);
     // An unknown service must do nothing until it is corrected, least of all pretend to send: `sandbox` is never simulated.
     this.service = serviceOf(values) ?? 'sandbox';
     this.clock = this.service === 'simulator' ? services.simulator.clock : services.clock;

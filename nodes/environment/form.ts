@@ -2,11 +2,11 @@ import type { Request } from 'express';
 import { splitScopes } from '../../lib/auth/grants';
 import { nodeError } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
-import type { Values } from './config';
+import type { EnvironmentValues } from './config';
 import type { RunningEnvironment } from './environment';
 import { findRunning } from './running';
 import { spec } from './spec';
-import { hiderOf, resolve, resolveValues, variablesIn, type Lookup } from './variables';
+import { hiderOf, resolve, resolveValues, variablesIn, type VariableValue } from './variables';
 
 /** The editor shows this in place of a secret, which it never gets. */
 const unseen = '__PWRD__';
@@ -16,18 +16,18 @@ const secrets = spec.fields.flatMap((field) =>
 
 const addresses = ['tokenUrl', 'baseUrl'] as const;
 
-const isValues = (value: unknown): value is Values =>
+const isValues = (value: unknown): value is EnvironmentValues =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 export const originOf = (address: unknown): string | undefined =>
   typeof address === 'string' && URL.canParse(address) ? new URL(address).origin : undefined;
 
 /** Flattens a node: a form is flat, but a node in the editor has its credentials apart. */
-const flat = ({ credentials, ...form }: Values): Values =>
+const flat = ({ credentials, ...form }: EnvironmentValues): EnvironmentValues =>
   isValues(credentials) ? { ...credentials, ...form } : form;
 
-const credentialsOf = (RED: Red, id: string): Values | undefined =>
-  RED.nodes.getCredentials(id) as Values | undefined;
+const credentialsOf = (RED: Red, id: string): EnvironmentValues | undefined =>
+  RED.nodes.getCredentials(id) as EnvironmentValues | undefined;
 
 /** The texts that a setting consists of: scopes are a list, or one text with spaces between them. */
 const textsOf = (name: string, value: unknown): readonly unknown[] => {
@@ -60,12 +60,12 @@ const verbatim = new Set([
 export class FormReader {
   private readonly runningEnvironment: RunningEnvironment | undefined;
   /** The deployed settings as they are written, with `${…}`; also those of a disabled environment, which does not run. */
-  readonly written: Values;
+  readonly written: EnvironmentValues;
   /** The credentials as they are written; empty when the id is that of another type of node. */
-  private readonly stored: Values;
-  private readonly lookup: Lookup;
-  private used: Values;
-  private form: Values = {};
+  private readonly stored: EnvironmentValues;
+  private readonly lookup: VariableValue;
+  private used: EnvironmentValues;
+  private form: EnvironmentValues = {};
 
   constructor(
     RED: Red,
@@ -73,7 +73,7 @@ export class FormReader {
     private readonly mayDeploy: boolean,
   ) {
     this.runningEnvironment = findRunning(RED, id);
-    const nodes: Values[] = [];
+    const nodes: EnvironmentValues[] = [];
     RED.nodes.eachNode((node) => {
       if (node.id === id && node.type === spec.type) nodes.push({ ...node });
     });
@@ -101,7 +101,7 @@ export class FormReader {
   }
 
   /** The values of the form, for showing alone: they include stored secrets wherever the form points to. */
-  look(given: Values): Values {
+  look(given: EnvironmentValues): EnvironmentValues {
     this.form = flat(given);
     const hidden = secrets.filter((name) => this.form[name] === unseen);
     const kept = Object.fromEntries(hidden.map((name) => [name, this.stored[name] ?? '']));
@@ -117,7 +117,7 @@ export class FormReader {
    * are not deployed), else the deployed ones. Throws `not_configured` when there are neither, and when a form would
    * send stored secrets to another place.
    */
-  use(given: unknown): Values {
+  use(given: unknown): EnvironmentValues {
     if (!isValues(given)) return this.deployed().values;
     const values = this.look(given);
     const withheld = this.withheld();
@@ -170,7 +170,7 @@ export class FormReader {
     return [...new Set(variablesIn(texts))];
   }
 
-  private resolvedHere(): Values {
+  private resolvedHere(): EnvironmentValues {
     const entries = Object.entries(this.used);
     return Object.fromEntries(
       entries.map(([name, value]) => [
@@ -181,7 +181,7 @@ export class FormReader {
   }
 
   /** Whether the form points to another place than the deployed environment. */
-  private isMoved(values: Values): boolean {
+  private isMoved(values: EnvironmentValues): boolean {
     return addresses.some((name) => {
       const place = this.deployedOrigin(name);
       // A user who may deploy may send the secrets of an environment without an address anywhere.
@@ -190,7 +190,7 @@ export class FormReader {
   }
 
   /** Whether the values hold secrets that the form only refers to: a user may give away only what the form itself holds. */
-  private isOurs(values: Values): boolean {
+  private isOurs(values: EnvironmentValues): boolean {
     if (secrets.some((name) => Boolean(values[name]) && values[name] !== this.form[name])) return true;
     return !this.mayDeploy && variablesIn(Object.values(this.used)).length > 0;
   }

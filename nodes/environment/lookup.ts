@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { checkOnePage, pagesOf, type Page } from '../../lib/address-book/paging';
+import { checkOnePage, pagesOf, type ResultPage } from '../../lib/address-book/paging';
 import { matcherOf } from '../../lib/address-book/search';
 import type { RequestOf } from '../../lib/service/endpoints';
 import type { CallOptions, Client } from '../../lib/service/types';
@@ -24,7 +24,7 @@ type Search = (
   options: CallOptions,
   /** The content type, for content alone. */
   kind: string,
-) => Promise<Page<unknown>>;
+) => Promise<ResultPage<unknown>>;
 
 const searches: Readonly<Record<string, { readonly search: Search; readonly fields: readonly string[] }>> = {
   contacts: {
@@ -50,7 +50,7 @@ const searches: Readonly<Record<string, { readonly search: Search; readonly fiel
 
 /** The contract shows no text filter for contacts and groups (*Endpoints*, Gaps), so fetched pages are filtered here. */
 const filtered = async (
-  fetch: (page: number) => Promise<Page<unknown>>,
+  fetch: (page: number) => Promise<ResultPage<unknown>>,
   matches: (record: object) => boolean,
   page: number,
 ): Promise<object> => {

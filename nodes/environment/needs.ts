@@ -1,17 +1,17 @@
 import type { EndpointName } from '../../lib/service/endpoints';
 import type { Need } from '../../lib/service/rehearsal';
-import type { Values } from './config';
+import type { EnvironmentValues } from './config';
 
-const idOf = ({ id }: Values): string => (typeof id === 'string' ? id : '');
+const idOf = ({ id }: EnvironmentValues): string => (typeof id === 'string' ? id : '');
 
 /** The name of a node as the editor shows it. */
-export const nodeName = (node: Values): string => {
+export const nodeName = (node: EnvironmentValues): string => {
   const { name, type } = node;
   return typeof name === 'string' && name !== '' ? `"${name}"` : `${String(type)} ${idOf(node)}`;
 };
 
 /** Nodes that run: neither they nor their tabs are disabled. */
-export const runningIn = (nodes: readonly Values[]): Values[] => {
+export const runningIn = (nodes: readonly EnvironmentValues[]): EnvironmentValues[] => {
   const off = new Set(nodes.filter((node) => node['disabled'] === true).map(idOf));
   return nodes.filter((node) => node['d'] !== true && !off.has(String(node['z'])));
 };
@@ -32,7 +32,7 @@ const operations: Readonly<Record<string, readonly EndpointName[]>> = {
 };
 
 /** The endpoints that a node calls whatever its messages say. A test keeps them equal to what the nodes declare. */
-const endpointsOf = (node: Values): readonly EndpointName[] => {
+const endpointsOf = (node: EnvironmentValues): readonly EndpointName[] => {
   const { type, operation = 'create', merge = true } = node;
   switch (type) {
     case 'advisor-send-text':
@@ -55,7 +55,7 @@ const endpointsOf = (node: Values): readonly EndpointName[] => {
 };
 
 /** The endpoints that the running nodes of an environment call. */
-export const needsOf = (nodes: readonly Values[], environment: string): Need[] =>
+export const needsOf = (nodes: readonly EnvironmentValues[], environment: string): Need[] =>
   runningIn(nodes)
     .filter((node) => node['environment'] === environment)
     .flatMap((node) => endpointsOf(node).map((endpoint) => ({ endpoint, node: nodeName(node) })));

@@ -4,7 +4,7 @@ import type { Refusal } from '../../lib/auth/authorization';
 import { wordsFor } from './reply';
 
 /** The pages are static: none shows anything from the request. */
-export type Page = Refusal | 'authorized' | 'confirm' | 'notReady';
+export type BrowserPage = Refusal | 'authorized' | 'confirm' | 'notReady';
 
 const style =
   ':root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;padding:0 1.5rem}h1{font-size:1.5rem}';
@@ -26,7 +26,7 @@ export const privately = (response: Response): Response =>
     'Content-Security-Policy': policy,
   });
 
-export const sendPage = (request: Request, response: Response, status: number, page: Page): void => {
+export const sendPage = (request: Request, response: Response, status: number, page: BrowserPage): void => {
   const { language, say } = wordsFor(request);
   const title = say(`page.${page}.title`);
   const text = say(`page.${page}.text`);

@@ -1,13 +1,13 @@
 import { splitScopes } from '../../lib/auth/grants';
-import type { Values } from './config';
+import type { EnvironmentValues } from './config';
 import { spec } from './spec';
 
-export type Lookup = (variable: string) => unknown;
+export type VariableValue = (variable: string) => unknown;
 
 const anywhere = /\$\{([^}]+)\}/g;
 
 /** Replaces `${VARIABLE}` anywhere in a text. A variable that is not set stays as written, so that an error can name it. */
-const resolveText = (value: string, lookup: Lookup): unknown => {
+const resolveText = (value: string, lookup: VariableValue): unknown => {
   const whole = /^\$\{([^}]+)\}$/.exec(value)?.[1];
   if (whole !== undefined) return lookup(whole) ?? value;
   return value.replaceAll(anywhere, (written, variable: string) => {
@@ -16,13 +16,13 @@ const resolveText = (value: string, lookup: Lookup): unknown => {
   });
 };
 
-export const resolve = (value: unknown, lookup: Lookup): unknown => {
+export const resolve = (value: unknown, lookup: VariableValue): unknown => {
   if (typeof value === 'string') return resolveText(value, lookup);
   return Array.isArray(value) ? value.map((item) => resolve(item, lookup)) : value;
 };
 
 /** Node-RED does this only for values that are nothing but a variable: neither for `https://${HOST}/v1` nor for a form. */
-export const resolveValues = (values: Values, lookup: Lookup): Values =>
+export const resolveValues = (values: EnvironmentValues, lookup: VariableValue): EnvironmentValues =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, resolve(value, lookup)]));
 
 /** The names of the variables in a setting as it is written. */
@@ -64,8 +64,8 @@ const shortest = 4;
  * stay.
  */
 export const hiderOf = (
-  written: Values,
-  lookup: Lookup,
+  written: EnvironmentValues,
+  lookup: VariableValue,
   isKnown: (spelling: string) => boolean,
 ): ((text: string) => string) => {
   const names = new Map<string, string>();

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Operation, Stream } from '../../lib/address-book/operation';
+import type { BookOperation, Stream } from '../../lib/address-book/operation';
 import { pagesOf, totalOf } from '../../lib/address-book/paging';
 import { judgedSize, Sequence, streamed } from '../../lib/address-book/search';
 import { RecentIds } from '../../lib/address-book/recent-ids';
@@ -26,7 +26,7 @@ const endsAll = new Set([
 ]);
 
 /** `skipped`: the contact is in the group and has no number to text. */
-type Found = Outcome | 'skipped' | undefined;
+type MemberResult = Outcome | 'skipped' | undefined;
 
 /** Whether a search result names the group; undefined when it has no group names. */
 const isNamedIn = ({ groupNames }: Summary, { name }: Group): boolean | undefined =>
@@ -43,11 +43,11 @@ const membershipOf = (
 };
 
 /** Streams the contacts of one group, each read in full and ready to be texted. */
-export const listingMembers = (tools: Tools): Operation => {
+export const listingMembers = (tools: Tools): BookOperation => {
   const groupId = tools.source('groupId');
   const skips = tools.plain.flag('skipWithoutPhone');
 
-  const read = async ({ caller, givenUp }: Stream, summary: Summary, group: Group): Promise<Found> => {
+  const read = async ({ caller, givenUp }: Stream, summary: Summary, group: Group): Promise<MemberResult> => {
     const isNamed = isNamedIn(summary, group);
     const { contactId } = summary;
     if (isNamed === false || contactId == null || contactId === '') return undefined;
@@ -80,7 +80,7 @@ export const listingMembers = (tools: Tools): Operation => {
     const seen = new RecentIds();
     const counts = { done: 0, failed: 0, skipped: 0 };
     const byCode: Record<string, number> = {};
-    const take = (found: Found): void => {
+    const take = (found: MemberResult): void => {
       if (found === undefined) return;
       if (found === 'skipped') {
         counts.skipped += 1;

@@ -9,22 +9,22 @@ import type { Id } from '../../lib/service/endpoints';
 /** Ids by name: several where groups have the same name. */
 type Names = ReadonlyMap<string, readonly Id[]>;
 
-interface Lookup {
+interface RememberedNames {
   readonly at: number;
   readonly names: Promise<Names>;
 }
 
 const rememberFor = 60_000;
-const pageSize = 200;
+const groupsAtOnce = 200;
 
 /** All nodes of an environment share the lookups, by advisor. */
-const lookups = new WeakMap<Environment, Map<string, Lookup>>();
+const lookups = new WeakMap<Environment, Map<string, RememberedNames>>();
 
 const readNames = async (caller: Caller): Promise<Names> => {
   const names = new Map<string, Id[]>();
   const pages = pagesOf(
-    (page, signal) => caller.call('searchGroups', { query: { page, pageSize } }, signal),
-    pageSize,
+    (page, signal) => caller.call('searchGroups', { query: { page, pageSize: groupsAtOnce } }, signal),
+    groupsAtOnce,
   );
   for await (const { data } of pages) {
     for (const { groupId, name } of data) {
@@ -36,14 +36,14 @@ const readNames = async (caller: Caller): Promise<Names> => {
   return names;
 };
 
-const lookUp = (caller: Caller, olderThan: number): Lookup => {
+const lookUp = (caller: Caller, olderThan: number): RememberedNames => {
   const { environment, advisor } = caller;
   const now = environment.clock.now();
-  const byAdvisor = lookups.get(environment) ?? new Map<string, Lookup>();
+  const byAdvisor = lookups.get(environment) ?? new Map<string, RememberedNames>();
   lookups.set(environment, byAdvisor);
   const known = byAdvisor.get(advisor);
   if (known && now - known.at < olderThan) return known;
-  const fresh: Lookup = { at: now, names: readNames(caller) };
+  const fresh: RememberedNames = { at: now, names: readNames(caller) };
   byAdvisor.set(advisor, fresh);
   fresh.names.catch(() => {
     if (byAdvisor.get(advisor) === fresh) byAdvisor.delete(advisor);

@@ -4,7 +4,7 @@ import {
   type Caller,
   type ItemOperation,
   type Known,
-  type Operation,
+  type BookOperation,
   type Stream,
 } from '../../lib/address-book/operation';
 import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields';
@@ -171,7 +171,7 @@ const setting = (tools: Tools): ItemOperation => {
 
 type Sorting = Pick<NonNullable<RequestOf<'searchGroups'>['query']>, 'sortDirection'>;
 
-const searching = (tools: Tools): Operation => {
+const searching = (tools: Tools): BookOperation => {
   const settings = searchSettings(tools);
   const sortDirection = tools.plain.text('sortDirection');
   const sorting = (sortDirection === '' ? {} : { sortDirection }) as Sorting;
@@ -191,7 +191,7 @@ const searching = (tools: Tools): Operation => {
   return { kind: 'search', run };
 };
 
-export const operationsOf = (tools: Tools): Readonly<Record<string, Operation>> => ({
+export const operationsOf = (tools: Tools): Readonly<Record<string, BookOperation>> => ({
   create: creating(tools),
   search: searching(tools),
   members: listingMembers(tools),

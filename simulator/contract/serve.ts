@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { handlers } from '../handlers';
 import type { Reply } from '../handlers/handler';
-import { isProcessed, nameOf, type Effect } from '../effects';
+import { isProcessed, effectName, type Effect } from '../effects';
 import type { Faults } from '../faults';
 import { readBody, saysWhoItIs, tooLarge } from '../http';
 import { inHabits, perform, write, type Ready } from '../injection';
@@ -103,7 +103,7 @@ const carryOut = (
   const effect = inHabits(met, state);
   const carriedOut = isProcessed(effect) ? run() : undefined;
   // The ledger shows what a cut request did; that it was cut is seen from its status.
-  if (carriedOut === undefined) entry.outcome = nameOf(effect);
+  if (carriedOut === undefined) entry.outcome = effectName(effect);
   entry.status = perform(
     effect,
     response,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Language } from '../../lib/languages';
 import type { ProblemCode } from '../codes';
 import { Refusal } from '../problem';
-import type { Catalogue, KeyOf, Values } from '../wording';
+import type { Catalogue, KeyOf, WordValues } from '../wording';
 import type { Words } from '../words';
 
 /** An error of the control API, in the language of the request. */
@@ -10,7 +10,7 @@ export class Misuse extends Error {
   constructor(
     readonly code: ProblemCode,
     readonly key: KeyOf<Catalogue>,
-    readonly values: Values = {},
+    readonly values: WordValues = {},
   ) {
     super(key);
   }

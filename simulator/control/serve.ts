@@ -21,7 +21,7 @@ interface Question {
   readonly read: <Body>(schema: z.ZodType<Body>) => Body;
 }
 
-type Operation = (simulation: Simulation, question: Question) => unknown;
+type ControlHandler = (simulation: Simulation, question: Question) => unknown;
 
 const advisorBody = z.object({ advisor: z.string().optional() });
 const clockBody = z.object({ advance: z.number().min(0) });
@@ -38,12 +38,12 @@ const whole = (text: string | null, otherwise: number): number => {
 };
 
 const reply =
-  (given: 'accepted' | 'declined'): Operation =>
+  (given: 'accepted' | 'declined'): ControlHandler =>
   (simulation, question) => {
     simulation.answer(phoneOf(question), given, question.read(advisorBody).advisor);
   };
 
-const ledgerOf: Operation = ({ ledger }, { query }) => {
+const ledgerOf: ControlHandler = ({ ledger }, { query }) => {
   const endpoint = query.get('endpoint');
   const entries = ledger.entries().filter((entry) => endpoint === null || entry.endpoint === endpoint);
   return {
@@ -53,7 +53,7 @@ const ledgerOf: Operation = ({ ledger }, { query }) => {
 };
 
 /** The control API: what a person or a test does to the simulated world. It is not part of the contract. */
-const operations: readonly (readonly [method: string, path: RegExp, operation: Operation])[] = [
+const operations: readonly (readonly [method: string, path: RegExp, operation: ControlHandler])[] = [
   ['GET', /^state$/, (simulation, { query }) => stateView(simulation, query.get('advisor') ?? undefined)],
   [
     'GET',
@@ -170,7 +170,7 @@ export const serveControl = async (
   }
 };
 
-const findOperation = (method: string, path: string): readonly [RegExpExecArray, Operation] => {
+const findOperation = (method: string, path: string): readonly [RegExpExecArray, ControlHandler] => {
   for (const [wanted, pattern, operation] of operations) {
     const found = wanted === method ? pattern.exec(path) : null;
     if (found !== null) return [found, operation];

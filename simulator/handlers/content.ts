@@ -3,7 +3,7 @@ import { defaultPageSize, type Handler } from './handler';
 
 type ContentType = Exclude<(typeof contentTypes)[number], 'All'>;
 
-interface Item {
+interface ContentItem {
   readonly title: string;
   readonly url: string;
   readonly type: ContentType;
@@ -58,7 +58,7 @@ const slug = (title: string): string =>
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '');
 
-const library: readonly Item[] = (Object.entries(titles) as [ContentType, readonly string[]][])
+const library: readonly ContentItem[] = (Object.entries(titles) as [ContentType, readonly string[]][])
   .flatMap(([type, list]) =>
     list.map((title) => ({
       title,

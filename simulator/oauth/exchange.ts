@@ -21,7 +21,7 @@ const no = (error: string, description: string, status: 400 | 401 = 400): Exchan
   description,
 });
 
-type Values = Readonly<Record<string, string>>;
+type FormValues = Readonly<Record<string, string>>;
 
 interface Around {
   readonly tokens: Tokens;
@@ -35,7 +35,7 @@ interface Around {
 const answerFor = ({ tokens, client, issuer }: Around, family: Family, nonce?: string): TokenAnswer =>
   tokens.answer(family, { iss: issuer, aud: client.clientId, nonce }, client.clientSecret);
 
-const byCode = async (around: Around, values: Values): Promise<Exchanged> => {
+const byCode = async (around: Around, values: FormValues): Promise<Exchanged> => {
   const { tokens, codes } = around;
   const code = codes.find(values['code'] ?? '');
   if (code === undefined) return no('invalid_grant', 'The code is unknown or has expired. Authorize again.');
@@ -60,7 +60,7 @@ const byCode = async (around: Around, values: Values): Promise<Exchanged> => {
   };
 };
 
-const byRefreshToken = (around: Around, values: Values): Exchanged => {
+const byRefreshToken = (around: Around, values: FormValues): Exchanged => {
   const family = around.tokens.refresh(values['refresh_token'] ?? '');
   if (family === undefined) {
     return no(
@@ -75,7 +75,7 @@ const byRefreshToken = (around: Around, values: Values): Exchanged => {
  * The contract does not say how client credentials identify the advisor (*Authentication*, Gaps): it is the default
  * advisor.
  */
-const byClient = (around: Around, values: Values): Exchanged => {
+const byClient = (around: Around, values: FormValues): Exchanged => {
   const { tokens, settings } = around;
   const asked = (values['scope'] ?? '').split(' ').filter((scope) => scope !== '');
   const isRefused = (scope: string): boolean =>

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isProcessed, nameOf } from '../effects';
+import { isProcessed, effectName } from '../effects';
 import type { Faults } from '../faults';
 import { isForeignOrigin } from '../guard';
 import { answer, readBody, saysWhoItIs, tooLarge } from '../http';
@@ -148,7 +148,7 @@ export const serveToken = async (
     if (carriedOut !== undefined) write(response, carriedOut);
     entry.status = carriedOut?.status ?? 0;
   } else {
-    if (carriedOut === undefined) entry.outcome = nameOf(effect);
+    if (carriedOut === undefined) entry.outcome = effectName(effect);
     entry.status = perform(
       effect,
       response,

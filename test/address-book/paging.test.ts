@@ -1,5 +1,5 @@
 import should from 'should';
-import { pagesOf, type Fetch, type Page } from '../../lib/address-book/paging';
+import { pagesOf, type Fetch, type ResultPage } from '../../lib/address-book/paging';
 import { eachOf, oneAtATime } from '../../lib/service/concurrency';
 import { RecentIds } from '../../lib/address-book/recent-ids';
 
@@ -44,7 +44,7 @@ describe('seen records', () => {
 
 describe('pages asked for ahead', () => {
   interface Service {
-    readonly fetch: Fetch<Page<number>>;
+    readonly fetch: Fetch<ResultPage<number>>;
     /** Answers whatever was asked. */
     readonly answer: () => Promise<void>;
     readonly asked: () => number;

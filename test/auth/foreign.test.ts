@@ -7,7 +7,7 @@ import {
   connectionOf,
   requestSettingsOf,
   serviceAddressOf,
-  type Values,
+  type EnvironmentValues,
 } from '../../nodes/environment/config';
 import { environmentFor, profiles, startSimulator, type Simulator } from '../../simulator';
 import { authorize, callbackUri, freshFolder, removeFolders, startProcess, type Process } from './support';
@@ -17,7 +17,7 @@ const consented = '+12025550113';
 describe('an environment for a service with words of its own', () => {
   let simulator: Simulator;
   let red: Process;
-  let values: Values;
+  let values: EnvironmentValues;
   let client: Client;
 
   before(async () => {
@@ -109,7 +109,7 @@ describe('the settings of an environment', () => {
     clientSecret: 'secret',
     apiKey: 'key',
   };
-  const refused = (values: Values): [code: string, key: string | undefined] => {
+  const refused = (values: EnvironmentValues): [code: string, key: string | undefined] => {
     try {
       requestSettingsOf({ ...complete, ...values });
       connectionOf('env', { ...complete, ...values });

@@ -202,7 +202,7 @@ describe('of processes that share one PostgreSQL', function () {
       ...environmentOver(own),
       onStore: (listener) =>
         handle.onOrphan((left) => {
-          if (isHeir && !process.isDead) listener(environmentOver(left), 'orphan');
+          if (isHeir && !process.isDead) void listener(environmentOver(left), 'orphan');
         }),
     };
     const store = await environment.store();

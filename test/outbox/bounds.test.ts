@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm';
 import should from 'should';
 import { recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
-import type { Item } from '../../lib/outbox/open-job';
+import type { NodeItem } from '../../lib/outbox/open-job';
 import { QueueFull } from '../../lib/outbox/outbox';
 import { RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
@@ -25,7 +25,7 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 const refusing = (): never => {
   throw new Error('nothing is to be done');
 };
-const idleHost: RequestHost<Item, object, string> = {
+const idleHost: RequestHost<NodeItem, object, string> = {
   work: refusing,
   failed: refusing,
   refused: refusing,
@@ -56,12 +56,12 @@ interface Order {
   readonly start: number;
 }
 
-const listOf = (count: number): Item[] => Array.from({ length: count }, (_, index) => ({ index }));
+const listOf = (count: number): NodeItem[] => Array.from({ length: count }, (_, index) => ({ index }));
 
 describe('long lists that a slow store has not taken yet', () => {
   it('are refused beyond a million recipients, and again accepted when those before are on record', async () => {
     const { store, open } = slowStore();
-    const outbox = new RequestOutbox<Item, object, string>({
+    const outbox = new RequestOutbox<NodeItem, object, string>({
       store,
       node: 'node',
       space: 'space',
@@ -99,7 +99,7 @@ describe('a long list of waits that is being put on record', () => {
     const host = {
       ...idleHost,
       atOnce: () => undefined,
-      waitOf: (item: Buffer, { index }: Item, { start }: Order): Wait => {
+      waitOf: (item: Buffer, { index }: NodeItem, { start }: Order): Wait => {
         const phone = `+1202556${index.toString().padStart(4, '0')}`;
         return { item, advisor: 'default', subject: { phone }, start, pace: recommended };
       },
@@ -108,7 +108,7 @@ describe('a long list of waits that is being put on record', () => {
       moved: refusing,
       changed: () => undefined,
     };
-    const outbox = new WaitOutbox<Item, Order, string, Wait>({
+    const outbox = new WaitOutbox<NodeItem, Order, string, Wait>({
       store,
       node: 'node',
       space: 'space',
@@ -154,14 +154,14 @@ describe('what is queued while the service is away', function () {
         return memory.get(...args);
       },
     });
-    const outbox = new RequestOutbox<Item, object, string>({
+    const outbox = new RequestOutbox<NodeItem, object, string>({
       store: counting,
       node: 'node',
       space: 'space',
       width: 16,
       resumeWithin: 3_600_000,
       clock: systemClock,
-      host: {} as RequestHost<Item, object, string>,
+      host: {} as RequestHost<NodeItem, object, string>,
     });
     const items = [{ index: 0 }, { index: 1 }];
     for (let list = 0; list < 3000; list++)
@@ -179,7 +179,7 @@ describe('what is queued while the service is away', function () {
       answer = resolve;
     });
     let told = 0;
-    const host: RequestHost<Item, object, string> = {
+    const host: RequestHost<NodeItem, object, string> = {
       work: () => answered,
       failed: () => 'failed',
       refused: () => 'refused',
@@ -195,7 +195,7 @@ describe('what is queued while the service is away', function () {
         throw fault;
       },
     };
-    const outbox = new RequestOutbox<Item, object, string>({
+    const outbox = new RequestOutbox<NodeItem, object, string>({
       store,
       node: 'node',
       space: 'space',

@@ -6,7 +6,7 @@ import { TokenEndpoints } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { onceIn } from '../../lib/guards/once';
-import type { Item } from '../../lib/outbox/open-job';
+import type { NodeItem } from '../../lib/outbox/open-job';
 import { RequestOutbox } from '../../lib/outbox/request-outbox';
 import type { Clock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
@@ -221,7 +221,7 @@ const grantIn = async (memory: Store) => {
   return found?.value.grant;
 };
 
-interface Text extends Item {
+interface Text extends NodeItem {
   readonly name: string;
 }
 interface Told {

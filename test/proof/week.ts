@@ -7,9 +7,9 @@ import { Vault } from '../../lib/auth/vault';
 import { Consent } from '../../lib/consent/consent';
 import { recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
-import type { Item, OpenJob } from '../../lib/outbox/open-job';
+import type { NodeItem, OpenJob } from '../../lib/outbox/open-job';
 import type { Leaving } from '../../lib/outbox/outbox';
-import { RequestOutbox, type Turn } from '../../lib/outbox/request-outbox';
+import { RequestOutbox, type ItemTurn } from '../../lib/outbox/request-outbox';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
 import { Call, type Shared } from '../../lib/service/call';
 import { MovableClock, type Clock } from '../../lib/service/clock';
@@ -172,7 +172,7 @@ class Service {
   }
 }
 
-interface Text extends Item {
+interface Text extends NodeItem {
   readonly name: string;
   readonly kind: Step['kind'];
   readonly phone: string;
@@ -473,11 +473,11 @@ class Boxes {
       fault: () => undefined,
     };
     const work = {
-      send: async ({ name, phone }: Text, turn: Turn): Promise<Ending> => {
+      send: async ({ name, phone }: Text, turn: ItemTurn): Promise<Ending> => {
         await client.call('sendMessage', { body: { phone, text: name } }, { advisor, ...turn });
         return { type: 'ok' };
       },
-      ask: async ({ phone }: Text, { signal, begin, undo }: Turn): Promise<Ending> => {
+      ask: async ({ phone }: Text, { signal, begin, undo }: ItemTurn): Promise<Ending> => {
         await consent.history.ask(
           advisor,
           phone,

@@ -1,7 +1,7 @@
 import should from 'should';
 import { hour } from '../../lib/durations';
 import { backoff, decide, doubtAfter, readRetryAfter, RetryBudget } from '../../lib/service/retry';
-import type { Course, Decision, Happened, Kind } from '../../lib/service/retry';
+import type { Course, Decision, Happened, RepeatKind } from '../../lib/service/retry';
 import type { RepeatSends } from '../../lib/service/types';
 
 const happenings = {
@@ -22,7 +22,7 @@ const happenings = {
 type Name = keyof typeof happenings;
 
 /** Columns: read, replace, delete; once with `never`, `contract`, `always`. */
-const columns: readonly (readonly [Kind, readonly RepeatSends[]])[] = [
+const columns: readonly (readonly [RepeatKind, readonly RepeatSends[]])[] = [
   ['read', ['never', 'contract', 'always']],
   ['replace', ['never', 'contract', 'always']],
   ['delete', ['never', 'contract', 'always']],

@@ -1,8 +1,8 @@
-import { badgeOf, phonesButton, type Kind } from '../../../lib/editor/badge';
+import { badgeOf, phonesButton, type ServiceKind } from '../../../lib/editor/badge';
 import { icon } from '../../../lib/editor/dom';
 import type { Form, Say } from '../../../lib/editor/red';
 
-const texts: Readonly<Record<Kind, (say: Say) => string>> = {
+const texts: Readonly<Record<ServiceKind, (say: Say) => string>> = {
   simulator: (say) => say('badge.simulatorText'),
   sandbox: (say) => say('badge.sandboxText'),
   production: (say) => say('badge.productionText'),

@@ -17,7 +17,7 @@ const lookEvery = 1000;
 
 type OpenedWindow = Exclude<Sent, { readonly state: 'failed' }>;
 
-interface Attempt {
+interface WindowState {
   readonly state: 'none' | 'open' | 'failed';
   readonly why?: string;
 }
@@ -82,7 +82,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
       const isClosed = sent.isClosed();
       const query = new URLSearchParams({ advisor }).toString();
       const attempt = (await ask(say, 'GET', path(`authorize?${query}`)).catch(() => undefined)) as
-        Attempt | undefined;
+        WindowState | undefined;
       if (awaited !== sent) return;
       if (attempt?.state === 'failed') {
         show(warning(attemptWords(attempt.why, say)));
