@@ -151,6 +151,8 @@ export const sentences = {
   group_ids_missing:
     'The service gave this contact without its groups, so nothing was written, for that would have taken it out of all the others: ask the service for "groupIds", or use "set a contact\'s groups".',
   group_delete_id: 'A group is deleted by its id only, so that no other is hit: put its id in __where__.',
+  group_similar:
+    'This advisor has no group named "__name__". There is one named "__similar__": write the name as it is written there.',
   group_unknown: 'This advisor has no group named "__name__": check the name, or create the group first.',
   group_ambiguous: 'Several groups are named "__name__" (ids __ids__): give the id of the one you mean.',
   search_kind:

@@ -21,7 +21,7 @@ const todo = new Map<string, string>([
   ['not_configured', 'status.notConfigured'],
 ]);
 
-const subjects = ['phone', 'text', 'date'];
+const subjects = ['phone', 'text', 'date', 'group'];
 
 /** The kind of a failure: its code, or for an invalid input the kind of value that is invalid. */
 const kindOf = (why: Problem): string => {

@@ -72,14 +72,22 @@ const withId = (names: Names, text: string): Id | undefined =>
 export const knownId = (caller: Caller, text: string): Promise<Id | undefined> =>
   found(caller, (names) => withId(names, text));
 
+const isAlike = (one: string, other: string): boolean =>
+  one.localeCompare(other, undefined, { sensitivity: 'base', ignorePunctuation: true }) === 0;
+
 /** Looks among the names first, then among ids: a service may use words as ids. */
 const idNamed = async (caller: Caller, name: string): Promise<Id> => {
+  let similar: string | undefined;
   const ids = await found(caller, (names) => {
+    similar = [...names.keys()].find((each) => isAlike(each, name));
     const id = withId(names, name);
     return names.get(name) ?? (id === undefined ? undefined : [id]);
   });
   const [id, ...others] = ids ?? [];
-  if (id === undefined) throw invalidInput('group_unknown', { name });
+  if (id === undefined)
+    throw similar === undefined
+      ? invalidInput('group_unknown', { name })
+      : invalidInput('group_similar', { name, similar });
   if (others.length > 0) throw invalidInput('group_ambiguous', { name, ids: [id, ...others].join(', ') });
   return id;
 };

@@ -51,6 +51,15 @@ describe('groups by name', () => {
     should(first(await flow.ask({ contactId: 5, groupId: 'VIP' })).msg.groupId).equal(9);
   });
 
+  it('names the one that is written otherwise, rather than guess', async () => {
+    const { environment, requests } = await scripted(serving(() => [[9, 'Clients']]));
+    const flow = await groupNode(environment, { operation: 'addContact' });
+    const failed = first(await flow.ask({ contactId: 5, groupId: 'clients' }));
+    should(errorOf(failed).code).equal('invalid_input');
+    should(errorOf(failed).message).match(/no group named "clients". There is one named "Clients"/);
+    should(lookups(requests)).equal(1);
+  });
+
   it('lists the groups that share a name, rather than guess', async () => {
     const { environment } = await scripted(
       serving(() => [
