@@ -173,7 +173,7 @@ for (const run of runs) {
       const report = await flow.one('the report');
       should(report).containEql({ topic: 'Texting, this morning' });
       should(payloadText(report)).match(
-        /^Waiting for consent: 0\nFailed since yesterday: 1\n\d{4}-\d\d-\d\d \d\d:\d\d {2}\+12025550115 {2}rejected$/,
+        /^Waiting for consent: 0\nFailed since yesterday: 1\n\d{4}-\d\d-\d\d \d\d:\d\d UTC {2}\+12025550115 {2}rejected$/,
       );
       const phone = Array.from({ length: 300 }, (_, n) => `nobody ${String(n)}`);
       await flow.press('Text a landline', { phone });
