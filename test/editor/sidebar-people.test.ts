@@ -312,6 +312,7 @@ describe('the sidebar, for each as they may', function () {
         should(await sidebar.named(sidebar.wait(silent), words[name] ?? '').count()).equal(1);
       await unwell(page);
       await sidebar.section().getByText('The disk is full.').waitFor();
+      await sidebar.part('advisors').getByText('zoe').waitFor();
       const alarm = (await sidebar.section().getByRole('status').first().textContent()) ?? '';
       for (const name of ['paused', 'late']) should(alarm).match(saying(words[name]));
       const states = await sidebar.part('advisors').locator('li').allTextContents();

@@ -6,7 +6,7 @@ import { judge, type Step } from '../proof/history';
 import { freshUserDir } from '../support/installation';
 import { type RealRed, startRed } from '../support/node-red';
 import { Postgres } from '../support/postgres';
-import { environmentId, numbers, randomFrom, Sandbox, type Told, toldOf, twoNodes } from './sandbox';
+import { environmentId, numbers, randomFrom, Sandbox, type TimedTold, toldOf, twoNodes } from './sandbox';
 
 /** `npm run instances`: three Node-REDs on one PostgreSQL, and what may happen to any of them. */
 
@@ -74,10 +74,10 @@ for (const version of versions)
       for (const userDir of userDirs) rmSync(userDir, { recursive: true, force: true });
     });
 
-    const told = (ports: readonly string[]): Map<string, Told[]> => {
-      const all = new Map<string, Told[]>();
+    const told = (ports: readonly string[]): Map<string, TimedTold[]> => {
+      const all = new Map<string, TimedTold[]>();
       for (const red of reds)
-        for (const [phone, outcomes] of toldOf(red, ports).byPhone)
+        for (const [phone, outcomes] of toldOf(red, ports).timed)
           all.set(phone, [...(all.get(phone) ?? []), ...outcomes]);
       return all;
     };

@@ -169,6 +169,9 @@ export interface Told {
   readonly port: string;
   readonly code: string | undefined;
   readonly isRepeated: boolean;
+}
+
+export interface TimedTold extends Told {
   /** In epoch milliseconds. */
   readonly at: number;
 }
@@ -176,8 +179,13 @@ export interface Told {
 export const toldOf = (
   red: RealRed,
   ports: readonly string[],
-): { readonly byPhone: Map<string, Told[]>; readonly messages: Message[] } => {
+): {
+  readonly byPhone: Map<string, Told[]>;
+  readonly timed: Map<string, TimedTold[]>;
+  readonly messages: Message[];
+} => {
   const byPhone = new Map<string, Told[]>();
+  const timed = new Map<string, TimedTold[]>();
   const messages: Message[] = [];
   for (const { port: name, msg, at } of red.arrived) {
     if (!ports.includes(name)) continue;
@@ -187,11 +195,11 @@ export const toldOf = (
       port: name,
       code: (msg['error'] as { code?: string } | undefined)?.code,
       isRepeated: msg['repeated'] === true,
-      at,
     };
     byPhone.set(phone, [...(byPhone.get(phone) ?? []), told]);
+    timed.set(phone, [...(timed.get(phone) ?? []), { ...told, at }]);
   }
-  return { byPhone, messages };
+  return { byPhone, timed, messages };
 };
 
 /** The same numbers in the same order for the same seed. */
