@@ -6,7 +6,7 @@ import { abortOf, Flights, wokenBy } from '../service/concurrency';
 import { serviceError } from '../service/errors';
 import { isNearEnd, renewed, usableToken, type Grant } from './grants';
 import { authorizeAgain, notAuthorized, notStored, tryLater, type TokenEndpoints } from './token-endpoint';
-import { storingLimit, type Entry, type Vault } from './vault';
+import { storingLimit, type VaultEntry, type Vault } from './vault';
 
 export interface TokensOptions {
   readonly vault: Vault;
@@ -20,7 +20,7 @@ interface Unstored {
   readonly name: string;
   readonly connection: Connection;
   readonly advisor: string;
-  readonly entry: Entry;
+  readonly entry: VaultEntry;
   /** The refresh tokens that this one replaces: a stored authorization with one of them is older. */
   readonly replaces: readonly (string | null)[];
 }
@@ -186,7 +186,7 @@ export class Tokens {
   }
 
   /** The newest authorization: the stored one, unless a refreshed one could not be stored yet. */
-  private entry(connection: Connection, advisor: string): Entry | undefined {
+  private entry(connection: Connection, advisor: string): VaultEntry | undefined {
     const { vault } = this.options;
     const stored = vault.get(connection, advisor);
     if (this.unstored.size === 0) return stored;

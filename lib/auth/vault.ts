@@ -5,7 +5,7 @@ import {
   endOf,
   key,
   type Condition,
-  type VaultEntry as StoredEntry,
+  type StoreEntry,
   type Operation,
   type Store,
   type Version,
@@ -17,12 +17,12 @@ import { isOver, newGrant, type Grant } from './grants';
 export type GrantState = 'authorized' | 'authorize_again' | 'confirm';
 
 /** The authorization of an advisor, and one of another person that awaits confirmation. */
-export interface Entry {
+export interface VaultEntry {
   readonly grant: Grant;
   readonly awaiting: Grant | null;
 }
 
-export const stateOf = ({ grant, awaiting }: Entry, now: number): GrantState => {
+export const stateOf = ({ grant, awaiting }: VaultEntry, now: number): GrantState => {
   if (awaiting) return 'confirm';
   return isOver(grant, now) ? 'authorize_again' : 'authorized';
 };
@@ -35,7 +35,7 @@ export interface Link {
 }
 
 /** An authorization as it is stored. */
-interface GrantRecord extends Entry {
+interface GrantRecord extends VaultEntry {
   /** The name under which environments share an authorization that was made from a refresh token. */
   readonly seed?: string;
 }
@@ -52,7 +52,7 @@ interface Intent {
 interface Kept {
   readonly key: Buffer;
   readonly version: Version;
-  readonly entry: Entry;
+  readonly entry: VaultEntry;
 }
 
 const table = 'work';
@@ -115,8 +115,8 @@ const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).d
 
 /** What was looked up for a connection: the answers that every text needs. */
 interface View {
-  readonly entries: Map<string, Entry>;
-  list: [advisor: string, entry: Entry][] | undefined;
+  readonly entries: Map<string, VaultEntry>;
+  list: [advisor: string, entry: VaultEntry][] | undefined;
 }
 
 export interface VaultOptions {
@@ -208,7 +208,7 @@ export class Vault {
     return isSeeded ? seedName(connection) : own;
   }
 
-  get(connection: Connection, advisor: string): Entry | undefined {
+  get(connection: Connection, advisor: string): VaultEntry | undefined {
     const { entries } = this.view(connection);
     const known = entries.get(advisor);
     if (known) return known;
@@ -218,17 +218,17 @@ export class Vault {
   }
 
   /** The advisors of an environment; with a connection, also the one of its refresh token. */
-  list(environment: string, connection?: Connection): readonly [advisor: string, entry: Entry][] {
+  list(environment: string, connection?: Connection): readonly [advisor: string, entry: VaultEntry][] {
     if (connection?.environment !== environment) return this.listed(environment, connection);
     return (this.view(connection).list ??= this.listed(environment, connection));
   }
 
   /** Records a new authorization. If it is another person's, it waits for confirmation while the old one goes on. */
-  async authorized(connection: Connection, grant: Grant): Promise<Entry> {
+  async authorized(connection: Connection, grant: Grant): Promise<VaultEntry> {
     const name = this.name(connection, grant.advisor);
     const before = this.kept.get(name)?.entry.grant;
     const isOther = before !== undefined && isInUse(before) && isOtherPerson(before, grant);
-    const entry: Entry = isOther ? { grant: before, awaiting: grant } : { grant, awaiting: null };
+    const entry: VaultEntry = isOther ? { grant: before, awaiting: grant } : { grant, awaiting: null };
     await this.put(isOther ? name : entryName(grant.environment, grant.advisor), entry);
     return entry;
   }
@@ -354,7 +354,7 @@ export class Vault {
    * Writes a refreshed authorization, if the stored one still has one of the refresh tokens `from`: somebody may have
    * authorized again or disconnected. False when a newer one is stored.
    */
-  async replace(name: string, entry: Entry, from: readonly (string | null)[]): Promise<boolean> {
+  async replace(name: string, entry: VaultEntry, from: readonly (string | null)[]): Promise<boolean> {
     for (;;) {
       const store = await this.store();
       const place = this.placeOf(store, name);
@@ -493,7 +493,7 @@ export class Vault {
    * Resolves when the authorization is on record, or after a while: then it is used, and written as soon as that is
    * possible.
    */
-  private async put(name: string, entry: Entry): Promise<void> {
+  private async put(name: string, entry: VaultEntry): Promise<void> {
     const { clock, warn } = this.options;
     const store = await this.store();
     const writing = this.write(store, name, entry);
@@ -509,7 +509,7 @@ export class Vault {
   private async write(
     store: Store,
     name: string,
-    entry: Entry,
+    entry: VaultEntry,
     conditions: Parameters<Store['write']>[1] = [],
   ): Promise<boolean> {
     const place = this.placeOf(store, name);
@@ -542,7 +542,7 @@ export class Vault {
     this.intents.delete(name);
   }
 
-  private find(connection: Connection, advisor: string): Entry | undefined {
+  private find(connection: Connection, advisor: string): VaultEntry | undefined {
     const name = this.name(connection, advisor);
     const entry = this.kept.get(name)?.entry;
     if (!entry && isSeed(name)) return { grant: seeded(connection), awaiting: null };
@@ -555,8 +555,8 @@ export class Vault {
     return view;
   }
 
-  private listed(environment: string, connection?: Connection): [advisor: string, entry: Entry][] {
-    const found = [...this.kept].flatMap(([name, { entry }]): [string, Entry][] =>
+  private listed(environment: string, connection?: Connection): [advisor: string, entry: VaultEntry][] {
+    const found = [...this.kept].flatMap(([name, { entry }]): [string, VaultEntry][] =>
       !isSeed(name) && entry.grant.environment === environment ? [[entry.grant.advisor, entry]] : [],
     );
     const isKnown = found.some(([advisor]) => advisor === defaultAdvisor);
@@ -571,7 +571,7 @@ export class Vault {
   }
 }
 
-async function* pagesOf<T>(store: Store, kind: string): AsyncGenerator<readonly StoredEntry<T>[]> {
+async function* pagesOf<T>(store: Store, kind: string): AsyncGenerator<readonly StoreEntry<T>[]> {
   const prefix = key(kind);
   for (let from = prefix; ;) {
     const page = await store.page<T>(table, { from, to: endOf(prefix), limit: entriesAtOnce });

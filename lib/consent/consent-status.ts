@@ -75,9 +75,9 @@ export const resultOfFault = (fault: unknown): PollResult => {
 const toldElsewhere = new Set(['authorization_required', 'rate_limited', 'cancelled']);
 
 /** Why a poll was not answered, for a status. */
-export const outageIn = (look: PollResult): Problem | undefined => {
-  if (look.kind !== 'unanswered' || look.problem === undefined) return undefined;
-  return toldElsewhere.has(look.problem.code) ? undefined : look.problem;
+export const outageIn = (result: PollResult): Problem | undefined => {
+  if (result.kind !== 'unanswered' || result.problem === undefined) return undefined;
+  return toldElsewhere.has(result.problem.code) ? undefined : result.problem;
 };
 
 /** Milliseconds after a request for consent in which a 404 means nothing: the service may not know the number yet. */
@@ -96,26 +96,26 @@ export interface PolledWait {
 
 /** How a poll ends a wait; undefined when the wait goes on. */
 export const outcomeAfter = (
-  look: PollResult,
+  result: PollResult,
   { age, overdue, seen }: PolledWait,
 ): WaitOutcome | undefined => {
   const isLast = overdue >= 0;
   const expired: WaitOutcome = { kind: 'not_accepted', reason: 'expired', status: seen };
-  switch (look.kind) {
+  switch (result.kind) {
     case 'accepted':
-      return look;
+      return result;
     case 'pending':
-      return isLast ? { ...expired, status: look.status } : undefined;
+      return isLast ? { ...expired, status: result.status } : undefined;
     case 'unknown_number':
       if (age < unknownAtFirst && !isLast) return undefined;
       return {
         kind: 'not_accepted',
         reason: 'unknown_number',
         status: nothingKnown,
-        problem: look.problem,
+        problem: result.problem,
       };
     case 'refused':
-      return { kind: 'failed', problem: look.problem };
+      return { kind: 'failed', problem: result.problem };
     case 'unanswered':
       return overdue >= lastPollFor ? expired : undefined;
   }

@@ -8,7 +8,7 @@ import { WaitEntries } from './wait-entries';
 import { Waits, type Subject, type Wait } from './waits';
 
 /** The parts of an environment that are used here. */
-interface Surroundings {
+interface ConsentEnvironment {
   readonly service: string;
   readonly space: string;
   readonly clock: Clock;
@@ -47,7 +47,7 @@ export class Consent {
   private readonly waiters = new Map<string, Waiter>();
 
   private constructor(
-    private readonly environment: Surroundings,
+    private readonly environment: ConsentEnvironment,
     readonly store: Store,
     readonly clock: Clock,
   ) {
@@ -60,7 +60,7 @@ export class Consent {
     });
   }
 
-  static async open(environment: Surroundings): Promise<Consent> {
+  static async open(environment: ConsentEnvironment): Promise<Consent> {
     const store = await environment.store();
     return new Consent(environment, store, ageClock(environment, store));
   }
@@ -131,9 +131,9 @@ export class Consent {
   }
 }
 
-const opened = new WeakMap<Surroundings, Promise<Consent>>();
+const opened = new WeakMap<ConsentEnvironment, Promise<Consent>>();
 
-export const consentOf = (environment: Surroundings): Promise<Consent> => {
+export const consentOf = (environment: ConsentEnvironment): Promise<Consent> => {
   const found = opened.get(environment);
   if (found) return found;
   const opening = Consent.open(environment);

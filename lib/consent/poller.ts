@@ -1,8 +1,8 @@
 import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
-import { endOf as rangeEnd, key, type Store } from '../state/store';
+import { endOf as rangeEnd, key, nextKey, type Store } from '../state/store';
 import { adjusted, endTick, tickOf } from './rings';
-import { after, type List } from './wait-entries';
+import type { List } from './wait-entries';
 
 /** An entry of a list whose time has come. */
 export interface Due {
@@ -323,7 +323,7 @@ export class Poller {
     const last = page.at(-1);
     if (page.length === this.pageSize && last) {
       cursor.time = from + last.readUIntBE(prefix.length, timeLength) - place;
-      cursor.rest = after(last);
+      cursor.rest = nextKey(last);
     } else {
       cursor.time = from + span;
       cursor.rest = undefined;

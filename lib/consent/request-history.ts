@@ -4,8 +4,7 @@ import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
 import { ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
-import { endOf, key, removeUnder, unchanged, type VaultEntry, type Store } from '../state/store';
-import { after } from './wait-entries';
+import { endOf, key, nextKey, removeUnder, unchanged, type StoreEntry, type Store } from '../state/store';
 import { day } from '../durations';
 
 export interface RequestAnswer {
@@ -244,7 +243,7 @@ export class RequestHistory {
 
   /** What is known of earlier requests, and whether the last was within `every`. Throws `ConsentLimit`. */
   private judge(
-    entry: VaultEntry<RequestRecord> | undefined,
+    entry: StoreEntry<RequestRecord> | undefined,
     { every, limit }: RequestRules,
   ): { readonly last: RequestRecord | undefined; readonly isRecent: boolean } {
     const now = this.options.clock.now();
@@ -256,7 +255,7 @@ export class RequestHistory {
   }
 
   /** A time ahead of now means the clock was set back: it counts from now, or the number would never be asked again. */
-  private async read(at: Buffer): Promise<VaultEntry<RequestRecord> | undefined> {
+  private async read(at: Buffer): Promise<StoreEntry<RequestRecord> | undefined> {
     const { store, clock } = this.options;
     const entry = await store.get<RequestRecord>(table, at);
     if (!entry || entry.value.at <= clock.now()) return entry;
@@ -296,7 +295,7 @@ export class RequestHistory {
       }
       const last = page.at(-1);
       if (!last || page.length < sweepPage) return;
-      from = after(last.key);
+      from = nextKey(last.key);
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { Movable } from '../state/moving';
-import { endOf as rangeEnd, key, type VaultEntry, type Operation, type Store } from '../state/store';
+import { endOf as rangeEnd, key, nextKey, type StoreEntry, type Operation, type Store } from '../state/store';
 import type { ConsentStatus } from './consent-status';
 import { lastInterval, lastPollOf, placeOn, type Pace, type Place, type Timing } from './rings';
 
@@ -35,7 +35,7 @@ export interface FoundWait {
   readonly group: Buffer;
   readonly at: Place;
   readonly seen: ConsentStatus | undefined;
-  readonly entry: VaultEntry<WaitRecord>;
+  readonly entry: StoreEntry<WaitRecord>;
 }
 
 /** Where a wait lies: all waits of a list are visited by one cursor. */
@@ -59,11 +59,8 @@ const timingOf = ({ start, pace }: Pick<Wait, 'start' | 'pace'>, group: Buffer):
   share: group.readUInt32BE(0) / 2 ** 32,
 });
 
-export const isSameStatus = (one: ConsentStatus | undefined, other: ConsentStatus): boolean =>
+const isSameStatus = (one: ConsentStatus | undefined, other: ConsentStatus): boolean =>
   one?.memberId === other.memberId && one.state === other.state && one.lastChanged === other.lastChanged;
-
-/** What follows `key` immediately. */
-export const after = (last: Buffer): Buffer => Buffer.concat([last, Buffer.of(0)]);
 
 /**
  * The records by which waits are polled. Each wait has a record, which is found by its number; an entry in a list,
@@ -115,7 +112,7 @@ export class WaitEntries {
   }
 
   /** Operations that copy a wait from another store. */
-  copies(entry: VaultEntry<WaitRecord>): Operation[] {
+  copies(entry: StoreEntry<WaitRecord>): Operation[] {
     const { advisor, subject } = entry.value;
     const group = this.groupOf(advisor, subject);
     const { wait, at, seen } = this.found(entry, group);
@@ -196,7 +193,7 @@ export class WaitEntries {
   }
 
   private async holds(whole: Buffer): Promise<boolean> {
-    const keys = await this.store.keys(table, { from: whole, to: after(whole), limit: 1 });
+    const keys = await this.store.keys(table, { from: whole, to: nextKey(whole), limit: 1 });
     return keys.length > 0;
   }
 
@@ -207,7 +204,7 @@ export class WaitEntries {
     const range =
       direction === 'older'
         ? { from: prefix, to: own, reverse: true }
-        : { from: after(own), to: rangeEnd(prefix) };
+        : { from: nextKey(own), to: rangeEnd(prefix) };
     const [next] = await this.store.keys(table, { ...range, limit: 1 });
     return next?.subarray(prefix.length);
   }
@@ -306,7 +303,7 @@ export class WaitEntries {
     return phone === undefined ? this.records : key(this.records, this.subjectHash({ phone }));
   }
 
-  private found(entry: VaultEntry<WaitRecord>, group: Buffer): FoundWait {
+  private found(entry: StoreEntry<WaitRecord>, group: Buffer): FoundWait {
     const { advisor, subject, start, pace, name, at, seen } = entry.value;
     const item = entry.key.subarray(this.records.length + groupLength);
     return { wait: { item, advisor, subject, start, pace, name }, group, at, seen, entry };

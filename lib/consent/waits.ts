@@ -1,7 +1,7 @@
 import type { Clock } from '../service/clock';
 import type { Problem } from '../service/errors';
 import type { Client } from '../service/types';
-import { keptAfterRemoval, type Operation, type Store } from '../state/store';
+import { keptAfterRemoval, nextKey, type Operation, type Store } from '../state/store';
 import {
   cancelled,
   resultOfFault,
@@ -26,7 +26,7 @@ import {
   type Place,
   type DueWait,
 } from './rings';
-import { after, WaitEntries, type FoundWait, type Subject, type Wait } from './wait-entries';
+import { WaitEntries, type FoundWait, type Subject, type Wait } from './wait-entries';
 import { day } from '../durations';
 
 export type { Subject, Wait } from './wait-entries';
@@ -60,7 +60,7 @@ export interface WaitsOptions {
 
 /** A poll that was made. */
 interface Polled {
-  readonly look: PollResult;
+  readonly result: PollResult;
   /** When the poll began: for waits that had expired by then it was the last. */
   readonly began: number;
 }
@@ -249,7 +249,7 @@ export class Waits {
     limit: number,
     { phone, last, skip }: { phone?: string | undefined; last?: Buffer | undefined; skip?: number } = {},
   ): Promise<{ readonly key: Buffer; readonly wait: Wait }[]> {
-    const from = last && after(last);
+    const from = last && nextKey(last);
     const found = await this.entries.list(limit, { phone, from, ...(skip !== undefined && { skip }) });
     return found.map(({ entry, wait }) => ({ key: entry.key, wait }));
   }
@@ -371,40 +371,40 @@ export class Waits {
       const service = await client();
       const options = { advisor, lane: 'polls', priority: 'poll' } as const;
       const answer = await service.call('getConsent', { query: subject }, options);
-      return { began, look: resultOf(statusOf(answer.data)) };
+      return { began, result: resultOf(statusOf(answer.data)) };
     } catch (fault) {
-      return { began, look: resultOfFault(fault) };
+      return { began, result: resultOfFault(fault) };
     }
   }
 
   private async apply(found: FoundWait, { isLast, to }: Course, polled: Polled): Promise<boolean> {
     const { wait, group } = found;
-    const { look } = polled;
+    const { result } = polled;
     if (this.isStopped) return false;
-    this.hear(outageIn(look));
-    if (look.kind === 'accepted') {
-      await this.accepted(wait.advisor, wait.subject, look.status);
+    this.hear(outageIn(result));
+    if (result.kind === 'accepted') {
+      await this.accepted(wait.advisor, wait.subject, result.status);
       return false;
     }
-    const seen = look.kind === 'unanswered' && isLast ? await this.seenOf(found) : nothingKnown;
+    const seen = result.kind === 'unanswered' && isLast ? await this.seenOf(found) : nothingKnown;
     const outcomeFor = (each: FoundWait): WaitOutcome | undefined => this.outcomeOf(each, polled, seen);
-    const isWord = look.kind === 'unknown_number' || look.kind === 'refused';
+    const isWord = result.kind === 'unknown_number' || result.kind === 'refused';
     if (isWord || isLast) await this.endAll([group], outcomeFor);
     if (outcomeFor(found)) return false;
-    const seenNow = look.kind === 'pending' ? look.status : undefined;
+    const seenNow = result.kind === 'pending' ? result.status : undefined;
     await this.change(found, to, seenNow, isLast && to === 'end');
-    return look.kind === 'unanswered';
+    return result.kind === 'unanswered';
   }
 
   private outcomeOf(
     { wait: { start, pace }, seen }: FoundWait,
-    { look, began }: Polled,
+    { result, began }: Polled,
     seenOfOthers: ConsentStatus,
   ): WaitOutcome | undefined {
     const end = start + pace.giveUpAfter;
     // Right after a start or a sleep, the network may not be there yet.
     const overdue = began < end ? began - end : Math.max(0, began - Math.max(end, this.poller.awakeSince));
-    return outcomeAfter(look, { age: began - start, overdue, seen: seen ?? seenOfOthers });
+    return outcomeAfter(result, { age: began - start, overdue, seen: seen ?? seenOfOthers });
   }
 
   private hear(outage: Problem | undefined): void {
@@ -548,7 +548,7 @@ class GroupReader {
     this.page = await this.entries.page(this.group, batch, this.from ? { from: this.from } : {});
     this.at = 0;
     const last = this.page.at(-1);
-    if (last) this.from = after(last.entry.key);
+    if (last) this.from = nextKey(last.entry.key);
     this.isEnd = this.page.length < batch;
     return this.head;
   }

@@ -6,7 +6,7 @@ import {
   key,
   removeUnder,
   unchanged,
-  type VaultEntry,
+  type StoreEntry,
   type Operation,
   type Store,
 } from '../state/store';
@@ -255,7 +255,7 @@ export class Once {
     const all = key('once');
     for (let from = all; ;) {
       const page = await store.page<Claim>(table, { from, to: endOf(all), limit: sweepPage });
-      const old: VaultEntry<Claim>[] = [];
+      const old: StoreEntry<Claim>[] = [];
       for (const entry of page) {
         const { until, state } = entry.value;
         const isInUse = state === 'open' || state === 'begun';

@@ -1,6 +1,5 @@
-import type { Operation, Store, Table } from '../state/store';
+import { nextKey, type Operation, type Store, type Table } from '../state/store';
 import {
-  after,
   pageOf,
   pageSize,
   removalsOf,
@@ -352,7 +351,7 @@ export class OpenJob<I extends NodeItem, O, E> {
 
   private hasLostSteps(store: Store, number: number): Promise<boolean> {
     const from = this.keys.steps(this.arrival, number);
-    return store.hasLost(this.table, from, after(from, from).from, this.record.at);
+    return store.hasLost(this.table, from, nextKey(from), this.record.at);
   }
 
   /** Of a page that cannot be read any more, only the indexes of its items are known. */

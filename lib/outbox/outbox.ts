@@ -1,7 +1,7 @@
 import { processMemory } from '../process-memory';
 import { randomBytes } from 'node:crypto';
 import { closeLimit, systemClock } from '../service/clock';
-import type { Operation, Store, Table } from '../state/store';
+import { nextKey, type Operation, type Store, type Table } from '../state/store';
 import { handOver } from './hand-over';
 import { OpenJob, OpenJobs, type NodeItem, type NewJob, type ItemPage } from './open-job';
 import { recorderOf, together, type Recorder } from './recorder';
@@ -13,6 +13,7 @@ import {
   type JobRecord,
   type Layout,
   type MessageRecord,
+  type ResetRecord,
 } from './records';
 
 /** The reason why an item ends without its work. */
@@ -62,6 +63,8 @@ const mostUnwritten = 32 * 1024 * 1024;
 const bytesPerItem = 32;
 /** The number of records that are read from the store at once. */
 export const readAtOnce = 100;
+/** The most orders to cancel that are read at the start. */
+const mostResets = 1000;
 /** The number of pages of a list that was never accepted that are removed in one commit, so that others have their turn. */
 const pagesSweptAtOnce = 5;
 
@@ -267,7 +270,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
         const arrival = arrivalIn(key);
         const job = keys.job(arrival);
         const isOnItsWay = [...this.committing.keys()].some((each) => each.arrival.equals(arrival));
-        if (isOnItsWay || (await store.count(table, job, after(job, job).from)) > 0) continue;
+        if (isOnItsWay || (await store.count(table, job, nextKey(job))) > 0) continue;
         const order = (await store.get<MessageRecord>(table, key))?.value.order as O | undefined;
         const range = { ...after(keys.allItems(arrival), undefined), limit: pagesSweptAtOnce };
         for (
@@ -294,6 +297,13 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
       last = found.at(-1);
       if (!last) return;
     }
+  }
+
+  /** The orders to cancel that are on record, in the order of their arrival. */
+  protected async readResets(): Promise<(readonly [arrival: Buffer, reset: ResetRecord])[]> {
+    const range = { ...after(this.keys.resets, undefined), limit: mostResets };
+    const found = await this.store.page<ResetRecord>(this.table, range);
+    return found.map(({ key, value }) => [arrivalIn(key), value]);
   }
 
   protected writeAside(operations: readonly Operation[]): void {

@@ -1,4 +1,4 @@
-import { endOf, type VaultEntry, type Store, type Table } from '../state/store';
+import { endOf, type StoreEntry, type Store, type Table } from '../state/store';
 import { OpenJob, type NodeItem, type ItemPage } from './open-job';
 import { readAtOnce } from './outbox';
 import { after, arrivalIn, itemKey, jobKey, layout, pageOf, type JobRecord, type Layout } from './records';
@@ -133,7 +133,7 @@ export class QueueReader<I extends NodeItem> {
     if (count <= skip && skip > 0) return skip - count;
     let start = from;
     for (let first = skip; ; first = 0) {
-      const page: readonly VaultEntry<JobRecord<I, QueuedOrder>>[] = await store.page(table, {
+      const page: readonly StoreEntry<JobRecord<I, QueuedOrder>>[] = await store.page(table, {
         from: start,
         to,
         limit: readAtOnce,
@@ -174,7 +174,7 @@ export class QueueReader<I extends NodeItem> {
     const { lists } = this.keys;
     for (let last: Buffer | undefined; ;) {
       const range = { ...after(lists, last), limit: readAtOnce, ...(!last && { skip }) };
-      const page: readonly VaultEntry<0>[] = await this.source.store.page(table, range);
+      const page: readonly StoreEntry<0>[] = await this.source.store.page(table, range);
       for (const { key } of page) yield arrivalIn(key);
       last = page.at(-1)?.key;
       if (!last || page.length < readAtOnce) return;

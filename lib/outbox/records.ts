@@ -1,4 +1,4 @@
-import { endOf, key, type Operation, type Table } from '../state/store';
+import { endOf, key, nextKey, type Operation, type Table } from '../state/store';
 import type { Input } from './storable-message';
 
 /** How an item ended, on record before it is told. */
@@ -160,6 +160,6 @@ export const removalsOf = (table: Table, keys: Layout, arrival: Buffer, count: n
 
 /** The keys after `last`, within the range of `prefix`. */
 export const after = (prefix: Buffer, last: Buffer | undefined): { from: Buffer; to: Buffer } => ({
-  from: last ? Buffer.concat([last, Buffer.alloc(1)]) : prefix,
+  from: last ? nextKey(last) : prefix,
   to: endOf(prefix),
 });

@@ -1,5 +1,5 @@
 import type { Clock } from '../service/clock';
-import { endOf, key, TakenOver, type VaultEntry, type Operation, type Store } from '../state/store';
+import { endOf, key, TakenOver, type StoreEntry, type Operation, type Store } from '../state/store';
 import { OpenJob, type NodeItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, newArrival, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
 import { isOpen, QueueReader } from './queue-reader';
@@ -111,9 +111,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
 
   /** Carries on what an earlier start of this node left, before anything new. */
   async start(): Promise<void> {
-    const { from, to } = after(this.keys.resets, undefined);
-    const found = await this.store.page<ResetRecord>(this.table, { from, to, limit: 1000 });
-    this.resets = [...found.map(({ key, value }) => [arrivalIn(key), value] as const), ...this.resets];
+    this.resets = [...(await this.readResets()), ...this.resets];
     this.isStarted = true;
     this.track(this.sweepUnaccepted());
     this.pump();
@@ -245,7 +243,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     const { from, to } = after(this.keys.jobs, this.cursor);
     const [first] = this.committing.keys();
     const reading = this.open.read();
-    let found: readonly VaultEntry<JobRecord<I, O>>[] | undefined;
+    let found: readonly StoreEntry<JobRecord<I, O>>[] | undefined;
     try {
       found = await this.store.page<JobRecord<I, O>>(this.table, {
         from,
@@ -270,7 +268,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     if (found.length > 0 || !isOnItsWay) this.pump();
   }
 
-  private opened({ key, value }: VaultEntry<JobRecord<I, O>>): OpenJob<I, O, E> {
+  private opened({ key, value }: StoreEntry<JobRecord<I, O>>): OpenJob<I, O, E> {
     return OpenJob.found(this.table, this.keys, arrivalIn(key), value);
   }
 

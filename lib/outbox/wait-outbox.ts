@@ -21,7 +21,7 @@ import {
 } from './records';
 
 /** The entries by which polls find a wait `W`. */
-export interface WaitEntries<W> {
+export interface WaitPolling<W> {
   begin(waits: readonly W[]): { readonly operations: readonly Operation[]; readonly committed: () => void };
   /** Whether an entry may have been lost, as after damage. */
   hasLost(): Promise<boolean>;
@@ -49,7 +49,7 @@ export interface WaitHost<I extends NodeItem, O, E, W> extends Host<I, O, E> {
 
 export interface WaitOptions<I extends NodeItem, O, E, W> extends OutboxOptions<WaitHost<I, O, E, W>> {
   /** The entries of the environment at the service that it points to, or pointed to. */
-  readonly entries: (space: string) => WaitEntries<W>;
+  readonly entries: (space: string) => WaitPolling<W>;
 }
 
 /** The number of waits of a long list that are written in one commit. */
@@ -88,14 +88,13 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
 
   /** Reads what must be known before the first message is accepted. */
   async prepare(): Promise<void> {
-    const { from, to } = after(this.keys.resets, undefined);
     const [open, resets] = await Promise.all([
       this.store.get<number>(this.table, this.keys.open),
-      this.store.page<ResetRecord>(this.table, { from, to, limit: 1000 }),
+      this.readResets(),
     ]);
     this.recorded = open?.value ?? 0;
     this.waiting += this.recorded;
-    this.resets = resets.map(({ key, value }) => [arrivalIn(key), value]);
+    this.resets = resets;
   }
 
   /** Tells what ended before the start, and ends waits that were reset or belong to another service. */
@@ -253,7 +252,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
     }
   }
 
-  private begin(job: OpenJob<I, O, E>, items: readonly I[]): ReturnType<WaitEntries<W>['begin']> {
+  private begin(job: OpenJob<I, O, E>, items: readonly I[]): ReturnType<WaitPolling<W>['begin']> {
     return this.wait.entries(this.options.space).begin(items.map((item) => this.waitOf(job, item)));
   }
 

@@ -95,20 +95,7 @@ export class ServiceError extends Error {
 }
 
 /** Whether an error without a problem body may be repeated. */
-export const isRetryable = (code: Code): boolean =>
-  code === 'network_error' || code === 'authorization_required';
-
-/** An error of ours, without a problem body behind it. */
-export const problem = (
-  code: Code,
-  message: string,
-  more: Partial<Problem> = {},
-  cause?: unknown,
-): ServiceError =>
-  new ServiceError(
-    { message, code, retryable: isRetryable(code), attempts: 0, ...more },
-    cause === undefined ? undefined : { cause },
-  );
+const isRetryable = (code: Code): boolean => code === 'network_error' || code === 'authorization_required';
 
 /**
  * Every sentence of lib/service, by key. A ServiceError carries its key and values beside the English sentence, so that

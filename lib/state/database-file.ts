@@ -91,7 +91,7 @@ const codeOf = (fault: unknown): string | number | undefined =>
   (fault as { readonly code?: string | number } | undefined)?.code;
 
 /** Damage that lmdb does not report itself. The code is lmdb's own for a damaged page (MDB_CORRUPTED). */
-export class DamagedFile extends Error {
+class DamagedFile extends Error {
   readonly code = -30796;
   override readonly message = 'a page that is damaged';
 }

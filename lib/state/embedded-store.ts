@@ -16,8 +16,9 @@ import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
 import { Sealing, versionOf, type Sealer } from './sealing';
 import {
   checkWrite,
+  storeClosed,
   type Condition,
-  type VaultEntry,
+  type StoreEntry,
   type Operation,
   type Range,
   type Store,
@@ -52,8 +53,6 @@ const roomNeeded = 1024 * 1024;
 const systemClock = { now: () => Date.now(), monotonic: () => performance.now() };
 
 export const reasonOf = (fault: unknown): string => (fault instanceof Error ? fault.message : String(fault));
-
-const closed = (): Error => new Error('the store is closed');
 
 const neverBack = (now: () => number): (() => number) => {
   let latest = now();
@@ -162,7 +161,7 @@ export class EmbeddedStore implements Store {
   }
 
   async write(operations: readonly Operation[], conditions: readonly Condition[] = []): Promise<boolean> {
-    if (this.isClosed) throw closed();
+    if (this.isClosed) throw storeClosed();
     checkWrite(operations, conditions);
     const raw = operations.map((each) =>
       'put' in each
@@ -174,13 +173,13 @@ export class EmbeddedStore implements Store {
 
   // Reading
 
-  async get<T>(table: Table, key: Buffer): Promise<VaultEntry<T> | undefined> {
+  async get<T>(table: Table, key: Buffer): Promise<StoreEntry<T> | undefined> {
     const read = this.read((file) => file.get(table, key));
     const sealed = read instanceof Promise ? await read : read;
     return sealed && this.open<T>(table, key, sealed);
   }
 
-  async page<T>(table: Table, range: Range): Promise<readonly VaultEntry<T>[]> {
+  async page<T>(table: Table, range: Range): Promise<readonly StoreEntry<T>[]> {
     const read = this.read((file) => file.range(table, range));
     const found = read instanceof Promise ? await read : read;
     return found.flatMap(({ key, value }) => this.open<T>(table, key, value) ?? []);
@@ -228,7 +227,7 @@ export class EmbeddedStore implements Store {
   /** Reads as soon as this process owns the file. */
   private async readLater<T>(use: (file: DatabaseFile) => T): Promise<T> {
     for (;;) {
-      if (this.isClosed) throw closed();
+      if (this.isClosed) throw storeClosed();
       if (this.file && this.owned !== undefined) {
         try {
           return use(this.file);
@@ -242,7 +241,7 @@ export class EmbeddedStore implements Store {
     }
   }
 
-  private open<T>(table: Table, key: Buffer, sealed: Buffer): VaultEntry<T> | undefined {
+  private open<T>(table: Table, key: Buffer, sealed: Buffer): StoreEntry<T> | undefined {
     const opened = this.sealing.open(table, key, sealed);
     if (opened) return { key, value: opened.value as T, version: versionOf(sealed) };
     if (this.sealing.isLocked(sealed)) this.passOver();
@@ -540,8 +539,8 @@ export class EmbeddedStore implements Store {
     await this.queue.drain();
     this.isClosed = true;
     for (const timer of [this.look, this.retry, this.calm]) clearTimeout(timer);
-    this.queue.rejectAll(closed());
-    for (const { reject } of this.waiting.splice(0)) reject(closed());
+    this.queue.rejectAll(storeClosed());
+    for (const { reject } of this.waiting.splice(0)) reject(storeClosed());
     if (this.file && this.owned !== undefined) {
       const given = { commit: this.queue.commit, time: this.now() };
       await this.file.hand(this.owned, given).catch(() => false);

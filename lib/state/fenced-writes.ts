@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import { schema, common, type Lease, type LeaseRow } from './leases';
 import { recordName, versionOf } from './sealing';
-import { TakenOver, tables, type Table, type Version } from './store';
+import { largestCommit, TakenOver, tables, type Table, type Version } from './store';
 
 /** What one lease covers. Every commit that touches it is made on the condition that the lease still holds. */
 export interface Fence {
@@ -52,8 +52,6 @@ export interface FencedWritesOptions {
   readonly failed: (fault: unknown) => Promise<void>;
   readonly succeeded: () => void;
 }
-
-const largestCommit = 4 * 1024 * 1024;
 
 /**
  * The condition holds the number of the last commit, so an attempt that was given up cannot arrive late and undo a

@@ -3,9 +3,10 @@ import { decode, encode } from './sealing';
 import {
   checkSize,
   checkWrite,
+  storeClosed,
   tables,
   type Condition,
-  type VaultEntry,
+  type StoreEntry,
   type Operation,
   type Range,
   type Store,
@@ -152,7 +153,7 @@ export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): Me
   let latest = 0;
   let isClosed = false;
 
-  const entryOf = <T>(key: Buffer, { bytes, version: recorded }: MemoryRecord): VaultEntry<T> => ({
+  const entryOf = <T>(key: Buffer, { bytes, version: recorded }: MemoryRecord): StoreEntry<T> => ({
     key,
     value: decode(bytes) as T,
     version: recorded,
@@ -193,7 +194,7 @@ export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): Me
     count: async (table, from, to) => memory[table].keys.count(textOf(from), textOf(to)),
     hasLost: async () => false,
     write: async (operations, conditions = []) => {
-      if (isClosed) throw new Error('the store is closed');
+      if (isClosed) throw storeClosed();
       checkWrite(operations, conditions);
       if (!conditions.every(holds)) return false;
       for (const apply of operations.map(prepare)) apply();

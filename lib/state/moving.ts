@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { endOf, isShared, key, type VaultEntry, type Operation, type Store, type Table } from './store';
+import { endOf, isShared, key, type StoreEntry, type Operation, type Store, type Table } from './store';
 
 /** Records that move together from one store to another. */
 export interface Movable<T = unknown> {
@@ -12,7 +12,7 @@ export interface Movable<T = unknown> {
    * The operations that put a record into the other store, where hashes in keys differ. Without it, the key stays the
    * same.
    */
-  readonly copy?: (entry: VaultEntry<T>, to: Store) => readonly Operation[];
+  readonly copy?: (entry: StoreEntry<T>, to: Store) => readonly Operation[];
 }
 
 /** A place for moved work. Nobody sees the work until it is released. */
@@ -42,7 +42,7 @@ const progressKey = (name: string): Buffer => key('moving', name);
 async function* pagesOf<T>(
   store: Store,
   { table: from, prefix }: Movable<T>,
-): AsyncGenerator<VaultEntry<T>[]> {
+): AsyncGenerator<StoreEntry<T>[]> {
   for (let start = prefix; ;) {
     const page = await store.page<T>(from, { from: start, to: endOf(prefix), limit: atOnce });
     if (page.length > 0) yield [...page];
@@ -59,7 +59,7 @@ export const isThere = async (store: Store, movable: Movable): Promise<boolean> 
   return false;
 };
 
-const isMeant = (movable: Movable, { value }: VaultEntry<unknown>): boolean =>
+const isMeant = (movable: Movable, { value }: StoreEntry<unknown>): boolean =>
   movable.isMeant?.(value) !== false;
 
 const copyAll = async (from: Store, to: Store, movables: readonly Movable[]): Promise<number> => {

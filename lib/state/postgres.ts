@@ -16,10 +16,11 @@ import {
 } from './leases';
 import type { Destination } from './moving';
 import { Sealing, type Sealer } from './sealing';
-import { closed, doubtKey, isOfAll, prefixOf, Slot, type Surroundings } from './slot';
+import { doubtKey, isOfAll, prefixOf, Slot, type SlotDatabase } from './slot';
 import {
   endOf,
   key as keyOf,
+  storeClosed,
   TakenOver,
   type JointWriter,
   type Operation,
@@ -129,10 +130,10 @@ class NewerFormat extends Error {}
 export class OtherSecret extends Error {}
 
 /** Carries out an order for a slot; resolves with whether it was carried out. */
-export type OrderListener = (slot: Slot, order: StoreOrder) => Promise<boolean>;
+export type StoreOrderListener = (slot: Slot, order: StoreOrder) => Promise<boolean>;
 
 /** A database, for one group in this process: its connections, its pulse, and the slots that this process holds. */
-class Database implements Surroundings, JointWriter {
+class Database implements SlotDatabase, JointWriter {
   readonly holder = randomUUID();
   readonly group: Buffer;
   readonly slots = new Map<number, Slot>();
@@ -143,7 +144,7 @@ class Database implements Surroundings, JointWriter {
   private readonly leases: Leases;
   private readonly watch: LeaseWatch;
   private readonly orphanListeners = new Set<(store: Slot) => void>();
-  private readonly orderListeners = new Set<OrderListener>();
+  private readonly orderListeners = new Set<StoreOrderListener>();
   private readonly newsListeners = new Set<() => void>();
   /** The keys of orders that are being carried out. */
   private readonly obeying = new Set<string>();
@@ -206,17 +207,17 @@ class Database implements Surroundings, JointWriter {
   }
 
   get sealing(): Sealing {
-    if (!this.currentSealing) throw closed();
+    if (!this.currentSealing) throw storeClosed();
     return this.currentSealing;
   }
 
   get reading(): Pool {
-    if (!this.pools) throw closed();
+    if (!this.pools) throw storeClosed();
     return this.pools.reading;
   }
 
   private get writing(): Pool {
-    if (!this.pools) throw closed();
+    if (!this.pools) throw storeClosed();
     return this.pools.writing;
   }
 
@@ -236,7 +237,7 @@ class Database implements Surroundings, JointWriter {
     return () => this.orphanListeners.delete(listener);
   }
 
-  onOrder(listener: OrderListener): () => void {
+  onOrder(listener: StoreOrderListener): () => void {
     this.orderListeners.add(listener);
     return () => this.orderListeners.delete(listener);
   }
@@ -306,7 +307,7 @@ class Database implements Surroundings, JointWriter {
   /** Repeats the task while the database is away. */
   private async patiently<T>(task: () => Promise<T>): Promise<T> {
     for (;;) {
-      if (this.isClosed) throw closed();
+      if (this.isClosed) throw storeClosed();
       try {
         return await task();
       } catch (fault) {
@@ -318,7 +319,7 @@ class Database implements Surroundings, JointWriter {
   /** Resolves with a slot of this process, however long that takes: one of `before` if it is still free. */
   async open(before: readonly Lease[]): Promise<Slot> {
     for (;;) {
-      if (this.isClosed) throw closed();
+      if (this.isClosed) throw storeClosed();
       try {
         const slot = await this.inTurn(async () => {
           await this.connect();
@@ -420,7 +421,7 @@ class Database implements Surroundings, JointWriter {
 
   /** Gives up the slots of this process, and resolves with their leases. */
   async close(): Promise<readonly Lease[]> {
-    await this.writes.close(closed(), () => this.trouble !== undefined || this.slots.size === 0);
+    await this.writes.close(storeClosed(), () => this.trouble !== undefined || this.slots.size === 0);
     this.isClosed = true;
     clearTimeout(this.pulse);
     await this.taking;
@@ -752,7 +753,7 @@ export interface PostgresHandle {
   /** Calls the listener with each slot of a process that has ended: this process is to go on with the work in it. */
   onOrphan(listener: (store: Slot) => void): () => void;
   /** Calls the listener with each order that another process has given. */
-  onOrder(listener: OrderListener): () => void;
+  onOrder(listener: StoreOrderListener): () => void;
   /** Calls the listener after a pulse when other processes have written since the last. */
   onNews(listener: () => void): () => void;
   /** Gives a slot to another living process; false when that one is gone. Nothing may be under way in the slot. */

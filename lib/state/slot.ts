@@ -9,9 +9,10 @@ import {
   endOf,
   isShared,
   key as keyOf,
+  storeClosed,
   TakenOver,
   type Condition,
-  type VaultEntry,
+  type StoreEntry,
   type JointWriter,
   type Operation,
   type Range,
@@ -21,7 +22,7 @@ import {
 } from './store';
 
 /** What a slot needs of its database. */
-export interface Surroundings {
+export interface SlotDatabase {
   readonly group: Buffer;
   /** The name of this process in the leases that it holds. */
   readonly holder: string;
@@ -45,8 +46,6 @@ export interface Surroundings {
     conditions: readonly FencedCondition[],
   ): Promise<boolean>;
 }
-
-export const closed = (): Error => new Error('the store is closed');
 
 /** Milliseconds for which a range that could be read is not read through again. */
 const soundFor = 10_000;
@@ -81,7 +80,7 @@ export class Slot implements Store, Fence {
 
   /** The kind `elsewhere` means that another process has the slot: it is only read here. */
   constructor(
-    private readonly database: Surroundings & JointWriter,
+    private readonly database: SlotDatabase & JointWriter,
     readonly lease: Lease,
     readonly kind: 'own' | 'orphan' | 'elsewhere',
   ) {}
@@ -142,13 +141,13 @@ export class Slot implements Store, Fence {
     return at <= this.doubt;
   }
 
-  async get<T>(table: Table, key: Buffer): Promise<VaultEntry<T> | undefined> {
+  async get<T>(table: Table, key: Buffer): Promise<StoreEntry<T> | undefined> {
     const { reads } = this.database;
     const found = await this.patiently(() => reads.value(table, this.full(table, key)));
     return found && this.opened<T>(table, key, found);
   }
 
-  async page<T>(table: Table, range: Range): Promise<readonly VaultEntry<T>[]> {
+  async page<T>(table: Table, range: Range): Promise<readonly StoreEntry<T>[]> {
     const rows = await this.range(true, table, range);
     return rows.flatMap(({ key, value }) => this.opened<T>(table, bare(key), value) ?? []);
   }
@@ -184,7 +183,7 @@ export class Slot implements Store, Fence {
   }
 
   async write(operations: readonly Operation[], conditions: readonly Condition[] = []): Promise<boolean> {
-    if (this.isClosed) throw closed();
+    if (this.isClosed) throw storeClosed();
     if (this.isLost) throw new TakenOver(false);
     checkWrite(operations, conditions);
     const whole = conditions.map((each) => ({ ...each, key: this.full(each.table, each.key) }));
@@ -278,7 +277,7 @@ export class Slot implements Store, Fence {
   /** Repeats the read while the database is away. */
   private async patiently<T>(read: () => Promise<T>): Promise<T> {
     for (;;) {
-      if (this.isClosed) throw closed();
+      if (this.isClosed) throw storeClosed();
       if (this.isLost) throw new TakenOver(false);
       try {
         return await read();
@@ -300,7 +299,7 @@ export class Slot implements Store, Fence {
     }
   }
 
-  private opened<T>(table: Table, key: Buffer, sealed: Buffer): VaultEntry<T> | undefined {
+  private opened<T>(table: Table, key: Buffer, sealed: Buffer): StoreEntry<T> | undefined {
     const opened = this.database.sealing.open(table, key, sealed);
     if (opened) return { key, value: opened.value as T, version: versionOf(sealed) };
     this.newlyDamaged += 1;

@@ -33,9 +33,9 @@ export interface Store {
   now(): number;
   /** A hash of 16 bytes, for what is personal in a key, such as a phone number: keys are not encrypted on disk. */
   hash(text: string): Buffer;
-  get<T>(table: Table, key: Buffer): Promise<VaultEntry<T> | undefined>;
+  get<T>(table: Table, key: Buffer): Promise<StoreEntry<T> | undefined>;
   /** Reads the range in one turn of the event loop. A record that cannot be read is left out, and set aside once. */
-  page<T>(table: Table, range: Range): Promise<readonly VaultEntry<T>[]>;
+  page<T>(table: Table, range: Range): Promise<readonly StoreEntry<T>[]>;
   /** As `page`, but reads keys alone: nothing is decrypted. */
   keys(table: Table, range: Range): Promise<readonly Buffer[]>;
   /** The number of keys from `from` up to `to`, exclusive. */
@@ -93,7 +93,7 @@ export const tables = ['wait', 'work'] as const satisfies readonly Table[];
 /** Changes with every put of the record. Versions can only be compared for equality. */
 export type Version = number | string;
 
-export interface VaultEntry<T> {
+export interface StoreEntry<T> {
   readonly key: Buffer;
   readonly value: T;
   readonly version: Version;
@@ -123,8 +123,12 @@ export interface Condition {
 /** A length that every engine accepts. */
 const longestKey = 1024;
 const largestWrite = 64 * 1024 * 1024;
+/** Bytes: writes that wait are put into one commit up to this size, so that none takes long. */
+export const largestCommit = 4 * 1024 * 1024;
 
-export class TooLarge extends Error {}
+class TooLarge extends Error {}
+
+export const storeClosed = (): Error => new Error('the store is closed');
 
 /** Throws when a key is empty or too long. */
 export const checkWrite = (operations: readonly Operation[], conditions: readonly Condition[]): void => {
@@ -174,7 +178,7 @@ export const endOf = (prefix: Buffer): Buffer => {
 };
 
 /** The condition that a record is still as it was read, or still missing. */
-export const unchanged = (table: Table, key: Buffer, read: VaultEntry<unknown> | undefined): Condition =>
+export const unchanged = (table: Table, key: Buffer, read: StoreEntry<unknown> | undefined): Condition =>
   read ? { table, key, version: read.version } : { table, key };
 
 /** The clock for ages: the store, whose time never runs back. For a simulator it is its own clock, which can be moved. */
@@ -183,6 +187,9 @@ export const ageClock = (
   store: Store,
 ): Clock =>
   service === 'simulator' ? clock : { now: () => store.now(), after: systemClock.after.bind(systemClock) };
+
+/** The key that follows `key` immediately. */
+export const nextKey = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)]);
 
 /** Removes all records whose keys begin with `prefix`. */
 export const removeUnder = async (store: Store, table: Table, prefix: Buffer): Promise<void> => {

@@ -1,8 +1,6 @@
 import type { DatabaseFile, Ownership, FileTable, RawOperation } from './database-file';
 import { recordName, versionOf, type Sealing } from './sealing';
-import { checkSize, type Condition, type Table, type Version } from './store';
-
-const largestCommit = 4 * 1024 * 1024;
+import { checkSize, largestCommit, type Condition, type Table, type Version } from './store';
 
 interface Pending {
   readonly operations: readonly RawOperation[];

@@ -28,9 +28,9 @@ export const lookOnce =
       if (recipient.phone !== undefined) await history.accepted(advisor, recipient.phone, status.memberId);
       return accepted(status);
     } catch (fault) {
-      const look = resultOfFault(fault);
-      if (look.kind !== 'unknown_number') throw fault;
-      const { problem } = look;
+      const result = resultOfFault(fault);
+      if (result.kind !== 'unknown_number') throw fault;
+      const { problem } = result;
       const unknown = outcomeOf(
         { kind: 'not_accepted', reason: 'unknown_number', status: nothingKnown, problem },
         subject,

@@ -3,7 +3,7 @@ import { defaultAdvisor, type Connection } from '../../lib/auth/connection';
 import { missingScopes, type Grant } from '../../lib/auth/grants';
 import { clientScopes } from '../../lib/auth/token-endpoint';
 import { fits } from '../../lib/auth/tokens';
-import { stateOf, type Entry } from '../../lib/auth/vault';
+import { stateOf, type VaultEntry } from '../../lib/auth/vault';
 import type { AdvisorItem } from '../../lib/runtime/environment';
 import { systemClock } from '../../lib/service/clock';
 import { connectionOf, serviceOf, type EnvironmentValues } from './config';
@@ -65,7 +65,7 @@ export const listAdvisors = async (
   const connection = connectionIn(id, values);
   if (connection?.grant === 'client_credentials')
     return listClient(tokens, connection, isDeepStrictEqual(connection, connectionIn(id, deployed)));
-  const stateNow = (entry: Entry): AdvisorItem['state'] =>
+  const stateNow = (entry: VaultEntry): AdvisorItem['state'] =>
     connection && !fits(entry.grant, connection) ? 'authorize_again' : stateOf(entry, systemClock.now());
   return vault.useNow(() =>
     vault.list(id, connection).map(([advisor, entry]) => ({

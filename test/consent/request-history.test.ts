@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import should from 'should';
 import { ConsentLimit, RequestHistory, type Reply } from '../../lib/consent/request-history';
 import { MovableClock } from '../../lib/service/clock';
-import { problem } from '../../lib/service/errors';
+import { ServiceError } from '../../lib/service/errors';
 import { createMemoryStore } from '../../lib/state/memory';
 import { endOf, key, type Store } from '../../lib/state/store';
 import { gate } from '../support/gate';
@@ -10,6 +10,9 @@ import { ann, begin, bob, hours, observed, recordsIn, type ObservedStore } from 
 
 const daily = { every: hours(24), limit: 3 };
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+const refused = (code: string): ServiceError =>
+  new ServiceError({ message: 'no', code, retryable: false, attempts: 1 });
 
 /** The same records, seen by another process: nothing in memory is shared. */
 const elsewhere = (store: Store): Store => ({ ...store });
@@ -28,7 +31,7 @@ describe('the history of consent requests', () => {
   };
   const failing = (code: string) => async (leave: () => Promise<void>) => {
     await leave();
-    throw problem(code, 'no');
+    throw refused(code);
   };
 
   beforeEach(() => {
@@ -81,7 +84,7 @@ describe('the history of consent requests', () => {
         await begun();
         await clock.move(hours(5));
         await leave();
-        if (!isKnown) throw problem('outcome_unknown', 'no');
+        if (!isKnown) throw refused('outcome_unknown');
         return pending;
       });
       if (isKnown) should((await asking).requestedAt).equal(begin + hours(5) + 5);
@@ -222,7 +225,7 @@ describe('the history of consent requests', () => {
             const isReached = end !== 'conflict' && end !== 'network_error';
             if (isReached) reached.push(clock.now());
             if (end === 'lost') throw new Error('killed');
-            if (end !== 'pending' && end !== 'accepted') throw problem(end, 'no');
+            if (end !== 'pending' && end !== 'accepted') throw refused(end);
             return { memberId: 7, consentState: end, requested: true };
           });
           all.push(asking.catch(() => undefined));

@@ -3,15 +3,16 @@ import { languages } from '../../lib/languages';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { failureLook } from '../../lib/runtime/status';
 import { wordsIn } from '../../lib/runtime/language';
-import { serviceError, ownCodes, problem, serviceCodes } from '../../lib/service/errors';
+import { serviceError, ownCodes, serviceCodes, type Problem } from '../../lib/service/errors';
 
 const at = new Date(2030, 0, 31, 14, 5).getTime();
+const problem = (code: string): Problem => ({ message: 'why', code, retryable: false, attempts: 0 });
 const codes = [...ownCodes, ...Object.keys(serviceCodes)];
 
 describe('the status of a failure', () => {
   for (const language of languages) {
     const words = wordsIn(language);
-    const shown = (code: string): string => failureLook(words, problem(code, 'why').problem, at, at).text;
+    const shown = (code: string): string => failureLook(words, problem(code), at, at).text;
 
     it(`says in ${language} what kind each code is, and no two alike`, () => {
       codes.filter((code) => shown(code) === shown('unheard_of')).should.eql([]);
@@ -37,13 +38,13 @@ describe('the status of a failure', () => {
 
   it('says what to do where it lasts until somebody does it', () => {
     inEnglish(nodeError('not_configured', 'no_environment').problem).should.equal('not set up');
-    should(inEnglish(problem('authorization_required', 'why').problem)).equal('authorize again');
+    should(inEnglish(problem('authorization_required'))).equal('authorize again');
     const never = serviceError('authorization_required', 'not_authorized', { advisor: 'a', name: 'n' });
     should(inEnglish(never.problem)).equal('authorize');
   });
 
   it('says of a code that this version does not know only that it failed', () => {
-    inEnglish(problem('unheard_of', 'why').problem).should.equal('failed 02:05 PM');
-    inEnglish(problem('constructor', 'why').problem).should.equal('failed 02:05 PM');
+    inEnglish(problem('unheard_of')).should.equal('failed 02:05 PM');
+    inEnglish(problem('constructor')).should.equal('failed 02:05 PM');
   });
 });
