@@ -13,6 +13,10 @@ type ProcessMemory =
   | 'services'
   /** The running environments, for routes that name one. */
   | 'environments'
+  /** Whether the flows of a runtime are stopping, and what is to be done at their next start. */
+  | 'flows'
+  /** What a runtime is listened to by: one listener each, however often our nodes are registered or made. */
+  | 'listeners'
   /** The service that each node's status tells of: when the service changes, the status is cleared. */
   | 'statuses'
   /** Parts of messages that cannot be stored, such as an open connection. */

@@ -1,3 +1,4 @@
+import { processMemory } from '../process-memory';
 import { elapsedBy, systemClock, within } from '../service/clock';
 import type { Red, RunningNode } from './red';
 
@@ -17,7 +18,7 @@ interface Flows {
   readonly tasks: Set<() => void>;
 }
 
-const known = new WeakMap<Events, Flows>();
+const known = processMemory('flows', new WeakMap<Events, Flows>());
 
 /** One listener serves all nodes: the runtime warns when there are more than ten. */
 const flowsOf = ({ events }: Red): Flows => {

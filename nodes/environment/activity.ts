@@ -8,6 +8,7 @@ import {
   type Listed,
   type WaitItem,
 } from '../../lib/runtime/activity';
+import { processMemory } from '../../lib/process-memory';
 import type { AdvisorItem } from '../../lib/runtime/environment';
 import { pausedUntil } from '../../lib/runtime/flow-node';
 import type { Gauges } from '../../lib/runtime/metrics';
@@ -32,7 +33,7 @@ interface Announcing {
   readonly comms?: { publish(topic: string, data: unknown, retain?: boolean): void };
 }
 
-const announcers = new WeakMap<Red, () => void>();
+const announcers = processMemory('listeners', new WeakMap<Red, () => void>());
 
 /** Tells the editors at most once a second; a visible sidebar then reads the routes. */
 export const announcerOf = (RED: Red): (() => void) => {

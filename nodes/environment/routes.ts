@@ -1,11 +1,12 @@
 import type { Express, NextFunction, Request, Response } from 'express';
 import { areKeysKept, isStateKept, type RuntimeSettings } from '../../lib/auth/data-keys';
+import { processMemory } from '../../lib/process-memory';
 import type { Red } from '../../lib/runtime/red';
 import type { OpenRoutes } from './open-routes';
 import type { OnDemand } from './on-demand';
 import { runningOf } from './running';
 
-const listeners = new WeakMap<Red['events'], () => void>();
+const listeners = processMemory('listeners', new WeakMap<Red['events'], () => void>());
 
 /**
  * Runs at registration, in every Node-RED that has the package installed. It loads the rest only for a request, or for
