@@ -95,12 +95,15 @@ const jsonIn = (file: string): unknown => {
   }
 };
 
-export const nodesIn = (flowFile: string): EnvironmentValues[] => {
+/** A node of any type, as the flow file has it. */
+export type SavedNode = Readonly<Record<string, unknown>>;
+
+export const nodesIn = (flowFile: string): SavedNode[] => {
   const flows = jsonIn(flowFile);
   return Array.isArray(flows) ? (flows as unknown[]).filter(isRecord) : [];
 };
 
-export const isEnvironment = ({ type }: EnvironmentValues): boolean => type === spec.type;
+export const isEnvironment = ({ type }: SavedNode): boolean => type === spec.type;
 
 /** Properties that Node-RED itself writes into a config node. */
 const ofAnyNode = ['id', 'type', 'z', 'g', 'd', 'l', 'x', 'y', 'info', 'wires', 'credentials', '_users'];
@@ -143,11 +146,15 @@ export interface Place {
 /** The open project of a Node-RED, which has files and a secret of its own. */
 const projectIn = (userDir: string): Place | undefined => {
   const config = join(userDir, '.config.projects.json');
-  const { activeProject, projects } = existsSync(config) ? (jsonIn(config) as EnvironmentValues) : {};
+  const { activeProject, projects } = existsSync(config)
+    ? (jsonIn(config) as Readonly<Record<string, unknown>>)
+    : {};
   if (typeof activeProject !== 'string') return undefined;
   const folder = join(userDir, 'projects', activeProject);
   const description = join(folder, 'package.json');
-  const { 'node-red': about } = existsSync(description) ? (jsonIn(description) as EnvironmentValues) : {};
+  const { 'node-red': about } = existsSync(description)
+    ? (jsonIn(description) as Readonly<Record<string, unknown>>)
+    : {};
   const settings = isRecord(about) && isRecord(about['settings']) ? about['settings'] : {};
   const { flowFile = 'flows.json', credentialsFile = 'flows_cred.json' } = settings;
   const own = isRecord(projects) ? projects[activeProject] : undefined;

@@ -18,7 +18,7 @@ import { spec as events } from '../nodes/events/spec';
 import { spec as group } from '../nodes/group/spec';
 import { spec as requestConsent } from '../nodes/request-consent/spec';
 import { spec as sendText } from '../nodes/send-text/spec';
-import { isEnvironment, type RuntimeSettings } from './installation';
+import { isEnvironment, type RuntimeSettings, type SavedNode } from './installation';
 
 /** What can be checked on a machine and in its flows without a request. */
 export type PreparednessName =
@@ -44,7 +44,7 @@ export interface Prepared {
   /** Undefined where `settings.js` does not exist or cannot be run. */
   readonly settings: RuntimeSettings | undefined;
   /** All nodes of the flow file. */
-  readonly nodes: readonly EnvironmentValues[];
+  readonly nodes: readonly SavedNode[];
   /** The environment for production, with its variables resolved. */
   readonly values: EnvironmentValues;
   /** Names or ids of other environments whose nodes are meant to stay there. */
@@ -62,8 +62,7 @@ const specs: readonly NodeSpec[] = [
   requestConsent,
   sendText,
 ];
-const specOf = ({ type }: EnvironmentValues): NodeSpec | undefined =>
-  specs.find((each) => each.type === type);
+const specOf = ({ type }: SavedNode): NodeSpec | undefined => specs.find((each) => each.type === type);
 
 const say = (
   check: PreparednessName,
@@ -138,7 +137,7 @@ export const toldApart: readonly string[] = [
 
 const environmentFindings = (
   values: EnvironmentValues,
-  nodes: readonly EnvironmentValues[],
+  nodes: readonly SavedNode[],
 ): PreparednessFinding[] => {
   const { number, flag, text } = plain(environment, values);
   const doesSchedule = nodes.some((node) => node['type'] === sendText.type && node['schedule'] === 'at');
@@ -175,22 +174,22 @@ const environmentFindings = (
   });
 };
 
-const idOf = ({ id }: EnvironmentValues): string => (typeof id === 'string' ? id : '');
+const idOf = ({ id }: SavedNode): string => (typeof id === 'string' ? id : '');
 
 /** The number of names that fit into a line. */
 const mostNames = 5;
 
 const named = (
-  nodes: readonly EnvironmentValues[],
-  words: (node: EnvironmentValues) => string = nodeName,
+  nodes: readonly SavedNode[],
+  words: (node: SavedNode) => string = nodeName,
 ): MessageValues => ({
   nodes: [...nodes.slice(0, mostNames).map(words), ...(nodes.length > mostNames ? ['…'] : [])],
 });
 
 /** Whether an error of a node is caught: by a Catch node of its flow, or of the flow that uses its subflow. */
-const isCaught = (node: EnvironmentValues, nodes: readonly EnvironmentValues[]): boolean => {
-  const isNear = (other: EnvironmentValues): boolean => other['z'] === node['z'];
-  const covers = ({ scope, g }: EnvironmentValues): boolean => {
+const isCaught = (node: SavedNode, nodes: readonly SavedNode[]): boolean => {
+  const isNear = (other: SavedNode): boolean => other['z'] === node['z'];
+  const covers = ({ scope, g }: SavedNode): boolean => {
     if (Array.isArray(scope)) return scope.includes(idOf(node));
     return scope === 'group' ? g === node['g'] : true;
   };
@@ -198,7 +197,7 @@ const isCaught = (node: EnvironmentValues, nodes: readonly EnvironmentValues[]):
   return nodes.some((other) => other['type'] === `subflow:${String(node['z'])}` && isCaught(other, nodes));
 };
 
-const isHeard = (node: EnvironmentValues, nodes: readonly EnvironmentValues[]): boolean => {
+const isHeard = (node: SavedNode, nodes: readonly SavedNode[]): boolean => {
   const { wires } = node;
   const targets = Array.isArray(wires) ? (wires as unknown[])[1] : undefined;
   const isWired = Array.isArray(targets) && targets.some((id) => nodes.some((each) => idOf(each) === id));
@@ -206,7 +205,7 @@ const isHeard = (node: EnvironmentValues, nodes: readonly EnvironmentValues[]): 
 };
 
 /** Whether a node polls faster, or for longer, than the contract recommends (*Limits*). */
-const isImpatient = (node: EnvironmentValues): boolean => {
+const isImpatient = (node: SavedNode): boolean => {
   const { text, number } = plain(checkConsent, node);
   const ms = (name: string): number => number(name) * 1000;
   return (
@@ -219,7 +218,7 @@ const isImpatient = (node: EnvironmentValues): boolean => {
 };
 
 /** Whether a node asks people more often than it does by default. */
-const isInsistent = (node: EnvironmentValues): boolean => {
+const isInsistent = (node: SavedNode): boolean => {
   const usual = plain(requestConsent, {});
   const { number } = plain(requestConsent, node);
   const limit = number('limit');
@@ -230,18 +229,18 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFindi
   const nodes = runningIn(all);
   const ours = nodes.filter((node) => specOf(node) !== undefined);
   const environments = nodes.filter(isEnvironment);
-  const uses = (id: string) => (node: EnvironmentValues) => node['environment'] === id;
+  const uses = (id: string) => (node: SavedNode) => node['environment'] === id;
   const homeless = ours.filter((node) => !environments.some((each) => uses(idOf(each))(node)));
   const others = environments.filter(
     (each) =>
       idOf(each) !== idOf(values) && !also.includes(idOf(each)) && !also.includes(String(each['name'])),
   );
-  const usersOf = (some: readonly EnvironmentValues[]): EnvironmentValues[] =>
+  const usersOf = (some: readonly SavedNode[]): SavedNode[] =>
     ours.filter((node) => some.some((each) => uses(idOf(each))(node)));
   const simulated = usersOf(others.filter((each) => serviceOf(each) === 'simulator'));
   const elsewhere = others.filter((each) => usersOf([each]).length > 0);
   const here = ours.filter(uses(idOf(values)));
-  const of = (spec: NodeSpec): EnvironmentValues[] => here.filter(({ type }) => type === spec.type);
+  const of = (spec: NodeSpec): SavedNode[] => here.filter(({ type }) => type === spec.type);
   const wrong = here.flatMap((node) => {
     const field = wrongSetting(specOf(node)?.fields ?? [], node)?.field.name;
     return field === undefined ? [] : [{ node, field }];
@@ -278,7 +277,7 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFindi
 
 /** The environment that is named, else the only one that is not on the simulator. */
 export const environmentsMeant = (
-  nodes: readonly EnvironmentValues[],
+  nodes: readonly SavedNode[],
   wanted: string | undefined,
 ): EnvironmentValues[] => {
   const running = runningIn(nodes).filter(isEnvironment);

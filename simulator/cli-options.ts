@@ -3,7 +3,7 @@ import type { SimulatorOptions } from './index';
 import { habitChoices, habitNames, profileNames, type Habits, type ProfileName } from './profiles';
 import { settingsChange, type SettingsChange } from './state/settings';
 
-export const defaultPort = 4010;
+const defaultPort = 4010;
 
 export const help = `Usage: advisor-texting simulator [options]
        advisor-texting check [options]     (see: advisor-texting check --help)

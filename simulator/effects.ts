@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { problemCodes, type ProblemCode } from './codes';
 
 /** Faults other than a problem body. Each is something that a network, a gateway or a bug really does. */
-export const effectKinds = [
+const effectKinds = [
   'cut-before',
   'cut-after',
   'cut-inside',

@@ -40,7 +40,7 @@ export interface Given<D> {
 }
 
 /** One item whose work begins. */
-export interface ItemTurn<D> {
+export interface OperationTurn<D> {
   readonly caller: Caller;
   readonly item: unknown;
   readonly index: number;
@@ -61,7 +61,7 @@ export interface ItemOperation<D = unknown> {
   /** Message fields of every outcome, also of failures. */
   readonly carries: (item: unknown, list: boolean) => Known;
   /** Gives the payload. */
-  readonly work: (turn: ItemTurn<D>) => Promise<unknown>;
+  readonly work: (turn: OperationTurn<D>) => Promise<unknown>;
 }
 
 /** An operation that finds records: its outcomes are what it finds. */

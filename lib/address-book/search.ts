@@ -6,6 +6,8 @@ import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 import type { Outcome } from '../runtime/outcomes';
 import type { Job } from '../runtime/job';
+import { folded } from '../runtime/kinds';
+import { largestPage } from '../runtime/spec';
 import type { Stream } from './operation';
 
 /** How a search pages and what it emits, as the user set it. */
@@ -35,9 +37,6 @@ export const searchSettings = ({ plain }: Tools): SearchSettings => ({
   emit: plain.text('emit') === 'item' ? 'item' : 'page',
 });
 
-/** The text without case and accents. */
-const folded = (text: string): string => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase();
-
 /** Whether each word of a text occurs in one of the fields of a record; undefined for an empty text. */
 export const matcherOf = (
   text: string,
@@ -60,9 +59,6 @@ export const filterFrom = (value: unknown, where: MessageValue): string => {
   if (typeof value !== 'string' && typeof value !== 'number') throw invalidInput('filter_kind', { where });
   return String(value);
 };
-
-/** The largest page of the contract, so that a filtered search makes few requests. */
-export const judgedSize = 200;
 
 /** Lets outcomes leave one late, so that the last of a sequence can carry its count. */
 export class Sequence {
@@ -160,7 +156,7 @@ const matchedPage = async <T>(
   let [count, pages, read] = [0, 0, 0];
   let isEnd = false;
   let pageInfo: ResultPage<T>['pageInfo'];
-  for await (const page of pagesOf((n, signal) => fetch(n, judgedSize, signal), judgedSize, stopped)) {
+  for await (const page of pagesOf((n, signal) => fetch(n, largestPage, signal), largestPage, stopped)) {
     pages += 1;
     read += page.data.length;
     pageInfo = page.pageInfo;
@@ -169,7 +165,7 @@ const matchedPage = async <T>(
       if (count >= first && data.length < settings.pageSize) data.push(item);
       count += 1;
     }
-    isEnd = lastPage(page, pages, read, judgedSize) === pages;
+    isEnd = lastPage(page, pages, read, largestPage) === pages;
     if (data.length === settings.pageSize) break;
   }
   return { data, pageInfo: matchedInfo(pageInfo, settings, settings.page, isEnd ? count : null) };
@@ -205,9 +201,9 @@ const allMatches = async <T>(
     data = [];
   };
   const fetch = (page: number, signal?: AbortSignal): Promise<ResultPage<T>> =>
-    search.fetch(page, judgedSize, signal);
+    search.fetch(page, largestPage, signal);
   const isComplete = await sequence.filledBy(stream, async () => {
-    for await (const page of pagesOf(fetch, judgedSize, stopped, search.isOwn)) {
+    for await (const page of pagesOf(fetch, largestPage, stopped, search.isOwn)) {
       if (stopped.aborted) break;
       const fresh = newIn(page, seen, search);
       records += fresh.length;

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { generateChallenge } from 'pkce-challenge';
+import { day, minute } from '../durations';
 import type { Clock } from '../service/clock';
 import { ServiceError } from '../service/errors';
 import type { Connection } from './connection';
@@ -7,10 +8,10 @@ import { newGrant, renewed, type TokenAnswer } from './grants';
 import { onTheWire, type TokenEndpoints, type TokenResult } from './token-endpoint';
 import { stateOf, type GrantState, type Vault } from './vault';
 
-const stateLifetime = 10 * 60 * 1000;
-const linkLifetime = 24 * 60 * 60 * 1000;
+const stateLifetime = 10 * minute;
+const linkLifetime = day;
 /** Milliseconds that a mailed link is valid: a mail that is sent on Friday may be read on Monday. */
-export const mailedLinkLifetime = 7 * linkLifetime;
+export const mailedLinkLifetime = 7 * day;
 /** Milliseconds that somebody waits in front of the callback page. */
 const pageWaitsFor = 20_000;
 /** The most visits of one link that are kept: previews fetch links too, and each visit begins an authorization. */

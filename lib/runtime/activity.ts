@@ -9,6 +9,7 @@ import { day } from '../durations';
 import type { Problem } from '../service/errors';
 import { endOf, key, type Store, type StoreOrder } from '../state/store';
 import type { Environment } from './environment';
+import { folded } from './kinds';
 import type { NodeName, WaitItem, QueueItem, ListItem, Failure, Listed } from './activity-items';
 
 export type { WaitItem, QueueItem, ListItem, Failure, Listed } from './activity-items';
@@ -76,8 +77,6 @@ const nameIn = (kind: IdKind, id: string): Buffer | undefined => {
   const isName = kind === 'l' ? isJobKey(name) : isItemKey(name);
   return isName && idOf(kind, name) === id ? name : undefined;
 };
-
-const folded = (text: string): string => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase();
 
 interface Searched {
   readonly whole?: string;

@@ -31,6 +31,9 @@ export const fieldOf = (record: Readonly<Record<string, unknown>>, name: string)
   return found === undefined ? undefined : record[found];
 };
 
+/** The text without case and accents, for searches. */
+export const folded = (text: string): string => text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase();
+
 /** Whether a text is meant as a list or an object in JSON; `[206] 555 0142` is a number. */
 export const isJsonText = (text: string): boolean => /^(?:\{|\[.*(?:["'{,]|\]$))/s.test(text.trim());
 

@@ -43,7 +43,7 @@ export const sentence = (language: Language, key: string): string | undefined =>
   );
 
 /** The label of a field in the form of a node. */
-export const fieldLabel = (language: Language, type: string, field: string): string | undefined => {
+const fieldLabel = (language: Language, type: string, field: string): string | undefined => {
   const own = once(`${language} ${type}`, () => read(language, `${type}.json`));
   return find(own, `label.${field}`) ?? find(own, `row.${field}`) ?? sentence(language, `label.${field}`);
 };

@@ -204,7 +204,8 @@ export const phoneField = {
   literal: 'phone',
 } as const satisfies Field;
 
-const largestPage: typeof pageSizeLimit = 200;
+/** The largest page of the contract (*Limits*). The schemas, which have it too, are not loaded at registration. */
+export const largestPage: typeof pageSizeLimit = 200;
 
 /** How a search pages and what it emits: the same fields in all three searching nodes. */
 export const searchFields = (when?: When, sorting: readonly Field[] = []): readonly Field[] => [

@@ -11,7 +11,7 @@ export const sortFields = [
   'source',
   'dateTimeCreated',
 ] as const;
-export const sortDirections = ['asc', 'desc'] as const;
+const sortDirections = ['asc', 'desc'] as const;
 export const contentTypes = [
   'All',
   'WebContent',

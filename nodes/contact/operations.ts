@@ -2,7 +2,7 @@ import type { MessageValue } from '../../lib/service/errors';
 import {
   contactKey,
   type ItemOperation,
-  type ItemTurn,
+  type OperationTurn,
   type BookOperation,
   type Stream,
 } from '../../lib/address-book/operation';
@@ -42,7 +42,7 @@ const creating = (tools: Tools, config: Config): ItemOperation => {
 };
 
 /** In a list, each contact names its own id: with one id for all, each would overwrite the one before. */
-const idToUpdate = ({ item, data: ids, index, list }: ItemTurn<unknown>, where: MessageValue): Id => {
+const idToUpdate = ({ item, data: ids, index, list }: OperationTurn<unknown>, where: MessageValue): Id => {
   const own = isRecord(item) ? anyId(item.contactId) : undefined;
   if (!list) return own !== undefined && anyId(ids) === undefined ? own : idFrom(ids, where);
   const id = own ?? (Array.isArray(ids) ? anyId(ids[index]) : undefined);
@@ -74,7 +74,7 @@ const updating = (tools: Tools, config: Config): ItemOperation => {
   };
 };
 
-const updateOne = ({ caller, item }: ItemTurn<unknown>, id: Id, where: MessageValue, merge: boolean) => {
+const updateOne = ({ caller, item }: OperationTurn<unknown>, id: Id, where: MessageValue, merge: boolean) => {
   const params = { contactId: id };
   const { country } = caller.environment.settings;
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => oneAtATime(contactKey(caller, id), work);
@@ -92,7 +92,7 @@ const updateOne = ({ caller, item }: ItemTurn<unknown>, id: Id, where: MessageVa
 /** For operations that need nothing but the id. */
 const byId = (
   tools: Tools,
-  operate: (caller: ItemTurn<unknown>['caller'], id: Id) => Promise<unknown>,
+  operate: (caller: OperationTurn<unknown>['caller'], id: Id) => Promise<unknown>,
 ): ItemOperation => {
   const contactId = tools.source('contactId');
   return {

@@ -1,17 +1,14 @@
 import type { Request } from 'express';
 import { checkOnePage, pagesOf, type ResultPage } from '../../lib/address-book/paging';
 import { matcherOf } from '../../lib/address-book/search';
+import { largestPage } from '../../lib/runtime/spec';
 import type { RequestOf } from '../../lib/service/endpoints';
 import type { CallOptions, Client } from '../../lib/service/types';
 import type { RunningEnvironment } from './environment';
 import { advisorKey, Refused } from './reply';
 
 const pageSize = 20;
-/**
- * The size and the number of pages that are fetched for a filter: 10,000 records. To find the others, the filter must
- * be longer.
- */
-const fetchSize = 200;
+/** The most pages that are fetched for a filter: 10,000 records. To find the others, the filter must be longer. */
 const fetchLimit = 50;
 
 type ContentType = NonNullable<RequestOf<'searchContent'>['query']>['contentType'];
@@ -57,7 +54,7 @@ const filtered = async (
   const found: unknown[] = [];
   let fetched = 0;
   let isComplete = true;
-  for await (const { data } of pagesOf(fetch, fetchSize)) {
+  for await (const { data } of pagesOf(fetch, largestPage)) {
     found.push(...data.filter((record) => matches(record as object)));
     fetched += 1;
     if (found.length > page * pageSize || fetched === fetchLimit) {
@@ -96,5 +93,5 @@ export const lookUp = async (
     const { data, pageInfo } = found;
     return { data, pageInfo: pageInfo ?? { page, pageSize, totalRecord: null } };
   }
-  return filtered((number) => kind.search(client, number, fetchSize, filter, options, ''), matches, page);
+  return filtered((number) => kind.search(client, number, largestPage, filter, options, ''), matches, page);
 };

@@ -1,11 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { BookOperation, Stream } from '../../lib/address-book/operation';
 import { pagesOf, totalOf } from '../../lib/address-book/paging';
-import { judgedSize, Sequence, streamed } from '../../lib/address-book/search';
+import { Sequence, streamed } from '../../lib/address-book/search';
 import { RecentIds } from '../../lib/address-book/recent-ids';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
+import { largestPage } from '../../lib/runtime/spec';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import { notANumber, phoneNumber } from '../../lib/texting/recipients';
 import { groupNamed, isSame } from './names';
@@ -94,9 +95,9 @@ export const listingMembers = (tools: Tools): BookOperation => {
     };
     let records = 0;
     const fetch = (page: number, signal?: AbortSignal) =>
-      caller.call('searchContacts', { query: { page, pageSize: judgedSize } }, signal);
+      caller.call('searchContacts', { query: { page, pageSize: largestPage } }, signal);
     const isComplete = await sequence.filledBy(stream, async () => {
-      for await (const page of pagesOf(fetch, judgedSize, stopped)) {
+      for await (const page of pagesOf(fetch, largestPage, stopped)) {
         const fresh = page.data.filter(({ contactId }) => contactId == null || !seen.has(contactId));
         for (const { contactId } of fresh) if (contactId != null) seen.add(contactId);
         for (let from = 0; from < fresh.length && !stopped.aborted; from += atOnce) {

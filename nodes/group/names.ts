@@ -3,6 +3,7 @@ import type { Caller } from '../../lib/address-book/operation';
 import type { Environment } from '../../lib/runtime/environment';
 import { wholeId } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
+import { largestPage } from '../../lib/runtime/spec';
 import { pagesOf } from '../../lib/address-book/paging';
 import type { Id } from '../../lib/service/endpoints';
 
@@ -15,7 +16,6 @@ interface RememberedNames {
 }
 
 const rememberFor = 60_000;
-const groupsAtOnce = 200;
 
 /** All nodes of an environment share the lookups, by advisor. */
 const lookups = new WeakMap<Environment, Map<string, RememberedNames>>();
@@ -23,8 +23,8 @@ const lookups = new WeakMap<Environment, Map<string, RememberedNames>>();
 const readNames = async (caller: Caller): Promise<Names> => {
   const names = new Map<string, Id[]>();
   const pages = pagesOf(
-    (page, signal) => caller.call('searchGroups', { query: { page, pageSize: groupsAtOnce } }, signal),
-    groupsAtOnce,
+    (page, signal) => caller.call('searchGroups', { query: { page, pageSize: largestPage } }, signal),
+    largestPage,
   );
   for await (const { data } of pages) {
     for (const { groupId, name } of data) {

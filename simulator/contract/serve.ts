@@ -18,7 +18,7 @@ import { allowedMethods, findRoute, type Route } from './routes';
 import { answerOnWire, scopeOnWire } from './wire';
 
 /** Bytes. The contract has a 413, but shows no limit (*Limits*). */
-export const bodyLimit = 256 * 1024;
+const bodyLimit = 256 * 1024;
 
 export interface Surroundings {
   readonly state: State;

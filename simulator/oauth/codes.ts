@@ -15,7 +15,7 @@ export interface Code {
 }
 
 /** Seconds; at most ten minutes are recommended (RFC 6749, section 4.1.2). */
-export const codeLifetime = 300;
+const codeLifetime = 300;
 
 /** Authorization codes, each for one exchange. */
 export class Codes {
