@@ -4,15 +4,13 @@ import { activityOf } from '../../lib/runtime/activity';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import { begin, hours, seconds } from '../consent/world';
 import { alsoClose, closeAll, problemReply, startServer } from '../service/support';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { errorOf, inOrder, only, sendNode } from '../texting/setup';
+import { checkFolder, errorOf, inOrder, only, sendNode, sent } from '../texting/setup';
 
 const numbered = (n: number): string => `+1202555${String(n).padStart(4, '0')}`;
 const some = { page: 1, pageSize: 50 };
@@ -32,7 +30,7 @@ describe('what goes on: waits', () => {
 
   const waitNode = (): Promise<Flow> =>
     Flow.load({
-      folders: [{ spec: checkSpec, runtime: checkRuntime }],
+      folders: [checkFolder],
       environment: on.environment,
       nodes: [{ id: 'node', type: 'advisor-check-consent', name: 'my wait', mode: 'wait' }],
     });
@@ -209,7 +207,6 @@ describe('what goes on: queue and failures', () => {
     await Flow.unload();
     await closeAll();
   });
-  const sent = { successes: [{ messageId: 9, memberId: 4 }], failures: [] };
 
   /** A send node whose first request is under way; the others wait for it. */
   const held = async (store = createMemoryStore()) => {

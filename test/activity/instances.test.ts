@@ -1,16 +1,13 @@
 import should from 'should';
 import { activityOf } from '../../lib/runtime/activity';
 import type { Message } from '../../lib/runtime/red';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import type { RunningEnvironment } from '../../nodes/environment/environment';
-import * as sendRuntime from '../../nodes/send-text/runtime';
-import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { startSimulator, type Simulator } from '../../simulator';
 import { authorize, removeFolders } from '../auth/support';
 import { Instance } from '../support/instance';
 import { Postgres } from '../support/postgres';
 import { eventually, SharedEnvironments } from '../support/shared-environments';
+import { checkFolder, sendFolder } from '../texting/setup';
 
 const some = { page: 1, pageSize: 50 };
 
@@ -58,8 +55,8 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
 
   const process = (name: string): Process => {
     const environment = environments.start(name, 'a', { maxConcurrent: 4 });
-    const sender = new Instance({ spec: sendSpec, runtime: sendRuntime }, environment, { id: 'sender' });
-    const waiter = new Instance({ spec: checkSpec, runtime: checkRuntime }, environment, {
+    const sender = new Instance(sendFolder, environment, { id: 'sender' });
+    const waiter = new Instance(checkFolder, environment, {
       id: 'waiter',
       mode: 'wait',
       pollEvery: 3600,
@@ -108,7 +105,7 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
       return pageInfo.totalRecord === 1;
     });
     simulator.accept(number(111), 'default');
-    const once = new Instance({ spec: checkSpec, runtime: checkRuntime }, two.environment, {
+    const once = new Instance(checkFolder, two.environment, {
       id: 'once',
       mode: 'once',
     });
@@ -164,8 +161,8 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
 
     const withNewNodes = (environment: RunningEnvironment): readonly Instance[] => {
       const added = [
-        new Instance({ spec: sendSpec, runtime: sendRuntime }, environment, { id: 'new sender' }),
-        new Instance({ spec: checkSpec, runtime: checkRuntime }, environment, {
+        new Instance(sendFolder, environment, { id: 'new sender' }),
+        new Instance(checkFolder, environment, {
           id: 'new waiter',
           mode: 'wait',
           pollEvery: 1,

@@ -16,18 +16,14 @@ import { metrics } from '../../lib/runtime/metrics';
 import { createMemoryStore } from '../../lib/state/memory';
 import { gaugesOf } from '../../nodes/environment/activity';
 import type { Red } from '../../lib/runtime/red';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import { RunningEnvironment } from '../../nodes/environment/environment';
 import { servicesOf } from '../../nodes/environment/services';
-import * as sendRuntime from '../../nodes/send-text/runtime';
-import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { startSimulator } from '../../simulator';
 import { refreshTokenFrom } from '../real/sandbox';
 import { Flow, type Arrived } from '../support/flow';
 import { root } from '../support/installation';
 import { startSimulated } from '../support/simulated';
-import { errorOf, inOrder, numbers, sendNode } from '../texting/setup';
+import { checkFolder, errorOf, inOrder, numbers, sendFolder, sendNode } from '../texting/setup';
 
 type Counts = Record<string, number>;
 
@@ -182,10 +178,7 @@ describe('metrics', () => {
     faults.add({ kind: 'cut-after', next: 2, endpoint: 'getConsent' });
     const load = (): Promise<Flow> =>
       Flow.load({
-        folders: [
-          { spec: sendSpec, runtime: sendRuntime },
-          { spec: checkSpec, runtime: checkRuntime },
-        ],
+        folders: [sendFolder, checkFolder],
         environment: on.environment,
         nodes: [
           { id: 'send', type: 'advisor-send-text' },
@@ -265,10 +258,7 @@ describe('metrics', () => {
     const authorizing = ledger.entries().length;
     try {
       const flow = await Flow.load({
-        folders: [
-          { spec: sendSpec, runtime: sendRuntime },
-          { spec: checkSpec, runtime: checkRuntime },
-        ],
+        folders: [sendFolder, checkFolder],
         environment,
         nodes: [
           { id: 'send', type: 'advisor-send-text', name: 'my send' },

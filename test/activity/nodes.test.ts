@@ -7,24 +7,17 @@ import { createMemoryStore } from '../../lib/state/memory';
 import { isShared, key, type Store } from '../../lib/state/store';
 import * as activityRuntime from '../../nodes/activity/runtime';
 import { spec as activitySpec } from '../../nodes/activity/spec';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import * as eventsRuntime from '../../nodes/events/runtime';
 import { spec as eventsSpec } from '../../nodes/events/spec';
-import * as sendRuntime from '../../nodes/send-text/runtime';
-import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { begin, hours } from '../consent/world';
 import { closeAll } from '../service/support';
 import { scripted } from '../address-book/setup';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { errorOf, inOrder, only } from '../texting/setup';
+import { checkFolder, errorOf, inOrder, only, sendFolder } from '../texting/setup';
 
-const folders = [
-  { spec: activitySpec, runtime: activityRuntime },
-  { spec: checkSpec, runtime: checkRuntime },
-];
+const folders = [{ spec: activitySpec, runtime: activityRuntime }, checkFolder];
 const numbered = (n: number): string => `+1202555${String(n).padStart(4, '0')}`;
 
 describe('texting activity node', () => {
@@ -168,7 +161,7 @@ describe('texting activity node', () => {
       { store: createMemoryStore(), settings: { textHours: night, journal: true } },
     );
     const flow = await Flow.load({
-      folders: [...folders, { spec: sendSpec, runtime: sendRuntime }],
+      folders: [...folders, sendFolder],
       environment: on.environment,
       nodes: [
         { id: 'show', type: 'advisor-activity', operation: 'queue' },

@@ -5,22 +5,15 @@ import { invalidInput } from '../../lib/runtime/errors';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
-import * as requestRuntime from '../../nodes/request-consent/runtime';
-import { spec as requestSpec } from '../../nodes/request-consent/spec';
 import { closeAll, startServer } from '../service/support';
 import { environmentOn } from '../support/environment';
 import { Flow, type FlowOptions } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { errorOf, inOrder, only } from '../texting/setup';
+import { checkFolder, errorOf, inOrder, only, requestFolder } from '../texting/setup';
 import { begin, hours, seconds } from './world';
 import { gate } from '../support/gate';
 
-const folders = [
-  { spec: requestSpec, runtime: requestRuntime },
-  { spec: checkSpec, runtime: checkRuntime },
-];
+const folders = [requestFolder, checkFolder];
 const silent = '+12025550111';
 const never = '+12025550112';
 const consented = '+12025550113';

@@ -6,27 +6,16 @@ import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import { key, type Store } from '../../lib/state/store';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import * as listRuntime from '../../nodes/do-not-text/runtime';
 import { spec as listSpec } from '../../nodes/do-not-text/spec';
-import * as requestRuntime from '../../nodes/request-consent/runtime';
-import { spec as requestSpec } from '../../nodes/request-consent/spec';
-import * as sendRuntime from '../../nodes/send-text/runtime';
-import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { alsoClose, closeAll, startServer } from '../service/support';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { errorOf, inOrder, numbers, only } from '../texting/setup';
+import { checkFolder, errorOf, inOrder, numbers, only, requestFolder, sendFolder } from '../texting/setup';
 
-const folders = [
-  { spec: sendSpec, runtime: sendRuntime },
-  { spec: requestSpec, runtime: requestRuntime },
-  { spec: checkSpec, runtime: checkRuntime },
-  { spec: listSpec, runtime: listRuntime },
-];
+const folders = [sendFolder, requestFolder, checkFolder, { spec: listSpec, runtime: listRuntime }];
 const { consented, notConsented } = numbers;
 const begin = Date.UTC(2027, 0, 4, 15);
 

@@ -4,22 +4,12 @@ import { doNotTextOf } from '../../lib/guards/do-not-text';
 import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
-import * as requestRuntime from '../../nodes/request-consent/runtime';
-import { spec as requestSpec } from '../../nodes/request-consent/spec';
-import * as sendRuntime from '../../nodes/send-text/runtime';
-import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { activityOf } from '../../lib/runtime/activity';
 import { Flow, type Arrived } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { errorOf, inOrder, numbers, only } from '../texting/setup';
+import { checkFolder, errorOf, inOrder, numbers, only, requestFolder, sendFolder } from '../texting/setup';
 
-const folders = [
-  { spec: sendSpec, runtime: sendRuntime },
-  { spec: requestSpec, runtime: requestRuntime },
-  { spec: checkSpec, runtime: checkRuntime },
-];
+const folders = [sendFolder, requestFolder, checkFolder];
 const unknown = '+12025550199';
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -6,14 +6,12 @@ import type { Environment, EnvironmentSettings } from '../../lib/runtime/environ
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import { endOf, key, type Store } from '../../lib/state/store';
-import * as sendRuntime from '../../nodes/send-text/runtime';
-import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { startSimulator, type Simulator } from '../../simulator';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
-import { errorOf, inOrder, numbers, only } from '../texting/setup';
+import { errorOf, inOrder, numbers, only, sendFolder } from '../texting/setup';
 
-const folders = [{ spec: sendSpec, runtime: sendRuntime }];
+const folders = [sendFolder];
 const hour = 3_600_000;
 const { consented, notConsented } = numbers;
 

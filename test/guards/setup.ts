@@ -1,21 +1,13 @@
 import type { Message } from '../../lib/runtime/red';
 import * as listRuntime from '../../nodes/do-not-text/runtime';
 import { spec as listSpec } from '../../nodes/do-not-text/spec';
-import * as requestRuntime from '../../nodes/request-consent/runtime';
-import { spec as requestSpec } from '../../nodes/request-consent/spec';
-import * as sendRuntime from '../../nodes/send-text/runtime';
-import { spec as sendSpec } from '../../nodes/send-text/spec';
 import type { Simulator } from '../../simulator';
 import { environmentOn, type EnvironmentChoices, type TestEnvironment } from '../support/environment';
 import type { Arrived, Flow } from '../support/flow';
-import { only } from '../texting/setup';
+import { only, requestFolder, sendFolder } from '../texting/setup';
 
 /** All nodes that guards stand before, and the one that keeps the do-not-text list. */
-export const folders = [
-  { spec: sendSpec, runtime: sendRuntime },
-  { spec: requestSpec, runtime: requestRuntime },
-  { spec: listSpec, runtime: listRuntime },
-];
+export const folders = [sendFolder, requestFolder, { spec: listSpec, runtime: listRuntime }];
 export const send = { id: 'send', type: 'advisor-send-text' };
 export const request = { id: 'request', type: 'advisor-request-consent' };
 export const block = { id: 'block', type: 'advisor-do-not-text' };

@@ -7,14 +7,10 @@ import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
-import * as requestRuntime from '../../nodes/request-consent/runtime';
-import { spec as requestSpec } from '../../nodes/request-consent/spec';
-import * as sendRuntime from '../../nodes/send-text/runtime';
-import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { startSimulator, type Simulator } from '../../simulator';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
-import { errorOf, inOrder, only } from '../texting/setup';
+import { errorOf, inOrder, only, requestFolder, sendFolder } from '../texting/setup';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -144,10 +140,7 @@ describe('text hours', () => {
     return environment;
   };
 
-  const folders = [
-    { spec: sendSpec, runtime: sendRuntime },
-    { spec: requestSpec, runtime: requestRuntime },
-  ];
+  const folders = [sendFolder, requestFolder];
   const load = (
     outside: 'hold' | 'fail',
     config: Readonly<Record<string, unknown>> = {},

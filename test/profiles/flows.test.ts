@@ -3,26 +3,18 @@ import should from 'should';
 import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import type { RunningEnvironment } from '../../nodes/environment/environment';
 import { lookUp } from '../../nodes/environment/lookup';
-import * as requestRuntime from '../../nodes/request-consent/runtime';
-import { spec as requestSpec } from '../../nodes/request-consent/spec';
 import { environmentFor, profiles, type Habits, type ProfileName } from '../../simulator';
 import { contactNode, contentNode, errorOf, first, groupNode } from '../address-book/setup';
 import { Flow, type Arrived } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { folders as sendFolders } from '../texting/setup';
+import { checkFolder, folders as sendFolders, requestFolder } from '../texting/setup';
 
 const begin = 1_750_000_000_000;
 const unknown = '+12995550101';
 const consented = '+12025550113';
-const folders = [
-  ...sendFolders,
-  { spec: requestSpec, runtime: requestRuntime },
-  { spec: checkSpec, runtime: checkRuntime },
-];
+const folders = [...sendFolders, requestFolder, checkFolder];
 
 for (const profile of Object.keys(profiles) as ProfileName[]) {
   describe(`flows on a service of the ${profile} profile`, () => {

@@ -2,22 +2,14 @@ import should from 'should';
 import type { Message } from '../../lib/runtime/red';
 import { rehearse } from '../../lib/service/rehearsal';
 import { createMemoryStore } from '../../lib/state/memory';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
-import * as requestRuntime from '../../nodes/request-consent/runtime';
-import { spec as requestSpec } from '../../nodes/request-consent/spec';
 import { contactNode, contentNode, errorOf, first, groupNode } from '../address-book/setup';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow, type Arrived } from '../support/flow';
-import { folders as sendFolders } from '../texting/setup';
+import { checkFolder, folders as sendFolders, requestFolder } from '../texting/setup';
 import { IndependentService, independentNames, independentPrefixes } from './independent-service';
 
 const phone = '+13125550191';
-const folders = [
-  ...sendFolders,
-  { spec: requestSpec, runtime: requestRuntime },
-  { spec: checkSpec, runtime: checkRuntime },
-];
+const folders = [...sendFolders, requestFolder, checkFolder];
 
 describe('flows on a service that somebody else might have written', function () {
   this.timeout(120_000);

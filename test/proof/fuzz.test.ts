@@ -7,18 +7,14 @@ import { type MovableClock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
 import * as activityRuntime from '../../nodes/activity/runtime';
 import { spec as activitySpec } from '../../nodes/activity/spec';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import * as blockRuntime from '../../nodes/do-not-text/runtime';
 import { spec as blockSpec } from '../../nodes/do-not-text/spec';
-import * as requestRuntime from '../../nodes/request-consent/runtime';
-import { spec as requestSpec } from '../../nodes/request-consent/spec';
 import { folders as addressBook } from '../address-book/setup';
 import { connectionTo, freshFolder, removeFolders, startProcess } from '../auth/support';
 import { closeAll, frozenClock, startServer, type Reply } from '../service/support';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
-import { folders as texting } from '../texting/setup';
+import { checkFolder, folders as texting, requestFolder } from '../texting/setup';
 import { answersLike, contractAnswers, oddValues, tokenAnswers, type Answer } from './answers';
 
 /** `npm run fuzz` asks for so many cases, of a seed that it draws; a run that failed is repeated by its seed. */
@@ -52,8 +48,8 @@ const check = async <T>(
 
 const folders = [
   ...texting,
-  { spec: requestSpec, runtime: requestRuntime },
-  { spec: checkSpec, runtime: checkRuntime },
+  requestFolder,
+  checkFolder,
   { spec: blockSpec, runtime: blockRuntime },
   { spec: activitySpec, runtime: activityRuntime },
   ...addressBook,

@@ -1,8 +1,4 @@
 import should from 'should';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
-import * as requestRuntime from '../../nodes/request-consent/runtime';
-import { spec as requestSpec } from '../../nodes/request-consent/spec';
 import type { RepeatSends } from '../../lib/service/types';
 import { startSimulator, type Simulator } from '../../simulator';
 import { folders as addressBook } from '../address-book/setup';
@@ -18,14 +14,9 @@ import { settle } from '../service/support';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
 import { startProxy, type Fault, type Phase, type Proxy } from '../support/proxy';
-import { folders as texting } from '../texting/setup';
+import { checkFolder, folders as texting, requestFolder } from '../texting/setup';
 
-const folders = [
-  ...texting,
-  { spec: requestSpec, runtime: requestRuntime },
-  { spec: checkSpec, runtime: checkRuntime },
-  ...addressBook,
-];
+const folders = [...texting, requestFolder, checkFolder, ...addressBook];
 
 interface Operation {
   readonly node: { readonly id: string; readonly type: string } & Readonly<Record<string, unknown>>;

@@ -4,19 +4,14 @@ import should from 'should';
 import type { Message, Red } from '../../lib/runtime/red';
 import { register, type NodeRuntime } from '../../lib/runtime/register';
 import { registeredOf, type NodeSpec } from '../../lib/runtime/spec';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
 import type { RunningEnvironment } from '../../nodes/environment/environment';
 import * as environmentRuntime from '../../nodes/environment/runtime';
 import { servicesOf } from '../../nodes/environment/services';
 import { spec as environmentSpec } from '../../nodes/environment/spec';
-import * as requestRuntime from '../../nodes/request-consent/runtime';
-import { spec as requestSpec } from '../../nodes/request-consent/spec';
-import * as sendRuntime from '../../nodes/send-text/runtime';
-import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { startSimulator, type Simulator } from '../../simulator';
 import { freshFolder, removeFolders } from '../auth/support';
 import { runtimePath } from '../support/flow';
+import { checkFolder, requestFolder, sendFolder } from '../texting/setup';
 
 const phones = (count: number, from: number): string[] =>
   Array.from({ length: count }, (_, n) => `+131255501${String(from + n)}`);
@@ -41,12 +36,7 @@ type NodeId = (typeof nodeIds)[number];
 const folders: readonly {
   readonly spec: NodeSpec;
   readonly runtime: NodeRuntime;
-}[] = [
-  { spec: environmentSpec, runtime: environmentRuntime },
-  { spec: sendSpec, runtime: sendRuntime },
-  { spec: requestSpec, runtime: requestRuntime },
-  { spec: checkSpec, runtime: checkRuntime },
-];
+}[] = [{ spec: environmentSpec, runtime: environmentRuntime }, sendFolder, requestFolder, checkFolder];
 
 describe('an environment that is pointed to another service', function () {
   this.timeout(2 * patience);

@@ -1,7 +1,12 @@
 interface Waiting<T> {
   readonly count: number;
+  /** Where the test waits. */
+  readonly place: Error;
   readonly resolve: (things: T[]) => void;
 }
+
+/** Where tests wait for arrivals that have not come, for the report of a time-out. */
+export const awaited = new Set<Error>();
 
 /** Things that arrive in their own time, for a test to wait for without sleeping. */
 export class Arrivals<T> {
@@ -17,7 +22,9 @@ export class Arrivals<T> {
   /** The next `count` that nobody has waited for yet. */
   next(count = 1): Promise<T[]> {
     return new Promise((resolve) => {
-      this.waiting.push({ count, resolve });
+      const place = new Error('waits');
+      awaited.add(place);
+      this.waiting.push({ count, resolve, place });
       this.serve();
     });
   }
@@ -31,6 +38,7 @@ export class Arrivals<T> {
     const first = this.waiting[0];
     if (!first || this.all.length - this.taken < first.count) return;
     this.waiting.shift();
+    awaited.delete(first.place);
     const things = this.all.slice(this.taken, this.taken + first.count);
     this.taken += first.count;
     first.resolve(things);

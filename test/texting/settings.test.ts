@@ -1,21 +1,12 @@
 import { inspect } from 'node:util';
 import should from 'should';
 import type { NodeSpec } from '../../lib/runtime/spec';
-import * as checkRuntime from '../../nodes/check-consent/runtime';
-import { spec as checkSpec } from '../../nodes/check-consent/spec';
-import * as requestRuntime from '../../nodes/request-consent/runtime';
-import { spec as requestSpec } from '../../nodes/request-consent/spec';
 import { folders as addressBook } from '../address-book/setup';
 import { Flow } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { errorOf, folders as sending, numbers, only } from './setup';
+import { checkFolder, errorOf, folders as sending, numbers, only, requestFolder } from './setup';
 
-const folders = [
-  ...sending,
-  { spec: requestSpec, runtime: requestRuntime },
-  { spec: checkSpec, runtime: checkRuntime },
-  ...addressBook,
-];
+const folders = [...sending, requestFolder, checkFolder, ...addressBook];
 
 /** Settings that a form would not have saved, with what makes their field apply. */
 const wrongIn = ({ fields }: NodeSpec): [name: string, config: Record<string, unknown>][] =>

@@ -1,10 +1,19 @@
 import type { Environment } from '../../lib/runtime/environment';
 import type { Message } from '../../lib/runtime/red';
+import * as checkRuntime from '../../nodes/check-consent/runtime';
+import { spec as checkSpec } from '../../nodes/check-consent/spec';
+import * as requestRuntime from '../../nodes/request-consent/runtime';
+import { spec as requestSpec } from '../../nodes/request-consent/spec';
 import * as sendRuntime from '../../nodes/send-text/runtime';
 import { spec as sendSpec } from '../../nodes/send-text/spec';
 import { Flow, type Arrived, type FlowOptions } from '../support/flow';
 
-export const folders = [{ spec: sendSpec, runtime: sendRuntime }];
+/** The texting nodes, as `Flow.load` takes them. */
+export const sendFolder = { spec: sendSpec, runtime: sendRuntime };
+export const checkFolder = { spec: checkSpec, runtime: checkRuntime };
+export const requestFolder = { spec: requestSpec, runtime: requestRuntime };
+
+export const folders = [sendFolder];
 
 export const sendNode = (
   environment: Environment | undefined,
