@@ -239,13 +239,17 @@ const orders = {
     );
   },
 
-  /** Lists of texts, one message after the other; nobody waits for what becomes of them. */
-  async lists({ output, count, perMessage, first = 0 }, send) {
+  /** Lists, one message after the other, `every` milliseconds; only those that are refused are heard of. */
+  async lists({ output, count, perMessage, first = 0, every = 0 }, send) {
+    let refused;
+    listeners.set('failed', ({ error }) => (refused = error?.message ?? 'no reason'));
     for (let from = 0; from < count; from += perMessage) {
       const length = Math.min(perMessage, count - from);
       send(output, { phone: Array.from({ length }, (_, index) => phoneOf(first + from + index)), text });
-      await nextTurn();
+      await sleep(every);
+      if (refused !== undefined) throw new Error(`a list was refused: ${refused}`);
     }
+    listeners.delete('failed');
   },
 
   /** Ends all waits at once. */

@@ -103,10 +103,22 @@ const severalInstances = async (around: Surroundings, version: Version, url: str
   return rows;
 };
 
-/** Waits lie where they began in a turn of thirty seconds: in so many lists they lie everywhere, however few they are. */
+/** A wait is polled at the part of this turn in which it began, and a list's waits lie within a tenth of a turn. */
+const turn = 30_000;
+/** Each list begins at a part of the turn of its own, so that waits lie everywhere in it. */
 const lists = 11;
-const betweenLists = 3000;
 const longestFill = 20 * 60_000;
+
+/** Resolves when the next part of a turn that has no list yet begins, and takes it from `parts`. */
+const nextPart = async (parts: Set<number>): Promise<void> => {
+  const untilPart = (part: number): number => {
+    const ahead = (part * turn) / lists - (Date.now() % turn);
+    return ahead < 0 ? ahead + turn : ahead;
+  };
+  const [next = 0] = [...parts].sort((a, b) => untilPart(a) - untilPart(b));
+  parts.delete(next);
+  await sleep(untilPart(next));
+};
 
 /** A million waits in one database, which an instance of each version has in turn. */
 const millionWaits = async (around: Surroundings, server: Postgres): Promise<Row[]> => {
@@ -120,9 +132,16 @@ const millionWaits = async (around: Surroundings, server: Postgres): Promise<Row
     const where = nameOf(version);
     const node = await start(version, url);
     if (rows.length === 0) {
+      const parts = new Set(Array.from({ length: lists }, (_, part) => part));
       for (let first = 0; first < waits; first += each) {
-        await node.order('lists', { output: outputs.paced, count: each, perMessage: 10_000, first });
-        await sleep(betweenLists);
+        await nextPart(parts);
+        await node.order('lists', {
+          output: outputs.paced,
+          count: each,
+          perMessage: 10_000,
+          first,
+          every: 200,
+        });
       }
       // A wait is a record and its place on the ring.
       const isThere = (): boolean =>

@@ -8,6 +8,10 @@ import type { Counts } from '../service';
 import { bareCalls } from './waits';
 
 const perMessage = 10_000;
+/** Milliseconds from one list of texts to the next: what comes faster than it goes on record is refused. */
+const every = 1000;
+/** A wait is polled at the part of this turn (`thenEvery`) in which it began: so many milliseconds hold all lists. */
+const turn = 300_000;
 /** Milliseconds of work before memory is looked at, and for how long it is. */
 const warmUp = 10_000;
 const watched = 20_000;
@@ -108,7 +112,9 @@ export const million: Part = {
       await idle.close();
 
       const waiting = await start(version);
-      await waiting.order('waits', { output: outputs.paced, count, perMessage });
+      const apart = turn / Math.ceil(count / perMessage);
+      await waiting.order('lists', { output: outputs.paced, count, perMessage, every: apart });
+      await waiting.order('ready', { count });
       await atRest(() => writtenBy(waiting));
       const seconds = await firstPollAfterRestart(around, waiting);
       const full = await whileWorking(waiting);
@@ -121,7 +127,7 @@ export const million: Part = {
 
       const queued = await start(version);
       await service.limit(true);
-      await queued.order('lists', { output: outputs.on, count, perMessage });
+      await queued.order('lists', { output: outputs.on, count, perMessage, every });
       await atRest(() => writtenBy(queued));
       await queued.restart();
       await untilCounted(around, ({ limited }) => limited > 0);

@@ -238,7 +238,7 @@ export const waits: Part = {
           ours: figureOf(perEach(polls)),
           against: { what: 'bare client call', figure: figureOf(perEach(calls)) },
           ratio: ratioOf(perEach(polls), perEach(calls)),
-          goal: { of: 'ratio', atMost: 1.3 },
+          goal: { of: 'ratio', atMost: 1.25 },
         },
         {
           measurement: `${where}: polls per second with ${named} waits`,

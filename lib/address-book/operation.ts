@@ -214,8 +214,6 @@ export class OperationHandler implements Handler {
     this.record = new NodeOutbox<Item, OperationOrder>(tools, {
       work: (turn) => this.work(turn),
       addUsedFields: (outcome, order, item, _index, entry) => this.dress(outcome, order, item, entry),
-      cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),
-      phoneOf: () => undefined,
       emitted: outcomeStatus(tools, { first: 'status.done' }, () => this.record.progress()),
     });
   }

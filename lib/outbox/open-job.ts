@@ -14,6 +14,8 @@ import { liveMessages, storable, type Input } from './storable-message';
 /** One recipient of a message, or one contact, group or id. */
 export interface NodeItem {
   readonly index: number;
+  /** The number that the item is for, as `reset` names it. */
+  readonly phone?: string;
   /** Places of the same number and text again in the list: they are carried out once, and told with their original. */
   readonly duplicates?: readonly { readonly index: number }[];
 }

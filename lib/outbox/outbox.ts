@@ -16,8 +16,8 @@ import {
   type ResetRecord,
 } from './records';
 
-/** The reason why an item ends without its work. */
-export type Reason = 'unknown' | 'stale' | 'reset' | 'moved';
+/** The reason why an item ends without its work. It is refused when it could not be put on record. */
+export type Reason = 'unknown' | 'stale' | 'reset' | 'moved' | 'refused';
 
 /** An outcome about to leave. */
 export interface Leaving<E> {

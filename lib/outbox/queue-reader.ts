@@ -40,7 +40,7 @@ export interface QueueSource<I> {
 }
 
 /** Whether an item of a job is yet to begin; without an index, whether there is such a job. */
-export const isOpen = async (
+export const hasNotEnded = async (
   store: Store,
   table: Table,
   node: string,

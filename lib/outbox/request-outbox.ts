@@ -2,7 +2,7 @@ import type { Clock } from '../service/clock';
 import { endOf, key, TakenOver, type StoreEntry, type Operation, type Store } from '../state/store';
 import { OpenJob, type NodeItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, newArrival, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
-import { isOpen, QueueReader } from './queue-reader';
+import { hasNotEnded, QueueReader } from './queue-reader';
 import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './records';
 
 /** Thrown by work that may not begin before a time: the item is put on record as held, and has another turn then. */
@@ -35,10 +35,6 @@ export interface RequestHost<I extends NodeItem, O, E> extends Host<I, O, E> {
   dropped?(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<void>;
   /** Called with the number of held items, and the time until which the first is held. */
   held(count: number, notBefore: number): void;
-  /** The outcome of an item that could not be put on record; in doubt, another process may carry it out. */
-  refused(isInDoubt: boolean): E;
-  /** The number an item is for, as `reset` names it. */
-  phoneOf(item: I): string | undefined;
 }
 
 export interface RequestOptions<I extends NodeItem, O, E> extends OutboxOptions<RequestHost<I, O, E>> {
@@ -142,12 +138,12 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     if (isAtHand) this.pump();
   }
 
-  /** Called when the store was taken over before a job was on record. */
+  /** Called when the store was taken over before a job was on record; in doubt, another process may carry it out. */
   private refuse(job: OpenJob<I, O, E>, isInDoubt: boolean): void {
     // The job came with an outcome of another node, which the process that took over tells again.
     if (job.onRecord) return;
     for (const item of job.newItems()) {
-      const outcome = this.host.refused(isInDoubt);
+      const outcome = this.host.ended(isInDoubt ? 'unknown' : 'refused', item);
       const counts = job.leave(item, this.host.kindsOf(outcome));
       const leaving = { outcome, repeated: false, counts, isLast: job.left === 0, mark: () => undefined };
       this.track(this.host.emit(job, item, leaving).then(() => undefined));
@@ -161,7 +157,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
 
   /** Cancels one item that has not begun, or all such items of a job; false when it has begun or ended. */
   async cancel(job: Buffer, index?: number): Promise<boolean> {
-    if (!(await isOpen(this.store, this.table, this.options.node, job, index))) return false;
+    if (!(await hasNotEnded(this.store, this.table, this.options.node, job, index))) return false;
     this.addReset(index === undefined ? { job } : { job, index });
     return true;
   }
@@ -191,7 +187,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   private async releaseNamed(): Promise<void> {
     const phones = new Set(this.toRelease);
     this.toRelease.clear();
-    await this.sweepHeld((_arrival, item) => phones.has(this.host.phoneOf(item) ?? ''));
+    await this.sweepHeld((_arrival, { phone = '' }) => phones.has(phone));
   }
 
   override async close(): Promise<void> {
@@ -331,7 +327,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   /** Whether the item leaves as cancelled when its turn comes. */
   isReset(arrival: Buffer, item: I): boolean {
     if (this.resets.length === 0) return false;
-    const phone = this.host.phoneOf(item);
+    const { phone } = item;
     return this.resets.some(
       ([at, { phones, job, index }]) =>
         Buffer.compare(arrival, at) < 0 &&

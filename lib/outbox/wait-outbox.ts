@@ -39,7 +39,6 @@ export interface WaitHost<I extends NodeItem, O, E, W> extends Host<I, O, E> {
   waitOf(key: Buffer, item: I, order: O): W;
   /** The outcome of a cancelled wait; `seen` is the last known status of its number. */
   cancelled(reason: 'reset' | 'moved', item: I, seen: unknown): E;
-  phoneOf(item: I): string | undefined;
   /** The same value for two items of one person. */
   personOf(item: I): unknown;
   /** Called with the number of waits that were cancelled because the environment points to another service now. */
@@ -456,9 +455,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
     );
   }
 
-  private isFor(phones: readonly string[] | undefined, item: I): boolean {
-    if (phones === undefined) return true;
-    const phone = this.host.phoneOf(item);
-    return phone !== undefined && phones.includes(phone);
+  private isFor(phones: readonly string[] | undefined, { phone }: I): boolean {
+    return phones === undefined || (phone !== undefined && phones.includes(phone));
   }
 }

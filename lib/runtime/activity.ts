@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { consentOf, type Consent } from '../consent/consent';
 import type { Wait, Waits } from '../consent/waits';
-import { isOpen, mostListsCounted, QueueReader } from '../outbox/queue-reader';
+import { hasNotEnded, mostListsCounted, QueueReader } from '../outbox/queue-reader';
 import { isItemKey, isJobKey, itemIn, jobIn, layout } from '../outbox/records';
 import { idsUnder } from '../outbox/removed-nodes';
 import { systemClock, within } from '../service/clock';
@@ -62,7 +62,7 @@ const failuresGatheredFor = 200;
 const writtenWithin = 1000;
 /** Up to this number, waits are sorted by their beginning; above it, they come in the order of their keys. */
 const mostSorted = 1000;
-const readAtOnce = 200;
+const itemsAtOnce = 200;
 /** The most items that are read for a filter that no key answers; a longer search must be made narrower. */
 const mostScanned = 20_000;
 
@@ -220,10 +220,10 @@ export class Activity {
   async *allWaits(phone?: string): AsyncGenerator<WaitItem> {
     for (const waits of await this.waitPlaces())
       for (let last: Buffer | undefined; ;) {
-        const found = await waits.list(readAtOnce, { phone, last });
+        const found = await waits.list(itemsAtOnce, { phone, last });
         yield* await this.waitItems(found.map(({ wait }) => wait));
         last = found.at(-1)?.key;
-        if (!last || found.length < readAtOnce) break;
+        if (!last || found.length < itemsAtOnce) break;
       }
   }
 
@@ -269,7 +269,7 @@ export class Activity {
     const store = await this.environment.store();
     const { node, arrival } = jobIn(name);
     const index = kind === 'l' ? undefined : itemIn(name).index;
-    if (!(await isOpen(store, kind === 'w' ? 'wait' : 'work', node, arrival, index))) return false;
+    if (!(await hasNotEnded(store, kind === 'w' ? 'wait' : 'work', node, arrival, index))) return false;
     const order: ItemOrder = { kind: 'item', at: store.now(), id, act };
     await within(systemClock, answeredWithin, store.tellHolder?.(order) ?? Promise.resolve());
     return true;

@@ -57,8 +57,8 @@ export interface ItemHandler<T, O> {
   readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
   /** Adds the message fields that the node writes as used; `index` is that of the item, or of one of its duplicates. */
   readonly addUsedFields: (outcome: Outcome, order: O, item: T, index: number, entry: unknown) => Outcome;
-  readonly cancelled: () => Outcome;
-  readonly phoneOf: (item: T) => string | undefined;
+  /** The outcome of what is cancelled; a failure where the node has no other. */
+  readonly cancelled?: (() => Outcome) | undefined;
   /** The node makes no request: it needs no service, and its items belong to none. */
   readonly isLocal?: boolean | undefined;
   /** Called when an item ends without its work; `space` is where it was accepted. */
@@ -85,9 +85,6 @@ export interface TakenItems<T> {
 /** The error of a full outbox, as the flow gets it. */
 export const queueFullError = (thrown: unknown): unknown =>
   thrown instanceof QueueFull || thrown instanceof TakenOver ? nodeError('queue_full', 'queue_full') : thrown;
-
-const unknownAfterRestart = (): Outcome =>
-  failedOutcome(nodeError('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem);
 
 /** The client of nodes that make no request. */
 const noService: Client = {
@@ -305,29 +302,25 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   failed(thrown: unknown, isBrokenOff: boolean): Outcome | undefined {
     const why = problemOf(thrown);
     if (why.code !== 'cancelled') return failedOutcome(why);
-    return isBrokenOff ? undefined : this.handler.cancelled();
+    return isBrokenOff ? undefined : this.ended('reset');
   }
 
   ended(reason: Reason): Outcome {
     switch (reason) {
       case 'reset':
-        return this.handler.cancelled();
+        return this.handler.cancelled?.() ?? failedOutcome(nodeError('cancelled', 'cancelled').problem);
       case 'moved':
         this.noteMoved();
         return failedOutcome(nodeError('cancelled', 'environment_changed').problem);
       case 'stale':
         return failedOutcome(nodeError('stale', 'stale').problem);
       case 'unknown':
-        return unknownAfterRestart();
+        return failedOutcome(
+          nodeError('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem,
+        );
+      case 'refused':
+        return failedOutcome(nodeError('queue_full', 'queue_full').problem);
     }
-  }
-
-  refused(isInDoubt: boolean): Outcome {
-    return isInDoubt ? unknownAfterRestart() : failedOutcome(nodeError('queue_full', 'queue_full').problem);
-  }
-
-  phoneOf(item: T): string | undefined {
-    return this.handler.phoneOf(item);
   }
 
   async dropped(open: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<void> {

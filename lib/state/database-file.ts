@@ -39,10 +39,6 @@ export interface Ownership {
 /** The format of the whole file. A file with a newer format is left alone. */
 export const format = { version: 1 };
 
-export class NewerFormat extends Error {
-  override readonly message = 'it was written by a newer version of this package';
-}
-
 /** Small records that belong to the file as a whole. */
 interface Meta {
   readonly format: { readonly version: number };

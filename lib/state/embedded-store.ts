@@ -2,20 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  claimKey,
-  CommitFailed,
-  DatabaseFile,
-  format,
-  NewerFormat,
-  type Lmdb,
-  type Ownership,
-} from './database-file';
+import { claimKey, CommitFailed, DatabaseFile, format, type Lmdb, type Ownership } from './database-file';
 import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
 import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
 import { Sealing, versionOf, type Sealer } from './sealing';
 import {
   checkWrite,
+  NewerFormat,
+  reasonOf,
   storeClosed,
   type Condition,
   type StoreEntry,
@@ -51,8 +45,6 @@ const mostRebuilds = 3;
 const roomNeeded = 1024 * 1024;
 
 const systemClock = { now: () => Date.now(), monotonic: () => performance.now() };
-
-export const reasonOf = (fault: unknown): string => (fault instanceof Error ? fault.message : String(fault));
 
 const neverBack = (now: () => number): (() => number) => {
   let latest = now();

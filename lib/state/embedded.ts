@@ -1,8 +1,8 @@
 import { chmodSync, mkdirSync, realpathSync } from 'node:fs';
-import { loadLmdb, NewerFormat, type Lmdb } from './database-file';
-import { EmbeddedStore, reasonOf, type EmbeddedOptions } from './embedded-store';
+import { loadLmdb, type Lmdb } from './database-file';
+import { EmbeddedStore, type EmbeddedOptions } from './embedded-store';
 import { createMemoryStore, type MemoryStore } from './memory';
-import type { Store } from './store';
+import { NewerFormat, reasonOf, type Store } from './store';
 import { processMemory } from '../process-memory';
 
 export type { EmbeddedOptions } from './embedded-store';

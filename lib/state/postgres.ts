@@ -20,6 +20,8 @@ import { doubtKey, isOfAll, prefixOf, Slot, type SlotDatabase } from './slot';
 import {
   endOf,
   key as keyOf,
+  NewerFormat,
+  reasonOf,
   storeClosed,
   TakenOver,
   type JointWriter,
@@ -124,8 +126,6 @@ const formatVersion = steps.length;
 /** unique_violation, duplicate_schema and duplicate_table: another process is making the same tables. */
 const madeByAnother = new Set(['23505', '42P06', '42P07']);
 
-const reasonOf = (fault: unknown): string => (fault instanceof Error && fault.message) || String(fault);
-class NewerFormat extends Error {}
 /** The data key in the database cannot be opened with this process's credential secret. */
 export class OtherSecret extends Error {}
 

@@ -13,16 +13,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import {
-  DatabaseFile,
-  format,
-  lossOf,
-  NewerFormat,
-  type Lmdb,
-  type Ownership,
-  type RawOperation,
-} from './database-file';
+import { DatabaseFile, format, lossOf, type Lmdb, type Ownership, type RawOperation } from './database-file';
 import { NotReadable, PageReader, type Tree } from './page-reader';
+import { NewerFormat } from './store';
 
 /**
  * Codes of lmdb that mean damage: MDB_CORRUPTED, MDB_PAGE_NOTFOUND and MDB_INVALID; and those that follow when lmdb has

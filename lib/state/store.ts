@@ -79,6 +79,14 @@ export interface JointWriter {
   ): Promise<boolean>;
 }
 
+/** What was stored was written by a newer version of this package: it is left alone. */
+export class NewerFormat extends Error {
+  override readonly message = 'it was written by a newer version of this package';
+}
+
+export const reasonOf = (fault: unknown): string =>
+  (fault instanceof Error && fault.message) || String(fault);
+
 /** Another process has taken the store over. `isInDoubt` means that the write may have been made just before. */
 export class TakenOver extends Error {
   constructor(readonly isInDoubt: boolean) {

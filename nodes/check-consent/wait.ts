@@ -167,10 +167,6 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     return cancelledWait((seen as ConsentStatus | undefined) ?? nothingKnown);
   }
 
-  phoneOf({ phone }: Recipient): string | undefined {
-    return phone;
-  }
-
   personOf({ phone, memberId }: Recipient): unknown {
     return phone ?? memberId;
   }

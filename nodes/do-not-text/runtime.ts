@@ -7,8 +7,9 @@ import { flowNode, isOrder, type Handler, type Tools } from '../../lib/runtime/f
 import { readAll } from '../../lib/runtime/inputs';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Order } from '../../lib/runtime/node-outbox';
-import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
-import { RecipientNode, type GuardedTurn, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
+import type { Outcome } from '../../lib/runtime/outcomes';
+import type { GuardedTurn } from '../../lib/texting/guards';
+import { RecipientNode, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient } from '../../lib/texting/recipients';
 import type { MessageValue } from '../../lib/service/errors';
 import { spec } from './spec';
@@ -120,7 +121,6 @@ const handler = (tools: Tools): Handler => {
     read: reader(tools, operation),
     isLocal: true,
     work: carryOut,
-    cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),
     said: { first: 'status.done', third: 'status.blocked' },
   });
   const list = listing(tools);

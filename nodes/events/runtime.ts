@@ -27,7 +27,7 @@ interface Told {
 const leastInterval = 1000;
 /** The most milliseconds between two checks: an authorization may end by its age alone. */
 const longestInterval = 60_000;
-const readAtOnce = 500;
+const eventsAtOnce = 500;
 const table = 'work';
 /** Milliseconds after which an instance with a claim that has not told counts as dead. */
 const claimFor = 30_000;
@@ -79,7 +79,7 @@ class Events {
     const store = await this.environment.store();
     this.hasBegun = (await store.get(table, this.marker)) !== undefined;
     for (let from = this.prefix; ;) {
-      const page = await store.page<Told>(table, { from, to: endOf(this.prefix), limit: readAtOnce });
+      const page = await store.page<Told>(table, { from, to: endOf(this.prefix), limit: eventsAtOnce });
       for (const { value } of page) this.told.set(value.advisor, value.state);
       const last = page.at(-1);
       if (!last) break;
@@ -169,9 +169,9 @@ class Events {
   /** For a new node, advisors who are authorized are no news; those who have to authorize are. */
   private async begin(store: Store, advisors: readonly AdvisorItem[]): Promise<void> {
     const known = advisors.filter(({ state }) => state === 'authorized');
-    for (let from = 0; from < known.length; from += readAtOnce)
+    for (let from = 0; from < known.length; from += eventsAtOnce)
       await store.write(
-        known.slice(from, from + readAtOnce).map(({ advisor, state }) => ({
+        known.slice(from, from + eventsAtOnce).map(({ advisor, state }) => ({
           table,
           put: this.keyOf(store, advisor),
           value: { advisor, state } satisfies Told,

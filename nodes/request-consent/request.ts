@@ -12,12 +12,8 @@ import { nodeError } from '../../lib/runtime/errors';
 import type { Order } from '../../lib/runtime/node-outbox';
 import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import { ServiceError } from '../../lib/service/errors';
-import {
-  readWith,
-  RecipientNode,
-  type GuardedTurn,
-  type RecipientTurn,
-} from '../../lib/texting/recipient-node';
+import type { GuardedTurn } from '../../lib/texting/guards';
+import { readWith, RecipientNode, type RecipientTurn } from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient } from '../../lib/texting/recipients';
 import { hour } from '../../lib/durations';
 
@@ -157,11 +153,12 @@ export const requestHandler = (tools: Tools): Handler => {
         if (order.dryRun && msg.outcome === 'notAccepted') order.isRoundTrip = true;
       },
     ),
-    guards: { hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment' },
-    known: (turn) => withLimit(known(turn)),
+    guards: {
+      hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment',
+      known: (turn) => withLimit(known(turn)),
+    },
     work: (turn) => withLimit(work(turn)),
     dryRun: (turn) => withLimit(preview(turn, rules)),
-    cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),
     said: {
       first: (payload) => {
         const { requested, requestedAt } = payload as Pick<RequestResult, 'requested' | 'requestedAt'>;

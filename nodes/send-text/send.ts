@@ -6,11 +6,12 @@ import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
 import { readAll, type Source } from '../../lib/runtime/inputs';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
-import { invalidInput, nodeError } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 import type { Order } from '../../lib/runtime/node-outbox';
-import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
+import type { Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
-import { RecipientNode, zoneOf, type GuardedTurn, type Reading } from '../../lib/texting/recipient-node';
+import { zoneOf, type GuardedTurn } from '../../lib/texting/guards';
+import { RecipientNode, type Reading } from '../../lib/texting/recipient-node';
 import { needsConsent, outcomeOf, sent } from './answer';
 import { asDuplicate, Returned, takeResend, textAgain, type Resend } from './resend';
 import { datesOf, deliveryOf, millisecondsOf, movedDelivery, type Delivery } from './schedule';
@@ -189,20 +190,21 @@ export const sendHandler = (tools: Tools): Handler => {
   return new RecipientNode<Text, SendOrder>(tools, {
     source,
     read: reader(tools, source),
-    guards: { hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment' },
-    onceOf: ({ delivery }, text) => {
-      const key = onceKeyOf(delivery, text);
-      return key === undefined ? undefined : { key, within: onceFor };
-    },
-    deliveryDateOf: ({ delivery }, { settings }) => delivery && millisecondsOf(delivery, settings),
-    check({ text = '' }) {
-      const { segments } = countText(text);
-      if (maxSegments > 0 && segments > maxSegments)
-        throw invalidInput('text_segments', { segments, most: maxSegments });
+    guards: {
+      check({ text = '' }) {
+        const { segments } = countText(text);
+        if (maxSegments > 0 && segments > maxSegments)
+          throw invalidInput('text_segments', { segments, most: maxSegments });
+      },
+      hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment',
+      onceOf: ({ delivery }, text) => {
+        const key = onceKeyOf(delivery, text);
+        return key === undefined ? undefined : { key, within: onceFor };
+      },
+      deliveryDateOf: ({ delivery }, { settings }) => delivery && millisecondsOf(delivery, settings),
     },
     dryRun: preview,
     work: (turn) => returned.send(turn.order.advisor, turn.item, turn.order.delivery, () => send(turn)),
-    cancelled: () => failedOutcome(nodeError('cancelled', 'cancelled').problem),
     said: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
     complement(outcome, order, text, index, entry) {
       const told: Mutable<Outcome> = index === text.index ? outcome : { ...asDuplicate(outcome, text.index) };

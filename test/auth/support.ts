@@ -106,24 +106,24 @@ export interface ProcessOptions {
 /** The writes of one process: counted, and kept off the disk while that is full, as the store does or would not. */
 export class Disk {
   bytes = 0;
-  #manner: 'refuses' | 'waits' | undefined;
-  #waiting: (() => void)[] = [];
+  private manner: 'refuses' | 'waits' | undefined;
+  private waiting: (() => void)[] = [];
 
   fill(manner: 'refuses' | 'waits'): void {
-    this.#manner = manner;
+    this.manner = manner;
   }
 
   free(): void {
-    this.#manner = undefined;
-    for (const go of this.#waiting.splice(0)) go();
+    this.manner = undefined;
+    for (const go of this.waiting.splice(0)) go();
   }
 
   over(store: Store): Store {
     return {
       ...store,
       write: async (operations, conditions) => {
-        if (this.#manner === 'refuses') throw new Error('ENOSPC');
-        while (this.#manner) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+        if (this.manner === 'refuses') throw new Error('ENOSPC');
+        while (this.manner) await new Promise<void>((resolve) => this.waiting.push(resolve));
         for (const operation of operations)
           if ('put' in operation) this.bytes += operation.put.length + JSON.stringify(operation.value).length;
         return store.write(operations, conditions);

@@ -178,7 +178,7 @@ describe('guards, where two of them meet', () => {
     const left = before.arrivals.next(3);
     before.send({ phone: list }, 'send');
     should((await left).every(({ msg }) => msg.summary === undefined)).be.true();
-    while (!before.statuses.some(({ text }) => text.includes('held'))) await simulator.clock.move(1000);
+    while (!before.statuses.some(({ text }) => text.includes('held'))) await turn();
     await Flow.unload();
     await environment.close();
     makeEnvironment(hold);

@@ -28,8 +28,6 @@ const refusing = (): never => {
 const idleHost: RequestHost<NodeItem, object, string> = {
   work: refusing,
   failed: refusing,
-  refused: refusing,
-  phoneOf: () => undefined,
   kindsOf: (outcome) => [outcome],
   ended: refusing,
   held: () => undefined,
@@ -182,8 +180,6 @@ describe('what is queued while the service is away', function () {
     const host: RequestHost<NodeItem, object, string> = {
       work: () => answered,
       failed: () => 'failed',
-      refused: () => 'refused',
-      phoneOf: () => undefined,
       kindsOf: (outcome) => [outcome],
       ended: (reason) => reason,
       held: () => undefined,

@@ -81,7 +81,6 @@ describe('a wait whose entries are damaged', () => {
       atOnce: () => undefined,
       waitOf: (item, person, order) => ({ item, advisor: 'default', subject: person, ...order }),
       cancelled: (reason) => reason,
-      phoneOf: (person) => person.phone,
       personOf: (person) => person.phone,
       moved: () => undefined,
       changed: () => undefined,

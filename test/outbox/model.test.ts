@@ -128,11 +128,9 @@ class Machine {
         await turn();
         return 'sent';
       },
-      refused: () => 'refused',
       failed: (_thrown, isBrokenOff) => (isBrokenOff ? undefined : 'reset'),
       ended: (reason) => reason,
       kindsOf: (outcome) => [outcome],
-      phoneOf: ({ phone }) => phone,
       emit: async (job, { name }, { outcome, repeated, isLast, counts }: Leaving<string>) => {
         if (process.isDead) return never;
         this.told.push({ name, outcome, repeated });

@@ -35,11 +35,9 @@ const nodeOn = (
     clock: systemClock,
     host: {
       work,
-      refused: (isInDoubt) => (isInDoubt ? 'unknown' : 'refused'),
       failed: () => 'failed',
       ended: (reason) => reason,
       kindsOf: (outcome) => [outcome],
-      phoneOf: () => undefined,
       emit: async (_job, _item, { outcome, repeated, isLast, mark }) => {
         told.push({ outcome, repeated, isLast });
         for (const each of emitted) each(mark);

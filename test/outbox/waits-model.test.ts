@@ -144,7 +144,6 @@ class Machine {
         ...order,
       }),
       cancelled: (reason) => reason,
-      phoneOf: (person) => person.phone,
       personOf: (person) => person.phone,
       moved: () => undefined,
       changed: () => undefined,

@@ -242,7 +242,6 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
     host: {
       ended: (reason) => reason,
       kindsOf: (outcome) => [outcome],
-      phoneOf: () => '+12025550101',
       emit: async (_job, { name }, { outcome, repeated }) => {
         await process.step('emit');
         told.push({ name, outcome, repeated });
@@ -260,7 +259,6 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
       },
       failed: (_thrown, isBrokenOff) => (isBrokenOff ? undefined : 'failed'),
       held: () => undefined,
-      refused: (isInDoubt) => (isInDoubt ? 'unknown' : 'not on record'),
     },
   });
   await outbox.start();

@@ -463,7 +463,6 @@ class Boxes {
       ended: (reason: string): Ending =>
         reason === 'unknown' ? { type: 'unknown' } : { type: 'failed', code: reason },
       kindsOf: ({ type }: Ending) => [type],
-      phoneOf: ({ phone }: Text) => phone,
       emit: async (_job: Job, { name, kind, phone }: Text, { outcome, repeated }: Leaving<Ending>) => {
         await process.alive();
         process.world.tell({ name, kind, phone, repeated, ...outcome });
@@ -531,8 +530,6 @@ class Boxes {
             return { type: code === 'outcome_unknown' ? 'unknown' : 'failed', code };
           },
           held: () => undefined,
-          refused: (isInDoubt) =>
-            isInDoubt ? { type: 'unknown' } : { type: 'failed', code: 'not on record' },
         },
       });
       this.requests.set(kind, outbox);

@@ -372,7 +372,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a text with a key is sent once for the time that the key counts',
-      file: 'lib/texting/recipient-node.ts',
+      file: 'lib/texting/guards.ts',
       changes: [
         [
           '    if (!wanted) return send(turn);\n',
@@ -505,7 +505,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'nobody is texted or asked who is on the do-not-text list',
-      file: 'lib/texting/recipient-node.ts',
+      file: 'lib/texting/guards.ts',
       changes: [['      throw refusalBy(ended);\n', '      return () => undefined;\n']],
       shownBy: {
         'guards/do-not-text.test.ts': [
@@ -515,18 +515,15 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a list that cannot be read stops everybody',
-      file: 'lib/texting/recipient-node.ts',
+      file: 'lib/texting/guards.ts',
       changes: [['      throw refusalBy(ended);\n', '      return () => undefined;\n']],
       shownBy: { 'guards/do-not-text.test.ts': ['stops everybody when a part of it cannot be read'] },
     },
     {
       what: 'nobody is texted outside the hours',
-      file: 'lib/texting/recipient-node.ts',
+      file: 'lib/texting/guards.ts',
       changes: [
-        [
-          '    if (deliveryDate === undefined) hours?.check();\n    return options.work({',
-          '    return options.work({',
-        ],
+        ['    if (deliveryDate === undefined) hours?.check();\n    return work({', '    return work({'],
         [
           '        // A scheduled text may be asked for at any hour.\n        if (deliveryDate === undefined) hours?.check();\n',
           '',
@@ -541,7 +538,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a scheduled text is moved into the hours',
-      file: 'lib/texting/recipient-node.ts',
+      file: 'lib/texting/guards.ts',
       changes: [
         [
           'const moved = deliveryDate === undefined ? undefined : hours?.move(deliveryDate);',

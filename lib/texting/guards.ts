@@ -1,0 +1,371 @@
+import { doNotTextOf, type BlockedBy, type DoNotText } from '../guards/do-not-text';
+import { onceIn, type End, type OnceKey, type OnceTime, type OwnClaim } from '../guards/once';
+import { allowedFrom, spreadFrom, type Whose } from '../guards/text-hours';
+import { Held } from '../outbox/request-outbox';
+import { isTimeZone } from '../runtime/dates';
+import type { Environment, EnvironmentSettings } from '../runtime/environment';
+import { invalidInput, nodeError } from '../runtime/errors';
+import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
+import type { Order, Turn } from '../runtime/node-outbox';
+import { problemOf, type Outcome } from '../runtime/outcomes';
+import type { Problem, ServiceError } from '../service/errors';
+import { ageClock, type Operation, type Store } from '../state/store';
+import type { Recipient } from './recipients';
+
+/** One recipient whose work begins. */
+export interface GuardedTurn<T, O> extends Turn<T, O> {
+  /** For `client.call`: asks before each attempt whether it may be made. */
+  readonly permit?: () => Promise<() => void>;
+  /** In a dry run: the text would be held until then, in epoch milliseconds. */
+  readonly notBefore?: number;
+  /** The delivery date of a scheduled text, moved into the recipient's hours; in epoch milliseconds. */
+  readonly movedTo?: number;
+}
+
+/** What the guards must know of a node that texts people. */
+export interface GuardOptions<T, O> {
+  /** Throws `invalid_input` for a text that may not be sent as it is. */
+  readonly check?: (recipient: T) => void;
+  /** With `any`, the text hours are not asked. */
+  readonly hours: 'environment' | 'any';
+  /** The outcome where no request is needed, whatever the hours; undefined when one is. */
+  readonly known?: (turn: GuardedTurn<T, O>) => Promise<Outcome | undefined>;
+  /** The key of a text that is to be sent once, and for how many milliseconds; undefined for none. */
+  readonly onceOf?: (order: O, recipient: T) => { readonly key: string; readonly within: number } | undefined;
+  /** The delivery date of a text that the service schedules, in epoch milliseconds. */
+  readonly deliveryDateOf?: (order: O, environment: Environment) => number | undefined;
+}
+
+/** From a recipient to an outcome. */
+export type Work<T, O> = (turn: GuardedTurn<T, O>) => Promise<Outcome>;
+
+const refusalBy = (by: BlockedBy): ServiceError =>
+  by === 'unreadable' ? nodeError('blocked', 'blocked_unreadable') : nodeError('blocked', 'blocked');
+
+/** The recipient's own zone, as it was given: that of a list's object, or for a single number that of the message. */
+export const zoneOf = ({ timeZone }: Order, entry: unknown): unknown => {
+  const own = isRecord(entry) ? fieldOf(entry, 'timeZone') : undefined;
+  return isNothing(own) ? timeZone : own;
+};
+
+/** The text hours of one recipient. */
+class RecipientHours {
+  constructor(
+    private readonly hours: NonNullable<EnvironmentSettings['textHours']>,
+    private readonly whose: Whose,
+    private readonly now: () => number,
+  ) {}
+
+  /** Throws `quiet_hours` or `Held` unless the recipient may be texted now. */
+  check(): void {
+    const now = this.now();
+    const opening = this.allowedFrom(now);
+    if (opening === now) return;
+    if (this.hours.outside === 'fail') throw quiet(opening);
+    throw new Held(spreadFrom(this.hours, this.whose, opening));
+  }
+
+  /** The next allowed time for a delivery date outside the hours; undefined when it is inside. Throws `quiet_hours`. */
+  move(deliveryDate: number): number | undefined {
+    const opening = this.allowedFrom(deliveryDate);
+    if (opening === deliveryDate) return undefined;
+    if (this.hours.outside === 'fail') throw quiet(opening);
+    return spreadFrom(this.hours, this.whose, opening);
+  }
+
+  /** What the hours would do to a text, for a dry run. */
+  foresee(deliveryDate: number | undefined): { readonly notBefore?: number; readonly movedTo?: number } {
+    if (deliveryDate !== undefined) {
+      const movedTo = this.move(deliveryDate);
+      return movedTo === undefined ? {} : { movedTo };
+    }
+    try {
+      this.check();
+      return {};
+    } catch (thrown) {
+      if (!(thrown instanceof Held)) throw thrown;
+      return { notBefore: thrown.notBefore };
+    }
+  }
+
+  private allowedFrom(at: number): number {
+    const opening = allowedFrom(this.hours, this.whose, at);
+    if (opening === undefined) throw invalidInput('zone_missing');
+    return opening;
+  }
+}
+
+const alreadySent = (payload: unknown): Outcome => ({
+  port: 0,
+  payload: { ...(payload as object), alreadySent: true },
+  alreadySent: true,
+});
+
+/** An unreadable 2xx was probably carried out. */
+const mayHaveSent = (problem: Problem | undefined): boolean =>
+  problem?.code === 'outcome_unknown' || problem?.code === 'invalid_response';
+
+/** What becomes of a text's key, by the outcome of the text or its error. */
+const endOfKey = (
+  ended: { readonly outcome: Outcome } | { readonly thrown: unknown },
+  isReset: boolean,
+): End => {
+  if ('thrown' in ended) {
+    if (mayHaveSent(problemOf(ended.thrown))) return { state: 'unknown' };
+    return { state: isReset ? 'cancelled' : 'none' };
+  }
+  const { port, payload, problem } = ended.outcome;
+  if (port === 0) return { state: 'sent', payload };
+  return { state: mayHaveSent(problem) ? 'unknown' : 'none' };
+};
+
+const timeOf = (environment: Environment, store: Store): OnceTime => {
+  const ages = ageClock(environment, store);
+  return { now: () => environment.clock.now(), age: () => ages.now() };
+};
+
+/** Puts on record how far a text has come. */
+type Steps = Pick<Turn<unknown, unknown>, 'begin' | 'undo'>;
+
+const quiet = (notBefore: number): ServiceError => nodeError('quiet_hours', 'quiet_hours', {}, { notBefore });
+
+/** Asks, for each recipient in its turn, whether it may be texted: the do-not-text list, the key, the text hours. */
+export class Guards<T extends Recipient, O extends Order> {
+  private environment: Environment | undefined;
+  private list: DoNotText | undefined;
+  /** The outcomes of dry runs under way, by their keys. */
+  private readonly foreseen = new WeakMap<object, Map<string, Promise<Outcome>>>();
+  private unlisten: (() => void) | undefined;
+
+  /** `release` has the held texts of a number judged again. */
+  constructor(
+    private readonly node: string,
+    private readonly options: GuardOptions<T, O>,
+    private readonly release: (phone: string) => void,
+  ) {}
+
+  /** To be called when the store is open: from now on, held texts leave as soon as their number is blocked. */
+  open(environment: Environment): void {
+    this.environment = environment;
+    this.listOf(environment).catch(() => undefined);
+  }
+
+  close(): void {
+    this.unlisten?.();
+  }
+
+  /** Does the work for a recipient whom all guards let pass; otherwise throws, or resolves with what is known already. */
+  async pass(turn: Turn<T, O>, work: Work<T, O>): Promise<Outcome> {
+    const progress = { isOnceAsked: false };
+    try {
+      return await this.ask(turn, work, progress);
+    } catch (thrown) {
+      // The text may have claimed its key in an earlier turn, before it was held.
+      const { order, item, name, environment } = turn;
+      if (this.options.onceOf && !progress.isOnceAsked && !order.dryRun)
+        await this.dropped(order, item, name, 'refused', environment.space).catch(() => undefined);
+      throw thrown;
+    }
+  }
+
+  /** Asks the guards in their order: the input, the do-not-text list, whether the text was sent before, the hours. */
+  private async ask(
+    turn: Turn<T, O>,
+    work: Work<T, O>,
+    progress: { isOnceAsked: boolean },
+  ): Promise<Outcome> {
+    const { item, order, environment } = turn;
+    this.options.check?.(item);
+    // With an invalid setting nobody is texted, also not what was accepted before.
+    if (environment.fault) throw environment.fault;
+    const hours = this.hoursFor(turn);
+    const { phone = '' } = item;
+    const list = await this.listOf(environment);
+    const judged = { isAsked: false };
+    const judge = async (): Promise<void> => {
+      judged.isAsked = true;
+      const by = await list.judge(phone);
+      if (by) throw refusalBy(by);
+    };
+    // Without other guards, `permit` asks early enough, immediately before the request.
+    if (order.dryRun ?? this.hasOtherGuards(turn)) await judge();
+    const permit = async (): Promise<() => void> => {
+      judged.isAsked = true;
+      const ended = await list.begin(phone);
+      if (typeof ended === 'function') return ended;
+      throw refusalBy(ended);
+    };
+    progress.isOnceAsked = true;
+    try {
+      return await this.once(turn, (steps) => this.withinHours(turn, work, hours, { ...steps, permit }));
+    } finally {
+      // The text ended without a request: that its number is blocked takes precedence all the same.
+      if (!judged.isAsked && !turn.signal.aborted) await judge();
+    }
+  }
+
+  private hasOtherGuards({ environment, order, item }: Turn<T, O>): boolean {
+    return environment.settings.textHours !== undefined || this.options.onceOf?.(order, item) !== undefined;
+  }
+
+  private async withinHours(
+    turn: Turn<T, O>,
+    work: Work<T, O>,
+    hours: RecipientHours | undefined,
+    { begin, undo, permit }: Steps & Required<Pick<GuardedTurn<T, O>, 'permit'>>,
+  ): Promise<Outcome> {
+    const { options } = this;
+    const { order, environment } = turn;
+    const known = hours && (await options.known?.(turn));
+    if (known) return known;
+    const deliveryDate = options.deliveryDateOf?.(order, environment);
+    if (order.dryRun) return work({ ...turn, ...hours?.foresee(deliveryDate) });
+    const moved = deliveryDate === undefined ? undefined : hours?.move(deliveryDate);
+    if (deliveryDate === undefined) hours?.check();
+    return work({
+      ...turn,
+      begin,
+      undo,
+      permit: () => {
+        // A scheduled text may be asked for at any hour.
+        if (deliveryDate === undefined) hours?.check();
+        return permit();
+      },
+      ...(moved !== undefined && { movedTo: moved }),
+    });
+  }
+
+  /** Sends a text with a key, unless one with that key was sent. */
+  private async once(turn: Turn<T, O>, send: (steps: Steps) => Promise<Outcome>): Promise<Outcome> {
+    const { order, item, environment, name, since, signal } = turn;
+    const wanted = this.options.onceOf?.(order, item);
+    if (!wanted) return send(turn);
+    const store = await environment.store();
+    const guard = onceIn(store);
+    const time = timeOf(environment, store);
+    const onceKey = this.onceKeyOf(environment.space, order, item, wanted.key);
+    if (order.dryRun) {
+      const foreseen = await guard.foresee(onceKey, wanted.within, time);
+      if (foreseen?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
+      if (foreseen?.kind === 'sent') return alreadySent(foreseen.payload);
+      const outcome = await this.onceInDryRun(turn.job, onceKey, () => send(turn));
+      // The text would wait for the first one with its key, and leave as that does.
+      return foreseen?.kind === 'wait' && outcome.port === 0 ? alreadySent(outcome.payload) : outcome;
+    }
+    for (;;) {
+      const verdict = await guard.claim(onceKey, { name, since, time }, wanted.within);
+      if (verdict.kind === 'own') return this.sendClaimed(turn, store, verdict.claim, send);
+      if (verdict.kind === 'sent') return alreadySent(verdict.payload);
+      if (verdict.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
+      if (verdict.kind === 'cancelled') throw nodeError('cancelled', 'cancelled');
+      if (signal.aborted) throw nodeError('cancelled', 'cancelled');
+      const { notBefore = 0 } = verdict;
+      if (notBefore > time.now()) throw new Held(notBefore);
+      await guard.changed(onceKey, signal);
+    }
+  }
+
+  /** Writes the steps of the key in one commit with those of the text: a crash leaves both or neither. */
+  private async sendClaimed(
+    turn: Turn<T, O>,
+    store: Store,
+    claim: OwnClaim,
+    send: (steps: Steps) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const isReset = (): boolean => turn.signal.reason === 'reset';
+    // Without a journal, the steps of a text are in memory alone.
+    const isOneStore = turn.store === store;
+    const steps: Steps = {
+      begin: async () => {
+        if (isOneStore) return turn.begin([claim.begun()]);
+        await store.write([claim.begun()]);
+        await turn.begin();
+      },
+      undo: async () => {
+        if (isOneStore) return turn.undo([claim.undone()]);
+        await turn.undo();
+        await store.write([claim.undone()]);
+      },
+    };
+    const end = async (operation: Operation): Promise<void> => {
+      const release = (): void => {
+        claim.release();
+      };
+      if (isOneStore) turn.atEnd([operation], release);
+      else await store.write([operation]).then(release, release);
+    };
+    try {
+      const outcome = await send(steps);
+      await end(claim.ended(endOfKey({ outcome }, isReset())));
+      return outcome;
+    } catch (thrown) {
+      if (thrown instanceof Held && !isReset()) {
+        await end(claim.held(thrown.notBefore));
+        throw thrown;
+      }
+      await end(claim.ended(endOfKey({ thrown }, isReset())));
+      throw thrown instanceof Held ? nodeError('cancelled', 'cancelled') : thrown;
+    }
+  }
+
+  /** A dry run claims no key: the texts of one message only know of each other. */
+  private async onceInDryRun(
+    job: object,
+    { phone, key }: OnceKey,
+    send: () => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const outcomes = this.foreseen.get(job) ?? new Map<string, Promise<Outcome>>();
+    this.foreseen.set(job, outcomes);
+    const name = JSON.stringify([phone, key]);
+    const first = outcomes.get(name);
+    if (first) {
+      const outcome = await first.catch(() => undefined);
+      if (outcome?.port === 0) return alreadySent(outcome.payload);
+      return send();
+    }
+    const outcome = send();
+    outcomes.set(name, outcome);
+    return outcome;
+  }
+
+  private onceKeyOf(space: string, { advisor }: O, { phone = '' }: T, key: string): OnceKey {
+    return { space, node: this.node, advisor, phone, key };
+  }
+
+  /** A text that ends without being sent gives its key back. Those that wait for a cancelled one are cancelled too. */
+  async dropped(order: O, item: T, name: string, reason: string, space: string): Promise<void> {
+    const wanted = this.options.onceOf?.(order, item);
+    const { environment } = this;
+    if (!wanted || !environment) return;
+    const state = reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none';
+    const onceKey = this.onceKeyOf(space, order, item, wanted.key);
+    const store = await environment.store();
+    await onceIn(store).end(onceKey, name, { state }, wanted.within, timeOf(environment, store));
+    // Those that wait for its key are held until the same time.
+    if (state === 'cancelled' && item.phone !== undefined) this.release(item.phone);
+  }
+
+  private async listOf(environment: Environment): Promise<DoNotText> {
+    const list = await doNotTextOf(environment);
+    if (this.list !== list) {
+      this.list = list;
+      this.unlisten?.();
+      // Texts that are held for a number leave as soon as it is blocked.
+      this.unlisten = list.onBlock((phone) => {
+        this.release(phone);
+      });
+    }
+    return list;
+  }
+
+  /** Throws `invalid_input` for an unknown time zone. */
+  private hoursFor({ environment, item, order, entry }: Turn<T, O>): RecipientHours | undefined {
+    const { textHours, timeZone: fallback } = environment.settings;
+    if (!textHours || this.options.hours === 'any') return undefined;
+    const own = zoneOf(order, entry);
+    if (own !== undefined && (typeof own !== 'string' || !isTimeZone(own.trim())))
+      throw invalidInput('zone_unknown');
+    const whose = { phone: item.phone ?? '', timeZone: own?.trim(), fallback };
+    return new RecipientHours(textHours, whose, () => environment.clock.now());
+  }
+}
