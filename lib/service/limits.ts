@@ -74,6 +74,11 @@ class Queue {
   }
 }
 
+/** The rate of requests is divided among processes in at least so many parts, of which each process has at least one. */
+const rateParts = 128;
+/** Milliseconds after which a process notices at the latest that its part of the rate has changed. */
+const shareSeenAfter = 1000;
+
 export interface QueuePlace {
   readonly lane: string;
   readonly priority: 'normal' | 'poll';
@@ -94,8 +99,8 @@ export class Limits {
   private running = 0;
   private waiting = 0;
   private highest = 0;
-  /** Both are monotonic times: setting the clock neither ends nor prolongs them. */
-  private nextAt = 0;
+  /** The monotonic time at which the last turn was due: setting the clock neither ends nor prolongs limits or pauses. */
+  private lastAt = -Infinity;
   private pauseEnd = 0;
   private closed = false;
   private wake: (() => void) | undefined;
@@ -115,6 +120,12 @@ export class Limits {
 
   private get most(): number {
     return Math.max(1, Math.floor(this.share(this.maxConcurrent)));
+  }
+
+  /** When the next turn is due, by the part of the rate that this process has now. */
+  private get nextAt(): number {
+    const parts = Math.max(this.maxConcurrent, rateParts);
+    return this.lastAt + (this.interval * parts) / Math.max(1, this.share(parts));
   }
 
   /** The most requests at once that were wanted since the last call. */
@@ -191,6 +202,8 @@ export class Limits {
       queue.add(lane, waiter, front);
       this.waiting++;
       this.notePeak();
+      // Whoever waits for the rate wants a larger part of it.
+      if (this.interval > 0) this.highest = Math.max(this.highest, 2);
       this.serve();
     });
   }
@@ -200,8 +213,7 @@ export class Limits {
     this.notePeak();
     if (this.interval > 0) {
       const now = elapsedBy(this.clock);
-      this.nextAt =
-        (now - this.nextAt <= catchUp ? this.nextAt : now) + (this.interval * this.maxConcurrent) / this.most;
+      this.lastAt = now - this.nextAt <= catchUp ? this.nextAt : now;
     }
   }
 
@@ -215,7 +227,9 @@ export class Limits {
     while (this.running < this.most && !(this.normal.empty && this.polls.empty)) {
       const ms = this.waitNeeded();
       if (ms > 0) {
-        this.wake ??= this.clock.after(Math.ceil(ms), () => {
+        // The part of the rate that this process has may have grown by then.
+        const longest = Math.max(this.pauseEnd - elapsedBy(this.clock), shareSeenAfter);
+        this.wake ??= this.clock.after(Math.ceil(Math.min(ms, longest)), () => {
           this.wake = undefined;
           this.serve();
         });

@@ -28,6 +28,12 @@ describe('the files of docs/scaling', () => {
     assert.equal(instances.length, 3);
     const folders = instances.map(([, service]) => service.volumes?.find((each) => each.endsWith(':/data')));
     assert.equal(new Set(folders).size, 3);
+    for (const [, { environment, volumes: mounts = [] }] of instances) {
+      // Node-RED saves flows by renaming a file onto them, which cannot be done to a file that is itself mounted.
+      const flows = mounts.find((each) => each.endsWith(':/flows'));
+      assert.equal(flows, './flows:/flows');
+      assert.equal(environment?.['FLOWS'], '/flows/flows.json');
+    }
     for (const [name, { environment, depends_on: needs, healthcheck }] of instances) {
       assert.match(environment?.['DATABASE_URL'] ?? '', /@database\//);
       assert.ok(environment?.['CREDENTIAL_SECRET']);

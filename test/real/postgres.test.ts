@@ -138,3 +138,34 @@ describe('two Node-RED on one PostgreSQL', function () {
     }
   });
 });
+
+describe('a Node-RED without pg', function () {
+  this.timeout(180_000);
+
+  it('says what to install, and sends nothing', async () => {
+    const on = await Sandbox.start({
+      version: 5,
+      simulator: { contacts: 10, settings: { consentRequired: false } },
+      environment: { store: 'postgres' },
+      env: { DATABASE: 'postgres://localhost/texting' },
+    });
+    try {
+      const [environment, ...nodes] = on.flows;
+      const credentials = { ...(environment?.['credentials'] as object), storeUrl: '${DATABASE}' };
+      await on.red.deploy([{ ...environment, credentials }, ...nodes] as typeof on.flows);
+      const [phone = ''] = numbers(1, 100);
+      await on.red.send('send', { phone, text: 'Hello' });
+      const failed = await on.red.until(
+        () => on.red.arrived.find(({ port }) => port === 'failed'),
+        'The failure',
+        30_000,
+      );
+      const { code, message } = failed.msg['error'] as { code: string; message: string };
+      should(code).equal('not_configured');
+      should(message).match(/run "npm install pg" in the user directory/);
+      should(on.simulator.ledger.entries().some(({ endpoint }) => endpoint === 'sendMessage')).be.false();
+    } finally {
+      await on.close();
+    }
+  });
+});

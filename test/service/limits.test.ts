@@ -1,6 +1,7 @@
 import should from 'should';
 import type { Clock } from '../../lib/service/clock';
 import { Limits } from '../../lib/service/limits';
+import { shareOf } from '../../lib/state/leases';
 import type { QueuePlace } from '../../lib/service/limits';
 import { frozenClock } from './support';
 
@@ -114,6 +115,39 @@ describe('the limits of an environment', () => {
     for (let n = 0; n < 20; n++) void queue(limits, served, String(n), place());
     await clock.move(1999);
     should(served).have.length(10);
+  });
+
+  it('keep the rate for all also where there are more processes than requests at once', async () => {
+    const clock = frozenClock();
+    const three = { processes: 3, busy: 3, isKnown: true };
+    const all = Array.from({ length: 3 }, () => new Limits(clock, 1, 10, (most) => shareOf(most, three)));
+    const served: string[] = [];
+    for (const limits of all)
+      for (let n = 0; n < 40; n++)
+        void queue(limits, served, String(n), place()).then(() => {
+          limits.leave();
+        });
+    await clock.move(3000);
+    should(served.length).be.within(28, 33);
+  });
+
+  it('give a process its larger part of the rate as soon as it has one', async () => {
+    const clock = frozenClock();
+    const few = { processes: 3, busy: 0, isKnown: false };
+    const alone = { processes: 3, busy: 1, isKnown: true };
+    let known = few;
+    const limits = new Limits(clock, 16, 1, (most) => shareOf(most, known));
+    const served: string[] = [];
+    for (let n = 0; n < 4; n++)
+      void queue(limits, served, String(n), place()).then(() => {
+        limits.leave();
+      });
+    await clock.move(1000);
+    should(served).have.length(1);
+    should(limits.takePeak()).be.above(1);
+    known = alone;
+    await clock.move(4000);
+    should(served).have.length(4);
   });
 
   it('let nobody in during a pause, and everybody after it', async () => {
