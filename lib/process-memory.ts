@@ -1,6 +1,7 @@
 /**
- * Everything in memory that outlives a deploy. All other state in memory belongs to an environment or a node and ends
- * with it; what must survive the process is in the store.
+ * Everything in memory that outlives a deploy. All other state in memory belongs to an environment, a node or a store
+ * and ends with it, or is a table, a buffer or a module that is made when it is first needed; what must survive the
+ * process is in the store.
  */
 type ProcessMemory =
   /** Stores in files and databases: one handle for all environments that use the same one, closed with the last. */

@@ -3,7 +3,7 @@ import { closeLimit, systemClock } from '../service/clock';
 import { anyAdvisor } from '../runtime/advisor';
 import type { Environment } from '../runtime/environment';
 import type { Source } from '../runtime/inputs';
-import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
+import { isControl, type Handler, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import { nodeError } from '../runtime/errors';
 import { type Problem, ServiceError } from '../service/errors';
@@ -195,7 +195,7 @@ export class Streams<C = Caller> {
 
 /** The handler of a node that keeps contacts, groups or content. */
 export class OperationHandler implements Handler {
-  private readonly record: NodeOutbox<Item, OperationOrder>;
+  private readonly outbox: NodeOutbox<Item, OperationOrder>;
   private readonly streams: Streams;
   private readonly found = new WeakMap<object, Promise<unknown>>();
   private readonly operation: string;
@@ -211,21 +211,21 @@ export class OperationHandler implements Handler {
   ) {
     this.operation = operation;
     this.streams = new Streams(tools, (stream, why) => this.breakOff(stream, why));
-    this.record = new NodeOutbox<Item, OperationOrder>(tools, {
+    this.outbox = new NodeOutbox<Item, OperationOrder>(tools, {
       work: (turn) => this.work(turn),
-      addUsedFields: (outcome, order, item, _index, entry) => this.dress(outcome, order, item, entry),
-      emitted: outcomeStatus(tools, { first: 'status.done' }, () => this.record.progress()),
+      addUsedFields: (outcome, order, _item, _index, entry) => this.addUsedFields(outcome, order, entry),
+      emitted: outcomeStatus(tools, { first: 'status.done' }, () => this.outbox.progress()),
     });
   }
 
   get opening(): Promise<void> | undefined {
-    return this.record.opening;
+    return this.outbox.opening;
   }
 
   control(msg: Message, at?: number): boolean {
-    if (!isOrder(msg, 'reset')) return false;
+    if (!isControl(msg, 'reset')) return false;
     this.streams.stop();
-    this.record.reset(undefined, at);
+    this.outbox.reset(undefined, at);
     return true;
   }
 
@@ -240,12 +240,12 @@ export class OperationHandler implements Handler {
   }
 
   isBusy(): boolean {
-    return this.streams.isBusy || this.record.isBusy;
+    return this.streams.isBusy || this.outbox.isBusy;
   }
 
   async close(): Promise<void> {
     await this.streams.close();
-    await this.record.close();
+    await this.outbox.close();
   }
 
   private async take(operation: ItemOperation, msg: Message, job: Job): Promise<void> {
@@ -253,7 +253,7 @@ export class OperationHandler implements Handler {
     const [advisor, given] = await Promise.all([this.tools.advisorSource.read(msg), operation.read(msg)]);
     const { items, list, data } = given;
     const taken = items.map((_, index): Item => ({ index }));
-    await this.record.take(
+    await this.outbox.take(
       msg,
       job,
       { items: taken, count: items.length, entries: items, list, source },
@@ -319,7 +319,7 @@ export class OperationHandler implements Handler {
     };
   }
 
-  private dress(outcome: Outcome, order: OperationOrder, _item: Item, entry: unknown): Outcome {
+  private addUsedFields(outcome: Outcome, order: OperationOrder, entry: unknown): Outcome {
     if (outcome.set) return outcome;
     const operation = this.operations[order.operation];
     const set = operation?.kind === 'items' ? operation.carries(entry, order.list !== undefined) : {};
@@ -356,7 +356,7 @@ export class OperationHandler implements Handler {
 
   private breakOff({ msg, job }: Stream, why: Problem): void {
     const source = this.tools.advisorSource;
-    void this.record.take(
+    void this.outbox.take(
       msg,
       job,
       { items: [{ index: 0, wrong: why }], count: 1, list: false, source },

@@ -78,7 +78,8 @@ const lastStep = (pace: Pace): number => {
 /** The list by end time is read more often than any ring: it is short. */
 export const endTick = 50;
 
-export const endTimeOf = ({ start, pace }: Timing): number => start + pace.giveUpAfter;
+export const endTimeOf = ({ start, pace }: Pick<Timing, 'start' | 'pace'>): number =>
+  start + pace.giveUpAfter;
 
 /** When the last poll is due, which decides the wait. */
 export const lastPollOf = (timing: Timing): number =>

@@ -348,8 +348,7 @@ export class Waits {
     for (let other = this.polls.get(name); other; other = this.polls.get(name)) {
       if (!course.isLast) return this.pass(found, course);
       const { decidedUntil, isUnanswered } = await other;
-      const isDecided = decidedUntil >= wait.start + wait.pace.giveUpAfter;
-      if (isDecided) return { recorded: Promise.resolve(isUnanswered) };
+      if (decidedUntil >= endTimeOf(wait)) return { recorded: Promise.resolve(isUnanswered) };
     }
     const request = this.poll(wait);
     const whole = this.recorded(found, course, request).finally(() => this.polls.delete(name));
@@ -397,14 +396,14 @@ export class Waits {
   }
 
   private outcomeOf(
-    { wait: { start, pace }, seen }: FoundWait,
+    { wait, seen }: FoundWait,
     { result, began }: Polled,
     seenOfOthers: ConsentStatus,
   ): WaitOutcome | undefined {
-    const end = start + pace.giveUpAfter;
+    const end = endTimeOf(wait);
     // Right after a start or a sleep, the network may not be there yet.
     const overdue = began < end ? began - end : Math.max(0, began - Math.max(end, this.poller.awakeSince));
-    return outcomeAfter(result, { age: began - start, overdue, seen: seen ?? seenOfOthers });
+    return outcomeAfter(result, { age: began - wait.start, overdue, seen: seen ?? seenOfOthers });
   }
 
   private hear(outage: Problem | undefined): void {

@@ -61,11 +61,11 @@ export interface Handler {
   close?(): Promise<void>;
 }
 
-export const isOrder = (msg: Message, name: 'reset' | 'flush'): boolean =>
+export const isControl = (msg: Message, name: 'reset' | 'flush'): boolean =>
   Object.hasOwn(msg, name) && msg[name] !== false && msg[name] !== undefined && msg[name] !== null;
 
 /** The part of an order that other processes need. */
-const orderIn = ({ reset, flush, phone }: Message): Record<string, unknown> => ({
+const controlIn = ({ reset, flush, phone }: Message): Record<string, unknown> => ({
   ...(reset !== undefined && { reset }),
   ...(flush !== undefined && { flush }),
   ...(phone !== undefined && { phone }),
@@ -282,7 +282,7 @@ const startNode = (
     const take = (): void => {
       try {
         if (handler.control?.(msg)) {
-          environment?.tellOthers?.(node.id, orderIn(msg));
+          environment?.tellOthers?.(node.id, controlIn(msg));
           done();
           job.takeHandOver()?.();
           return;

@@ -86,6 +86,12 @@ export interface TakenItems<T> {
 export const queueFullError = (thrown: unknown): unknown =>
   thrown instanceof QueueFull || thrown instanceof TakenOver ? nodeError('queue_full', 'queue_full') : thrown;
 
+/** Reports a fault of the store as an error of the node. */
+export const reportFault = ({ node, words }: Tools, fault: unknown): void => {
+  // The process that has taken over the store carries on its work, and the store has reported the loss.
+  if (!(fault instanceof TakenOver)) node.error(words.problem(problemOf(fault)));
+};
+
 /** The client of nodes that make no request. */
 const noService: Client = {
   call: () => Promise.reject(nodeError('not_configured', 'no_environment')),
@@ -352,9 +358,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
   }
 
   fault(fault: unknown): void {
-    // The process that has taken over the store carries on its work, and the store has reported the loss.
-    if (fault instanceof TakenOver) return;
-    this.tools.node.error(this.tools.words.problem(problemOf(fault)));
+    reportFault(this.tools, fault);
   }
 
   /** Held texts are on record whatever `journal` says, and leave also when the environment has no text hours any more. */

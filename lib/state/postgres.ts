@@ -1,6 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool, PoolClient } from 'pg';
-import { day } from '../durations';
 import { FencedWrites, type Change, type FencedCondition } from './fenced-writes';
 import { GatheredReads } from './gathered-reads';
 import {
@@ -19,6 +18,7 @@ import { Sealing, type Sealer } from './sealing';
 import { doubtKey, isOfAll, prefixOf, Slot, type SlotDatabase } from './slot';
 import {
   endOf,
+  keptAfterRemoval,
   key as keyOf,
   NewerFormat,
   reasonOf,
@@ -98,8 +98,6 @@ const shortestPause = 250;
 const longestPause = 2000;
 /** The prefix of the orders in each slot: what its holder is to do. */
 const orders = keyOf('order');
-/** Milliseconds after which an order is forgotten that nobody could carry out: its node has left the flow. */
-const orderLasts = 7 * day;
 /** Milliseconds after which nobody waits for an answer any more: the longest request has ended by then. */
 const answeredWithin = 120_000;
 /** Milliseconds between two checks whether other processes have carried out an order. */
@@ -671,7 +669,8 @@ class Database implements SlotDatabase, JointWriter {
 
   private async obey(slot: Slot, key: Buffer, value: Buffer): Promise<void> {
     const order = this.sealing.open('work', key, value)?.value as StoreOrder | undefined;
-    const isOver = !order || this.now() - order.at > orderLasts;
+    // Nobody could carry the order out: its node has left the flow.
+    const isOver = !order || this.now() - order.at > keptAfterRemoval;
     const done = isOver ? [] : Array.from(this.orderListeners, (listener) => listener(slot, order));
     const isDone = isOver || (await Promise.all(done)).some(Boolean);
     if (isDone) await slot.write([{ table: 'work', remove: key }]);

@@ -29,7 +29,7 @@ export interface GuardOptions<T, O> {
   /** With `any`, the text hours are not asked. */
   readonly hours: 'environment' | 'any';
   /** The outcome where no request is needed, whatever the hours; undefined when one is. */
-  readonly known?: (turn: GuardedTurn<T, O>) => Promise<Outcome | undefined>;
+  readonly outcomeWithoutRequest?: (turn: GuardedTurn<T, O>) => Promise<Outcome | undefined>;
   /** The key of a text that is to be sent once, and for how many milliseconds; undefined for none. */
   readonly onceOf?: (order: O, recipient: T) => { readonly key: string; readonly within: number } | undefined;
   /** The delivery date of a text that the service schedules, in epoch milliseconds. */
@@ -216,7 +216,7 @@ export class Guards<T extends Recipient, O extends Order> {
   ): Promise<Outcome> {
     const { options } = this;
     const { order, environment } = turn;
-    const known = hours && (await options.known?.(turn));
+    const known = hours && (await options.outcomeWithoutRequest?.(turn));
     if (known) return known;
     const deliveryDate = options.deliveryDateOf?.(order, environment);
     if (order.dryRun) return work({ ...turn, ...hours?.foresee(deliveryDate) });

@@ -1,6 +1,6 @@
 import type { Mutable } from '../mutable';
 import { readAll, type Source } from '../runtime/inputs';
-import { isOrder, type Handler, type Tools } from '../runtime/flow-node';
+import { isControl, type Handler, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import { NodeOutbox, type Order } from '../runtime/node-outbox';
 import { outcomeStatus, type Said } from '../runtime/outcome-status';
@@ -118,7 +118,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   }
 
   control(msg: Message, at?: number): boolean {
-    if (!isOrder(msg, 'reset')) return false;
+    if (!isControl(msg, 'reset')) return false;
     this.reset(this.phonesOf(msg), at);
     return true;
   }

@@ -1,4 +1,4 @@
-import { isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
+import { isControl, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import { RecipientNode } from '../../lib/texting/recipient-node';
 import { lookOnce } from './look';
 import { cancelledWait } from './outcome';
@@ -32,8 +32,8 @@ export const checkHandler = (tools: Tools): Handler => {
         isWaiting ? (order, recipients) => waiting.take(msg, job, order, recipients) : undefined,
       ),
     control(msg, at) {
-      const isReset = isOrder(msg, 'reset');
-      if (!isReset && !isOrder(msg, 'flush')) return false;
+      const isReset = isControl(msg, 'reset');
+      if (!isReset && !isControl(msg, 'flush')) return false;
       const phones = looks.phonesOf(msg);
       if (isReset) {
         looks.reset(phones, at);

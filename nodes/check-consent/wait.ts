@@ -11,13 +11,12 @@ import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
 import { nodeError } from '../../lib/runtime/errors';
-import { queueFullError, emitOutcome, kindsIn, type Order } from '../../lib/runtime/node-outbox';
+import { emitOutcome, kindsIn, queueFullError, reportFault, type Order } from '../../lib/runtime/node-outbox';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import { failureLook, look, type Look } from '../../lib/runtime/status';
 import { fieldOf } from '../../lib/runtime/kinds';
 import { withUsedFields, type Recipient, type Recipients } from '../../lib/texting/recipients';
-import { TakenOver } from '../../lib/state/store';
 import { cancelledWait, outcomeOf } from './outcome';
 import { subjectOf } from './subject';
 
@@ -195,9 +194,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
   }
 
   fault(fault: unknown): void {
-    // The process that has taken over the store carries on its work, and the store has reported the loss.
-    if (fault instanceof TakenOver) return;
-    this.tools.node.error(this.tools.words.problem(problemOf(fault)));
+    reportFault(this.tools, fault);
   }
 
   changed(): void {

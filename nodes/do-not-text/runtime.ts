@@ -3,7 +3,7 @@ import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { doNotTextOf, type Blocked, type DoNotText } from '../../lib/guards/do-not-text';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
-import { flowNode, isOrder, type Handler, type Tools } from '../../lib/runtime/flow-node';
+import { flowNode, isControl, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import { readAll } from '../../lib/runtime/inputs';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Order } from '../../lib/runtime/node-outbox';
@@ -135,7 +135,7 @@ const handler = (tools: Tools): Handler => {
       return listings.run(new Stream(tools, msg, job, all), list);
     },
     control: (msg, at) => {
-      if (isOrder(msg, 'reset')) listings.stop();
+      if (isControl(msg, 'reset')) listings.stop();
       return numbers.control(msg, at);
     },
     isBusy: () => false,

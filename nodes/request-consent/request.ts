@@ -155,7 +155,7 @@ export const requestHandler = (tools: Tools): Handler => {
     ),
     guards: {
       hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment',
-      known: (turn) => withLimit(known(turn)),
+      outcomeWithoutRequest: (turn) => withLimit(known(turn)),
     },
     work: (turn) => withLimit(work(turn)),
     dryRun: (turn) => withLimit(preview(turn, rules)),

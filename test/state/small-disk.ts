@@ -1,5 +1,5 @@
 import { spawn, spawnSync, execFileSync } from 'node:child_process';
-import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** A disk for one process that can be filled up and be made room on. */
@@ -13,6 +13,12 @@ export interface SmallDisk {
   /** What the disk holds in the end, at the directory itself. */
   unmount(): void;
 }
+
+/**
+ * Bytes that a full disk still has: less than the store leaves free, and enough for a commit that is under way. A disk
+ * without any might end the process in lmdb.
+ */
+const leftFree = 512 * 1024;
 
 const inNamespace = ['unshare', '--user', '--map-root-user', '--mount', 'bash', '-c'] as const;
 
@@ -34,12 +40,8 @@ const mountedDisk = async (directory: string): Promise<SmallDisk> => {
     before: ['nsenter', '--target', pid, '--user', '--preserve-credentials', '--mount', '--'],
     tellsFree: true,
     fill: () => {
-      for (let bytes = 1 << 22; bytes >= 1; bytes >>= 1)
-        try {
-          for (;;) writeFileSync(filler, Buffer.alloc(bytes), { flag: 'a' });
-        } catch (error) {
-          if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
-        }
+      const { bavail, bsize } = statfsSync(seen);
+      writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - leftFree)));
     },
     makeRoom: () => rmSync(filler),
     unmount: () => {
