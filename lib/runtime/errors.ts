@@ -50,7 +50,7 @@ export const sentences = {
   phone_format:
     'The phone number has other signs than digits: write a plus sign, then the country code and the rest in digits.',
   phone_country:
-    'The phone number has no country code: write it with +, or set the country in the environment.',
+    "The phone number has no country code: begin it with + and the code, such as +1 202 555 0123, or choose a Country in the environment's dialog.",
   phone_impossible:
     'The phone number is not a possible one in __country__: write it with + and its country code.',
   phones_empty: 'The list in __where__ is empty: give it at least one number.',
@@ -68,6 +68,8 @@ export const sentences = {
   placeholder_broken:
     "Double braces in the text hold no field's name: write one between them and close both, or leave the braces out.",
   placeholder_missing: 'There is no "__field__" to fill into the text: give each recipient one.',
+  placeholder_in_payload:
+    'There is no "__field__" to fill into the text, but msg.payload has one: write payload.__field__ between the braces.',
   date_missing: 'There is no delivery date: give epoch milliseconds, an ISO date or a Date.',
   date_unreadable:
     'The delivery date cannot be read: give whole epoch milliseconds, an ISO date such as 2030-01-31T09:00 or a Date.',

@@ -36,9 +36,12 @@ export const label = (values: Values, say: Say): string => {
   return text === undefined ? say('sentence.schedule') : say('sentence.scheduleText', { text });
 };
 
-/** Without a key, the time for which it is remembered means nothing. */
+/** Without a key, neither the time for which it is remembered nor its hint means anything. */
 export const opened = (form: Form): void => {
-  form.onChange((values) => {
-    form.row('onceFor').toggle(values['onceKeyType'] !== 'off');
+  const hint = form.row('onceKey').children('.advisor-hint');
+  form.onChange(({ onceKeyType }) => {
+    const isOnce = onceKeyType !== 'off';
+    form.row('onceFor').toggle(isOnce);
+    hint.toggle(isOnce).text(form.say(onceKeyType === 'text' ? 'hint.onceText' : 'hint.onceKey'));
   });
 };

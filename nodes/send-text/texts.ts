@@ -1,5 +1,5 @@
 import type { Mutable } from '../../lib/mutable';
-import type { Source } from '../../lib/runtime/inputs';
+import { pick, type Source } from '../../lib/runtime/inputs';
 import { fieldOf, isWellFormed } from '../../lib/runtime/kinds';
 import { invalidInput } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
@@ -44,6 +44,12 @@ const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
   return invalidInput(isEmpty ? 'text_missing' : 'text_kind', { where: source.where });
 };
 
+/** An address book node gives the contact as the payload, and whoever wires it to a text tries the field's bare name. */
+const noField = (field: string, { payload }: Message): ServiceError =>
+  asText(pick(payload, field)) === undefined
+    ? invalidInput('placeholder_missing', { field })
+    : invalidInput('placeholder_in_payload', { field });
+
 export const textGiver = (source: Source): TextOf => {
   const literal = source.type === 'str' ? compileTemplate(String(source.value)) : undefined;
   return ({ record }, msg, value) => {
@@ -55,7 +61,7 @@ export const textGiver = (source: Source): TextOf => {
     }
     const filled: Filled | undefined = literal?.(record, msg);
     if (filled && 'isBroken' in filled) throw invalidInput('placeholder_broken');
-    if (filled && 'missing' in filled) throw invalidInput('placeholder_missing', { field: filled.missing });
+    if (filled && 'missing' in filled) throw noField(filled.missing, msg);
     const text = asText(filled ? filled.text : value);
     if (text === undefined) throw noText(source, value, msg);
     return wholeText(text);
@@ -108,7 +114,7 @@ export const onceKeyGiver = (
   return ({ record }, msg, value) => {
     const filled = literal?.(record, msg);
     if (filled && 'isBroken' in filled) throw invalidInput('placeholder_broken');
-    if (filled && 'missing' in filled) throw invalidInput('placeholder_missing', { field: filled.missing });
+    if (filled && 'missing' in filled) throw noField(filled.missing, msg);
     const key = asText(filled ? filled.text : value);
     if (key === undefined) throw invalidInput('once_key_missing', { where: source.where });
     return key;

@@ -45,6 +45,8 @@ const typeNames = {
   json: 'JSON',
   date: 'timestamp',
   fields: 'field by field',
+  off: 'off',
+  text: 'number, text and delivery date',
 };
 
 const code = (value) => `\`${value}\``;

@@ -238,14 +238,18 @@ for (const version of [4, 5] as const) {
       });
     }
 
-    it('has nodes that ask how long a key is remembered only where texts are sent once', async () => {
+    it('has nodes that speak of keys and how long they are remembered only where texts are sent once', async () => {
       await openNode(page, 'send');
       await page.locator('.advisor-advanced summary').click();
       const rememberFor = page.locator('[data-field=onceFor]');
+      const hint = page.locator('[data-field=onceKey] > .advisor-hint');
       await page.locator('[data-field=onceKey]').waitFor();
-      should(await rememberFor.isVisible()).be.false();
+      should([await rememberFor.isVisible(), await hint.isVisible()]).eql([false, false]);
       await page.evaluate(`$('#node-input-onceKey').typedInput('type', 'text')`);
       await rememberFor.waitFor();
+      await hint.filter({ hasText: /^A repeat of the same text to the same number/ }).waitFor();
+      await page.evaluate(`$('#node-input-onceKey').typedInput('type', 'msg')`);
+      await hint.filter({ hasText: /^A repeat of the same key to the same number/ }).waitFor();
       await closeNode(page, 'cancel');
     });
 

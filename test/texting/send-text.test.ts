@@ -243,7 +243,9 @@ describe('send text node', () => {
     it('says what to do about a national number when there is no country', async () => {
       const flow = await sendNode(on.environment);
       const { msg } = only(await flow.ask({ phone: '(202) 555-0101', text: 'Hi' }));
-      should(errorOf(msg).message).match(/with \+, or set the country/);
+      should(errorOf(msg).message).match(
+        /begin it with \+ and the code, .*, or choose a Country in the environment's dialog/,
+      );
     });
   });
 
@@ -267,6 +269,18 @@ describe('send text node', () => {
         should(texts()).be.empty();
       });
     }
+
+    it('says how to write a field of the contact that an address book node gave as the payload', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }));
+      const contact = { phone: '+12025550101', payload: { firstName: 'Ann' } };
+      const bare = await sendNode(environment, { text: 'Dear {{firstName}}', textType: 'str' });
+      const { msg } = only(await bare.ask(contact));
+      should(errorOf(msg).message).match(/msg\.payload has one: write payload\.firstName between the braces/);
+      await Flow.unload();
+      const whole = await sendNode(environment, { text: 'Dear {{payload.firstName}}', textType: 'str' });
+      await whole.ask(contact);
+      should(bodies()).eql([{ phone: '+12025550101', text: 'Dear Ann' }]);
+    });
 
     it('does not send double braces where a field was meant', async () => {
       const flow = await sendNode(on.environment, { text: 'Hi {{name} there', textType: 'str' });
