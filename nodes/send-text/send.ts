@@ -27,8 +27,11 @@ interface SendOrder extends Order {
 
 type SendTurn = GuardedTurn<Text, SendOrder>;
 
-const sentOrScheduled = (payload: unknown): string =>
-  (payload as { scheduled: boolean }).scheduled ? 'status.scheduled' : 'status.sent';
+const sentOrScheduled = (payload: unknown): string => {
+  const { scheduled, alreadySent } = payload as { scheduled: boolean; alreadySent?: true };
+  if (scheduled) return 'status.scheduled';
+  return alreadySent ? 'status.alreadySent' : 'status.sent';
+};
 
 const plannedFor = (payload: unknown): number | undefined =>
   (payload as { deliveryDate?: number }).deliveryDate;

@@ -76,6 +76,8 @@ describe('a text with a key', () => {
     should(only(await next.ask({ phone: consented, text: 'Hi', order: 7 })).msg.payload).containEql({
       alreadySent: true,
     });
+    await next.completed.next();
+    should(next.statuses.at(-1)?.text).match(/ already sent \d\d:\d\d/);
     should(texts().length).equal(1);
   });
 
