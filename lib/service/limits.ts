@@ -213,7 +213,8 @@ export class Limits {
     this.notePeak();
     if (this.interval > 0) {
       const now = elapsedBy(this.clock);
-      this.lastAt = now - this.nextAt <= catchUp ? this.nextAt : now;
+      const due = this.nextAt;
+      this.lastAt = now - due <= catchUp ? due : now;
     }
   }
 

@@ -163,7 +163,7 @@ export class Guards<T extends Recipient, O extends Order> {
       // The text may have claimed its key in an earlier turn, before it was held.
       const { order, item, name, environment } = turn;
       if (this.options.onceOf && !progress.isOnceAsked && !order.dryRun)
-        await this.dropped(order, item, name, 'refused', environment.space).catch(() => undefined);
+        await this.dropped(order, item, name, 'stopped', environment.space).catch(() => undefined);
       throw thrown;
     }
   }
