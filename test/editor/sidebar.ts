@@ -184,13 +184,14 @@ const perMessage = 10_000;
 
 /** Has so many wait, by lists, and resolves when all are on record. */
 export const beginWaits = async (red: RealRed, from: number, to: number): Promise<void> => {
-  const due = (await waitCount(red)) + to - from;
+  const before = await waitCount(red);
   for (let first = from; first < to; first += perMessage) {
     const length = Math.min(perMessage, to - first);
     await red.send('in', { phone: Array.from({ length }, (_, n) => waitNumber(first + n)) });
+    // Lists that come faster than they can be put on record are refused at some point, as `queue_full`. A Node-RED that
+    // takes up very much has no time for a connection.
+    while ((await waitCount(red).catch(() => 0)) < before + first - from + length) await pause(100);
   }
-  // A Node-RED that takes up very much has no time for a connection.
-  while ((await waitCount(red).catch(() => 0)) < due) await pause(200);
 };
 
 /** Megabytes of the process alone: pages of the store's file, which the system can drop at any time, are not counted. */
