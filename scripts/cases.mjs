@@ -24,8 +24,8 @@ const modelFiles = () =>
 const parts = {
   /** `count` answers of the service and of its token endpoint, and messages. */
   fuzz: (count = '1000000') => passes(['test/proof/fuzz.test.ts'], 'FUZZ_SEED', { FUZZ_RUNS: count }),
-  /** `count` simulated weeks, each with its own seed. */
-  weeks: (count = '100') => passes(['test/proof/week.test.ts'], 'WEEK_SEED', { WEEKS: count }),
+  /** `count` short lives of one process and of three, each with its own seed, and a part of that of longer ones. */
+  weeks: (count = '1000') => passes(['test/proof/week.test.ts'], 'WEEK_SEED', { WEEKS: count }),
   /** `count` kills of each Node-RED around texts with a once-key, held texts and blocks. */
   'guard-kills': (count = '10') =>
     passes(['test/real/guard-kills.test.ts'], 'GUARD_KILLS_SEED', { GUARD_KILLS: count }),

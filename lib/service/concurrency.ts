@@ -29,6 +29,9 @@ export const onAbort = (signal: AbortSignal, task: () => void): (() => void) => 
   };
 };
 
+/** How many tasks wait for the signal: none may be left by work that has ended. */
+export const listenersOn = (signal: AbortSignal): number => listeners.get(signal)?.size ?? 0;
+
 /** Resolves when the first waker calls `wake`; then all wakers are cleaned up. */
 export const wokenBy = (...wakers: readonly ((wake: () => void) => () => unknown)[]): Promise<void> =>
   new Promise((resolve) => {

@@ -1,10 +1,17 @@
 import fc from 'fast-check';
+import type { Random } from './week';
+
+/** How an answer reaches the client, or does not. */
+const deliveries = ['refused', 'cutBeforeHead', 'cutInBody', 'pieces', 'earlyHints'] as const;
 
 /** An answer as it is written to the wire. */
 export interface Answer {
   readonly status: number;
   readonly headers: Record<string, string>;
   readonly body: string;
+  readonly delivery?: (typeof deliveries)[number] | 'whole' | 'tooLarge';
+  /** Where the body is cut, as a share of its length. */
+  readonly at?: number;
 }
 
 const problem = {
@@ -127,14 +134,17 @@ const changed = (given: unknown, changes: readonly Change[]): unknown => {
   return value;
 };
 
-const change = fc.record({
-  where: fc.nat({ max: 40 }),
-  how: fc.constantFrom('put', 'put', 'remove', 'repeat'),
-  value: fc.oneof(
-    { weight: 4, arbitrary: fc.constantFrom(...oddValues) },
-    { weight: 1, arbitrary: fc.jsonValue() },
-  ),
-}) as fc.Arbitrary<Change>;
+/** Enough of them for all that is drawn: fast-check takes longer for a value than a node for a message. */
+const jsonValues = fc.sample(fc.jsonValue(), { numRuns: 500 });
+
+const draw = {
+  one: <T>(random: Random, of: readonly T[]): T => of[Math.floor(random() * of.length)] as T,
+  change: (random: Random): Change => ({
+    where: Math.floor(random() * 41),
+    how: draw.one(random, ['put', 'put', 'remove', 'repeat']),
+    value: draw.one(random, random() < 0.8 ? oddValues : jsonValues),
+  }),
+};
 
 /** What is done to a text that is JSON. */
 const damages: readonly ((text: string) => string)[] = [
@@ -151,10 +161,8 @@ const damages: readonly ((text: string) => string)[] = [
 ];
 
 const statuses = [
-  200, 201, 202, 204, 206, 207, 299, 301, 304, 307, 400, 401, 402, 403, 404, 405, 406, 408, 409,
-] as const;
-const failures = [
-  410, 413, 415, 418, 422, 429, 451, 499, 500, 501, 502, 503, 504, 520, 599, 600, 799,
+  200, 201, 202, 204, 206, 207, 299, 301, 304, 307, 400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 413,
+  415, 418, 422, 429, 451, 499, 500, 501, 502, 503, 504, 520, 599, 600, 799,
 ] as const;
 const retryAfters = [
   '',
@@ -176,28 +184,73 @@ const contentTypes = [
   'application/json; charset=utf-16',
 ];
 
-/** Answers that are nearly, not at all, or exactly what the contract shows. */
-export const answersLike = (bases: readonly unknown[]): fc.Arbitrary<Answer> =>
-  fc
-    .record({
-      base: fc.constantFrom(...bases, problem, ...oddValues),
-      changes: fc.array(change, { maxLength: 3 }),
-      damage: fc.oneof(
-        { weight: 6, arbitrary: fc.constant(0) },
-        { weight: 1, arbitrary: fc.nat({ max: damages.length - 1 }) },
-      ),
-      status: fc.oneof(
-        { weight: 3, arbitrary: fc.constant(200) },
-        { weight: 3, arbitrary: fc.constantFrom(...statuses, ...failures) },
-      ),
-      retryAfter: fc.constantFrom(...retryAfters),
-      type: fc.constantFrom(...contentTypes),
-    })
-    .map(({ base, changes, damage, status, retryAfter, type }) => ({
-      status,
-      headers: {
-        ...(retryAfter !== '' && /^[ -~]+$/.test(retryAfter) && { 'retry-after': retryAfter }),
-        ...(type !== '' && { 'content-type': type }),
-      },
-      body: (damages[damage] ?? String)(JSON.stringify(changed(base, changes))),
-    }));
+/** An answer that is nearly, not at all, or exactly like one of these; now and then like one of another endpoint. */
+export const answerLike = (
+  random: Random,
+  bases: readonly unknown[],
+  others: readonly unknown[] = [],
+): Answer => {
+  const luck = random();
+  const base = draw.one(random, luck < 0.6 ? bases : luck < 0.8 ? [problem] : [...others, ...oddValues]);
+  const changes = Array.from({ length: Math.floor(random() * 4) }, () => draw.change(random));
+  const body = JSON.stringify(changed(base, changes));
+  const retryAfter = draw.one(random, retryAfters);
+  const type = draw.one(random, contentTypes);
+  const kind = random();
+  return {
+    status: random() < 0.5 ? 200 : draw.one(random, statuses),
+    headers: {
+      ...(retryAfter !== '' && { 'retry-after': retryAfter }),
+      ...(type !== '' && { 'content-type': type }),
+    },
+    body: random() < 0.85 ? body : draw.one(random, damages)(body),
+    delivery: kind < 0.0005 ? 'tooLarge' : kind < 0.25 ? draw.one(random, deliveries) : 'whole',
+    at: random(),
+  };
+};
+
+/** An answer as bytes, in as many writes, and what becomes of the connection then. */
+export interface RawAnswer {
+  readonly pieces: readonly Buffer[];
+  readonly then: 'end' | 'reset' | 'stay';
+}
+
+const heads: readonly ((status: number, length: number) => string)[] = [
+  (status, length) => `HTTP/1.1 ${String(status)} X\r\ncontent-length: ${String(length)}\r\n`,
+  (status, length) => `HTTP/1.1 ${String(status)} X\r\ncontent-length: ${String(length + 1)}\r\n`,
+  (status, length) =>
+    `HTTP/1.1 ${String(status)} X\r\ncontent-length: ${String(Math.max(0, length - 1))}\r\n`,
+  (status) => `HTTP/1.1 ${String(status)} X\r\ncontent-length: -1\r\n`,
+  (status) => `HTTP/1.1 ${String(status)} X\r\ntransfer-encoding: chunked\r\n`,
+  (status, length) =>
+    `HTTP/1.1 ${String(status)} X\r\ntransfer-encoding: chunked\r\ncontent-length: ${String(length)}\r\n`,
+  (status) => `HTTP/1.1 ${String(status)} X\r\nconnection: close\r\n`,
+  (status) => `HTTP/1.0 ${String(status)}\r\n`,
+  (status, length) => `HTTP/1.1 ${String(status)} X\ncontent-length: ${String(length)}\n`,
+  () => 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n',
+  () => 'HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n',
+  (status) => `HTTP/2 ${String(status)}\r\n`,
+  (status, length) =>
+    `HTTP/1.1 ${String(status)} X\r\n${'x: y\r\n'.repeat(2000)}content-length: ${String(length)}\r\n`,
+  (status) => `HTTP/1.1 ${String(status)} X\r\n: \u0000\r\n`,
+  () => 'SSH-2.0-OpenSSH_9.6\r\n',
+  () => '\u0016\u0003\u0001\u0002',
+  () => '',
+];
+
+/** Bytes that are, nearly are, or are nothing like an answer of HTTP/1.1 with such a content. */
+export const rawAnswerLike = (random: Random, bases: readonly unknown[]): RawAnswer => {
+  const { status, headers, body } = answerLike(random, bases);
+  const length = Buffer.byteLength(body);
+  const head = random() < 0.4 ? heads[0] : draw.one(random, heads);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const made = `${head?.(status, length) ?? ''}${lines.join('')}\r\n`;
+  const content = made.includes('chunked') ? `${length.toString(16)}\r\n${body}\r\n0\r\n\r\n` : body;
+  const bytes = Buffer.from(made + content);
+  for (; random() < 0.3;) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256);
+  const ends = Array.from({ length: Math.floor(random() * 4) }, () => Math.floor(random() * bytes.length));
+  ends.sort((a, b) => a - b);
+  if (random() < 0.6) ends.push(bytes.length);
+  const pieces = ends.map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end));
+  return { pieces, then: draw.one(random, ['end', 'reset', 'stay']) };
+};

@@ -45,7 +45,12 @@ const longestJourney = 60_000;
 
 const grouped = <T>(things: readonly T[], nameOf: (thing: T) => string): Map<string, T[]> => {
   const groups = new Map<string, T[]>();
-  for (const thing of things) groups.set(nameOf(thing), [...(groups.get(nameOf(thing)) ?? []), thing]);
+  for (const thing of things) {
+    const name = nameOf(thing);
+    const group = groups.get(name);
+    if (group) group.push(thing);
+    else groups.set(name, [thing]);
+  }
   return groups;
 };
 
@@ -60,7 +65,8 @@ export const judge = (evidence: Evidence): string[] => {
   for (const [name, all] of sent)
     if (all.length > 1) wrong.push(`${name} was sent ${String(all.length)} times`);
 
-  for (const [name, all] of grouped(steps, (step) => step.name)) {
+  const histories = grouped(steps, (step) => step.name);
+  for (const [name, all] of histories) {
     const isAccepted = all.some(({ type }) => type === 'accepted');
     const told = all.filter(({ type }) => type !== 'invoked' && type !== 'accepted');
     const [first] = told;
@@ -97,12 +103,15 @@ export const judge = (evidence: Evidence): string[] => {
     // In any ten intervals: eleven turns, one more for each start and for each wait that began or ended there, and some
     // more where waits of different ages take turns. Unanswered last looks are repeated for each wait by itself. The exact
     // times are for test/consent/waits-model.test.ts.
-    const waits = [...grouped(steps, (step) => step.name).values()].filter(
+    const waits = [...histories.values()].filter(
       ([first]) => first?.kind === 'wait' && first.phone === phone,
     );
+    let next = 0;
     for (const [from, { at }] of made.entries()) {
       const until = at + 10 * pollEvery;
-      const within = made.slice(from).filter((poll) => poll.at <= until).length;
+      while (next < made.length && (made[next]?.at ?? 0) <= until) next += 1;
+      const within = next - from;
+      if (within <= 15) continue;
       const isThere = (time: number): boolean => time >= at - pollEvery && time <= until;
       const open = waits.filter((all) => all.some((step) => step.at <= until) && (all.at(-1)?.at ?? 0) >= at);
       const others =

@@ -2,33 +2,65 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { judge, type Evidence, type Step } from './history';
-import { day, hour, World } from './week';
+import { day, hour, minute, World } from './week';
 
 /** `npm run weeks` asks for so many seeds, from one that it draws; a run that failed is repeated by its seed. */
 const wanted = Number(process.env.WEEKS ?? 0);
 const seed = Number(process.env.WEEK_SEED ?? 1);
-/** Seeds of each part in a run without a number: always the same, so that it ends the same way on every machine. */
-const usual = 1;
-/** Seeds that have found something. */
+/** Seeds that have found something, by what was lived through. */
 const kept = join(__dirname, 'seeds.json');
+/**
+ * Milliseconds in a run without a number, in which seeds from the first on are lived through: however many a machine
+ * gets through, `npm run weeks` has been through them before.
+ */
+const share = 2500;
 
-/** Of so many seeds that were asked for, one is a whole week: as much happens in two hours, but for polls. */
-const hoursToWeeks = 10;
+interface Life {
+  readonly instances: number;
+  readonly duration: number;
+  readonly giveUpAfter: number;
+  readonly events?: number;
+  /** How many there are for one seed that was asked for. */
+  readonly perSeed: number;
+}
 
-const liveThrough = async (instances: number, duration: number, giveUpAfter: number): Promise<void> => {
-  const known = JSON.parse(readFileSync(kept, 'utf8')) as number[];
-  const seeds = new Set(Array.from({ length: wanted > 0 ? wanted : usual }, (_, n) => seed + n));
-  if (wanted === 0) for (const each of known) seeds.add(each);
-  for (const [done, each] of [...seeds].entries()) {
-    const isWeek = instances === 1 && wanted > 0 && done % hoursToWeeks === 0;
-    const wrong = await (isWeek
-      ? new World(each, 1, day).live(7 * day)
-      : new World(each, instances, giveUpAfter).live(duration));
-    if (wanted > 0 && done % 100 === 99) console.log(`${String(done + 1)} of ${String(wanted)}`);
-    if (wrong.length === 0) continue;
-    if (wanted > 0) writeFileSync(kept, `${JSON.stringify([...new Set([...known, each])])}\n`);
-    assert.deepEqual(wrong, [], `WEEK_SEED=${String(each)}, ${String(instances)} instances`);
+/** As much happens in a quarter of an hour as in a week, but for polls. */
+const lives = {
+  minutes: { instances: 1, duration: 5 * minute, giveUpAfter: 5 * minute, events: 15, perSeed: 1 },
+  quarter: { instances: 1, duration: hour / 4, giveUpAfter: hour / 4, perSeed: 1 / 4 },
+  hours: { instances: 1, duration: 2 * hour, giveUpAfter: hour, perSeed: 1 / 10 },
+  week: { instances: 1, duration: 7 * day, giveUpAfter: day, perSeed: 1 / 100 },
+  threeMinutes: { instances: 3, duration: 5 * minute, giveUpAfter: 5 * minute, events: 15, perSeed: 1 },
+  threeQuarter: { instances: 3, duration: hour / 4, giveUpAfter: hour / 4, perSeed: 1 / 4 },
+  threeHours: { instances: 3, duration: 3 * hour, giveUpAfter: hour, perSeed: 1 / 10 },
+} satisfies Record<string, Life>;
+type LifeName = keyof typeof lives;
+
+const readKept = (): Partial<Record<LifeName, number[]>> =>
+  JSON.parse(readFileSync(kept, 'utf8')) as Partial<Record<LifeName, number[]>>;
+
+const live = async (name: LifeName, each: number): Promise<void> => {
+  const { instances, duration, giveUpAfter, events }: Life = lives[name];
+  const world = new World(each, instances, giveUpAfter);
+  const wrong = await world.live(duration, events).catch((fault: unknown) => [String(fault)]);
+  if (wrong.length === 0) return;
+  const known = readKept();
+  known[name] = [...new Set([...(known[name] ?? []), each])];
+  if (wanted > 0) writeFileSync(kept, `${JSON.stringify(known)}\n`);
+  assert.deepEqual(wrong, [], `WEEK_SEED=${String(each)}, ${name}`);
+};
+
+/** Lives through the seeds that were asked for, or those that have found something and others while there is time. */
+const liveThrough = async (name: LifeName): Promise<void> => {
+  const count = Math.ceil(wanted * lives[name].perSeed);
+  for (let n = 0; n < count; n++) {
+    await live(name, seed + n);
+    if (n % 100 === 99 || n === count - 1) console.log(`      ${name}: ${String(n + 1)} of ${String(count)}`);
   }
+  if (count > 0) return;
+  for (const each of readKept()[name] ?? []) await live(name, each);
+  const until = performance.now() + (lives[name].perSeed === 1 ? share : 0);
+  for (let n = 0; n === 0 || performance.now() < until; n++) await live(name, seed + n);
 };
 
 describe('processes, a store and a service with faults, on a time that is moved', function () {
@@ -41,14 +73,23 @@ describe('processes, a store and a service with faults, on a time that is moved'
     assert.deepEqual(rejections, []);
   });
 
-  it('one process, killed, deployed, stopped and with a clock that is set: nothing twice, nothing lost, nobody asked or polled too often', () =>
-    liveThrough(1, 2 * hour, hour));
+  for (const name of ['minutes', 'quarter', 'hours'] as const)
+    it(`one process, killed, deployed, stopped and with a clock that is set (${name}): nothing twice, nothing lost, nobody asked or polled too often`, () =>
+      liveThrough(name));
 
-  it('three processes that take over what another left: nothing twice, nothing lost, nobody asked too often', () =>
-    liveThrough(3, 3 * hour, hour));
+  if (wanted > 0) it('the same for a whole week', () => liveThrough('week'));
 
-  it('three processes with waits that end while the service is away: nothing twice, nothing lost', () =>
-    liveThrough(3, hour / 4, hour / 4));
+  for (const name of ['threeMinutes', 'threeQuarter', 'threeHours'] as const)
+    it(`three processes that take over what another left (${name}): nothing twice, nothing lost, nobody asked too often`, () =>
+      liveThrough(name));
+});
+
+describe('a life without an end', () => {
+  it('is given up, and found fault with: polls that come in a row would go on for ever', async () => {
+    const world = new World(1, 1, hour);
+    for (let polls = 0; polls < 20_000; polls++) world.polled('+12025550101');
+    assert.deepEqual(await world.live(hour), ['no end of polls at 2026-01-05T09:00:00.000Z']);
+  });
 });
 
 describe('a full outage', () => {

@@ -13,6 +13,7 @@ import { RequestOutbox, type ItemTurn } from '../../lib/outbox/request-outbox';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
 import { Call, type Shared } from '../../lib/service/call';
 import { MovableClock, type Clock } from '../../lib/service/clock';
+import { listenersOn } from '../../lib/service/concurrency';
 import { endpoints, type EndpointName } from '../../lib/service/endpoints';
 import { ServiceError } from '../../lib/service/errors';
 import type { Outgoing, Result } from '../../lib/service/exchange';
@@ -25,7 +26,7 @@ import { createMemoryStore } from '../../lib/state/memory';
 import { isShared, type Operation, type Store, type Table } from '../../lib/state/store';
 import { judge, type Deed, type Poll, type Step } from './history';
 
-const minute = 60_000;
+export const minute = 60_000;
 export const hour = 60 * minute;
 export const day = 24 * hour;
 const start = Date.UTC(2026, 0, 5, 9);
@@ -34,6 +35,9 @@ const askEvery = day;
 const phones = Array.from({ length: 12 }, (_, n) => `+1202555${String(1000 + n)}`);
 /** What a killed process waits for. */
 const never = new Promise<never>(() => undefined);
+
+/** All that happens here happens in this turn of the event loop, or in one that an immediate begins. */
+export const hasNoTurnToTake = (): boolean => !process.getActiveResourcesInfo().includes('Immediate');
 
 export type Random = () => number;
 /** The same numbers for the same seed, on every machine. */
@@ -209,7 +213,9 @@ class Process {
   isDead = false;
   commitsLeft = Infinity;
   private readonly timers = new Set<object>();
-  private readonly listeners = new Set<object>();
+  private underWay = 0;
+  /** Listeners of calls that had ended when this process closed. */
+  private deaf = 0;
   private asleep: Promise<void> | undefined;
   private wake: () => void = () => undefined;
   private readonly client: Client;
@@ -286,8 +292,14 @@ class Process {
         if (!plan) throw new Error(name);
         if (service.weather === 'outage') service.calls += 1;
         const { query } = request as { query?: { phone?: string } };
-        if (query?.phone !== undefined) world.polls.push({ phone: query.phone, at: world.clock.now() });
-        return (await new Call(shared, plan, plan.wire(request as never), options).run()) as never;
+        if (query?.phone !== undefined) world.polled(query.phone);
+        await this.alive();
+        this.underWay += 1;
+        try {
+          return (await new Call(shared, plan, plan.wire(request as never), options).run()) as never;
+        } finally {
+          this.underWay -= 1;
+        }
       },
       pausedUntil: 0,
       close: () => Promise.resolve(),
@@ -325,14 +337,16 @@ class Process {
 
   async close(): Promise<void> {
     await Promise.all(this.boxes.map((boxes) => boxes.close()));
+    // A call that waits listens for the end of the client; one that has ended does no more.
+    this.deaf = Math.max(0, listenersOn(this.closing.signal) - this.underWay);
     this.closing.abort();
     await this.tokens.leave(connection);
     this.limits.close();
   }
 
-  /** Timers and listeners, of which a close must leave none. */
+  /** Timers that a close left, and listeners that calls left which had ended before. There must be none. */
   get left(): number {
-    return this.timers.size + this.listeners.size;
+    return this.timers.size + this.deaf;
   }
 
   sleep(): void {
@@ -346,8 +360,9 @@ class Process {
 
   /** Resolves at once, when it is woken, or never. */
   async alive(): Promise<void> {
+    this.world.noteBurst('accesses');
     while (this.asleep) await this.asleep;
-    if (this.isDead) await never;
+    if (this.isDead || this.world.isRunaway) await never;
   }
 
   get ageClock(): Clock {
@@ -359,6 +374,7 @@ class Process {
       now,
       elapsed: () => this.world.clock.now(),
       after: (ms, task) => {
+        this.world.noteBurst('timers');
         const timer = {};
         this.timers.add(timer);
         const cancel = this.world.clock.after(ms, () => {
@@ -375,25 +391,21 @@ class Process {
 
   private storeOf(slot: Slot): Store {
     const { memory, instances } = this.world;
-    const own = Buffer.from(`${slot.name}/`);
+    // With one process at a time there is one slot, which needs no name.
+    const own = Buffer.from(instances > 1 ? `${slot.name}/` : '');
+    const isInSlot = (table: Table, key: Buffer): boolean => own.length > 0 && !isShared(table, key);
     const placed = (table: Table, key: Buffer): Buffer =>
-      isShared(table, key) ? key : Buffer.concat([own, key]);
+      isInSlot(table, key) ? Buffer.concat([own, key]) : key;
     const back = (key: Buffer): Buffer =>
-      key.subarray(0, own.length).equals(own) ? key.subarray(own.length) : key;
-    const ranged = <T extends { from: Buffer; to: Buffer }>(table: Table, range: T): T => ({
-      ...range,
-      from: placed(table, range.from),
-      to: isShared(table, range.from) ? range.to : Buffer.concat([own, range.to]),
-    });
+      own.length > 0 && key.subarray(0, own.length).equals(own) ? key.subarray(own.length) : key;
+    const ranged = <T extends { from: Buffer; to: Buffer }>(table: Table, range: T): T =>
+      isInSlot(table, range.from)
+        ? { ...range, from: placed(table, range.from), to: Buffer.concat([own, range.to]) }
+        : range;
     return {
       ...memory,
       ...(instances > 1 && { isShared: true }),
       now: () => this.world.age,
-      onChange: () => {
-        const listener = {};
-        this.listeners.add(listener);
-        return () => void this.listeners.delete(listener);
-      },
       // By a secret of its own, numbers would have another share of an interval in each run of a seed.
       hash: (text) => createHash('sha256').update(text).digest().subarray(0, 16),
       get: async (table, key) => {
@@ -408,7 +420,10 @@ class Process {
           key: back(each.key),
         })) as never;
       },
-      keys: async (table, range) => (await memory.keys(table, ranged(table, range))).map(back),
+      keys: async (table, range) => {
+        await this.alive();
+        return (await memory.keys(table, ranged(table, range))).map(back);
+      },
       count: (table, from, to) => {
         const range = ranged(table, { from, to });
         return memory.count(table, range.from, range.to);
@@ -591,14 +606,31 @@ class Boxes {
   }
 }
 
+/** Tells when something happens again and again while hardly any time passes. */
+class Burst {
+  isOver = false;
+  private since = -Infinity;
+  private count = 0;
+
+  constructor(
+    private readonly span: number,
+    private readonly most: number,
+  ) {}
+
+  note(now: number): void {
+    if (now - this.since >= this.span) [this.since, this.count] = [now, 0];
+    this.isOver ||= ++this.count > this.most;
+  }
+}
+
 /** Several processes on one store, and a service, for as long as is wanted. */
 export class World {
-  readonly clock = new MovableClock(() => start);
+  readonly clock = new MovableClock(() => start, hasNoTurnToTake);
   readonly random: Random;
   readonly service: Service;
   readonly memory = createMemoryStore({ clock: { now: () => this.age } });
   readonly steps: Step[] = [];
-  /** Timers and listeners that a process left when it closed. */
+  /** How many timers and listeners each process left when it closed. */
   readonly left: number[] = [];
   readonly polls: Poll[] = [];
   /** How far the clock of the machine is off, and how far the store's time is ahead because of a start at such a time. */
@@ -609,8 +641,18 @@ export class World {
   private readonly orphans: Slot[] = [];
   private readonly accepted = new Set<string>();
   private readonly told = new Set<string>();
-  private readonly pages: [key: string, items: readonly Text[]][] = [];
+  /** Pages of lists whose job is not on record yet. */
+  private pages: { readonly key: string; readonly items: readonly Text[] }[] = [];
   private count = 0;
+  /** All processes stand still, or time would never pass: the life is over. */
+  isRunaway = false;
+  private runAway: (wrong: string[]) => void = () => undefined;
+  private readonly ranAway = new Promise<string[]>((resolve) => (this.runAway = resolve));
+  private readonly bursts = {
+    timers: new Burst(minute, 10_000),
+    polls: new Burst(hour, 10_000),
+    accesses: new Burst(minute, 100_000),
+  };
 
   constructor(
     readonly seed: number,
@@ -627,13 +669,29 @@ export class World {
     return this.clock.now() + this.ahead;
   }
 
-  /** Lives through it, and gives what is wrong. */
-  async live(duration: number): Promise<string[]> {
+  noteBurst(of: 'timers' | 'accesses' | 'polls'): void {
+    this.bursts[of].note(this.clock.now());
+    if (this.isRunaway || !this.bursts[of].isOver) return;
+    this.isRunaway = true;
+    this.runAway([`no end of ${of} at ${new Date(this.clock.now()).toISOString()}`]);
+  }
+
+  polled(phone: string): void {
+    this.polls.push({ phone, at: this.clock.now() });
+    this.noteBurst('polls');
+  }
+
+  /** Lives through it, with so many events on average, and gives what is wrong. */
+  live(duration: number, events = 120): Promise<string[]> {
+    return Promise.race([this.go(duration, events), this.ranAway]);
+  }
+
+  private async go(duration: number, events: number): Promise<string[]> {
     for (let n = 0; n < this.instances; n++) await this.startProcess();
     const end = this.clock.now() + duration;
     while (this.clock.now() < end) {
       await this.happen();
-      await this.clock.move(this.random() * (duration / 60));
+      await this.clock.move((this.random() * duration * 2) / events);
       await this.processes[0]?.authorize();
     }
     return this.conclude();
@@ -794,13 +852,14 @@ export class World {
     for (const operation of operations) {
       if (!('put' in operation)) continue;
       const key = operation.put.toString('latin1');
-      if (key.startsWith('items\0')) this.pages.push([key, operation.value as readonly Text[]]);
+      if (key.startsWith('items\0')) this.pages.push({ key, items: operation.value as readonly Text[] });
       if (!key.startsWith('job\0')) continue;
       const { single } = operation.value as { readonly single?: { readonly item: Text } };
       if (single) this.onRecord([single.item]);
       // A list counts from its job record, which is written last.
       const prefix = key.replace('job', 'items');
-      for (const [page, items] of this.pages) if (page.startsWith(prefix)) this.onRecord(items);
+      for (const page of this.pages) if (page.key.startsWith(prefix)) this.onRecord(page.items);
+      this.pages = this.pages.filter((page) => !page.key.startsWith(prefix));
     }
   }
 

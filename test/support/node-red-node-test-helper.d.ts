@@ -21,6 +21,7 @@ declare module 'node-red-node-test-helper' {
     startServer(done: () => void): void;
     stopServer(done: () => void): void;
     settings(settings: object): object;
+    readonly _sandbox: { restore(): void };
     /** Of the admin root. */
     request(): Record<'get' | 'post' | 'delete', (path: string) => Asking>;
   }

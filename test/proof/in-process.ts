@@ -1,0 +1,80 @@
+import { Pool, type Dispatcher } from 'undici';
+import type { Exchange } from '../../lib/service/exchange';
+import { answerLimit } from '../../lib/service/exchange';
+import type { Answer } from './answers';
+
+/** What undici refuses before it connects. */
+const invalidPath = /[^\u0021-\u00ff]/;
+
+const fault = (code: string): Error => Object.assign(new Error(code), { code });
+const headersOf = ({ headers }: Answer): Buffer[] =>
+  Object.entries(headers).flatMap((pair) => pair.map((each) => Buffer.from(each, 'latin1')));
+
+/** Calls the client's handler as undici calls it for this answer. */
+const deliver = (answer: Answer, handler: Exchange): void => {
+  const { status, body, delivery = 'whole', at = 0 } = answer;
+  if (delivery === 'refused') {
+    handler.onError(fault('ECONNREFUSED'));
+    return;
+  }
+  const aborting = new AbortController();
+  const isAborted = (): boolean => aborting.signal.aborted;
+  handler.onConnect((error = fault('UND_ERR_ABORTED')) => {
+    if (isAborted()) return;
+    aborting.abort();
+    handler.onError(error);
+  });
+  if (isAborted()) return;
+  if (delivery === 'cutBeforeHead') {
+    handler.onError(fault('UND_ERR_SOCKET'));
+    return;
+  }
+  if (delivery === 'earlyHints') handler.onHeaders(103, []);
+  handler.onHeaders(status, headersOf(answer));
+  const bytes = Buffer.from(delivery === 'tooLarge' ? ' '.repeat(answerLimit) + body : body);
+  // An answer of this kind has no content (RFC 9110, sections 15.3.5 and 15.4.5).
+  const content = status === 204 || status === 304 ? Buffer.alloc(0) : bytes;
+  const cut = Math.floor(at * content.length);
+  const pieces =
+    delivery === 'pieces'
+      ? [content.subarray(0, cut), content.subarray(cut)]
+      : delivery === 'cutInBody'
+        ? [content.subarray(0, cut)]
+        : [content];
+  for (const piece of pieces) if (!isAborted() && piece.length > 0) handler.onData(piece);
+  if (isAborted()) return;
+  if (delivery === 'cutInBody') handler.onError(fault('UND_ERR_SOCKET'));
+  else handler.onComplete();
+};
+
+/**
+ * From now on, requests meet these answers in place of a network: all but undici's connections and its parser is what
+ * runs in production. The result ends it.
+ */
+export const answerInProcess = (answer: (method: string, path: string) => Answer): (() => void) => {
+  const prototype = Pool.prototype as Pick<Dispatcher, 'dispatch'>;
+  const inherited = Object.getOwnPropertyDescriptor(prototype, 'dispatch');
+  let waiting: (() => void)[] = [];
+  prototype.dispatch = ({ method, path }, handler) => {
+    const exchange = handler as unknown as Exchange;
+    if (invalidPath.test(path)) {
+      exchange.onError(fault('UND_ERR_INVALID_ARG'));
+      return true;
+    }
+    // One timer for all of a turn.
+    if (waiting.length === 0)
+      setImmediate(() => {
+        const due = waiting;
+        waiting = [];
+        for (const go of due) go();
+      });
+    waiting.push(() => {
+      deliver(answer(method, path), exchange);
+    });
+    return true;
+  };
+  return () => {
+    if (inherited) Object.defineProperty(prototype, 'dispatch', inherited);
+    else Reflect.deleteProperty(prototype, 'dispatch');
+  };
+};
