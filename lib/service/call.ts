@@ -226,20 +226,26 @@ export class Call {
   }
 
   /** Ends the wait when the call is stopped: a token may take long when the token endpoint pauses. */
-  private unlessStopped(token: Promise<string>): Promise<string> {
+  private async unlessStopped(token: Promise<string>): Promise<string> {
     const { closing } = this.shared;
     const { signal } = this.options;
-    if (this.isStopped()) return Promise.reject(this.stopped());
-    return new Promise((resolve, reject) => {
-      const stop = (): void => {
-        reject(this.stopped());
-      };
-      const forgets = [onAbort(closing, stop)];
-      if (signal) forgets.push(onAbort(signal, stop));
-      token.then(resolve, reject).finally(() => {
-        for (const forget of forgets) forget();
-      });
+    // Nobody waits for it then, and its failure is nobody's.
+    token.catch(() => undefined);
+    if (this.isStopped()) throw this.stopped();
+    const forgets: (() => void)[] = [];
+    const stop = new Promise<never>((_, reject) => {
+      for (const each of signal ? [closing, signal] : [closing])
+        forgets.push(
+          onAbort(each, () => {
+            reject(this.stopped());
+          }),
+        );
     });
+    try {
+      return await Promise.race([token, stop]);
+    } finally {
+      for (const forget of forgets) forget();
+    }
   }
 
   private tokenless(error: unknown): never {

@@ -1,4 +1,5 @@
 import should from 'should';
+import { listenersOn } from '../../lib/service/concurrency';
 import type { Problem } from '../../lib/service/errors';
 import {
   codeOf,
@@ -107,6 +108,39 @@ describe('a call', () => {
       await client.close();
       should(await closed).equal('cancelled');
       should(server.received).be.empty();
+    });
+
+    it('leaves no listener when it stops waiting before there is a token', async () => {
+      const waiting = new AbortController();
+      const client = clientOf('http://127.0.0.1:1', { token: () => never });
+      const call = codeOf(client.call('sendMessage', text, { ...advisor, signal: waiting.signal }));
+      should(listenersOn(waiting.signal)).equal(1);
+      await client.close();
+      should(await call).equal('cancelled');
+      should(listenersOn(waiting.signal)).equal(0);
+    });
+
+    it("that fails when the call was cancelled meanwhile is nobody's fault", async () => {
+      const rejections: unknown[] = [];
+      const note = (reason: unknown): void => void rejections.push(reason);
+      const others = process.rawListeners('unhandledRejection') as NodeJS.UnhandledRejectionListener[];
+      process.removeAllListeners('unhandledRejection').on('unhandledRejection', note);
+      try {
+        const cancel = new AbortController();
+        const client = clientOf('http://127.0.0.1:1', {
+          token: () => {
+            cancel.abort();
+            return Promise.reject(new Error('no token'));
+          },
+        });
+        const call = client.call('sendMessage', text, { ...advisor, signal: cancel.signal });
+        should(await codeOf(call)).equal('cancelled');
+        await new Promise((resolve) => setImmediate(resolve));
+      } finally {
+        process.off('unhandledRejection', note);
+        for (const other of others) process.on('unhandledRejection', other);
+      }
+      should(rejections).eql([]);
     });
 
     it('keeps nobody else from the turn, also when the token ended in the queue', async () => {
