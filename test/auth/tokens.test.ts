@@ -122,8 +122,8 @@ describe('tokens', () => {
     let stored: string;
     /** What befalls the disk while the service answers. */
     let meanwhile: () => void;
-    const token = (): Promise<string> =>
-      patiently(clock, async () => red.tokens.token(connection(), 'default'));
+    const token = (step?: number): Promise<string> =>
+      patiently(clock, async () => red.tokens.token(connection(), 'default'), step);
 
     beforeEach(async () => {
       meanwhile = () => undefined;
@@ -161,7 +161,8 @@ describe('tokens', () => {
 
     it('does not ask for one as long as the store takes nothing, and does when it does again', async () => {
       red.disk.fill('waits');
-      const fault = await failureOf(token);
+      // A write that waits keeps the clock still for a second with each step.
+      const fault = await failureOf(() => token(10_000));
       should(fault.message).match(/could not be stored.*disk space/);
       should(fault.problem).containEql({ code: 'network_error', retryable: true });
       should(refreshes()).equal(0);
