@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
+import { Pool } from 'pg';
 import type { Connection } from '../../lib/auth/connection';
 import { newGrant } from '../../lib/auth/grants';
 import { TokenEndpoints } from '../../lib/auth/token-endpoint';
@@ -10,8 +12,14 @@ import type { NodeItem } from '../../lib/outbox/open-job';
 import { RequestOutbox } from '../../lib/outbox/request-outbox';
 import type { Clock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
+import { FencedWrites, type Fence } from '../../lib/state/fenced-writes';
+import { Leases, type Lease } from '../../lib/state/leases';
 import { createMemoryStore, type MemoryStore } from '../../lib/state/memory';
-import type { Store } from '../../lib/state/store';
+import { openPostgres } from '../../lib/state/postgres';
+import { prefixOf } from '../../lib/state/slot';
+import { TakenOver, type Store } from '../../lib/state/store';
+import { sealerOf } from '../state/sealer';
+import { Postgres } from '../support/postgres';
 
 const hour = 3_600_000;
 const never = new Promise<never>(() => undefined);
@@ -476,6 +484,196 @@ describe('whatever the order in which things happen', function () {
         },
       ),
       { numRuns: 200 },
+    );
+  });
+});
+
+/** A lease that was given, or a write that the database took, by which token of its lease. */
+interface Taken {
+  readonly slot: number;
+  readonly token: string;
+  readonly value?: string;
+}
+
+/** What becomes of a write: its answer may be lost, or it may arrive when its holder has given it up. */
+type Fate = 'answered' | 'unanswered' | 'late';
+
+/**
+ * Holders of leases in a real database. One statement is carried out at a time, in the order that is drawn. All leases
+ * count as run out, so that each may be taken at any time.
+ */
+class Holders {
+  readonly group = randomBytes(8);
+  /** In the order in which it was. */
+  readonly taken: Taken[] = [];
+  private working = 0;
+  private poke: () => void = () => undefined;
+
+  constructor(
+    private readonly scheduler: fc.Scheduler,
+    private readonly database: Pool,
+    private readonly nextFate: () => Fate,
+  ) {}
+
+  /** The database as one holder has it. */
+  poolOf(name: string): Pool {
+    const query = async (statement: string | { values: unknown[] }, values?: unknown[]): Promise<unknown> => {
+      const fate = typeof statement === 'string' ? 'answered' : this.nextFate();
+      const arrive = async (): Promise<unknown> => {
+        await this.turn(name);
+        const answer = (await this.database.query(statement as string, values)) as { rows: unknown[] };
+        if (typeof statement !== 'string' && answer.rows.length > 0) this.noteWrite(statement.values);
+        return answer;
+      };
+      if (fate === 'late') void this.atWork(arrive).catch(() => undefined);
+      else if (fate === 'answered') return arrive();
+      else await arrive();
+      throw new Error('cut');
+    };
+    return { query } as unknown as Pool;
+  }
+
+  private noteWrite(values: readonly unknown[]): void {
+    const [, slot, token] = values as [Buffer, number, string];
+    const [bytes] = values[8] as Buffer[];
+    this.taken.push({ slot, token, value: String(bytes) });
+  }
+
+  private async turn(name: string): Promise<void> {
+    const step = this.scheduler.schedule(Promise.resolve(), name);
+    this.poke();
+    await step;
+  }
+
+  private async atWork<T>(work: () => Promise<T>): Promise<T> {
+    this.working += 1;
+    try {
+      return await work();
+    } finally {
+      this.working -= 1;
+      this.poke();
+    }
+  }
+
+  /** Has all of them work; whoever is not at the database is about to be. */
+  async all(work: readonly (() => Promise<void>)[]): Promise<void> {
+    const done = Promise.all(work.map((each) => this.atWork(each)));
+    done.catch(() => undefined);
+    while (this.working > 0) {
+      if (this.scheduler.count() >= this.working) await this.scheduler.waitNext(1);
+      else await new Promise<void>((resolve) => (this.poke = resolve));
+    }
+    await done;
+  }
+}
+
+describe('whatever the order in which processes reach the leases of a database', function () {
+  this.timeout(180_000);
+  let server: Postgres;
+  let database: Pool;
+  before(async () => {
+    server = await Postgres.start();
+    const handle = openPostgres({
+      url: server.url(),
+      group: 'makes the tables',
+      sealer: async () => sealerOf('test'),
+      warn: (text) => assert.fail(text),
+    });
+    await handle.opened;
+    await handle.close();
+    database = new Pool({ connectionString: server.url() });
+  });
+  after(async () => {
+    await database.end();
+    await server.close();
+  });
+
+  it('each has one holder, nothing is taken from whoever lost it, and all know whether their write was made', async () => {
+    const deeds = fc.constantFrom('add', 'take', 'take', 'write', 'write', 'write', 'giveUp', 'handOn');
+    const lives = fc.array(fc.array(deeds, { minLength: 2, maxLength: 8 }), { minLength: 2, maxLength: 3 });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        lives,
+        fc.array(fc.constantFrom<Fate>('answered', 'unanswered', 'late'), { minLength: 8, maxLength: 8 }),
+        async (scheduler, todo, fates) => {
+          let statements = 0;
+          const holders = new Holders(scheduler, database, () => fates[statements++] ?? 'answered');
+          const { group, taken } = holders;
+          const ends = new Map<string, 'made' | 'not made' | 'in doubt'>();
+          const names = todo.map((_, n) => `holder ${String(n)}`);
+          const work = todo.map((life, n) => async (): Promise<void> => {
+            const name = names[n] ?? '';
+            const pool = holders.poolOf(name);
+            const leases = new Leases(() => pool, group, name, 0);
+            const held = new Map<number, Fence & { isLost: boolean }>();
+            const have = (lease: Lease | undefined): void => {
+              if (!lease) return;
+              taken.push(lease);
+              held.set(lease.slot, { lease, isLost: false });
+            };
+            const writes = new FencedWrites({
+              pool: () => pool,
+              group,
+              leaseFor: 0,
+              rowOf: (slot) => leases.row(slot),
+              lost: async (fence) => {
+                (fence as { isLost: boolean }).isLost = true;
+                held.delete(fence.lease.slot);
+              },
+              failed: async () => undefined,
+              succeeded: () => undefined,
+            });
+            have(await leases.add());
+            for (const [turn, deed] of life.entries()) {
+              const [fence] = held.values();
+              if (deed === 'add') have(await leases.add());
+              else if (deed === 'take') {
+                const { rows } = await leases.beat([...held.keys()], false);
+                const row = rows.find(({ slot, token }) => held.get(slot)?.lease.token !== token);
+                const lease = row && (await leases.take(row));
+                if (lease) assert.equal(BigInt(lease.token), BigInt(row.token) + 1n, 'it had changed');
+                have(lease);
+              } else if (deed === 'giveUp') {
+                await leases.giveUp([...held.keys()]);
+                held.clear();
+              } else if (fence && deed === 'handOn') {
+                const to = names[(n + 1) % names.length] ?? '';
+                if (!(await leases.handOn(fence.lease, to))) continue;
+                const { slot, token } = fence.lease;
+                taken.push({ slot, token: String(BigInt(token) + 1n) });
+                held.delete(slot);
+              } else if (fence) {
+                const value = `${name}, ${String(turn)}`;
+                const key = Buffer.concat([prefixOf(group, fence.lease.slot), Buffer.from('record')]);
+                const change = { table: 'work', key, bytes: Buffer.from(value) } as const;
+                try {
+                  await writes.add({ fences: [fence], changes: [change], conditions: [], isShared: false });
+                  ends.set(value, 'made');
+                } catch (fault) {
+                  assert.ok(fault instanceof TakenOver, String(fault));
+                  ends.set(value, fault.isInDoubt ? 'in doubt' : 'not made');
+                }
+              }
+            }
+          });
+          await holders.all(work);
+
+          const latest = new Map<number, bigint>();
+          for (const { slot, token, value } of taken) {
+            const before = latest.get(slot) ?? 0n;
+            const isIts = value === undefined ? BigInt(token) > before : BigInt(token) === before;
+            assert.ok(isIts, `${value ?? 'a lease'} came with a token that was not its own`);
+            latest.set(slot, BigInt(token));
+          }
+          for (const [value, end] of ends) {
+            const times = taken.filter((each) => each.value === value).length;
+            const allowed = { made: [1], 'not made': [0], 'in doubt': [0, 1] }[end];
+            assert.ok(allowed.includes(times), `${value} is ${end}, and was taken ${String(times)} times`);
+          }
+        },
+      ),
+      { numRuns: 60 },
     );
   });
 });
