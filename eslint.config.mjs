@@ -132,7 +132,10 @@ export default tseslint.config(
     ignores: ['nodes/*/editor.ts'],
   },
   restricted(['nodes/*/editor.ts'], [...notForForms, noOtherNode]),
-  restricted(['nodes/*/dialog/*.ts'], [...notForForms, { ...noOtherNode, regex: '^\\.\\./(\\.\\./)?[^.]' }]),
+  restricted(
+    ['nodes/*/dialog/*.ts'],
+    [...notForForms, { ...noOtherNode, regex: '^\\.\\./(\\.\\./)?(?!spec$)[^.]' }],
+  ),
   {
     files: ['simulator/**/*.ts'],
     rules: {

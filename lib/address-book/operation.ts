@@ -7,7 +7,8 @@ import { isControl, type Handler, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import { nodeError } from '../runtime/errors';
 import { type Problem, ServiceError } from '../service/errors';
-import { NodeOutbox, type Item, type Order, type Turn } from '../runtime/node-outbox';
+import type { Item, Order } from '../runtime/node-outbox';
+import { NodeRequests, type Turn } from '../runtime/node-requests';
 import { outcomeStatus } from '../runtime/outcome-status';
 import { failedOutcome, problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
@@ -195,7 +196,7 @@ export class Streams<C = Caller> {
 
 /** The handler of a node that keeps contacts, groups or content. */
 export class OperationHandler implements Handler {
-  private readonly outbox: NodeOutbox<Item, OperationOrder>;
+  private readonly outbox: NodeRequests<Item, OperationOrder>;
   private readonly streams: Streams;
   private readonly found = new WeakMap<object, Promise<unknown>>();
   private readonly operation: string;
@@ -211,10 +212,10 @@ export class OperationHandler implements Handler {
   ) {
     this.operation = operation;
     this.streams = new Streams(tools, (stream, why) => this.breakOff(stream, why));
-    this.outbox = new NodeOutbox<Item, OperationOrder>(tools, {
+    this.outbox = new NodeRequests<Item, OperationOrder>(tools, {
       work: (turn) => this.work(turn),
       addUsedFields: (outcome, order, _item, _index, entry) => this.addUsedFields(outcome, order, entry),
-      emitted: outcomeStatus(tools, { first: 'status.done' }, () => this.outbox.progress()),
+      show: outcomeStatus(tools, { first: 'status.done' }, () => this.outbox.progress()),
     });
   }
 

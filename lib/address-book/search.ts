@@ -7,7 +7,7 @@ import type { Tools } from '../runtime/flow-node';
 import type { Outcome } from '../runtime/outcomes';
 import type { Job } from '../runtime/job';
 import { folded } from '../runtime/kinds';
-import { largestPage } from '../runtime/spec';
+import { largestPage } from '../contract-values';
 import type { Stream } from './operation';
 
 /** How a search pages and what it emits, as the user set it. */

@@ -3,14 +3,13 @@ import type { Clock } from '../service/clock';
 import type { MessageValues } from '../service/errors';
 import { ServiceError } from '../service/errors';
 import { shown, type Finding, type SignInName, type Verdict } from '../service/rehearsal';
+import { requestDefaults } from '../service/client';
 import { backoff, readRetryAfter } from '../service/retry';
 import { createTransport, postForm, trustedUrl } from '../service/transport';
 import { authorizationUrl } from './authorization';
 import type { Connection } from './connection';
 import { clientErrors, errorIn } from './token-endpoint';
 
-/** Milliseconds for one request, where the environment sets none. */
-const usualTimeout = 30_000;
 /** The most milliseconds for pauses. */
 const mostPaused = 60_000;
 
@@ -59,7 +58,7 @@ interface Said {
  */
 export const rehearseClient = async (connection: Connection, chance: Chance): Promise<Finding> => {
   const say = finding('client');
-  const { tokenUrl, clientId, proxy, timeout = usualTimeout } = connection;
+  const { tokenUrl, clientId, proxy, timeout = requestDefaults.timeout } = connection;
   const address = shown(trustedUrl(tokenUrl, 'tokenUrl').href);
   const refreshToken = randomBytes(24).toString('base64url');
   const ask = async (clientSecret: string): Promise<Said> => {
@@ -113,7 +112,7 @@ const open = async (connection: Connection): Promise<PageAnswer | { readonly rea
   const url = trustedUrl(await authorizationUrl(connection), 'authUrl');
   // Nobody is there to sign in: a server that knows `prompt` says so at once instead of showing a page.
   url.searchParams.set('prompt', 'none');
-  const { proxy, redirectUri, timeout = usualTimeout } = connection;
+  const { proxy, redirectUri, timeout = requestDefaults.timeout } = connection;
   const transport = createTransport({ origin: url.origin, timeout, connections: 1, proxy });
   try {
     const result = await transport.send({

@@ -131,13 +131,13 @@ export class Consent {
   }
 }
 
-const opened = new WeakMap<ConsentEnvironment, Promise<Consent>>();
+const consents = new WeakMap<ConsentEnvironment, Promise<Consent>>();
 
 export const consentOf = (environment: ConsentEnvironment): Promise<Consent> => {
-  const found = opened.get(environment);
+  const found = consents.get(environment);
   if (found) return found;
   const opening = Consent.open(environment);
-  opened.set(environment, opening);
-  opening.catch(() => opened.delete(environment));
+  consents.set(environment, opening);
+  opening.catch(() => consents.delete(environment));
   return opening;
 };

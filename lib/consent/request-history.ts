@@ -2,7 +2,7 @@ import { Held } from '../outbox/request-outbox';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
-import { ServiceError } from '../service/errors';
+import { mayBeCarriedOut, ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
 import { endOf, key, nextKey, removeUnder, unchanged, type StoreEntry, type Store } from '../state/store';
 import { day } from '../durations';
@@ -83,9 +83,6 @@ const unrecorded = 1000;
 const noAnswer: RequestAnswer = { memberId: null, consentState: null };
 const table = 'wait';
 const sweepPage = 100;
-
-/** Failures after which the request may have reached the person. */
-const mayHaveAsked = new Set(['outcome_unknown', 'invalid_response']);
 
 /** Requests under way in this process: a second one for the same number waits until the first has ended. */
 const beingAsked = new WeakMap<Store, Map<string, Promise<unknown>>>();
@@ -231,7 +228,7 @@ export class RequestHistory {
       return { ...answer, requested, requestedAt: intent.time.shownAt };
     } catch (fault) {
       if (intent.isOvertaken) return undefined;
-      const isAsked = fault instanceof ServiceError ? mayHaveAsked.has(fault.code) : !(fault instanceof Held);
+      const isAsked = fault instanceof ServiceError ? mayBeCarriedOut(fault.code) : !(fault instanceof Held);
       if (intent.isBegun)
         await finish((record) => {
           if (!isAsked) return last;

@@ -1,8 +1,8 @@
+import { e164 } from '../contract-values';
 import { epochOf } from '../runtime/dates';
 import {
   anyId,
   digitsTogether,
-  e164,
   fieldOf,
   fitting,
   hasBrokenPlaceholder,
@@ -83,10 +83,10 @@ const groupProblem =
   };
 
 const recordProblem =
-  ({ record = {}, named }: TypedField, say: Say): Judge =>
+  ({ record = {}, isNameEnough }: TypedField, say: Say): Judge =>
   (value) => {
     const names = Object.keys(record);
-    const given = named && typeof value === 'string' ? { name: value.trim() } : value;
+    const given = isNameEnough && typeof value === 'string' ? { name: value.trim() } : value;
     if (!isRecord(given)) return say('invalid.record', { field: names[0] });
     const filled = Object.entries(record).filter(([name, kind]) => !isLeftOut(given[name], kind));
     const wrong = filled.find(([name, kind]) => fitting(given[name], kind) === undefined);
@@ -94,7 +94,7 @@ const recordProblem =
       const [field, kind] = wrong;
       return kind === 'num' ? say('invalid.recordNumber', { field }) : say('invalid.recordText', { field });
     }
-    const counting = named ? filled.filter(([name]) => given[name] !== '') : filled;
+    const counting = isNameEnough ? filled.filter(([name]) => given[name] !== '') : filled;
     return counting.length === 0 ? say('invalid.recordEmpty', { fields: names.join(', ') }) : undefined;
   };
 

@@ -41,8 +41,6 @@ export interface Removals {
 export interface Host<I extends NodeItem, O, E> {
   /** Lets an outcome leave, its duplicates with it. False when it did not arrive, because this node is closing. */
   emit(job: OpenJob<I, O, E>, item: I, leaving: Leaving<E>): Promise<boolean>;
-  /** The outcome of an item that ends without its work. */
-  ended(reason: Reason, item: I): E;
   /** The kinds under which an outcome is counted. */
   kindsOf(outcome: E): readonly string[];
   fault(fault: unknown): void;

@@ -12,9 +12,14 @@ export class Held extends Error {
   }
 }
 
+/** The reason of a signal for work that is cancelled, and not to be carried on by the next start. */
+const byReset = 'reset';
+
+export const isResetBy = ({ reason }: AbortSignal): boolean => reason === byReset;
+
 /** One item's turn. */
 export interface ItemTurn {
-  /** Aborts when what has not begun is cancelled. */
+  /** Aborts when what has not begun is cancelled, or the node closes; `isResetBy` tells which. */
   readonly signal: AbortSignal;
   /** Puts the item on record as begun, with `beside`. Awaited before a request that must not be made twice. */
   readonly begin: (beside?: readonly Operation[]) => Promise<void>;
@@ -27,12 +32,13 @@ export interface ItemTurn {
 }
 
 export interface RequestHost<I extends NodeItem, O, E> extends Host<I, O, E> {
-  /** From an item to its outcome. What it throws goes to `failed`. */
-  work(job: OpenJob<I, O, E>, item: I, turn: ItemTurn): Promise<E>;
-  /** The outcome of work that threw. Undefined when a close broke it off: the item stays on record as not begun. */
-  failed(thrown: unknown, isBrokenOff: boolean): E | undefined;
-  /** An item ends without its work. */
-  dropped?(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<void>;
+  /**
+   * From an item to its outcome; throws `Held` and nothing else. Undefined when a close broke the work off: the item
+   * stays on record as not begun.
+   */
+  work(job: OpenJob<I, O, E>, item: I, turn: ItemTurn): Promise<E | undefined>;
+  /** The outcome of an item that ends without its work. */
+  ended(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<E>;
   /** Called with the number of held items, and the time until which the first is held. */
   held(count: number, notBefore: number): void;
 }
@@ -48,9 +54,6 @@ export interface RequestOptions<I extends NodeItem, O, E> extends OutboxOptions<
 
 /** The most jobs in memory whose items are yet to be done; the others lie in the store. */
 const mostAtHand = 32;
-/** The reason for aborting work that is not to be repeated. */
-const byReset = 'reset';
-
 /** The number of ticks for which an item may hold the clock: a machine that stands still meanwhile loses one, not all. */
 const holdTicks = { count: 10, ms: 50 };
 
@@ -142,12 +145,15 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   private refuse(job: OpenJob<I, O, E>, isInDoubt: boolean): void {
     // The job came with an outcome of another node, which the process that took over tells again.
     if (job.onRecord) return;
-    for (const item of job.newItems()) {
-      const outcome = this.host.ended(isInDoubt ? 'unknown' : 'refused', item);
-      const counts = job.leave(item, this.host.kindsOf(outcome));
-      const leaving = { outcome, repeated: false, counts, isLast: job.left === 0, mark: () => undefined };
-      this.track(this.host.emit(job, item, leaving).then(() => undefined));
-    }
+    const reason = isInDoubt ? 'unknown' : 'refused';
+    for (const item of job.newItems()) this.track(this.tellRefused(job, item, reason));
+  }
+
+  private async tellRefused(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<void> {
+    const outcome = await this.host.ended(job, item, reason);
+    const counts = job.leave(item, this.host.kindsOf(outcome));
+    const isLast = job.left === 0;
+    await this.host.emit(job, item, { outcome, repeated: false, counts, isLast, mark: () => undefined });
   }
 
   /** Cancels items that have not begun: all, or those for these numbers. `at` is when another process was given the order. */
@@ -253,7 +259,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     }
     if (this.isClosing) return;
     for (const entry of found) {
-      const job = this.opened(entry);
+      const job = OpenJob.found<I, O, E>(this.table, this.keys, arrivalIn(entry.key), entry.value);
       this.cursor = entry.key;
       // The job may be in memory already, for an item that was held.
       if (!this.open.get(job.name) && !reading.isOld(job.name)) this.take(job);
@@ -264,16 +270,12 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     if (found.length > 0 || !isOnItsWay) this.pump();
   }
 
-  private opened({ key, value }: StoreEntry<JobRecord<I, O>>): OpenJob<I, O, E> {
-    return OpenJob.found(this.table, this.keys, arrivalIn(key), value);
-  }
-
   /** Removes resets that everything before them has met: in one commit with the last such outcome, or later. */
   private forgetResets(): void {
     if (this.resets.length === 0 || this.isClosing) return;
     if (this.hasBacklog || this.isReading || this.loading > 0) return;
     for (const job of this.open.values()) if (!job.isRead) return;
-    for (const { signal } of this.atWork.keys()) if (signal.reason === byReset) return;
+    for (const { signal } of this.atWork.keys()) if (isResetBy(signal)) return;
     const removals = this.resets.map(([arrival]) => ({
       table: this.table,
       remove: this.keys.reset(arrival),
@@ -367,18 +369,19 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     try {
       outcome = await this.host.work(job, item, turn);
     } catch (thrown) {
-      if (thrown instanceof Held) held = thrown;
-      else outcome = this.host.failed(thrown, this.isClosing && signal.reason !== byReset);
+      if (!(thrown instanceof Held)) throw thrown;
+      held = thrown;
+    } finally {
+      release();
+      this.atWork.delete(cancel);
+      this.active -= 1;
+      job.holders -= 1;
     }
-    release();
-    this.atWork.delete(cancel);
-    this.active -= 1;
-    job.holders -= 1;
     for (const { beside } of ends) job.beside.push(...beside);
     let step: Promise<void> | undefined;
     // An outcome is put on record also while the node closes.
     if (outcome !== undefined) this.track(this.settle(job, page, item, outcome));
-    else if (held && signal.reason === byReset) this.endWithout('reset', job, page, item);
+    else if (held && isResetBy(signal)) this.endWithout('reset', job, page, item);
     else if (held) step = this.holdBack(job, page, item, held.notBefore);
     else if (page.begun.has(item.index)) step = turn.undo();
     if (ends.length > 0) {
@@ -415,10 +418,10 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   private endWithout(reason: Reason, job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I): void {
     this.letGo(job, page, item);
     this.retain(job);
-    const dropped = this.host.dropped?.(job, item, reason) ?? Promise.resolve();
     this.track(
-      dropped
-        .then(() => this.settle(job, page, item, this.host.ended(reason, item)))
+      this.host
+        .ended(job, item, reason)
+        .then((outcome) => this.settle(job, page, item, outcome))
         .finally(() => {
           this.dismiss(job);
         }),

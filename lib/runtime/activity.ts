@@ -538,10 +538,10 @@ export class Activity {
   }
 }
 
-const known = new WeakMap<Environment, Activity>();
+const activities = new WeakMap<Environment, Activity>();
 
 export const activityOf = (environment: Environment): Activity => {
-  const activity = known.get(environment) ?? new Activity(environment);
-  known.set(environment, activity);
+  const activity = activities.get(environment) ?? new Activity(environment);
+  activities.set(environment, activity);
   return activity;
 };

@@ -205,7 +205,7 @@ export const plain = (spec: NodeSpec, config: Record<string, unknown>): Plain =>
   };
   const read = (name: string): unknown => {
     const given = config[name];
-    return given === undefined || given === null || given === '' ? fallback(name) : given;
+    return isNothing(given) ? fallback(name) : given;
   };
   return {
     text: (name) => written(read(name)),

@@ -1,15 +1,12 @@
 /**
  * What counts as a value of each kind. Nodes check messages with these functions and forms check typed values with
- * them, so that neither refuses what the other accepts. The editor loads this file too, so it imports nothing.
+ * them, so that neither refuses what the other accepts. The editor loads this file too, so it stays small.
  */
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 export const isNothing = (value: unknown): boolean => value === undefined || value === null || value === '';
-
-/** The pattern of a phone number (E.164; contract, *Limits*). It is repeated here because the schemas load zod. */
-export const e164 = /^\+[1-9]\d{7,14}$/;
 
 /** A number that starts with +, without the spaces, dashes, dots and parentheses that people write between its digits. */
 export const digitsTogether = (number: string): string => number.replace(/(?<=\d)[\s\p{Pd}.()]+(?=\d)/gu, '');

@@ -86,14 +86,14 @@ const load = (): Api | undefined => {
 };
 
 let api: { readonly found: Api | undefined } | undefined;
-const known = new WeakMap<MeterProvider, Metrics>();
+const byProvider = new WeakMap<MeterProvider, Metrics>();
 
 /** The metrics, where `@opentelemetry/api` is installed; elsewhere nothing is measured. */
 export const metrics = (): Metrics | undefined => {
   api ??= { found: load() };
   const provider = api.found?.metrics.getMeterProvider();
   if (!provider) return undefined;
-  const made = known.get(provider) ?? metricsOn(provider.getMeter('@advisor-texting/node-red'));
-  known.set(provider, made);
+  const made = byProvider.get(provider) ?? metricsOn(provider.getMeter('@advisor-texting/node-red'));
+  byProvider.set(provider, made);
   return made;
 };

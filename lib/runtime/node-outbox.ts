@@ -1,20 +1,15 @@
-import { layout } from '../outbox/records';
-import { endOf, TakenOver } from '../state/store';
-import { systemClock } from '../service/clock';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Mutable } from '../mutable';
-import { duplicatesOf, type OpenJob, type NodeItem as OutboxItem } from '../outbox/open-job';
-import { QueueFull, type Leaving, type Reason } from '../outbox/outbox';
-import { RequestOutbox, type RequestHost, type ItemTurn as OutboxTurn } from '../outbox/request-outbox';
+import { duplicatesOf, type NewJob, type OpenJob, type NodeItem as OutboxItem } from '../outbox/open-job';
+import { QueueFull, type Host, type Leaving } from '../outbox/outbox';
 import type { Problem } from '../service/errors';
-import type { Client } from '../service/types';
+import { TakenOver } from '../state/store';
 import { activityOf } from './activity';
 import { deliver } from './delivery';
 import type { Environment } from './environment';
-import { sharedBy, type Source } from './inputs';
-import type { Tools } from './flow-node';
-import type { Job } from './job';
 import { nodeError } from './errors';
+import type { Tools } from './flow-node';
+import { sharedBy, type Source } from './inputs';
+import type { Job } from './job';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
 
@@ -35,42 +30,6 @@ export interface Order {
   readonly dryRun?: true;
 }
 
-/** One item whose work begins. */
-export interface Turn<T, O> extends OutboxTurn {
-  readonly environment: Environment;
-  readonly client: Client;
-  readonly order: O;
-  readonly item: T;
-  /** The entry of the list that the item was made from. */
-  readonly entry: unknown;
-  /** Unique among the items of this node, also over restarts. */
-  readonly name: string;
-  /** When the item was accepted, by the store's time. */
-  readonly since: number;
-  /** The same object for all items of a message. */
-  readonly job: object;
-}
-
-/** A node's own part: from an item to its outcome. */
-export interface ItemHandler<T, O> {
-  /** A throw becomes a failure. */
-  readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
-  /** Adds the message fields that the node writes as used; `index` is that of the item, or of one of its duplicates. */
-  readonly addUsedFields: (outcome: Outcome, order: O, item: T, index: number, entry: unknown) => Outcome;
-  /** The outcome of what is cancelled; a failure where the node has no other. */
-  readonly cancelled?: (() => Outcome) | undefined;
-  /** The node makes no request: it needs no service, and its items belong to none. */
-  readonly isLocal?: boolean | undefined;
-  /** Called when an item ends without its work; `space` is where it was accepted. */
-  readonly dropped?: (order: O, item: T, name: string, reason: Reason, space: string) => Promise<void>;
-  /** Called with the number of held items, and the time until which the first is held. */
-  readonly held?: (count: number, notBefore: number) => void;
-  /** Called when the store is open. */
-  readonly opened?: (environment: Environment) => void;
-  /** `counts` come with the last outcome of a list: how many left by each output. */
-  readonly emitted: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
-}
-
 /** The items of a message, as a node reads them. */
 export interface TakenItems<T> {
   readonly items: readonly T[];
@@ -83,34 +42,18 @@ export interface TakenItems<T> {
 }
 
 /** The error of a full outbox, as the flow gets it. */
-export const queueFullError = (thrown: unknown): unknown =>
+const queueFullError = (thrown: unknown): unknown =>
   thrown instanceof QueueFull || thrown instanceof TakenOver ? nodeError('queue_full', 'queue_full') : thrown;
-
-/** Reports a fault of the store as an error of the node. */
-export const reportFault = ({ node, words }: Tools, fault: unknown): void => {
-  // The process that has taken over the store carries on its work, and the store has reported the loss.
-  if (!(fault instanceof TakenOver)) node.error(words.problem(problemOf(fault)));
-};
-
-/** The client of nodes that make no request. */
-const noService: Client = {
-  call: () => Promise.reject(nodeError('not_configured', 'no_environment')),
-  pausedUntil: 0,
-  close: () => Promise.resolve(),
-};
 
 const indexesOf = ({ index, duplicates = [] }: Item): readonly number[] => [
   index,
   ...duplicates.map((each) => each.index),
 ];
 
-const itemName = (open: { readonly arrival: Buffer }, { index }: Item): string =>
-  `${open.arrival.toString('hex')} ${index}`;
-
 const codePrefix = 'code ';
 
 /** The kinds under which `msg.summary` counts an outcome. */
-export const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
+const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
   const name = tools.exit.nameOf(outcome);
   if (name === 'failed' && outcome.problem) return [name, codePrefix + outcome.problem.code];
   // `alreadySent` comes first, because duplicates are counted under the first kind.
@@ -147,95 +90,71 @@ const jobOf = <T extends Item, O extends Order>(
   return job;
 };
 
-/**
- * Lets an outcome leave, together with the duplicates of its item; false when the node closed first. An outcome that
- * did not arrive leaves again, so it is counted only when it has arrived.
- */
-export const emitOutcome = async <T extends Item, O extends Order>(
-  tools: Tools,
-  open: OpenJob<T, O, Outcome>,
-  life: string,
+/** The message fields that a node writes as used, added to an outcome; `index` is that of the item, or of a duplicate. */
+export type AddUsedFields<T, O> = (
+  outcome: Outcome,
+  order: O,
   item: T,
-  { outcome, repeated, counts, isLast, mark }: Leaving<Outcome>,
-  addUsedFields: ItemHandler<T, O>['addUsedFields'],
-): Promise<boolean> => {
-  const { RED, node, closed } = tools;
-  const { order, count } = open.record;
-  const { entries } = open.input;
-  const indexes = indexesOf(item);
-  let job = jobOf(tools, open, life);
-  let isFirst = true;
-  let uncounted: (() => void)[] = [];
-  const hasArrived = await deliver(RED, node, outcome.port, closed, () => {
-    if (!isFirst) job = job.anew();
-    isFirst = false;
-    uncounted = [];
-    indexes.forEach((index, place) => {
-      const whole = addUsedFields(outcome, order, item, index, entries?.[index]);
-      const summary =
-        isLast && order.list && place === indexes.length - 1 ? summaryOf(tools, count, counts) : undefined;
-      const toCount = (each: () => void): void => {
-        uncounted.push(each);
-      };
-      job.leave(index, repeated ? { ...whole, repeated } : whole, { mark, summary, toCount });
-    });
-  });
-  if (hasArrived) for (const each of uncounted) each();
-  return hasArrived;
-};
+  index: number,
+  entry: unknown,
+) => Outcome;
+
+/** Shows an outcome in the status; `counts` come with the last one of a list: how many left by each output. */
+export type ShowOutcome = (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
+
+/** A durable machine under a node: for requests, or for waits. */
+interface Engine<T extends Item, O> {
+  readonly life: string;
+  accept(input: NewJob<T, O>, attachment: unknown): void | Promise<void>;
+  reset(phones?: readonly string[], at?: number): void;
+  close(): Promise<void>;
+}
 
 /**
  * The items that a flow node has accepted: each is on record before it begins, and its outcome is on record before it
  * is told. Work that a close, a kill or a deploy interrupts is carried on by the next node of the same id.
  */
-export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<T, O, Outcome> {
-  private outbox: RequestOutbox<T, O, Outcome> | undefined;
+export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engine<T, O>> implements Host<
+  T,
+  O,
+  Outcome
+> {
   environment: Environment | undefined;
-  private unlist: (() => void) | undefined;
-  private moved = 0;
-  private forgetWarning: (() => void) | undefined;
+  protected outbox: B | undefined;
+  protected started: Promise<void> | undefined;
+  protected readonly unlisten: (() => void)[] = [];
   /** Resolves when the store is open, or cannot be opened; never rejects. */
   opening: Promise<void> | undefined;
-  private started: Promise<void> | undefined;
 
   constructor(
-    private readonly tools: Tools,
-    private readonly handler: ItemHandler<T, O>,
+    protected readonly tools: Tools,
+    private readonly addUsedFields: AddUsedFields<T, O>,
+    protected readonly show: ShowOutcome,
   ) {
     // The store is opened in a microtask: callbacks of the opening may need this object, which its owner does not have
     // yet.
     this.opening = Promise.resolve()
       .then(() => this.open())
       .catch((thrown: unknown) => {
-        const why = problemOf(thrown);
-        if (why.code !== 'not_configured') this.fault(thrown);
-        handler.emitted(failedOutcome(why));
+        this.notOpened(problemOf(thrown));
       })
       .finally(() => {
         this.opening = undefined;
       });
   }
 
-  get isBusy(): boolean {
-    return this.outbox?.isBusy ?? false;
-  }
-
-  progress(): { readonly done: number; readonly total: number } {
-    return this.outbox?.progress ?? { done: 0, total: 0 };
-  }
+  /** Sets the engine and the environment, and starts the engine when the flows have started. */
+  protected abstract open(): Promise<void>;
 
   /**
-   * Accepts the items of a message. `fill` completes the order; if it throws, each item fails. A node that does something
-   * else with the items gives its own `begin`.
+   * Accepts the items of a message; resolves when a list of waits is on record. `fill` completes the order; if it throws,
+   * each item fails.
    */
   take(
     msg: Message,
     job: Job,
     taken: TakenItems<T>,
     fill: (order: Mutable<O>) => void,
-    begin = (order: O): void | Promise<void> => {
-      this.accept(msg, job, order, taken);
-    },
   ): void | Promise<void> {
     // All other fields of an order are optional.
     const order = { advisor: '' } as Mutable<O>;
@@ -249,7 +168,7 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
     };
     try {
       fill(order);
-      return begin(order)?.catch(refuseAll);
+      return this.accept(msg, job, order, taken)?.catch(refuseAll);
     } catch (thrown) {
       refuseAll(thrown);
       return undefined;
@@ -263,169 +182,95 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
 
   async close(): Promise<void> {
     await this.opening;
-    this.unlist?.();
+    for (const end of this.unlisten) end();
     await this.outbox?.close();
     await this.started;
-    this.warnOfMoved();
-  }
-
-  /** Items that were accepted for another service are found page by page: they are counted before the one warning. */
-  private noteMoved(): void {
-    this.moved += 1;
-    this.forgetWarning ??= systemClock.after(1000, () => this.warnOfMoved());
-  }
-
-  private warnOfMoved(): void {
-    const { node, words } = this.tools;
-    this.forgetWarning?.();
-    this.forgetWarning = undefined;
-    if (this.moved > 0) node.warn(words.say('warning.movedWork', { count: words.number(this.moved) }));
-    this.moved = 0;
-  }
-
-  work(open: OpenJob<T, O, Outcome>, item: T, turn: OutboxTurn): Promise<Outcome> {
-    if (item.wrong) return Promise.resolve(failedOutcome(item.wrong));
-    const { environment } = this;
-    if (!environment) throw nodeError('not_configured', 'no_environment');
-    const client = this.handler.isLocal ? noService : environment.client();
-    const begin = (ready: Client): Promise<Outcome> => {
-      const entry = open.input.entries?.[item.index];
-      return this.handler.work({
-        ...turn,
-        environment,
-        client: ready,
-        order: open.record.order,
-        item,
-        entry,
-        name: itemName(open, item),
-        since: open.record.at,
-        job: open,
-      });
-    };
-    return client instanceof Promise ? client.then(begin) : begin(client);
-  }
-
-  failed(thrown: unknown, isBrokenOff: boolean): Outcome | undefined {
-    const why = problemOf(thrown);
-    if (why.code !== 'cancelled') return failedOutcome(why);
-    return isBrokenOff ? undefined : this.ended('reset');
-  }
-
-  ended(reason: Reason): Outcome {
-    switch (reason) {
-      case 'reset':
-        return this.handler.cancelled?.() ?? failedOutcome(nodeError('cancelled', 'cancelled').problem);
-      case 'moved':
-        this.noteMoved();
-        return failedOutcome(nodeError('cancelled', 'environment_changed').problem);
-      case 'stale':
-        return failedOutcome(nodeError('stale', 'stale').problem);
-      case 'unknown':
-        return failedOutcome(
-          nodeError('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem,
-        );
-      case 'refused':
-        return failedOutcome(nodeError('queue_full', 'queue_full').problem);
-    }
-  }
-
-  async dropped(open: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<void> {
-    const { order, space } = open.record;
-    await this.handler.dropped?.(order, item, itemName(open, item), reason, space);
-  }
-
-  held(count: number, notBefore: number): void {
-    this.handler.held?.(count, notBefore);
-  }
-
-  /** Items that are held for the number are judged again. */
-  release(phone: string): void {
-    this.outbox?.release(phone);
   }
 
   kindsOf(outcome: Outcome): readonly string[] {
     return kindsIn(this.tools, outcome);
   }
 
-  async emit(open: OpenJob<T, O, Outcome>, item: T, leaving: Leaving<Outcome>): Promise<boolean> {
-    const left = emitOutcome(this.tools, open, this.outbox?.life ?? '', item, leaving, (...args) =>
-      this.handler.addUsedFields(...args),
-    );
+  emit(open: OpenJob<T, O, Outcome>, item: T, leaving: Leaving<Outcome>): Promise<boolean> {
+    const left = this.leave(open, item, leaving);
     const { outcome, isLast, counts } = leaving;
-    this.handler.emitted(outcome, isLast && open.record.count > 1 ? counts : undefined);
-    this.hasChanged();
+    this.emitted(outcome, isLast && open.record.count > 1 ? counts : undefined);
     return left;
   }
 
+  /** Reports a fault of the store as an error of the node. */
   fault(fault: unknown): void {
-    reportFault(this.tools, fault);
+    const { node, words } = this.tools;
+    // The process that has taken over the store carries on its work, and the store has reported the loss.
+    if (!(fault instanceof TakenOver)) node.error(words.problem(problemOf(fault)));
   }
 
-  /** Held texts are on record whatever `journal` says, and leave also when the environment has no text hours any more. */
-  private async isHeldFromBefore(environment: Environment): Promise<boolean> {
-    if (!this.handler.held) return false;
-    try {
-      const { jobs } = layout(this.tools.node.id);
-      return (await (await environment.store()).count('work', jobs, endOf(jobs))) > 0;
-    } catch {
-      return false;
-    }
+  changed(): void {
+    if (this.environment) activityOf(this.environment).changed();
   }
 
-  private async open(): Promise<void> {
-    const { tools } = this;
-    const environment = tools.environment();
-    const { maxConcurrent, resumeWithin, textHours } = environment.settings;
-    // Items that may be held are on record, whatever `journal` says.
-    const journal =
-      environment.settings.journal || (this.handler.held !== undefined && textHours?.outside === 'hold');
-    const isKept = journal || (await this.isHeldFromBefore(environment));
-    const store = await (isKept ? environment.store() : environment.memory());
-    if (journal && !store.durable) tools.markUnsaved();
-    const outbox = new RequestOutbox<T, O, Outcome>({
-      store,
-      node: tools.node.id,
-      space: this.handler.isLocal ? `${environment.id}/local` : environment.space,
-      width: maxConcurrent,
-      resumeWithin,
-      clock: environment.clock,
-      host: this,
-    });
-    this.outbox = outbox;
-    this.environment = environment;
-    this.handler.opened?.(environment);
-    const unlist = [
-      environment.addPending(this.tools.node, () => outbox.reader.count()),
-      activityOf(environment).add({ id: tools.node.id, name: tools.node.name ?? '' }, outbox),
-    ];
-    this.unlist = () => {
-      for (const each of unlist) each();
-    };
-    tools.whenStarted(() => {
-      // The start waits one turn of the event loop, because an order to cancel may be in line.
-      this.started = nextTurn()
-        // Flows that are stopped right after their start have closed the store by now.
-        .then(() => (tools.closed.aborted ? undefined : outbox.start()))
-        .catch((fault: unknown) => {
-          this.fault(fault);
-        });
-    });
-  }
-
-  private accept(msg: Message, job: Job, order: O, { items, count, entries }: TakenItems<T>): void {
+  protected accept(
+    msg: Message,
+    job: Job,
+    order: O,
+    { items, count, entries }: TakenItems<T>,
+  ): void | Promise<void> {
     if (!this.outbox) throw nodeError('not_configured', 'no_environment');
     const onRecord = job.takeHandOver();
-    try {
-      this.outbox.accept({ message: msg, order, items, count, entries, onRecord }, job);
-      this.hasChanged();
-    } catch (thrown) {
+    const refused = (thrown: unknown): never => {
       onRecord?.();
       throw queueFullError(thrown);
+    };
+    try {
+      const accepted = this.outbox.accept({ message: msg, order, items, count, entries, onRecord }, job);
+      this.changed();
+      return accepted?.catch(refused);
+    } catch (thrown) {
+      return refused(thrown);
     }
   }
 
-  private hasChanged(): void {
-    if (this.environment) activityOf(this.environment).changed();
+  protected notOpened(why: Problem): void {
+    this.show(failedOutcome(why));
+  }
+
+  protected emitted(outcome: Outcome, counts: Readonly<Record<string, number>> | undefined): void {
+    this.show(outcome, counts);
+    this.changed();
+  }
+
+  /**
+   * Lets an outcome leave, together with the duplicates of its item; false when the node closed first. An outcome that
+   * did not arrive leaves again, so it is counted only when it has arrived.
+   */
+  private async leave(
+    open: OpenJob<T, O, Outcome>,
+    item: T,
+    { outcome, repeated, counts, isLast, mark }: Leaving<Outcome>,
+  ): Promise<boolean> {
+    const { tools } = this;
+    const { order, count } = open.record;
+    const { entries } = open.input;
+    const indexes = indexesOf(item);
+    let job = jobOf(tools, open, this.outbox?.life ?? '');
+    let isFirst = true;
+    let uncounted: (() => void)[] = [];
+    const hasArrived = await deliver(tools.RED, tools.node, outcome.port, tools.closed, () => {
+      if (!isFirst) job = job.anew();
+      isFirst = false;
+      uncounted = [];
+      indexes.forEach((index, place) => {
+        const whole = this.addUsedFields(outcome, order, item, index, entries?.[index]);
+        const summary =
+          isLast && order.list && place === indexes.length - 1 ? summaryOf(tools, count, counts) : undefined;
+        const toCount = (each: () => void): void => {
+          uncounted.push(each);
+        };
+        job.leave(index, repeated ? { ...whole, repeated } : whole, { mark, summary, toCount });
+      });
+    });
+    if (hasArrived) for (const each of uncounted) each();
+    return hasArrived;
   }
 
   private refuseAll(job: Job, order: O, { items, entries, count }: TakenItems<T>, thrown: unknown): void {
@@ -439,10 +284,10 @@ export class NodeOutbox<T extends Item, O extends Order> implements RequestHost<
         const outcome = item.wrong && !isUnready ? failedOutcome(item.wrong) : why;
         for (const kind of kindsIn(this.tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
         left -= 1;
-        job.leave(index, this.handler.addUsedFields(outcome, order, item, index, entries?.[index]), {
+        job.leave(index, this.addUsedFields(outcome, order, item, index, entries?.[index]), {
           ...(order.list && left === 0 && { summary: summaryOf(this.tools, count, counts) }),
         });
       }
-    this.handler.emitted(why);
+    this.show(why);
   }
 }

@@ -9,14 +9,14 @@ interface Progress {
 }
 
 /** The status texts of the first output, which may depend on the payload, and of the third. */
-export interface Said {
+export interface StatusTexts {
   readonly first: string | ((payload: unknown) => string);
   readonly third?: string;
   /** The time in the text of the first output, where that is a planned time. */
   readonly plannedFor?: (payload: unknown) => number | undefined;
 }
 
-const firstOf = ({ first }: Said, { payload }: Outcome): string =>
+const firstOf = ({ first }: StatusTexts, { payload }: Outcome): string =>
   typeof first === 'string' ? first : first(payload);
 
 /** How many outcomes left by each output, in the order of the outputs. */
@@ -37,7 +37,7 @@ const countsLook = (words: Words, counts: Counts): Look => {
 
 /** Shows the progress of lists, the counts of a list that has ended, or the outcome of the last recipient. */
 export const outcomeStatus =
-  (tools: Tools, said: Said, progress: () => Progress) =>
+  (tools: Tools, texts: StatusTexts, progress: () => Progress) =>
   /** `counts` come with the last outcome of a list, by the names of the outputs. */
   (outcome: Outcome, counts?: Readonly<Record<string, number>>): void => {
     const { words, now } = tools;
@@ -56,15 +56,15 @@ export const outcomeStatus =
       const { port, problem, payload } = outcome;
       const time = words.time(at, now());
       if (port === 0) {
-        const planned = said.plannedFor?.(payload);
+        const planned = texts.plannedFor?.(payload);
         const when =
           planned === undefined
             ? time
             : words.moment(planned, tools.environment().settings.timeZone, outcome.offset);
-        return look('green', 'dot', words.say(firstOf(said, outcome), { time: when }));
+        return look('green', 'dot', words.say(firstOf(texts, outcome), { time: when }));
       }
       const isRefused = port === 2 && problem?.code !== 'cancelled';
-      if (isRefused && said.third) return look('yellow', 'ring', words.say(said.third, { time }));
+      if (isRefused && texts.third) return look('yellow', 'ring', words.say(texts.third, { time }));
       const failure = failureLook(words, problem, at, now());
       return port === 2 ? look('yellow', 'ring', failure.text) : failure;
     });

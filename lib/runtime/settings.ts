@@ -1,8 +1,9 @@
+import { isNothing } from './kinds';
 import type { ChoiceField, Field, FlagField, NumberField, When } from './spec';
 
 /**
  * What counts as a setting of a node. Nodes check their settings with these functions, and so do their forms, so that
- * neither refuses what the other accepts. The editor loads this file too, so it imports types alone.
+ * neither refuses what the other accepts. The editor loads this file too, so it stays small.
  */
 export type Values = Readonly<Record<string, unknown>>;
 
@@ -40,8 +41,6 @@ export const numberFault = (field: NumberField, value: unknown): NumberFault | u
   return field.max !== undefined && number > field.max ? 'max' : undefined;
 };
 
-const isNone = (value: unknown): boolean => value === undefined || value === null || value === '';
-
 const isFlag = (value: unknown): boolean =>
   [true, false, 'true', 'false'].includes(value as string | boolean);
 
@@ -57,9 +56,9 @@ const wrongIn = (field: Field, value: unknown): WrongSetting | undefined => {
         ? undefined
         : { field, value };
     case 'flag':
-      return isNone(value) || isFlag(value) ? undefined : { field, value };
+      return isNothing(value) || isFlag(value) ? undefined : { field, value };
     case 'number': {
-      const fault = isNone(value) ? undefined : numberFault(field, value);
+      const fault = isNothing(value) ? undefined : numberFault(field, value);
       return fault && { field, fault };
     }
     default:
@@ -74,7 +73,7 @@ const read = (fields: readonly Field[], saved: Values): Values =>
       const value = saved[field.name];
       if (field.kind === 'choice') return [field.name, chosenIn(field, value)];
       if (field.kind === 'flag')
-        return [field.name, isNone(value) ? field.default : String(value) === 'true'];
+        return [field.name, isNothing(value) ? field.default : String(value) === 'true'];
       return [field.name, value];
     }),
   );

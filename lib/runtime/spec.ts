@@ -1,5 +1,5 @@
 import type { endpoints } from '../service/endpoints';
-import type { pageSizeLimit } from '../service/schemas';
+import { largestPage } from '../contract-values';
 import type { FieldKinds } from './kinds';
 
 /**
@@ -53,7 +53,7 @@ export interface TypedField extends Common {
   /** The fields of a `record`. */
   readonly record?: FieldKinds;
   /** A bare text means a `record` with this name, and every record needs a name. */
-  readonly named?: boolean;
+  readonly isNameEnough?: boolean;
   /** A literal may have several lines; the form counts its segments as a text message. */
   readonly lines?: boolean;
   /** The most characters that a literal may have. */
@@ -203,9 +203,6 @@ export const phoneField = {
   required: true,
   literal: 'phone',
 } as const satisfies Field;
-
-/** The largest page of the contract (*Limits*). The schemas, which have it too, are not loaded at registration. */
-export const largestPage: typeof pageSizeLimit = 200;
 
 /** How a search pages and what it emits: the same fields in all three searching nodes. */
 export const searchFields = (when?: When, sorting: readonly Field[] = []): readonly Field[] => [

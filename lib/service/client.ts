@@ -11,11 +11,17 @@ import { RetryBudget } from './retry';
 import { createTransport, trustedUrl } from './transport';
 import type { Answer, CallOptions, Client, ClientOptions } from './types';
 
-const defaults = { timeout: 30_000, retries: 4, maxConcurrent: 16, requestsPerSecond: 0 } as const;
+/** What holds where an environment sets nothing else. */
+export const requestDefaults = {
+  timeout: 30_000,
+  retries: 4,
+  maxConcurrent: 16,
+  requestsPerSecond: 0,
+} as const;
 
 /** Throws ServiceError `not_configured` when the address or the API key cannot be used. */
 export const createClient = (options: ClientOptions): Client => {
-  const { timeout, retries, maxConcurrent, requestsPerSecond } = { ...defaults, ...options };
+  const { timeout, retries, maxConcurrent, requestsPerSecond } = { ...requestDefaults, ...options };
   const base = trustedUrl(options.baseUrl, 'baseUrl');
   if (!headerSafe.test(options.apiKey)) throw serviceError('not_configured', 'key_missing');
 

@@ -38,6 +38,10 @@ export const ownCodes = [
 
 export type OwnCode = (typeof ownCodes)[number];
 
+/** Whether a request that failed with this code may have been carried out. An unreadable 2xx probably was. */
+export const mayBeCarriedOut = (code: string | undefined): boolean =>
+  code === 'outcome_unknown' || code === 'invalid_response';
+
 /** A later version of the service may send unknown codes: they are passed on. */
 export type Code = ServiceCode | OwnCode | (string & {});
 

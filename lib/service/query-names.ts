@@ -1,5 +1,5 @@
 import type { MessageValues, Problem } from './errors';
-import { contentTypes, searchTextLimit } from './schemas';
+import { contentTypes, longestSearch } from '../contract-values';
 
 /** A sentence by its key and values, or an error that has it. */
 export interface Judgement {
@@ -126,7 +126,7 @@ const textVerdict: Judge = async ({ plain, read }, names) => {
   if (!found) return 'untried';
   if (whole && whole.data.length > 0) return same(found.data, whole.data) ? 'wrong' : 'right';
   // A longer text is refused (contract, *Limits*).
-  return isRefused(await read(all(names, 'x'.repeat(searchTextLimit + 1)))) ? 'right' : 'untold';
+  return isRefused(await read(all(names, 'x'.repeat(longestSearch + 1)))) ? 'right' : 'untold';
 };
 
 /** At least one content type must give another result than the whole library. */

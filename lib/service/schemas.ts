@@ -1,31 +1,11 @@
 import { z } from 'zod';
+import { contentTypes, e164, largestPage, longestSearch, sortFields } from '../contract-values';
 
-/** The pattern of every phone field (contract, *Limits*): a plus sign, a digit 1-9, then 7 to 14 more digits. */
-export const E164 = /^\+[1-9]\d{7,14}$/;
-
-export const sortFields = [
-  'fullName',
-  'email',
-  'emailStatus',
-  'groupCount',
-  'source',
-  'dateTimeCreated',
-] as const;
 const sortDirections = ['asc', 'desc'] as const;
-export const contentTypes = [
-  'All',
-  'WebContent',
-  'Emails',
-  'SocialPosts',
-  'Print',
-  'DownloadContent',
-] as const;
-export const searchTextLimit = 150;
-export const pageSizeLimit = 200;
 
 const phone = z
   .string()
-  .regex(E164, 'must begin with + and the country code, and have 8 to 15 digits in all (E.164)');
+  .regex(e164, 'must begin with + and the country code, and have 8 to 15 digits in all (E.164)');
 const integer = z.int();
 
 /** In answers, all that the contract does not require may be missing or null, and unknown fields are kept. */
@@ -174,14 +154,14 @@ export const groupPage = pageOf(groupSummary);
 export const contentPage = pageOf(contentItem);
 
 /** Query parameter names are ours, because the contract shows none (*Endpoints*, Gaps); the setting `names` renames them. */
-const paging = { page: integer.min(1).optional(), pageSize: integer.min(1).max(pageSizeLimit).optional() };
+const paging = { page: integer.min(1).optional(), pageSize: integer.min(1).max(largestPage).optional() };
 const sortDirection = z.enum(sortDirections).optional();
 
 export const contactQuery = z.object({ ...paging, sortBy: z.enum(sortFields).optional(), sortDirection });
 export const groupQuery = z.object({ ...paging, sortDirection });
 export const contentQuery = z.object({
   contentType: z.enum(contentTypes).optional(),
-  searchText: z.string().max(searchTextLimit).optional(),
+  searchText: z.string().max(longestSearch).optional(),
   ...paging,
 });
 export const consentQuery = z.object({ phone: phone.optional(), memberId: givenId.optional() });

@@ -1,5 +1,6 @@
 import { assess } from './answers';
 import { headerSafe } from './call';
+import { requestDefaults } from './client';
 import { elapsedBy, systemClock, type Clock } from './clock';
 import type { EndpointName } from './endpoints';
 import { serviceError } from './errors';
@@ -28,10 +29,8 @@ export interface ReadSettings {
 }
 
 const defaults = {
-  timeout: 30_000,
-  retries: 4,
+  ...requestDefaults,
   maxConcurrent: 4,
-  requestsPerSecond: 0,
   patience: 60_000,
   clock: systemClock,
   random: Math.random,

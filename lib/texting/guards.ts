@@ -1,14 +1,16 @@
 import { doNotTextOf, type BlockedBy, type DoNotText } from '../guards/do-not-text';
 import { onceIn, type End, type OnceKey, type OnceTime, type OwnClaim } from '../guards/once';
 import { allowedFrom, spreadFrom, type Whose } from '../guards/text-hours';
-import { Held } from '../outbox/request-outbox';
+import type { Reason } from '../outbox/outbox';
+import { Held, isResetBy } from '../outbox/request-outbox';
 import { isTimeZone } from '../runtime/dates';
 import type { Environment, EnvironmentSettings } from '../runtime/environment';
 import { invalidInput, nodeError } from '../runtime/errors';
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
-import type { Order, Turn } from '../runtime/node-outbox';
+import type { Order } from '../runtime/node-outbox';
+import type { AcceptedItem, Turn } from '../runtime/node-requests';
 import { problemOf, type Outcome } from '../runtime/outcomes';
-import type { Problem, ServiceError } from '../service/errors';
+import { mayBeCarriedOut, type ServiceError } from '../service/errors';
 import { ageClock, type Operation, type Store } from '../state/store';
 import type { Recipient } from './recipients';
 
@@ -101,22 +103,18 @@ const alreadySent = (payload: unknown): Outcome => ({
   alreadySent: true,
 });
 
-/** An unreadable 2xx was probably carried out. */
-const mayHaveSent = (problem: Problem | undefined): boolean =>
-  problem?.code === 'outcome_unknown' || problem?.code === 'invalid_response';
-
 /** What becomes of a text's key, by the outcome of the text or its error. */
 const endOfKey = (
   ended: { readonly outcome: Outcome } | { readonly thrown: unknown },
   isReset: boolean,
 ): End => {
   if ('thrown' in ended) {
-    if (mayHaveSent(problemOf(ended.thrown))) return { state: 'unknown' };
+    if (mayBeCarriedOut(problemOf(ended.thrown).code)) return { state: 'unknown' };
     return { state: isReset ? 'cancelled' : 'none' };
   }
   const { port, payload, problem } = ended.outcome;
   if (port === 0) return { state: 'sent', payload };
-  return { state: mayHaveSent(problem) ? 'unknown' : 'none' };
+  return { state: mayBeCarriedOut(problem?.code) ? 'unknown' : 'none' };
 };
 
 const timeOf = (environment: Environment, store: Store): OnceTime => {
@@ -131,7 +129,6 @@ const quiet = (notBefore: number): ServiceError => nodeError('quiet_hours', 'qui
 
 /** Asks, for each recipient in its turn, whether it may be texted: the do-not-text list, the key, the text hours. */
 export class Guards<T extends Recipient, O extends Order> {
-  private environment: Environment | undefined;
   private list: DoNotText | undefined;
   /** The outcomes of dry runs under way, by their keys. */
   private readonly foreseen = new WeakMap<object, Map<string, Promise<Outcome>>>();
@@ -146,7 +143,6 @@ export class Guards<T extends Recipient, O extends Order> {
 
   /** To be called when the store is open: from now on, held texts leave as soon as their number is blocked. */
   open(environment: Environment): void {
-    this.environment = environment;
     this.listOf(environment).catch(() => undefined);
   }
 
@@ -161,9 +157,8 @@ export class Guards<T extends Recipient, O extends Order> {
       return await this.ask(turn, work, progress);
     } catch (thrown) {
       // The text may have claimed its key in an earlier turn, before it was held.
-      const { order, item, name, environment } = turn;
-      if (this.options.onceOf && !progress.isOnceAsked && !order.dryRun)
-        await this.dropped(order, item, name, 'stopped', environment.space).catch(() => undefined);
+      if (this.options.onceOf && !progress.isOnceAsked && !turn.order.dryRun)
+        await this.endKey(turn, 'none').catch(() => undefined);
       throw thrown;
     }
   }
@@ -272,7 +267,7 @@ export class Guards<T extends Recipient, O extends Order> {
     claim: OwnClaim,
     send: (steps: Steps) => Promise<Outcome>,
   ): Promise<Outcome> {
-    const isReset = (): boolean => turn.signal.reason === 'reset';
+    const isReset = (): boolean => isResetBy(turn.signal);
     // Without a journal, the steps of a text are in memory alone.
     const isOneStore = turn.store === store;
     const steps: Steps = {
@@ -333,11 +328,16 @@ export class Guards<T extends Recipient, O extends Order> {
   }
 
   /** A text that ends without being sent gives its key back. Those that wait for a cancelled one are cancelled too. */
-  async dropped(order: O, item: T, name: string, reason: string, space: string): Promise<void> {
+  dropped(text: AcceptedItem<T, O>, reason: Reason): Promise<void> {
+    return this.endKey(text, reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none');
+  }
+
+  private async endKey(
+    { environment, order, item, name, space }: AcceptedItem<T, O>,
+    state: End['state'],
+  ): Promise<void> {
     const wanted = this.options.onceOf?.(order, item);
-    const { environment } = this;
-    if (!wanted || !environment) return;
-    const state = reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none';
+    if (!wanted) return;
     const onceKey = this.onceKeyOf(space, order, item, wanted.key);
     const store = await environment.store();
     await onceIn(store).end(onceKey, name, { state }, wanted.within, timeOf(environment, store));

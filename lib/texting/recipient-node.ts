@@ -2,12 +2,12 @@ import type { Mutable } from '../mutable';
 import { readAll, type Source } from '../runtime/inputs';
 import { isControl, type Handler, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
-import { NodeOutbox, type Order } from '../runtime/node-outbox';
-import { outcomeStatus, type Said } from '../runtime/outcome-status';
+import type { Order, ShowOutcome, TakenItems } from '../runtime/node-outbox';
+import { NodeRequests } from '../runtime/node-requests';
+import { outcomeStatus, type StatusTexts } from '../runtime/outcome-status';
 import { problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import { isNothing, isRecord } from '../runtime/kinds';
-import { look } from '../runtime/status';
 import { ServiceError, type Problem } from '../service/errors';
 import { Guards, type GuardedTurn, type GuardOptions, type Work } from './guards';
 import { isDryRun, phonesOrdered, withUsedFields, type Recipient, type Recipients } from './recipients';
@@ -33,9 +33,9 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   readonly dryRun?: Work<T, O>;
   /** The outcome of what is cancelled; a failure where the node has no other. */
   readonly cancelled?: () => Outcome;
-  readonly said: Said;
+  readonly statusTexts: StatusTexts;
   /** Adds what else this node's outcomes carry; `index` is the place of the recipient, or of a duplicate, in the list. */
-  readonly complement?: (
+  readonly addToOutcome?: (
     outcome: Mutable<Outcome>,
     order: O,
     recipient: T,
@@ -74,42 +74,44 @@ export const readWith =
 const zoneIn = ({ resend, phone, timeZone }: Message): unknown =>
   isRecord(resend) && resend.phone === phone ? resend.timeZone : timeZone;
 
+/** Where a message goes whose recipients have been read. */
+export interface Taker<T extends Recipient, O extends Order> {
+  take(msg: Message, job: Job, taken: TakenItems<T>, fill: (order: Mutable<O>) => void): void | Promise<void>;
+}
+
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
 export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> implements Handler {
-  private readonly outbox: NodeOutbox<T, O>;
+  private readonly outbox: NodeRequests<T, O>;
   private readonly guards: Guards<T, O> | undefined;
-  readonly show: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
+  readonly show: ShowOutcome;
 
   constructor(
-    private readonly tools: Tools,
+    tools: Tools,
     private readonly options: RecipientNodeOptions<T, O>,
   ) {
-    this.show = outcomeStatus(tools, options.said, () => this.outbox.progress());
+    this.show = outcomeStatus(tools, options.statusTexts, () => this.outbox.progress());
     const guards =
       options.guards &&
       new Guards<T, O>(tools.node.id, options.guards, (phone) => {
         this.outbox.release(phone);
       });
     this.guards = guards;
-    this.outbox = new NodeOutbox<T, O>(tools, {
+    this.outbox = new NodeRequests<T, O>(tools, {
       work: (turn) => {
         const work = (turn.order.dryRun && options.dryRun) ?? options.work;
         return guards ? guards.pass(turn, work) : work(turn);
       },
       addUsedFields: (outcome, order, recipient, index, entry) => {
         const whole = withUsedFields(outcome, order, recipient, entry);
-        return options.complement?.(whole, order, recipient, index, entry) ?? whole;
+        return options.addToOutcome?.(whole, order, recipient, index, entry) ?? whole;
       },
+      show: this.show,
       cancelled: options.cancelled,
       isLocal: options.isLocal,
-      ...(guards && {
-        dropped: (order, item, name, reason, space) => guards.dropped(order, item, name, reason, space),
-        held: (count, notBefore) => this.showHeld(count, notBefore),
-        opened: (environment) => {
-          guards.open(environment);
-        },
-      }),
-      emitted: this.show,
+      dropped: guards && ((text, reason) => guards.dropped(text, reason)),
+    });
+    void this.outbox.opening?.then(() => {
+      if (this.outbox.environment) guards?.open(this.outbox.environment);
     });
   }
 
@@ -123,12 +125,8 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return true;
   }
 
-  /** `begin` takes the place of `work`, for a node that waits. */
-  input(
-    msg: Message,
-    job: Job,
-    begin?: (order: O, recipients: Recipients<T>) => Promise<void>,
-  ): void | Promise<void> {
+  /** `taker` takes the recipients in the place of this node's own outbox, for a node that waits. */
+  input(msg: Message, job: Job, taker: Taker<T, O> = this.outbox): void | Promise<void> {
     const isDry = this.isDry(msg);
     const fail = (thrown: unknown): never => {
       throw isDry ? new ServiceError({ ...problemOf(thrown), dryRun: true }) : thrown;
@@ -140,10 +138,10 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       return fail(thrown);
     }
     // A dry run never does anything else.
-    const instead = isDry ? undefined : begin;
+    const into = isDry ? this.outbox : taker;
     return reading instanceof Promise
-      ? reading.then((read) => this.take(msg, job, read, instead), fail)
-      : this.take(msg, job, reading, instead);
+      ? reading.then((read) => this.take(msg, job, read, into), fail)
+      : this.take(msg, job, reading, into);
   }
 
   /** Ends a whole message with one failure, which is put on record as any outcome is. */
@@ -180,32 +178,12 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return this.outbox.environment?.settings.country ?? '';
   }
 
-  private showHeld(count: number, notBefore: number): void {
-    const { status, words, now } = this.tools;
-    status.show(() => {
-      const time = words.time(notBefore, now());
-      return look('blue', 'ring', words.say('status.held', { count: words.number(count), time }));
+  private take(msg: Message, job: Job, reading: Reading<T, O>, taker: Taker<T, O>): void | Promise<void> {
+    return taker.take(msg, job, { ...reading, source: this.options.source }, (order) => {
+      if (this.isDry(msg)) order.dryRun = true;
+      const timeZone = zoneIn(msg);
+      if (!reading.list && !isNothing(timeZone)) order.timeZone = timeZone;
+      reading.complete(order);
     });
-  }
-
-  private take(
-    msg: Message,
-    job: Job,
-    reading: Reading<T, O>,
-    begin: ((order: O, recipients: Recipients<T>) => Promise<void>) | undefined,
-  ): void | Promise<void> {
-    const taken = { ...reading, source: this.options.source };
-    return this.outbox.take(
-      msg,
-      job,
-      taken,
-      (order) => {
-        if (this.isDry(msg)) order.dryRun = true;
-        const timeZone = zoneIn(msg);
-        if (!reading.list && !isNothing(timeZone)) order.timeZone = timeZone;
-        reading.complete(order);
-      },
-      begin && ((order) => begin(order, reading)),
-    );
   }
 }

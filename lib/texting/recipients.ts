@@ -1,7 +1,8 @@
 import type { Id } from '../service/endpoints';
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
 import type { Mutable } from '../mutable';
-import { digitsTogether, e164, fieldOf, isJsonText, isNothing } from '../runtime/kinds';
+import { e164 } from '../contract-values';
+import { digitsTogether, fieldOf, isJsonText, isNothing } from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
 import type { Item, Order, TakenItems } from '../runtime/node-outbox';
 import type { Outcome } from '../runtime/outcomes';

@@ -3,7 +3,7 @@ import { RecipientNode } from '../../lib/texting/recipient-node';
 import { lookOnce } from './look';
 import { cancelledWait } from './outcome';
 import { subjects } from './subject';
-import { Waiting } from './wait';
+import { NodeWaits } from './waits';
 
 /** Checks once or waits, as the node is set. Both handlers run, because work that began under the other setting goes on. */
 export const checkHandler = (tools: Tools): Handler => {
@@ -14,36 +14,29 @@ export const checkHandler = (tools: Tools): Handler => {
     work: lookOnce(tools),
     dryRun: lookOnce(tools),
     cancelled: cancelledWait,
-    said: { first: 'status.accepted', third: 'status.notAccepted' },
+    statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
   });
-  const waiting = new Waiting(tools, (outcome, counts) => {
-    looks.show(outcome, counts);
-  });
+  const waits = new NodeWaits(tools, looks.show);
 
   return {
     get opening() {
-      const both = [looks.opening, waiting.opening].filter((each) => each !== undefined);
+      const both = [looks.opening, waits.opening].filter((each) => each !== undefined);
       return both.length === 0 ? undefined : Promise.all(both).then(() => undefined);
     },
-    input: (msg, job) =>
-      looks.input(
-        msg,
-        job,
-        isWaiting ? (order, recipients) => waiting.take(msg, job, order, recipients) : undefined,
-      ),
+    input: (msg, job) => looks.input(msg, job, isWaiting ? waits : undefined),
     control(msg, at) {
       const isReset = isControl(msg, 'reset');
       if (!isReset && !isControl(msg, 'flush')) return false;
       const phones = looks.phonesOf(msg);
       if (isReset) {
         looks.reset(phones, at);
-        waiting.reset(phones, at);
-      } else waiting.flush(phones);
+        waits.reset(phones, at);
+      } else waits.flush(phones);
       return true;
     },
     isBusy: () => looks.isBusy(),
     async close() {
-      await Promise.all([looks.close(), waiting.close()]);
+      await Promise.all([looks.close(), waits.close()]);
     },
   };
 };

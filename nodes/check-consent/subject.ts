@@ -2,13 +2,13 @@ import type { Subject } from '../../lib/consent/waits';
 import { anyId, type Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
+import { isNothing } from '../../lib/runtime/kinds';
 import type { Order } from '../../lib/runtime/node-outbox';
 import { readWith, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient, type Recipients } from '../../lib/texting/recipients';
 
 const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
-  const isEmpty = value === undefined || value === null || value === '';
-  if (isEmpty || (Array.isArray(value) && value.length === 0))
+  if (isNothing(value) || (Array.isArray(value) && value.length === 0))
     throw invalidInput('member_missing', { where });
   const given: readonly unknown[] = Array.isArray(value) ? Array.from(value as readonly unknown[]) : [value];
   const items = given.map((each, index): Recipient => {

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
-import type { contactInput, sortFields } from '../../lib/service/schemas';
+import { sortFields } from '../../lib/contract-values';
+import type { contactInput } from '../../lib/service/schemas';
 import {
   commonFields,
   filterField,
@@ -29,15 +30,6 @@ export const contactFields = {
 } as const satisfies {
   [K in keyof ContactInput]: NonNullable<ContactInput[K]> extends number ? 'num' : 'str';
 };
-
-const sortBy = {
-  fullName: true,
-  email: true,
-  emailStatus: true,
-  groupCount: true,
-  source: true,
-  dateTimeCreated: true,
-} as const satisfies Record<(typeof sortFields)[number], true>;
 
 export const spec: NodeSpec = {
   type: 'advisor-contact',
@@ -87,7 +79,7 @@ export const spec: NodeSpec = {
     { kind: 'flag', name: 'merge', default: true, when: { operation: ['update'] } },
     filterField({ operation: ['search'] }),
     ...searchFields({ operation: ['search'] }, [
-      { kind: 'choice', name: 'sortBy', options: ['', ...Object.keys(sortBy)], default: '' },
+      { kind: 'choice', name: 'sortBy', options: ['', ...sortFields], default: '' },
       sortDirectionField,
     ]),
   ],

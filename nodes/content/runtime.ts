@@ -5,7 +5,8 @@ import { flowNode, type Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
 import { isWellFormed } from '../../lib/runtime/kinds';
 import type { RequestOf } from '../../lib/service/endpoints';
-import { longestSearch, spec } from './spec';
+import { longestSearch } from '../../lib/contract-values';
+import { spec } from './spec';
 
 type ContentType = NonNullable<RequestOf<'searchContent'>['query']>['contentType'];
 

@@ -1,16 +1,5 @@
-import type { contentTypes, searchTextLimit } from '../../lib/service/schemas';
+import { contentTypes, longestSearch } from '../../lib/contract-values';
 import { commonFields, type NodeSpec, searchFields } from '../../lib/runtime/spec';
-
-const types = {
-  All: true,
-  WebContent: true,
-  Emails: true,
-  SocialPosts: true,
-  Print: true,
-  DownloadContent: true,
-} as const satisfies Record<(typeof contentTypes)[number], true>;
-
-export const longestSearch: typeof searchTextLimit = 150;
 
 export const spec: NodeSpec = {
   type: 'advisor-content',
@@ -31,7 +20,7 @@ export const spec: NodeSpec = {
       longest: longestSearch,
       lookup: 'content',
     },
-    { kind: 'choice', name: 'contentType', options: Object.keys(types), default: 'All' },
+    { kind: 'choice', name: 'contentType', options: contentTypes, default: 'All' },
     ...searchFields(),
   ],
 };

@@ -121,7 +121,7 @@ const handler = (tools: Tools): Handler => {
     read: reader(tools, operation),
     isLocal: true,
     work: carryOut,
-    said: { first: 'status.done', third: 'status.blocked' },
+    statusTexts: { first: 'status.done', third: 'status.blocked' },
   });
   const list = listing(tools);
   const listings = new Streams<DoNotText>(tools, ({ msg, job }, why) => numbers.refuse(msg, job, why));

@@ -1,3 +1,4 @@
+import { largestPage } from '../../lib/contract-values';
 import type { Request, Response } from 'express';
 import { consentOf } from '../../lib/consent/consent';
 import {
@@ -21,13 +22,11 @@ import type { RunningEnvironment } from './environment';
 import type { RouteRequest } from './form';
 import { Refused, wordsFor } from './reply';
 import { runningOf } from './running';
+import { changedTopic } from './spec';
 
-/** Every editor hears that something has changed, but not what. */
-const topic = 'advisor-texting/changed';
 const leastInterval = 1000;
 /** Milliseconds for which the store may be in trouble before the health check fails. */
 const troubleAllowedFor = 30_000;
-const largestPage = 200;
 
 interface Announcing {
   readonly comms?: { publish(topic: string, data: unknown, retain?: boolean): void };
@@ -52,7 +51,7 @@ export const announcerOf = (RED: Red): (() => void) => {
     isDue = false;
     lastTime = elapsedBy(systemClock);
     // The message is retained: an editor that connects later hears it too, because something may have changed before.
-    (RED as Announcing).comms?.publish(topic, {}, true);
+    (RED as Announcing).comms?.publish(changedTopic, {}, true);
     // A change may be on record only a moment later, so it is announced once more.
     if (isNews) schedule();
     isNews = false;

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { checkOnePage, pagesOf, type ResultPage } from '../../lib/address-book/paging';
 import { matcherOf } from '../../lib/address-book/search';
-import { largestPage } from '../../lib/runtime/spec';
+import { largestPage } from '../../lib/contract-values';
 import type { RequestOf } from '../../lib/service/endpoints';
 import type { CallOptions, Client } from '../../lib/service/types';
 import type { RunningEnvironment } from './environment';

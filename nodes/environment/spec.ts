@@ -13,6 +13,9 @@ export const scopes = [
   'offline_access',
 ] as const;
 
+/** The topic on which every editor hears that something has changed, but not what. */
+export const changedTopic = 'advisor-texting/changed';
+
 export const spec: NodeSpec = {
   type: 'advisor-environment',
   category: 'config',

@@ -6,7 +6,7 @@ import { RecentIds } from '../../lib/address-book/recent-ids';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
-import { largestPage } from '../../lib/runtime/spec';
+import { largestPage } from '../../lib/contract-values';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import { notANumber, phoneNumber } from '../../lib/texting/recipients';
 import { groupNamed, isSame } from './names';

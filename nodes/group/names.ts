@@ -3,7 +3,7 @@ import type { Caller } from '../../lib/address-book/operation';
 import type { Environment } from '../../lib/runtime/environment';
 import { wholeId } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
-import { largestPage } from '../../lib/runtime/spec';
+import { largestPage } from '../../lib/contract-values';
 import { pagesOf } from '../../lib/address-book/paging';
 import type { Id } from '../../lib/service/endpoints';
 

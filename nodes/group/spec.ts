@@ -38,7 +38,7 @@ export const spec: NodeSpec = {
       required: true,
       literal: 'record',
       record: groupFields,
-      named: true,
+      isNameEnough: true,
       when: { operation: ['create'] },
     },
     {

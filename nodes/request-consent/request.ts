@@ -159,7 +159,7 @@ export const requestHandler = (tools: Tools): Handler => {
     },
     work: (turn) => withLimit(work(turn)),
     dryRun: (turn) => withLimit(preview(turn, rules)),
-    said: {
+    statusTexts: {
       first: (payload) => {
         const { requested, requestedAt } = payload as Pick<RequestResult, 'requested' | 'requestedAt'>;
         if (requested) return 'status.asked';

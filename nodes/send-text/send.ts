@@ -208,8 +208,8 @@ export const sendHandler = (tools: Tools): Handler => {
     },
     dryRun: preview,
     work: (turn) => returned.send(turn.order.advisor, turn.item, turn.order.delivery, () => send(turn)),
-    said: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
-    complement(outcome, order, text, index, entry) {
+    statusTexts: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
+    addToOutcome(outcome, order, text, index, entry) {
       const told: Mutable<Outcome> = index === text.index ? outcome : { ...asDuplicate(outcome, text.index) };
       const resend = outcome.port === 2 ? resendOf(order, text, entry) : undefined;
       if (resend) told.carry = { resend };

@@ -1,5 +1,5 @@
 import should from 'should';
-import { sortFields } from '../../lib/service/schemas';
+import { sortFields } from '../../lib/contract-values';
 import { shouldBeProblem } from './problem';
 import { call, contract, habits, idOnWire, shouldBeId, simulated, simulator } from './service';
 

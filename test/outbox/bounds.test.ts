@@ -27,7 +27,6 @@ const refusing = (): never => {
 };
 const idleHost: RequestHost<NodeItem, object, string> = {
   work: refusing,
-  failed: refusing,
   kindsOf: (outcome) => [outcome],
   ended: refusing,
   held: () => undefined,
@@ -179,9 +178,8 @@ describe('what is queued while the service is away', function () {
     let told = 0;
     const host: RequestHost<NodeItem, object, string> = {
       work: () => answered,
-      failed: () => 'failed',
       kindsOf: (outcome) => [outcome],
-      ended: (reason) => reason,
+      ended: async (_job, _item, reason) => reason,
       held: () => undefined,
       emit: async () => {
         told += 1;

@@ -73,7 +73,6 @@ describe('a wait whose entries are damaged', () => {
         told.push(outcome);
         return true;
       },
-      ended: (reason) => reason,
       kindsOf: (outcome) => [outcome],
       fault: (fault) => {
         throw fault;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { NodeItem } from '../../lib/outbox/open-job';
 import type { Leaving } from '../../lib/outbox/outbox';
-import { Held, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
+import { Held, isResetBy, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
 import { MovableClock } from '../../lib/service/clock';
 import type { Operation } from '../../lib/state/store';
 import { Disk, kill, never, turn, type Process } from './process';
@@ -113,7 +113,7 @@ class Machine {
         const held = this.heldUntil(process, notBefore);
         if (held) return held;
         for (;;) {
-          if (signal.aborted) throw new Error('cancelled');
+          if (signal.aborted) return isResetBy(signal) ? 'reset' : undefined;
           this.begun.add(name);
           await begin();
           if (!this.mustWait()) break;
@@ -128,8 +128,7 @@ class Machine {
         await turn();
         return 'sent';
       },
-      failed: (_thrown, isBrokenOff) => (isBrokenOff ? undefined : 'reset'),
-      ended: (reason) => reason,
+      ended: async (_job, _item, reason) => reason,
       kindsOf: (outcome) => [outcome],
       emit: async (job, { name }, { outcome, repeated, isLast, counts }: Leaving<string>) => {
         if (process.isDead) return never;

@@ -35,8 +35,7 @@ const nodeOn = (
     clock: systemClock,
     host: {
       work,
-      failed: () => 'failed',
-      ended: (reason) => reason,
+      ended: async (_job, _item, reason) => reason,
       kindsOf: (outcome) => [outcome],
       emit: async (_job, _item, { outcome, repeated, isLast, mark }) => {
         told.push({ outcome, repeated, isLast });

@@ -131,7 +131,6 @@ class Machine {
         }
         return true;
       },
-      ended: (reason) => reason,
       kindsOf: (outcome) => [outcome],
       fault: (fault) => {
         throw fault;

@@ -9,7 +9,7 @@ import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { onceIn } from '../../lib/guards/once';
 import type { NodeItem } from '../../lib/outbox/open-job';
-import { RequestOutbox } from '../../lib/outbox/request-outbox';
+import { isResetBy, RequestOutbox } from '../../lib/outbox/request-outbox';
 import type { Clock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
 import { FencedWrites, type Fence } from '../../lib/state/fenced-writes';
@@ -248,7 +248,7 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
     resumeWithin: hour,
     clock: process.clock,
     host: {
-      ended: (reason) => reason,
+      ended: async (_job, _item, reason) => reason,
       kindsOf: (outcome) => [outcome],
       emit: async (_job, { name }, { outcome, repeated }) => {
         await process.step('emit');
@@ -259,13 +259,12 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
       work: async (_job, { name }, { begin, signal }) => {
         await begin();
         await process.step('request');
-        if (signal.aborted) throw new Error('abandoned');
+        if (signal.aborted) return isResetBy(signal) ? 'failed' : undefined;
         sent.push(name);
         // On its way for as long as other things may happen.
         for (let steps = 0; steps < 4; steps++) await process.step('answer');
         return 'sent';
       },
-      failed: (_thrown, isBrokenOff) => (isBrokenOff ? undefined : 'failed'),
       held: () => undefined,
     },
   });

@@ -9,7 +9,7 @@ import { recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
 import type { NodeItem, OpenJob } from '../../lib/outbox/open-job';
 import type { Leaving } from '../../lib/outbox/outbox';
-import { RequestOutbox, type ItemTurn } from '../../lib/outbox/request-outbox';
+import { isResetBy, RequestOutbox, type ItemTurn } from '../../lib/outbox/request-outbox';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
 import { Call, type Shared } from '../../lib/service/call';
 import { MovableClock, type Clock } from '../../lib/service/clock';
@@ -475,8 +475,6 @@ class Boxes {
       isBlocked: async () => false,
     });
     const common = {
-      ended: (reason: string): Ending =>
-        reason === 'unknown' ? { type: 'unknown' } : { type: 'failed', code: reason },
       kindsOf: ({ type }: Ending) => [type],
       emit: async (_job: Job, { name, kind, phone }: Text, { outcome, repeated }: Leaving<Ending>) => {
         await process.alive();
@@ -537,13 +535,16 @@ class Boxes {
         clock,
         host: {
           ...common,
-          work: (_job, item, turn) => work[kind](item, turn),
-          failed: (thrown, isBrokenOff) => {
-            if (!(thrown instanceof ServiceError)) return { type: 'failed', code: String(thrown) };
-            const { code } = thrown;
-            if (code === 'cancelled' && isBrokenOff) return undefined;
-            return { type: code === 'outcome_unknown' ? 'unknown' : 'failed', code };
-          },
+          work: (_job, item, turn) =>
+            work[kind](item, turn).catch((thrown: unknown): Ending | undefined => {
+              if (!(thrown instanceof ServiceError)) return { type: 'failed', code: String(thrown) };
+              const { code } = thrown;
+              const isBrokenOff = turn.signal.aborted && !isResetBy(turn.signal);
+              if (code === 'cancelled' && isBrokenOff) return undefined;
+              return { type: code === 'outcome_unknown' ? 'unknown' : 'failed', code };
+            }),
+          ended: async (_job, _item, reason) =>
+            reason === 'unknown' ? { type: 'unknown' } : { type: 'failed', code: reason },
           held: () => undefined,
         },
       });

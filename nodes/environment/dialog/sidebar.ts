@@ -13,10 +13,10 @@ import {
   type Part,
   type ServiceState,
 } from './sidebar-parts';
+import { changedTopic } from '../spec';
 import { say } from './sidebar-rows';
 
 const environmentType = 'advisor-environment';
-const topic = 'advisor-texting/changed';
 const tab = 'advisor-texting';
 /** The least milliseconds between two readings that nobody asked for; more where a reading takes long. */
 const leastInterval = 1500;
@@ -246,7 +246,7 @@ const begin = (): void => {
   const shown = (): void => {
     sidebar.shown();
   };
-  RED.comms.subscribe(topic, changed);
+  RED.comms.subscribe(changedTopic, changed);
   for (const event of ['nodes:add', 'nodes:remove', 'nodes:change'])
     RED.events.on(event, (node) => {
       if ((node as EditedNode | undefined)?.type === environmentType) changed();

@@ -2,21 +2,18 @@ import { consentOf, type Consent } from '../../lib/consent/consent';
 import { nothingKnown, type ConsentStatus } from '../../lib/consent/consent-status';
 import { paceOf, type Pace } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
-import type { OpenJob } from '../../lib/outbox/open-job';
-import type { Leaving, Reason } from '../../lib/outbox/outbox';
 import { doNotTextOf } from '../../lib/guards/do-not-text';
 import { WaitOutbox, type WaitHost } from '../../lib/outbox/wait-outbox';
-import { activityOf } from '../../lib/runtime/activity';
 import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
 import { nodeError } from '../../lib/runtime/errors';
-import { emitOutcome, kindsIn, queueFullError, reportFault, type Order } from '../../lib/runtime/node-outbox';
+import { NodeOutbox, type Order, type ShowOutcome, type TakenItems } from '../../lib/runtime/node-outbox';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import { isRecord, type Message } from '../../lib/runtime/red';
 import { failureLook, look, type Look } from '../../lib/runtime/status';
 import { fieldOf } from '../../lib/runtime/kinds';
-import { withUsedFields, type Recipient, type Recipients } from '../../lib/texting/recipients';
+import { withUsedFields, type Recipient } from '../../lib/texting/recipients';
 import { cancelledWait, outcomeOf } from './outcome';
 import { subjectOf } from './subject';
 
@@ -26,7 +23,7 @@ export interface WaitOrder extends Order {
   readonly start: number;
 }
 
-type WaitJob = OpenJob<Recipient, WaitOrder, Outcome>;
+type Engine = WaitOutbox<Recipient, WaitOrder, Outcome, Wait>;
 
 const longestName = 100;
 
@@ -52,7 +49,7 @@ const isOf = (record: unknown, phone: string | undefined): boolean => {
 };
 
 /** Adds to the recipients the names in the message, for people who look at the list of waits. */
-const withNames = ({ items, entries, list }: Recipients, msg: Message): readonly Recipient[] => {
+const withNames = ({ items, entries, list }: TakenItems<Recipient>, msg: Message): readonly Recipient[] => {
   const records = [msg['recipient'], msg['contact']];
   const recordOf = ({ index, phone }: Recipient): unknown =>
     list ? entries?.[index] : records.find((record) => isOf(record, phone));
@@ -67,24 +64,20 @@ const withNames = ({ items, entries, list }: Recipients, msg: Message): readonly
 const redrawn = 2000;
 
 /** The waits of one node: each is on record, and leaves when it ends. */
-export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
+export class NodeWaits
+  extends NodeOutbox<Recipient, WaitOrder, Engine>
+  implements WaitHost<Recipient, WaitOrder, Outcome, Wait>
+{
   private readonly pace: Pace;
   private consent: Consent | undefined;
-  private outbox: WaitOutbox<Recipient, WaitOrder, Outcome, Wait> | undefined;
   private detach: (() => void) | undefined;
-  private readonly unlisten: (() => void)[] = [];
   private refresh: (() => void) | undefined;
   /** The waits are being read for the status: there is one such reading at a time. */
   private isLooking = false;
   private isStale = false;
-  /** Resolves when waits can be added. */
-  opening: Promise<void> | undefined;
-  private started: Promise<void> | undefined;
 
-  constructor(
-    private readonly tools: Tools,
-    private readonly show: (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void,
-  ) {
+  constructor(tools: Tools, show: ShowOutcome) {
+    super(tools, (outcome, order, item, _index, entry) => withUsedFields(outcome, order, item, entry), show);
     const seconds = (name: string): number => tools.plain.number(name);
     this.pace = paceOf({
       pollEvery: seconds('pollEvery'),
@@ -92,36 +85,26 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
       thenEvery: seconds('thenEvery'),
       giveUpAfter: seconds('giveUpAfter'),
     });
-    this.opening = Promise.resolve()
-      .then(() => this.open())
-      .catch((thrown: unknown) => {
-        show(failedOutcome(problemOf(thrown)));
-      })
-      .finally(() => {
-        this.opening = undefined;
-      });
   }
 
   /** Begins a wait for each recipient; all are on record when this resolves. */
-  async take(msg: Message, job: Job, order: Order, recipients: Recipients): Promise<void> {
-    const { consent, outbox } = this;
-    if (!consent || !outbox) throw nodeError('not_configured', 'no_environment');
-    const { count, entries } = recipients;
+  protected override async accept(
+    msg: Message,
+    job: Job,
+    order: WaitOrder,
+    recipients: TakenItems<Recipient>,
+  ): Promise<void> {
+    const { consent, pace } = this;
+    if (!consent) throw nodeError('not_configured', 'no_environment');
     const items = withNames(recipients, msg);
-    const whole: WaitOrder = { ...order, pace: this.pace, start: consent.clock.now() };
-    const onRecord = job.takeHandOver();
-    try {
-      await outbox.accept({ message: msg, order: whole, items, count, entries, onRecord }, job);
-    } catch (thrown) {
-      onRecord?.();
-      throw queueFullError(thrown);
-    }
+    const start = consent.clock.now();
+    await super.accept(msg, job, { ...order, pace, start }, { ...recipients, items });
     this.changed();
     await this.endBlocked(recipients);
   }
 
   /** Cancels the waits for numbers on the do-not-text list. */
-  private async endBlocked({ items }: Recipients): Promise<void> {
+  private async endBlocked({ items }: TakenItems<Recipient>): Promise<void> {
     const environment = this.tools.environment();
     const phones = [...new Set(items.flatMap(({ phone }) => phone ?? []))];
     const found = await Promise.all(
@@ -131,20 +114,13 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     if (blocked.length > 0) this.reset(blocked);
   }
 
-  reset(phones?: readonly string[], at?: number): void {
-    this.outbox?.reset(phones, at);
-  }
-
   flush(phones?: readonly string[]): void {
     this.outbox?.flush(phones);
   }
 
-  async close(): Promise<void> {
-    await this.opening;
-    for (const end of this.unlisten) end();
+  override async close(): Promise<void> {
+    await super.close();
     this.refresh?.();
-    await this.outbox?.close();
-    await this.started;
     this.detach?.();
   }
 
@@ -158,10 +134,6 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     return { item, advisor, subject: subjectOf(recipient), start, pace, name: recipient.name };
   }
 
-  ended(_reason: Reason): Outcome {
-    return cancelledWait();
-  }
-
   cancelled(_reason: 'reset' | 'moved', _recipient: Recipient, seen: unknown): Outcome {
     return cancelledWait((seen as ConsentStatus | undefined) ?? nothingKnown);
   }
@@ -170,44 +142,26 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     return phone ?? memberId;
   }
 
-  kindsOf(outcome: Outcome): readonly string[] {
-    return kindsIn(this.tools, outcome);
-  }
-
-  async emit(job: WaitJob, recipient: Recipient, leaving: Leaving<Outcome>): Promise<boolean> {
-    const hasArrived = await emitOutcome(
-      this.tools,
-      job,
-      this.outbox?.life ?? '',
-      recipient,
-      leaving,
-      (outcome, order, item, _index, entry) => withUsedFields(outcome, order, item, entry),
-    );
-    if (this.outbox?.count === 0)
-      this.show(leaving.outcome, leaving.isLast && job.record.count > 1 ? leaving.counts : undefined);
-    return hasArrived;
-  }
-
   moved(count: number): void {
     const { node, words } = this.tools;
     node.warn(words.say('warning.moved', { count: words.number(count) }));
   }
 
-  fault(fault: unknown): void {
-    reportFault(this.tools, fault);
-  }
-
-  changed(): void {
+  override changed(): void {
     this.draw();
-    activityOf(this.tools.environment()).changed();
+    super.changed();
   }
 
-  private async open(): Promise<void> {
+  protected override emitted(outcome: Outcome, counts: Readonly<Record<string, number>> | undefined): void {
+    if (this.outbox?.count === 0) this.show(outcome, counts);
+  }
+
+  protected async open(): Promise<void> {
     const { tools } = this;
     const environment = tools.environment();
     const consent = await consentOf(environment);
     if (!consent.store.durable) tools.markUnsaved();
-    const outbox = new WaitOutbox<Recipient, WaitOrder, Outcome, Wait>({
+    const outbox: Engine = new WaitOutbox({
       store: consent.store,
       node: tools.node.id,
       space: environment.space,
@@ -218,6 +172,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     const blocked = await doNotTextOf(environment);
     this.consent = consent;
     this.outbox = outbox;
+    this.environment = environment;
     this.unlisten.push(
       blocked.onBlock((phone) => {
         outbox.reset([phone]);
@@ -233,10 +188,7 @@ export class Waiting implements WaitHost<Recipient, WaitOrder, Outcome, Wait> {
     });
   }
 
-  private async start(
-    consent: Consent,
-    outbox: WaitOutbox<Recipient, WaitOrder, Outcome, Wait>,
-  ): Promise<void> {
+  private async start(consent: Consent, outbox: Engine): Promise<void> {
     try {
       this.detach = consent.attach(this.tools.node.id, {
         end: async (item, { advisor, subject }, outcome, removals) => {

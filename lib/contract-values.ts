@@ -1,0 +1,25 @@
+/**
+ * Values of the contract (*Limits* and the tables of its searches) that forms need too. They stand apart from the
+ * schemas, because those load zod, which neither the editor nor the registration of a node needs.
+ */
+
+/** The pattern of every phone field (E.164): a plus sign, a digit 1-9, then 7 to 14 more digits. */
+export const e164 = /^\+[1-9]\d{7,14}$/;
+export const largestPage = 200;
+export const longestSearch = 150;
+export const sortFields = [
+  'fullName',
+  'email',
+  'emailStatus',
+  'groupCount',
+  'source',
+  'dateTimeCreated',
+] as const;
+export const contentTypes = [
+  'All',
+  'WebContent',
+  'Emails',
+  'SocialPosts',
+  'Print',
+  'DownloadContent',
+] as const;
