@@ -30,7 +30,7 @@ const credentials = {
   refreshToken: 'bench-refresh',
 };
 
-const environment = (id: string, url: string, more: Readonly<Record<string, unknown>>): FlowNode => ({
+export const environment = (id: string, url: string, more: Readonly<Record<string, unknown>>): FlowNode => ({
   id,
   type: 'advisor-environment',
   name: `Bench ${id}`,

@@ -11,15 +11,18 @@ import {
 import { openEditor } from '../../test/editor/support';
 import { launchBrowser } from '../../test/support/browser';
 import type { Version } from '../../test/support/installation';
-import { startRed, type RealRed } from '../../test/support/node-red';
+import { startRed, type FlowNode, type RealRed } from '../../test/support/node-red';
+import { setTimeout as pause } from 'node:timers/promises';
+import { environment } from '../flows';
+import type { Service } from '../service';
 import { figureOf, nameOf, ratioOf, type Row } from '../figures';
 import type { Part } from '../part';
 
 const few = 1000;
 
-const flows = [
+const flowsFor = ({ url }: Service): FlowNode[] => [
   { id: 'tab', type: 'tab', label: 'Bench' },
-  { id: 'env', type: 'advisor-environment', name: 'Bench', service: 'simulator' },
+  environment('env', url, { name: 'Bench' }),
   ...waitNodes(hourly),
 ];
 
@@ -39,6 +42,13 @@ const timed = async (work: () => Promise<unknown>): Promise<number> => {
   const from = performance.now();
   await work();
   return performance.now() - from;
+};
+
+/** Has so many more wait, and each polled for the first time. */
+const beginAndPoll = async (red: RealRed, service: Service, from: number, to: number): Promise<void> => {
+  await service.reset();
+  await beginWaits(red, from, to);
+  while ((await service.counts()).polls < to - from) await pause(200);
 };
 
 /** One round: the tab is shown, a page turned, somebody searched for and cancelled. */
@@ -86,19 +96,22 @@ const look = async (red: RealRed, page: Page, last: number): Promise<Seen> => {
 
 const measure = async (
   version: Version,
+  service: Service,
   count: number,
   rounds: number,
 ): Promise<Record<'few' | 'many', Seen[]>> => {
-  const [red, browser] = await Promise.all([startRed({ version, flows }), launchBrowser()]);
+  const [red, browser] = await Promise.all([startRed({ version, flows: [] }), launchBrowser()]);
   try {
+    // Credentials come with a deploy alone.
+    await red.deploy(flowsFor(service));
     const { page } = await openEditor(red, browser);
     page.setDefaultTimeout(120_000);
-    await beginWaits(red, 0, few);
+    await beginAndPoll(red, service, 0, few);
     // What is loaded once is loaded.
     await look(red, page, few - 1);
     const some: Seen[] = [];
     for (let round = 0; round < rounds; round++) some.push(await look(red, page, few - 2 - round));
-    await beginWaits(red, few, count);
+    await beginAndPoll(red, service, few, count);
     const many: Seen[] = [];
     for (let round = 0; round < rounds; round++) many.push(await look(red, page, count - 1 - round));
     return { few: some, many };
@@ -121,11 +134,11 @@ const measured = {
 export const sidebar: Part = {
   name: 'sidebar',
   title: 'The sidebar with 100,000 waits',
-  async run({ rounds, scaled, versions }) {
+  async run({ service, rounds, scaled, versions }) {
     const count = Math.max(scaled(100_000), 2 * few);
     const rows: Row[] = [];
     for (const version of versions) {
-      const seen = await measure(version, count, rounds);
+      const seen = await measure(version, service, count, rounds);
       for (const [name, [what, unit]] of Object.entries(measured) as [
         keyof Seen,
         readonly [string, string],

@@ -15,7 +15,7 @@ import type { Message } from '../runtime/red';
 import { failureLook, look } from '../runtime/status';
 
 /** Message fields of one outcome, filled in as they become known. */
-export type Known = Record<string, unknown>;
+export type Fields = Record<string, unknown>;
 
 /** The service, on behalf of the advisor a message is for. */
 export interface Caller {
@@ -48,7 +48,7 @@ export interface OperationTurn<D> {
   readonly list: boolean;
   readonly data: D;
   /** What the operation learns on the way is added here. */
-  readonly known: Known;
+  readonly known: Fields;
   /** Finds something out once for all items of a message. */
   readonly once: <T>(find: () => Promise<T>) => Promise<T>;
 }
@@ -60,7 +60,7 @@ export interface ItemOperation<D = unknown> {
   readonly source: Source;
   readonly read: (msg: Message) => Promise<Given<D>>;
   /** Message fields of every outcome, also of failures. */
-  readonly carries: (item: unknown, list: boolean) => Known;
+  readonly carries: (item: unknown, list: boolean) => Fields;
   /** Gives the payload. */
   readonly work: (turn: OperationTurn<D>) => Promise<unknown>;
 }

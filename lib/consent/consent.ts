@@ -1,7 +1,7 @@
 import type { Clock } from '../service/clock';
 import type { Client } from '../service/types';
 import { itemIn } from '../outbox/records';
-import { ageClock, key, type Operation, type Store, type StoreOrder } from '../state/store';
+import { ageClock, key, type Operation, type Store, type StoreCommand } from '../state/store';
 import type { ConsentStatus, WaitOutcome } from './consent-status';
 import { RequestHistory } from './request-history';
 import { WaitEntries } from './wait-entries';
@@ -31,14 +31,15 @@ export interface Waiter {
 }
 
 /** One process has seen an acceptance that another waits for. */
-interface AcceptedOrder extends StoreOrder {
+interface AcceptedCommand extends StoreCommand {
   readonly kind: 'accepted';
   readonly advisor: string;
   readonly subject: Subject;
   readonly status: ConsentStatus;
 }
 
-export const isAcceptedOrder = (order: StoreOrder): order is AcceptedOrder => order.kind === 'accepted';
+export const isAcceptedCommand = (command: StoreCommand): command is AcceptedCommand =>
+  command.kind === 'accepted';
 
 /** The waits and the request history of an environment: the same for all its nodes. */
 export class Consent {
@@ -87,7 +88,7 @@ export class Consent {
   }
 
   /** Another process has seen that somebody accepted. */
-  heard({ advisor, subject, status }: AcceptedOrder): Promise<void> {
+  heard({ advisor, subject, status }: AcceptedCommand): Promise<void> {
     return this.waits.accepted(advisor, subject, status, true);
   }
 
@@ -96,11 +97,11 @@ export class Consent {
     const { memberId } = status;
     const subjects: readonly Subject[] =
       'phone' in subject && memberId !== null ? [subject, { memberId }] : [subject];
-    const order: AcceptedOrder = { kind: 'accepted', at: this.store.now(), advisor, subject, status };
+    const command: AcceptedCommand = { kind: 'accepted', at: this.store.now(), advisor, subject, status };
     await Promise.all(
       (this.store.others?.() ?? []).map(async (store) => {
         const entries = new WaitEntries(store, key(this.environment.space));
-        if (await entries.holdsAny(advisor, subjects)) await store.tellHolder?.(order);
+        if (await entries.holdsAny(advisor, subjects)) await store.tellHolder?.(command);
       }),
     );
   }

@@ -1,5 +1,5 @@
 import type { Movable } from '../state/moving';
-import { endOf, key, type Store, type StoreOrder, unchanged } from '../state/store';
+import { endOf, key, type Store, type StoreCommand, unchanged } from '../state/store';
 
 /** A number that is not to be texted. */
 export interface Blocked {
@@ -13,12 +13,12 @@ export interface Blocked {
 export type BlockedBy = Blocked | 'unreadable';
 
 /** Tells all processes of a number that one of them has blocked. */
-export interface BlockOrder extends StoreOrder {
+export interface BlockCommand extends StoreCommand {
   readonly kind: 'block';
   readonly phone: string;
 }
 
-export const isBlockOrder = (order: StoreOrder): order is BlockOrder => order.kind === 'block';
+export const isBlockCommand = (command: StoreCommand): command is BlockCommand => command.kind === 'block';
 
 const table = 'work';
 
@@ -98,13 +98,13 @@ export class DoNotText {
       blocked = { phone, since: known?.since ?? now, reason: reason ?? known?.reason ?? null };
       if (await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, entry)])) break;
     }
-    const order: BlockOrder = { kind: 'block', at: this.store.now(), phone };
-    await Promise.all([this.heard(order), this.store.tellOthers?.(order)]);
+    const command: BlockCommand = { kind: 'block', at: this.store.now(), phone };
+    await Promise.all([this.heard(command), this.store.tellOthers?.(command)]);
     return blocked;
   }
 
   /** Called when a number was blocked; resolves when the requests to it that are under way in this process have ended. */
-  async heard({ phone }: BlockOrder): Promise<void> {
+  async heard({ phone }: BlockCommand): Promise<void> {
     for (const listener of this.listeners) listener(phone);
     await this.attempts.none(phone);
   }

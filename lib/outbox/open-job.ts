@@ -1,7 +1,7 @@
 import { nextKey, type Operation, type Store, type Table } from '../state/store';
 import {
   pageOf,
-  pageSize,
+  itemsPerPage,
   removalsOf,
   type Ended,
   type JobRecord,
@@ -166,7 +166,7 @@ export class OpenJob<I extends NodeItem, O, E> {
   }
 
   get pageCount(): number {
-    return Math.ceil(this.record.count / pageSize);
+    return Math.ceil(this.record.count / itemsPerPage);
   }
 
   /** A long job is written in several commits, its job record last. */
@@ -361,8 +361,8 @@ export class OpenJob<I extends NodeItem, O, E> {
     const { single, count } = this.record;
     if (single) return [single.item];
     if (found) return found;
-    const from = number * pageSize;
-    const length = Math.min(pageSize, count - from);
+    const from = number * itemsPerPage;
+    const length = Math.min(itemsPerPage, count - from);
     return Array.from({ length }, (_, place) => ({ index: from + place }) as I);
   }
 }

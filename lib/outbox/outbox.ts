@@ -61,7 +61,7 @@ const mostUnwritten = 32 * 1024 * 1024;
 const bytesPerItem = 32;
 /** The number of records that are read from the store at once. */
 export const readAtOnce = 100;
-/** The most orders to cancel that are read at the start. */
+/** The most resets that are read at the start. */
 const mostResets = 1000;
 /** The number of pages of a list that was never accepted that are removed in one commit, so that others have their turn. */
 const pagesSweptAtOnce = 5;
@@ -203,7 +203,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
       const job = found && OpenJob.found<I, O, E>(this.table, this.keys, arrival, found.value);
       if (reading.isOld(key.toString('latin1'))) continue;
       if (!job) return undefined;
-      if (!this.open.get(job.name)) this.taken(job);
+      if (!this.open.get(job.name)) this.cameIntoMemory(job);
       return this.retain(job);
     }
   }
@@ -297,7 +297,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
     }
   }
 
-  /** The orders to cancel that are on record, in the order of their arrival. */
+  /** The resets that are on record, in the order of their arrival. */
   protected async readResets(): Promise<(readonly [arrival: Buffer, reset: ResetRecord])[]> {
     const range = { ...after(this.keys.resets, undefined), limit: mostResets };
     const found = await this.store.page<ResetRecord>(this.table, range);
@@ -310,7 +310,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
   }
 
   /** Called when a job comes into memory out of turn, for one of its items. */
-  protected taken(_job: OpenJob<I, O, E>): void {
+  protected cameIntoMemory(_job: OpenJob<I, O, E>): void {
     return undefined;
   }
 

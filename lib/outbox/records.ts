@@ -48,8 +48,8 @@ export interface StepsRecord<E> {
 }
 
 /** The number of recipients in one record. */
-export const pageSize = 100;
-export const pageOf = (index: number): number => Math.floor(index / pageSize);
+export const itemsPerPage = 100;
+export const pageOf = (index: number): number => Math.floor(index / itemsPerPage);
 
 /** What arrived before a reset never begins: everything, or what is for these numbers, of one job, or one item. */
 export interface ResetRecord {
@@ -150,7 +150,7 @@ export const removalsOf = (table: Table, keys: Layout, arrival: Buffer, count: n
   const removed = [keys.job(arrival), keys.steps(arrival, 0)];
   if (count > 1) {
     removed.push(keys.message(arrival), keys.list(arrival));
-    for (let page = 0; page * pageSize < count; page++) {
+    for (let page = 0; page * itemsPerPage < count; page++) {
       removed.push(keys.items(arrival, page));
       if (page > 0) removed.push(keys.steps(arrival, page));
     }

@@ -77,8 +77,8 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   /** Items at work, by the controller that aborts them. */
   private readonly atWork = new Map<AbortController, { readonly arrival: Buffer; readonly item: I }>();
   /** Numbers whose held items are to be judged again. */
-  private readonly toRelease = new Set<string>();
-  private releasing: Promise<void> = Promise.resolve();
+  private readonly toJudge = new Set<string>();
+  private judging: Promise<void> = Promise.resolve();
   private resets: (readonly [arrival: Buffer, reset: ResetRecord])[] = [];
 
   constructor(private readonly request: RequestOptions<I, O, E>) {
@@ -156,7 +156,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     await this.host.emit(job, item, { outcome, repeated: false, counts, isLast, mark: () => undefined });
   }
 
-  /** Cancels items that have not begun: all, or those for these numbers. `at` is when another process was given the order. */
+  /** Cancels items that have not begun: all, or those for these numbers. `at` is when another process received the reset. */
   reset(phones?: readonly string[], at?: number): void {
     this.addReset(phones ? { phones } : {}, at === undefined ? undefined : arrivalAt(at));
   }
@@ -182,17 +182,17 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   }
 
   /** Items that are held for a number are judged again. */
-  release(phone: string): void {
-    this.toRelease.add(phone);
-    if (this.toRelease.size > 1) return;
-    // The next sweep serves all numbers that are released while one is under way.
-    this.releasing = this.releasing.catch(() => undefined).then(() => this.releaseNamed());
-    this.track(this.releasing);
+  judgeAgain(phone: string): void {
+    this.toJudge.add(phone);
+    if (this.toJudge.size > 1) return;
+    // The next sweep serves all numbers that come while one is under way.
+    this.judging = this.judging.catch(() => undefined).then(() => this.judgeHeld());
+    this.track(this.judging);
   }
 
-  private async releaseNamed(): Promise<void> {
-    const phones = new Set(this.toRelease);
-    this.toRelease.clear();
+  private async judgeHeld(): Promise<void> {
+    const phones = new Set(this.toJudge);
+    this.toJudge.clear();
     await this.sweepHeld((_arrival, { phone = '' }) => phones.has(phone));
   }
 
@@ -208,7 +208,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     return job.isAtRest && job.isRead && job.toDo.length === 0 && job.isHeld;
   }
 
-  protected override taken(job: OpenJob<I, O, E>): void {
+  protected override cameIntoMemory(job: OpenJob<I, O, E>): void {
     const isPassed =
       this.cursor !== undefined && Buffer.compare(this.keys.job(job.arrival), this.cursor) <= 0;
     // The job was read before: its other items are held, or told.

@@ -163,7 +163,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
     if (!isFound && !this.isClosing) await this.store.write(removals);
   }
 
-  /** Cancels all waits, or those for these numbers. `at` is when another process was given the order. */
+  /** Cancels all waits, or those for these numbers. `at` is when another process received the reset. */
   reset(phones?: readonly string[], at?: number): void {
     const arrival = at === undefined ? newArrival(this.store.now()) : arrivalAt(at);
     const value: ResetRecord = phones ? { phones } : {};

@@ -7,7 +7,7 @@ import { idsUnder } from '../outbox/removed-nodes';
 import { systemClock, within } from '../service/clock';
 import { day } from '../durations';
 import type { Problem } from '../service/errors';
-import { endOf, key, type Store, type StoreOrder } from '../state/store';
+import { endOf, key, type Store, type StoreCommand } from '../state/store';
 import type { Environment } from './environment';
 import { folded } from './kinds';
 import type { NodeName, WaitItem, QueueItem, ListItem, Failure, Listed } from './activity-items';
@@ -31,16 +31,16 @@ interface ReadableOutbox {
   cancel(job: Buffer, index?: number): Promise<boolean>;
 }
 
-/** An order to the process that has an item: it is to check or cancel it. */
-interface ItemOrder extends StoreOrder {
+/** A command to the process that has an item: it is to check or cancel it. */
+interface ItemCommand extends StoreCommand {
   readonly kind: 'item';
   readonly id: string;
   readonly act: 'check' | 'cancel';
 }
 
-export const isItemOrder = (order: StoreOrder): order is ItemOrder => order.kind === 'item';
+export const isItemCommand = (command: StoreCommand): command is ItemCommand => command.kind === 'item';
 
-/** Milliseconds to wait for the other process. If it has died, its successor carries out the order later. */
+/** Milliseconds to wait for the other process. If it has died, its successor carries out the command later. */
 const answeredWithin = 5000;
 
 /** A failure on record, with its sentence. */
@@ -237,41 +237,41 @@ export class Activity {
     return this.act('cancel', id, kinds);
   }
 
-  private async act(act: ItemOrder['act'], id: string, kinds: readonly IdKind[]): Promise<boolean> {
+  private async act(act: ItemCommand['act'], id: string, kinds: readonly IdKind[]): Promise<boolean> {
     const kind = kinds.find((each) => id.startsWith(each));
     const name = kind && nameIn(kind, id);
     if (!name) return false;
     for (const activity of await this.usable()) {
       const isDone = await (activity.environment.isElsewhere === true
-        ? activity.order(act, id, kind, name)
+        ? activity.command(act, id, kind, name)
         : activity.actHere(act, kind, name));
       if (isDone === true) return true;
     }
     return false;
   }
 
-  /** Carries out an order of another process; false when the node of the item is not there yet. */
-  async obey({ act, id }: ItemOrder): Promise<boolean> {
+  /** Carries out a command of another process; false when the node of the item is not there yet. */
+  async obey({ act, id }: ItemCommand): Promise<boolean> {
     const kind = (['w', 'q', 'l'] as const).find((each) => id.startsWith(each));
     const name = kind && nameIn(kind, id);
     return !name || (await this.actHere(act, kind, name)) !== undefined;
   }
 
   /** Undefined when the node of the item is not there. */
-  private async actHere(act: ItemOrder['act'], kind: IdKind, name: Buffer): Promise<boolean | undefined> {
+  private async actHere(act: ItemCommand['act'], kind: IdKind, name: Buffer): Promise<boolean | undefined> {
     if (kind === 'w') return (await consentOf(this.environment)).waiterOf(name)?.[act](name);
     const { node, arrival } = jobIn(name);
     return this.outboxes.get(node)?.outbox.cancel(arrival, ...(kind === 'q' ? [itemIn(name).index] : []));
   }
 
-  /** Gives an order to the process that has the item; false when no process has it, or when it has begun. */
-  private async order(act: ItemOrder['act'], id: string, kind: IdKind, name: Buffer): Promise<boolean> {
+  /** Gives a command to the process that has the item; false when no process has it, or when it has begun. */
+  private async command(act: ItemCommand['act'], id: string, kind: IdKind, name: Buffer): Promise<boolean> {
     const store = await this.environment.store();
     const { node, arrival } = jobIn(name);
     const index = kind === 'l' ? undefined : itemIn(name).index;
     if (!(await hasNotEnded(store, kind === 'w' ? 'wait' : 'work', node, arrival, index))) return false;
-    const order: ItemOrder = { kind: 'item', at: store.now(), id, act };
-    await within(systemClock, answeredWithin, store.tellHolder?.(order) ?? Promise.resolve());
+    const command: ItemCommand = { kind: 'item', at: store.now(), id, act };
+    await within(systemClock, answeredWithin, store.tellHolder?.(command) ?? Promise.resolve());
     return true;
   }
 

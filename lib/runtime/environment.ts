@@ -24,9 +24,9 @@ export interface EnvironmentSettings {
 /** For `gone`, the result resolves when nothing is under way in that store any more. */
 export type StoreListener = (view: Environment, kind: 'orphan' | 'gone' | 'own') => void | Promise<void>;
 
-/** With `view`, the order is for the work of a process that ended; without, for the work of this process. */
-export type OrderListener = (
-  order: Readonly<Record<string, unknown>>,
+/** With `view`, the message is for the work of a process that ended; without, for the work of this process. */
+export type ControlListener = (
+  message: Readonly<Record<string, unknown>>,
   at: number,
   view: Environment | undefined,
 ) => boolean;
@@ -88,13 +88,13 @@ export interface Environment {
    * the place of one that was lost to another process.
    */
   onStore?(listener: StoreListener): () => void;
-  /** Gives an order to the same node in other processes, and in the stores that ended processes have left. */
-  tellOthers?(node: string, order: Readonly<Record<string, unknown>>): void;
+  /** Gives a control message to the same node in other processes, and in the stores that ended processes have left. */
+  tellOthers?(node: string, message: Readonly<Record<string, unknown>>): void;
   /**
    * Calls the listener with orders to a node from other processes; it returns false when the node cannot carry them out
    * yet.
    */
-  onOrder?(node: string, listener: OrderListener): () => void;
+  onControl?(node: string, listener: ControlListener): () => void;
   /** True for this environment over the store of another process, which can only be read. */
   readonly isElsewhere?: boolean;
   /** The same environment in other uses of a subflow and over other stores, also those of other processes. */

@@ -54,7 +54,7 @@ export interface Handler {
   /** While it is pending, messages and orders wait in line, so that earlier work is read from the store first. */
   readonly opening?: Promise<void> | undefined;
   input(msg: Message, job: Job): void | Promise<void>;
-  /** True when the message was an order (`reset`, `flush`); `at` is the time when another process received it. */
+  /** True when the message was a control message (`reset`, `flush`); `at` is the time when another process received it. */
   control?(msg: Message, at?: number): boolean;
   /** Whether the node has work that a pause of the service holds up. */
   isBusy?(): boolean;
@@ -64,7 +64,7 @@ export interface Handler {
 export const isControl = (msg: Message, name: 'reset' | 'flush'): boolean =>
   Object.hasOwn(msg, name) && msg[name] !== false && msg[name] !== undefined && msg[name] !== null;
 
-/** The part of an order that other processes need. */
+/** The part of a control message that other processes need. */
 const controlIn = ({ reset, flush, phone }: Message): Record<string, unknown> => ({
   ...(reset !== undefined && { reset }),
   ...(flush !== undefined && { flush }),
@@ -236,13 +236,13 @@ const startNode = (
     return undefined;
   });
 
-  const unlistenToOrders = environment?.onOrder?.(node.id, (order, at, view) => {
+  const unlistenToControls = environment?.onControl?.(node.id, (message, at, view) => {
     const meant = view ? heirs.get(view) : handler;
     if (!meant || meant.opening || closing.signal.aborted) return false;
     try {
-      return meant.control?.(order, at) ?? true;
+      return meant.control?.(message, at) ?? true;
     } catch {
-      // The message was not a valid order. The process that received it has reported that.
+      // The message was not valid. The process that received it has reported that.
       return true;
     }
   });
@@ -316,7 +316,7 @@ const startNode = (
     forgetStart();
     unlisten?.();
     unlistenToStores?.();
-    unlistenToOrders?.();
+    unlistenToControls?.();
     const end = (): void => {
       release?.();
       closed();

@@ -54,7 +54,7 @@ export interface ItemHandler<T, O> {
   /** The node makes no request: it needs no service, and its items belong to none. */
   readonly isLocal?: boolean | undefined;
   /** For a node whose work may throw `Held`: called when an item ends without its work. */
-  readonly dropped?: ((accepted: AcceptedItem<T, O>, reason: Reason) => Promise<void>) | undefined;
+  readonly ended?: ((accepted: AcceptedItem<T, O>, reason: Reason) => Promise<void>) | undefined;
 }
 
 /** The client of nodes that make no request. */
@@ -93,8 +93,8 @@ export class NodeRequests<T extends Item, O extends Order>
   }
 
   /** Items that are held for the number are judged again. */
-  release(phone: string): void {
-    this.outbox?.release(phone);
+  judgeAgain(phone: string): void {
+    this.outbox?.judgeAgain(phone);
   }
 
   async work(open: OpenJob<T, O, Outcome>, item: T, turn: OutboxTurn): Promise<Outcome | undefined> {
@@ -121,7 +121,7 @@ export class NodeRequests<T extends Item, O extends Order>
 
   async ended(open: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<Outcome> {
     if (this.environment)
-      await this.handler.dropped?.(this.acceptedItem(open, item), reason).catch((fault: unknown) => {
+      await this.handler.ended?.(this.acceptedItem(open, item), reason).catch((fault: unknown) => {
         // The process that has taken over the store does the same.
         if (!(fault instanceof TakenOver)) throw fault;
       });
@@ -167,7 +167,7 @@ export class NodeRequests<T extends Item, O extends Order>
       activityOf(environment).add({ id: tools.node.id, name: tools.node.name ?? '' }, outbox),
     );
     tools.whenStarted(() => {
-      // The start waits one turn of the event loop, because an order to cancel may be in line.
+      // The start waits one turn of the event loop, because a reset may be in line.
       this.started = nextTurn()
         // Flows that are stopped right after their start have closed the store by now.
         .then(() => (tools.closed.aborted ? undefined : outbox.start()))
@@ -178,7 +178,7 @@ export class NodeRequests<T extends Item, O extends Order>
   }
 
   private get mayHold(): boolean {
-    return this.handler.dropped !== undefined;
+    return this.handler.ended !== undefined;
   }
 
   private acceptedItem(open: OpenJob<T, O, Outcome>, item: T): AcceptedItem<T, O> {

@@ -27,7 +27,7 @@ import {
   type JointWriter,
   type Operation,
   type Store,
-  type StoreOrder,
+  type StoreCommand,
 } from './store';
 import { processMemory } from '../process-memory';
 
@@ -96,11 +96,11 @@ export interface KeyRow {
 
 const shortestPause = 250;
 const longestPause = 2000;
-/** The prefix of the orders in each slot: what its holder is to do. */
-const orders = keyOf('order');
+/** The prefix of the commands in each slot: what its holder is to do. */
+const commands = keyOf('command');
 /** Milliseconds after which nobody waits for an answer any more: the longest request has ended by then. */
 const answeredWithin = 120_000;
-/** Milliseconds between two checks whether other processes have carried out an order. */
+/** Milliseconds between two checks whether other processes have carried out a command. */
 const lookForAnswers = 200;
 /** Pulses between two searches for slots that were taken over and have no work left. */
 const dropEvery = 10;
@@ -127,8 +127,8 @@ const madeByAnother = new Set(['23505', '42P06', '42P07']);
 /** The data key in the database cannot be opened with this process's credential secret. */
 export class OtherSecret extends Error {}
 
-/** Carries out an order for a slot; resolves with whether it was carried out. */
-export type StoreOrderListener = (slot: Slot, order: StoreOrder) => Promise<boolean>;
+/** Carries out a command for a slot; resolves with whether it was carried out. */
+export type StoreCommandListener = (slot: Slot, command: StoreCommand) => Promise<boolean>;
 
 /** A database, for one group in this process: its connections, its pulse, and the slots that this process holds. */
 class Database implements SlotDatabase, JointWriter {
@@ -142,9 +142,9 @@ class Database implements SlotDatabase, JointWriter {
   private readonly leases: Leases;
   private readonly watch: LeaseWatch;
   private readonly orphanListeners = new Set<(store: Slot) => void>();
-  private readonly orderListeners = new Set<StoreOrderListener>();
+  private readonly commandListeners = new Set<StoreCommandListener>();
   private readonly newsListeners = new Set<() => void>();
-  /** The keys of orders that are being carried out. */
+  /** The keys of commands that are being carried out. */
   private readonly obeying = new Set<string>();
   private readonly listeners = new Set<() => void>();
   /** Writes have a pool of their own, so that neither a pulse nor a commit waits behind reads. */
@@ -235,9 +235,9 @@ class Database implements SlotDatabase, JointWriter {
     return () => this.orphanListeners.delete(listener);
   }
 
-  onOrder(listener: StoreOrderListener): () => void {
-    this.orderListeners.add(listener);
-    return () => this.orderListeners.delete(listener);
+  onCommand(listener: StoreCommandListener): () => void {
+    this.commandListeners.add(listener);
+    return () => this.commandListeners.delete(listener);
   }
 
   onNews(listener: () => void): () => void {
@@ -258,10 +258,10 @@ class Database implements SlotDatabase, JointWriter {
     return [...this.slots.values(), ...this.elsewhere.values()].filter((each) => each !== slot);
   }
 
-  async tell(to: { readonly only: Slot } | { readonly allBut: Slot }, order: StoreOrder): Promise<void> {
+  async tell(to: { readonly only: Slot } | { readonly allBut: Slot }, command: StoreCommand): Promise<void> {
     const [only, but] = 'only' in to ? [to.only.lease.slot, common] : [null, to.allBut.lease.slot];
-    const key = Buffer.concat([orders, keyOf(order.at), randomBytes(6)]);
-    const bytes = this.sealing.seal('work', key, order);
+    const key = Buffer.concat([commands, keyOf(command.at), randomBytes(6)]);
+    const bytes = this.sealing.seal('work', key, command);
     await this.patiently(() =>
       this.writing.query(
         `insert into ${schema}.work select $1::bytea || int4send(slot) || $2::bytea, $3
@@ -637,7 +637,7 @@ class Database implements SlotDatabase, JointWriter {
     }
     await this.recordDoubts();
     if (!this.areWritesFailing) this.setTrouble(undefined);
-    await this.readOrders();
+    await this.readCommands();
     const others = rows.filter(({ slot }) => !this.slots.has(slot));
     const ended = this.watch.ended(others, performance.now());
     // A slot that another process has handed on to this one is taken at once.
@@ -646,9 +646,9 @@ class Database implements SlotDatabase, JointWriter {
     if (++this.pulses % dropEvery === 0) await this.dropEmpty();
   }
 
-  private async readOrders(): Promise<void> {
+  private async readCommands(): Promise<void> {
     const prefixes = Array.from(this.slots.keys(), (slot) =>
-      Buffer.concat([prefixOf(this.group, slot), orders]),
+      Buffer.concat([prefixOf(this.group, slot), commands]),
     );
     const { rows } = await this.writing.query<{ key: Buffer; value: Buffer }>(
       `select key, value from unnest($1::bytea[], $2::bytea[]) x(a, b)
@@ -661,17 +661,17 @@ class Database implements SlotDatabase, JointWriter {
       if (!slot || this.obeying.has(name)) continue;
       this.obeying.add(name);
       void this.obey(slot, key.subarray(12), value)
-        // The next pulse reads the order again.
+        // The next pulse reads the command again.
         .catch(() => undefined)
         .finally(() => this.obeying.delete(name));
     }
   }
 
   private async obey(slot: Slot, key: Buffer, value: Buffer): Promise<void> {
-    const order = this.sealing.open('work', key, value)?.value as StoreOrder | undefined;
-    // Nobody could carry the order out: its node has left the flow.
-    const isOver = !order || this.now() - order.at > keptAfterRemoval;
-    const done = isOver ? [] : Array.from(this.orderListeners, (listener) => listener(slot, order));
+    const command = this.sealing.open('work', key, value)?.value as StoreCommand | undefined;
+    // Nobody could carry the command out: its node has left the flow.
+    const isOver = !command || this.now() - command.at > keptAfterRemoval;
+    const done = isOver ? [] : Array.from(this.commandListeners, (listener) => listener(slot, command));
     const isDone = isOver || (await Promise.all(done)).some(Boolean);
     if (isDone) await slot.write([{ table: 'work', remove: key }]);
   }
@@ -751,8 +751,8 @@ export interface PostgresHandle {
   onChange(listener: () => void): () => void;
   /** Calls the listener with each slot of a process that has ended: this process is to go on with the work in it. */
   onOrphan(listener: (store: Slot) => void): () => void;
-  /** Calls the listener with each order that another process has given. */
-  onOrder(listener: StoreOrderListener): () => void;
+  /** Calls the listener with each command that another process has given. */
+  onCommand(listener: StoreCommandListener): () => void;
   /** Calls the listener after a pulse when other processes have written since the last. */
   onNews(listener: () => void): () => void;
   /** Gives a slot to another living process; false when that one is gone. Nothing may be under way in the slot. */
@@ -787,7 +787,7 @@ export const storeOf = (slot: Slot, close: () => Promise<void>): Store => {
     processName: slot.processName,
     part: slot.part,
     others: () => slot.others(),
-    tellHolder: (order) => slot.tellHolder(order),
+    tellHolder: (command) => slot.tellHolder(command),
     isAlive: (processName) => slot.isAlive(processName),
     onChange: (listener) => slot.onChange(listener),
     now: () => slot.now(),
@@ -799,7 +799,7 @@ export const storeOf = (slot: Slot, close: () => Promise<void>): Store => {
     hasLost: (table, from, to) => slot.hasLost(table, from, to),
     isInDoubt: (at) => slot.isInDoubt(at),
     write: (operations, conditions) => slot.write(operations, conditions),
-    tellOthers: (order) => slot.tellOthers(order),
+    tellOthers: (command) => slot.tellOthers(command),
     close,
   };
   slotsOfStores.set(store, slot);
@@ -846,7 +846,7 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
     },
     onChange: (listener) => database.onChange(listener),
     onOrphan: (listener) => database.onOrphan(listener),
-    onOrder: (listener) => database.onOrder(listener),
+    onCommand: (listener) => database.onCommand(listener),
     onNews: (listener) => database.onNews(listener),
     share: (most) => database.share(most),
     addLoad: (load) => database.addLoad(load),

@@ -17,7 +17,7 @@ import {
   type Operation,
   type Range,
   type Store,
-  type StoreOrder,
+  type StoreCommand,
   type Table,
 } from './store';
 
@@ -36,8 +36,8 @@ export interface SlotDatabase {
   warn(text: string): void;
   /** Resolves when the task may be repeated. */
   failed(fault: unknown): Promise<void>;
-  /** Gives an order to the holder of one slot, or to the holders of all others. */
-  tell(to: { readonly only: Slot } | { readonly allBut: Slot }, order: StoreOrder): Promise<void>;
+  /** Gives a command to the holder of one slot, or to the holders of all others. */
+  tell(to: { readonly only: Slot } | { readonly allBut: Slot }, command: StoreCommand): Promise<void>;
   /** All slots of the group but this one. */
   slotsBeside(slot: Slot): readonly Slot[];
   fenced(
@@ -97,8 +97,8 @@ export class Slot implements Store, Fence {
     return this.database.slotsBeside(this);
   }
 
-  tellHolder(order: StoreOrder): Promise<void> {
-    return this.database.tell({ only: this }, order);
+  tellHolder(command: StoreCommand): Promise<void> {
+    return this.database.tell({ only: this }, command);
   }
 
   get trouble(): string | undefined {
@@ -190,8 +190,8 @@ export class Slot implements Store, Fence {
     return this.database.fenced([this], this.changesOf(operations), whole);
   }
 
-  tellOthers(order: StoreOrder): Promise<void> {
-    return this.database.tell({ allBut: this }, order);
+  tellOthers(command: StoreCommand): Promise<void> {
+    return this.database.tell({ allBut: this }, command);
   }
 
   /** The operations as the database takes them: whole keys and sealed values. */

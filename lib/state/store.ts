@@ -17,8 +17,8 @@ export interface Store {
   readonly part?: string;
   /** The other parts of a shared store. They can only be read. */
   others?(): readonly Store[];
-  /** Gives an order to the process that works with this part; resolves as `tellOthers` does. */
-  tellHolder?(order: StoreOrder): Promise<void>;
+  /** Gives a command to the process that works with this part; resolves as `tellOthers` does. */
+  tellHolder?(command: StoreCommand): Promise<void>;
   /** False once another process has taken over all parts of the named one: nothing that it writes is accepted any more. */
   isAlive?(processName: string): Promise<boolean>;
   /** Another process has taken this part over for good: the store must be opened anew. */
@@ -55,10 +55,10 @@ export interface Store {
   /** True when confirmed commits were lost: what was accepted at `at` may have come further than the record says. */
   isInDoubt?(at: number): boolean;
   /**
-   * Gives an order to all other parts of the store, also to those that were left by processes that ended. Resolves when
+   * Gives a command to all other parts of the store, also to those that were left by processes that ended. Resolves when
    * all living processes have carried it out.
    */
-  tellOthers?(order: StoreOrder): Promise<void>;
+  tellOthers?(command: StoreCommand): Promise<void>;
   /** Stores with the same joint writer can be written to in one commit. */
   readonly joint?: JointWriter;
   /** Waits for writes in the queue, as far as they can be made, and gives the store up. */
@@ -66,9 +66,9 @@ export interface Store {
 }
 
 /** What one process tells others to do. Carrying it out twice has the same effect as once. */
-export interface StoreOrder {
+export interface StoreCommand {
   readonly kind: string;
-  /** When the order was given, by the store's time. */
+  /** When the command was given, by the store's time. */
   readonly at: number;
 }
 

@@ -134,11 +134,11 @@ export class Guards<T extends Recipient, O extends Order> {
   private readonly foreseen = new WeakMap<object, Map<string, Promise<Outcome>>>();
   private unlisten: (() => void) | undefined;
 
-  /** `release` has the held texts of a number judged again. */
+  /** `judgeAgain` has the held texts of a number judged again. */
   constructor(
     private readonly node: string,
     private readonly options: GuardOptions<T, O>,
-    private readonly release: (phone: string) => void,
+    private readonly judgeAgain: (phone: string) => void,
   ) {}
 
   /** To be called when the store is open: from now on, held texts leave as soon as their number is blocked. */
@@ -328,7 +328,7 @@ export class Guards<T extends Recipient, O extends Order> {
   }
 
   /** A text that ends without being sent gives its key back. Those that wait for a cancelled one are cancelled too. */
-  dropped(text: AcceptedItem<T, O>, reason: Reason): Promise<void> {
+  ended(text: AcceptedItem<T, O>, reason: Reason): Promise<void> {
     return this.endKey(text, reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none');
   }
 
@@ -342,7 +342,7 @@ export class Guards<T extends Recipient, O extends Order> {
     const store = await environment.store();
     await onceIn(store).end(onceKey, name, { state }, wanted.within, timeOf(environment, store));
     // Those that wait for its key are held until the same time.
-    if (state === 'cancelled' && item.phone !== undefined) this.release(item.phone);
+    if (state === 'cancelled' && item.phone !== undefined) this.judgeAgain(item.phone);
   }
 
   private async listOf(environment: Environment): Promise<DoNotText> {
@@ -352,7 +352,7 @@ export class Guards<T extends Recipient, O extends Order> {
       this.unlisten?.();
       // Texts that are held for a number leave as soon as it is blocked.
       this.unlisten = list.onBlock((phone) => {
-        this.release(phone);
+        this.judgeAgain(phone);
       });
     }
     return list;

@@ -93,7 +93,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     const guards =
       options.guards &&
       new Guards<T, O>(tools.node.id, options.guards, (phone) => {
-        this.outbox.release(phone);
+        this.outbox.judgeAgain(phone);
       });
     this.guards = guards;
     this.outbox = new NodeRequests<T, O>(tools, {
@@ -108,7 +108,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       show: this.show,
       cancelled: options.cancelled,
       isLocal: options.isLocal,
-      dropped: guards && ((text, reason) => guards.dropped(text, reason)),
+      ended: guards && ((text, reason) => guards.ended(text, reason)),
     });
     void this.outbox.opening?.then(() => {
       if (this.outbox.environment) guards?.open(this.outbox.environment);

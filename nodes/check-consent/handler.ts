@@ -1,6 +1,6 @@
 import { isControl, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import { RecipientNode } from '../../lib/texting/recipient-node';
-import { lookOnce } from './look';
+import { checkOnce } from './check';
 import { cancelledWait } from './outcome';
 import { subjects } from './subject';
 import { NodeWaits } from './waits';
@@ -9,34 +9,34 @@ import { NodeWaits } from './waits';
 export const checkHandler = (tools: Tools): Handler => {
   const isWaiting = tools.plain.text('mode') === 'wait';
   const subject = subjects(tools);
-  const looks = new RecipientNode(tools, {
+  const checks = new RecipientNode(tools, {
     ...subject,
-    work: lookOnce(tools),
-    dryRun: lookOnce(tools),
+    work: checkOnce(tools),
+    dryRun: checkOnce(tools),
     cancelled: cancelledWait,
     statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
   });
-  const waits = new NodeWaits(tools, looks.show);
+  const waits = new NodeWaits(tools, checks.show);
 
   return {
     get opening() {
-      const both = [looks.opening, waits.opening].filter((each) => each !== undefined);
+      const both = [checks.opening, waits.opening].filter((each) => each !== undefined);
       return both.length === 0 ? undefined : Promise.all(both).then(() => undefined);
     },
-    input: (msg, job) => looks.input(msg, job, isWaiting ? waits : undefined),
+    input: (msg, job) => checks.input(msg, job, isWaiting ? waits : undefined),
     control(msg, at) {
       const isReset = isControl(msg, 'reset');
       if (!isReset && !isControl(msg, 'flush')) return false;
-      const phones = looks.phonesOf(msg);
+      const phones = checks.phonesOf(msg);
       if (isReset) {
-        looks.reset(phones, at);
+        checks.reset(phones, at);
         waits.reset(phones, at);
       } else waits.flush(phones);
       return true;
     },
-    isBusy: () => looks.isBusy(),
+    isBusy: () => checks.isBusy(),
     async close() {
-      await Promise.all([looks.close(), waits.close()]);
+      await Promise.all([checks.close(), waits.close()]);
     },
   };
 };

@@ -3,15 +3,15 @@ import type { Connection } from '../../lib/auth/connection';
 import { defaultAdvisor } from '../../lib/auth/connection';
 import { isOver } from '../../lib/auth/grants';
 import { fits } from '../../lib/auth/tokens';
-import { consentOf, isAcceptedOrder } from '../../lib/consent/consent';
+import { consentOf, isAcceptedCommand } from '../../lib/consent/consent';
 import { forgetRequests } from '../../lib/consent/request-history';
 import { forgetOnce } from '../../lib/guards/once';
-import { activityOf, isItemOrder } from '../../lib/runtime/activity';
+import { activityOf, isItemCommand } from '../../lib/runtime/activity';
 import type {
   AdvisorItem,
   Environment,
   EnvironmentSettings,
-  OrderListener,
+  ControlListener,
   StoreListener,
 } from '../../lib/runtime/environment';
 import { nodeError } from '../../lib/runtime/errors';
@@ -21,8 +21,8 @@ import { elapsedBy, systemClock, within, type Clock } from '../../lib/service/cl
 import type { ServiceError } from '../../lib/service/errors';
 import type { Client, ClientOptions } from '../../lib/service/types';
 import type { PostgresHandle, Slot } from '../../lib/state/postgres';
-import type { Store, StoreOrder } from '../../lib/state/store';
-import { doNotTextOf, isBlockOrder } from '../../lib/guards/do-not-text';
+import type { Store, StoreCommand } from '../../lib/state/store';
+import { doNotTextOf, isBlockCommand } from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
 import {
   addressBeside,
@@ -42,13 +42,13 @@ import { moveToDatabase, stayInFile } from './moving';
 import type { Services, SharedServices } from './services';
 import type { VariableValue } from './variables';
 
-/** An order to a node, for all instances. */
-interface NodeOrder extends StoreOrder {
+/** A control message to a node, for all instances. */
+interface ControlCommand extends StoreCommand {
   readonly node: string;
-  readonly order: Readonly<Record<string, unknown>>;
+  readonly message: Readonly<Record<string, unknown>>;
 }
 
-interface PauseOrder extends StoreOrder {
+interface PauseCommand extends StoreCommand {
   readonly ms: number;
 }
 
@@ -94,7 +94,7 @@ export class RunningEnvironment implements Environment {
   private load = (): number => 0;
   private toldPause = -Infinity;
   /** Listeners by the id of their node. */
-  private readonly orderListeners = new Map<string, OrderListener>();
+  private readonly controlListeners = new Map<string, ControlListener>();
   /** The slots of ended processes that this one has taken over. */
   private readonly orphans = new Map<Slot, Environment>();
   private handOn = (_slot: Slot, _to: string): Promise<boolean> => Promise.resolve(false);
@@ -211,18 +211,20 @@ export class RunningEnvironment implements Environment {
     });
   }
 
-  tellOthers(node: string, order: Readonly<Record<string, unknown>>): void {
+  tellOthers(node: string, message: Readonly<Record<string, unknown>>): void {
     if (!this.shared) return;
     this.store()
-      .then((store) => store.tellOthers?.({ kind: 'control', at: store.now(), node, order } as NodeOrder))
-      // The environment closes. The node that received the order has carried it out.
+      .then((store) =>
+        store.tellOthers?.({ kind: 'control', at: store.now(), node, message } as ControlCommand),
+      )
+      // The environment closes. The node that received the message has carried it out.
       .catch(() => undefined);
   }
 
-  onOrder(node: string, listener: OrderListener): () => void {
-    this.orderListeners.set(node, listener);
+  onControl(node: string, listener: ControlListener): () => void {
+    this.controlListeners.set(node, listener);
     return () => {
-      if (this.orderListeners.get(node) === listener) this.orderListeners.delete(node);
+      if (this.controlListeners.get(node) === listener) this.controlListeners.delete(node);
     };
   }
 
@@ -232,30 +234,30 @@ export class RunningEnvironment implements Environment {
     if (!this.shared || until < this.toldPause + 1000) return;
     this.toldPause = until;
     this.store()
-      .then((store) => store.tellOthers?.({ kind: 'pause', at: store.now(), ms } as PauseOrder))
+      .then((store) => store.tellOthers?.({ kind: 'pause', at: store.now(), ms } as PauseCommand))
       .catch(() => undefined);
   }
 
   /** `view` is the environment over the slot of an ended process. */
-  private async obey(order: StoreOrder, view: Environment | undefined): Promise<boolean> {
-    if (isBlockOrder(order)) {
-      await (await doNotTextOf(view ?? this)).heard(order);
+  private async obey(command: StoreCommand, view: Environment | undefined): Promise<boolean> {
+    if (isBlockCommand(command)) {
+      await (await doNotTextOf(view ?? this)).heard(command);
       return true;
     }
-    if (order.kind === 'pause') {
-      const left = order.at + (order as PauseOrder).ms - (await this.store()).now();
+    if (command.kind === 'pause') {
+      const left = command.at + (command as PauseCommand).ms - (await this.store()).now();
       if (left > 0) (await this.client()).pause?.(left);
       this.changed();
       return true;
     }
-    if (isItemOrder(order)) return activityOf(view ?? this).obey(order);
-    if (isAcceptedOrder(order)) {
-      await (await consentOf(view ?? this)).heard(order);
+    if (isItemCommand(command)) return activityOf(view ?? this).obey(command);
+    if (isAcceptedCommand(command)) {
+      await (await consentOf(view ?? this)).heard(command);
       return true;
     }
-    if (order.kind !== 'control') return true;
-    const { node, order: message, at } = order as NodeOrder;
-    return this.orderListeners.get(node)?.(message, at, view) ?? false;
+    if (command.kind !== 'control') return true;
+    const { node, message, at } = command as ControlCommand;
+    return this.controlListeners.get(node)?.(message, at, view) ?? false;
   }
 
   get opening(): Promise<void> | undefined {
@@ -488,9 +490,9 @@ export class RunningEnvironment implements Environment {
         // Another process may now have the nodes of a slot that this one has taken over.
         this.handOnLater();
       }),
-      handle.onOrder(async (slot, order) => {
+      handle.onCommand(async (slot, command) => {
         const view = this.orphans.get(slot);
-        return (slot === current || view !== undefined) && this.obey(order, view);
+        return (slot === current || view !== undefined) && this.obey(command, view);
       }),
     ];
     look();

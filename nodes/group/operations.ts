@@ -3,7 +3,7 @@ import {
   contactKey,
   type Caller,
   type ItemOperation,
-  type Known,
+  type Fields,
   type BookOperation,
   type Stream,
 } from '../../lib/address-book/operation';
@@ -82,7 +82,7 @@ const deleting = (tools: Tools): ItemOperation => {
 
 interface Change {
   /** Message fields that every outcome carries. */
-  readonly known: Known;
+  readonly known: Fields;
   readonly make: (caller: Caller, contactId: Id) => Promise<unknown>;
 }
 

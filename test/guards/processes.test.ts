@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import should from 'should';
 import { setTimeout as pause } from 'node:timers/promises';
-import { doNotTextOf, isBlockOrder } from '../../lib/guards/do-not-text';
+import { doNotTextOf, isBlockCommand } from '../../lib/guards/do-not-text';
 import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
@@ -206,9 +206,9 @@ describe('of processes that share one PostgreSQL', function () {
         }),
     };
     const store = await environment.store();
-    handle.onOrder(async (slot, order) => {
-      if (!process.isDead && isBlockOrder(order))
-        await (await doNotTextOf(slot === own ? environment : environmentOver(slot))).heard(order);
+    handle.onCommand(async (slot, command) => {
+      if (!process.isDead && isBlockCommand(command))
+        await (await doNotTextOf(slot === own ? environment : environmentOver(slot))).heard(command);
       return !process.isDead;
     });
     const started = {

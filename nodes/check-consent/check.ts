@@ -7,7 +7,7 @@ import { accepted, notAccepted, outcomeOf } from './outcome';
 import { subjectOf } from './subject';
 
 /** Checks one recipient's consent once. */
-export const lookOnce =
+export const checkOnce =
   (tools: Tools) =>
   async ({
     environment,
