@@ -12,7 +12,6 @@ import { openEditor } from '../../test/editor/support';
 import { launchBrowser } from '../../test/support/browser';
 import type { Version } from '../../test/support/installation';
 import { startRed, type FlowNode, type RealRed } from '../../test/support/node-red';
-import { setTimeout as pause } from 'node:timers/promises';
 import { environment } from '../flows';
 import type { Service } from '../service';
 import { figureOf, nameOf, ratioOf, type Row } from '../figures';
@@ -42,13 +41,6 @@ const timed = async (work: () => Promise<unknown>): Promise<number> => {
   const from = performance.now();
   await work();
   return performance.now() - from;
-};
-
-/** Has so many more wait, and each polled for the first time. */
-const beginAndPoll = async (red: RealRed, service: Service, from: number, to: number): Promise<void> => {
-  await service.reset();
-  await beginWaits(red, from, to);
-  while ((await service.counts()).polls < to - from) await pause(200);
 };
 
 /** One round: the tab is shown, a page turned, somebody searched for and cancelled. */
@@ -106,12 +98,12 @@ const measure = async (
     await red.deploy(flowsFor(service));
     const { page } = await openEditor(red, browser);
     page.setDefaultTimeout(120_000);
-    await beginAndPoll(red, service, 0, few);
+    await beginWaits(red, 0, few);
     // What is loaded once is loaded.
     await look(red, page, few - 1);
     const some: Seen[] = [];
     for (let round = 0; round < rounds; round++) some.push(await look(red, page, few - 2 - round));
-    await beginAndPoll(red, service, few, count);
+    await beginWaits(red, few, count);
     const many: Seen[] = [];
     for (let round = 0; round < rounds; round++) many.push(await look(red, page, count - 1 - round));
     return { few: some, many };
