@@ -560,8 +560,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/guards/do-not-text.ts',
       changes: [
         [
-          'await Promise.all([this.heard(order), this.store.tellOthers?.(order)]);',
-          'await this.heard(order);',
+          'await Promise.all([this.heard(command), this.store.tellOthers?.(command)]);',
+          'await this.heard(command);',
         ],
       ],
       shownBy: {
