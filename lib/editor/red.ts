@@ -53,7 +53,7 @@ interface Editor {
   user: { hasPermission(permission: string): boolean };
   view: { reveal(id: string): void; calculateTextWidth(text: string, style: string): number };
   editor: { editConfig(name: string, type: string, id: string): void };
-  comms: { subscribe(topic: string, listener: () => void): void };
+  comms: { subscribe(topic: string, listener: (topic: string, payload: unknown) => void): void };
   events: {
     on(event: string, listener: (about?: unknown) => void): void;
     off(event: string, listener: (about?: unknown) => void): void;

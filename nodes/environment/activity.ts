@@ -22,7 +22,7 @@ import type { RunningEnvironment } from './environment';
 import type { RouteRequest } from './form';
 import { Refused, wordsFor } from './reply';
 import { runningOf } from './running';
-import { changedTopic } from './spec';
+import { changedTopic, type ChangeNews } from './spec';
 
 const leastInterval = 1000;
 /** Milliseconds for which the store may be in trouble before the health check fails. */
@@ -32,15 +32,17 @@ interface Announcing {
   readonly comms?: { publish(topic: string, data: unknown, retain?: boolean): void };
 }
 
-const announcers = processMemory('listeners', new WeakMap<Red, () => void>());
+const announcers = processMemory('listeners', new WeakMap<Red, (environment: string) => void>());
 
-/** Tells the editors at most once a second; a visible sidebar then reads the routes. */
-export const announcerOf = (RED: Red): (() => void) => {
+/** Tells the editors at most once a second; a visible sidebar then reads the routes of these environments. */
+export const announcerOf = (RED: Red): ((environment: string) => void) => {
   const found = announcers.get(RED);
   if (found) return found;
   let lastTime = -Infinity;
   let isDue = false;
-  let isNews = false;
+  let number = 0;
+  let changed = new Set<string>();
+  let before = new Set<string>();
   const schedule = (): void => {
     if (isDue) return;
     isDue = true;
@@ -50,14 +52,16 @@ export const announcerOf = (RED: Red): (() => void) => {
   const publish = (): void => {
     isDue = false;
     lastTime = elapsedBy(systemClock);
-    // The message is retained: an editor that connects later hears it too, because something may have changed before.
-    (RED as Announcing).comms?.publish(changedTopic, {}, true);
     // A change may be on record only a moment later, so it is announced once more.
-    if (isNews) schedule();
-    isNews = false;
+    const news: ChangeNews = { number: ++number, environments: [...new Set([...changed, ...before])] };
+    before = changed;
+    changed = new Set();
+    // The message is retained: an editor that connects later sees by its number whether it has missed something.
+    (RED as Announcing).comms?.publish(changedTopic, news, true);
+    if (before.size > 0) schedule();
   };
-  const announce = (): void => {
-    isNews = true;
+  const announce = (environment: string): void => {
+    changed.add(environment);
     schedule();
   };
   announcers.set(RED, announce);

@@ -35,7 +35,10 @@ export const create: NodeRuntime['create'] = (RED: Red, node: Node, config: Conf
   const environment = new RunningEnvironment(servicesOf(RED), id, values, lookup, running);
   self.environment = environment;
   running.add(environment);
-  const announce = announcerOf(RED);
+  const announceId = announcerOf(RED);
+  const announce = (): void => {
+    announceId(id);
+  };
   const unlisten = [environment.onChange(announce), activityOf(environment).onChange(announce)];
   const measured = metrics()?.observe(gaugesOf(environment));
   if (measured) unlisten.push(measured);

@@ -294,7 +294,7 @@ describe('what goes on, for others than people', () => {
     await next.close();
   });
 
-  it('tells editors that something has changed, not what, and not for each change', async () => {
+  it('tells editors where something has changed, not what, and not for each change', async () => {
     const published: unknown[][] = [];
     const heard = new Promise<void>((resolve) => {
       const publish = (...said: unknown[]): void => {
@@ -303,9 +303,11 @@ describe('what goes on, for others than people', () => {
         if (published.length === 2) resolve();
       };
       const announce = announcerOf({ comms: { publish } } as unknown as Red);
-      for (let n = 0; n < 1000; n++) announce();
+      for (let n = 0; n < 1000; n++) announce(n % 2 === 0 ? 'one' : 'other');
     });
     await heard;
-    should(published).deepEqual(Array.from({ length: 2 }, () => ['advisor-texting/changed', {}, true]));
+    should(published).deepEqual(
+      [1, 2].map((number) => ['advisor-texting/changed', { number, environments: ['one', 'other'] }, true]),
+    );
   });
 });

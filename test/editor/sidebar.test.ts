@@ -75,11 +75,17 @@ for (const version of [4, 5] as const) {
     const key = version === 4 ? 'Enter' : 'Space';
     let editor: StartedEditor;
     let sidebar: SidebarPage;
+    /** How often each environment was read. */
+    const readings = new Map<string, number>();
 
     before(async () => {
       // Credentials come with a deploy alone.
       editor = await startEditor(version, flows, (red) => red.deploy(flows));
       editor.page.setDefaultTimeout(60_000);
+      editor.page.on('request', (request) => {
+        const id = /\/advisor-texting\/(\w+)\/service$/.exec(new URL(request.url()).pathname)?.[1];
+        if (id !== undefined) readings.set(id, (readings.get(id) ?? 0) + 1);
+      });
       sidebar = new SidebarPage(editor.page, 'Play <b>');
       await sidebar.show();
       await sidebar.element.locator('.advisor-side-name').first().waitFor();
@@ -315,6 +321,12 @@ for (const version of [4, 5] as const) {
       await sidebar.press(sidebar.named(waits, 'Earlier ones'), key);
       await shown(1);
       should(await focused()).equal('Further ones');
+    });
+
+    it('reads the environments in which something has changed, and leaves the others alone', () => {
+      const [busy = 0, idle = 0] = [readings.get('env'), readings.get('empty')];
+      should(idle).be.above(0);
+      should(2 * idle).be.below(busy);
     });
 
     it('goes on over a deploy that renames its node and takes an environment away', async () => {

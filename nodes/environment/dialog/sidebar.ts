@@ -13,7 +13,7 @@ import {
   type Part,
   type ServiceState,
 } from './sidebar-parts';
-import { changedTopic } from '../spec';
+import { changedTopic, type ChangeNews } from '../spec';
 import { say } from './sidebar-rows';
 
 const environmentType = 'advisor-environment';
@@ -88,6 +88,11 @@ class Section implements Host {
       .attr({ class: `advisor-badge advisor-${kind}`, title })
       .empty()
       .append(icon(name));
+  }
+
+  /** Nothing has been read yet. */
+  get isNew(): boolean {
+    return this.lastTime === -Infinity;
   }
 
   /** Called when something may have changed: it is read again, but not too often. */
@@ -183,6 +188,7 @@ class Sidebar {
   readonly element = $('<div>', { class: 'advisor-sidebar' });
   private readonly empty = $('<p>', { class: 'advisor-side-none', tabindex: -1 });
   private readonly sections = new Map<string, Section>();
+  private newsNumber = 0;
 
   constructor() {
     this.element.append(this.empty);
@@ -192,9 +198,18 @@ class Sidebar {
     return this.element.is(':visible') && !document.hidden;
   }
 
-  /** Called when something has changed. */
-  changed(): void {
-    if (this.isSeen) this.read((section) => section.changed());
+  /** Called when something has changed: in these environments, or in any. */
+  changed(environments?: readonly string[]): void {
+    if (!this.isSeen) return;
+    this.read((section) => {
+      if (section.isNew || environments?.includes(section.id) !== false) section.changed();
+    });
+  }
+
+  heard({ number, environments }: ChangeNews): void {
+    const hasMissedNone = number === this.newsNumber + 1;
+    this.newsNumber = number;
+    this.changed(hasMissedNone ? environments : undefined);
   }
 
   shown(): void {
@@ -246,7 +261,9 @@ const begin = (): void => {
   const shown = (): void => {
     sidebar.shown();
   };
-  RED.comms.subscribe(changedTopic, changed);
+  RED.comms.subscribe(changedTopic, (_topic, news) => {
+    sidebar.heard(news as ChangeNews);
+  });
   for (const event of ['nodes:add', 'nodes:remove', 'nodes:change'])
     RED.events.on(event, (node) => {
       if ((node as EditedNode | undefined)?.type === environmentType) changed();
