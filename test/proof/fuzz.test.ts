@@ -111,7 +111,7 @@ const withoutService: readonly NodeConfig[] = [
 ];
 
 /** Real time for a batch, after which its messages count as lost. */
-const patience = 120_000;
+const patience = 90_000;
 
 /** Sends all and moves the clock until each is settled; each message must have come out, or have been allowed not to. */
 const run = async (

@@ -13,7 +13,7 @@ const kept = join(__dirname, 'seeds.json');
  * Milliseconds in a run without a number, in which seeds from the first on are lived through: however many a machine
  * gets through, `npm run weeks` has been through them before.
  */
-const share = 2500;
+const share = 6000;
 
 interface Life {
   readonly instances: number;
