@@ -280,7 +280,8 @@ describe(`generated answers and messages (FUZZ_SEED=${String(seed)})`, function 
       count += 1;
       return draw();
     });
-    const { tokens, vault, authorizations, close } = await startProcess(freshFolder(), { clock });
+    const folder = freshFolder();
+    let red = await startProcess(folder, { clock });
     const service = {
       authUrl: 'http://127.0.0.1/a',
       tokenUrl: `${nowhere}/t`,
@@ -288,32 +289,38 @@ describe(`generated answers and messages (FUZZ_SEED=${String(seed)})`, function 
     };
     const ask = async (connection: Connection): Promise<void> => {
       try {
-        should(await tokens.token(connection, 'default')).match(/^[\x21-\x7e]+$/);
+        should(await red.tokens.token(connection, 'default')).match(/^[\x21-\x7e]+$/);
       } catch (fault) {
         should(fault).be.instanceOf(ServiceError);
       }
     };
     const signIn = async (connection: Connection): Promise<void> => {
-      const url = new URL(await authorizations.begin(connection, 'default'));
+      const url = new URL(await red.authorizations.begin(connection, 'default'));
       const state = url.searchParams.get('state') ?? '';
       const back = new URLSearchParams({ code: 'code', state });
-      should((await authorizations.finish(back, { browser: '' })).ok).be.a.Boolean();
+      should((await red.authorizations.finish(back, { browser: '' })).ok).be.a.Boolean();
     };
     const kinds = ['code', 'refresh', 'client'] as const;
     const askAs = async (kind: (typeof kinds)[number], connection: Connection): Promise<void> => {
       if (kind === 'code') await signIn(connection);
       else if (kind === 'refresh')
-        await vault.authorized(connection, {
+        await red.vault.authorized(connection, {
           ...newGrant(connection, 'default'),
           refreshToken: 'refresh-0',
         });
       await Promise.all([ask(connection), ask(connection)]);
     };
     let applications = 0;
+    let batches = 0;
     await inBatches(wanted, async (from) => {
       const random = randomOf(from);
       draw = () => answerLike(random, tokenAnswers);
       const before = count;
+      // A process keeps what it knows of each application.
+      if (++batches % 100 === 0) {
+        await red.close();
+        red = await startProcess(folder, { clock });
+      }
       const asking = Promise.all(
         Array.from({ length: 30 }, (_, n) => {
           const kind = kinds[n % kinds.length] ?? 'client';
@@ -338,7 +345,7 @@ describe(`generated answers and messages (FUZZ_SEED=${String(seed)})`, function 
       await asking;
       return count - before;
     });
-    await close();
+    await red.close();
   });
 
   for (const journal of [false, true]) {
