@@ -70,11 +70,16 @@ export class Job {
 
   /**
    * Called when an array came in: each outcome gets its own message with `parts`. The list itself, in the message
-   * property `shared`, is not copied for each outcome, which would take time in the square of its length. Returns the
-   * id of the sequence.
+   * property `shared`, is not copied for each outcome, which would take time in the square of its length. `left` is the
+   * number of outcomes that are yet to leave. Returns the id of the sequence.
    */
-  asList(count: number | undefined, shared?: string, id: string = this.RED.util.generateId()): string {
-    this.expected = count ?? Infinity;
+  asList(
+    count: number | undefined,
+    shared?: string,
+    id: string = this.RED.util.generateId(),
+    left = count,
+  ): string {
+    this.expected = left ?? Infinity;
     this.list = { id, count, copy: copier(this.RED, this.msg, shared) };
     return id;
   }

@@ -74,17 +74,19 @@ const summaryOf = (
   return { total, ...outputs, ...('sent' in outputs && { alreadySent }), byCode };
 };
 
-/** Makes the job of a message that was read from the store. */
+/** Makes the job of a message that was read from the store, as the outcomes at `indexes` are about to leave. */
 const jobOf = <T extends Item, O extends Order>(
   tools: Tools,
   open: OpenJob<T, O, Outcome>,
   life: string,
+  indexes: readonly number[],
 ): Job => {
   if (open.attachment) return open.attachment as Job;
   const { message, dropped } = open.input;
   const { list } = open.record.order;
   const job = tools.resumed(message, open.record.life === life);
-  if (list) job.asList(open.record.count, list.shared, list.id);
+  // Others of the list may have left long before: the job is not in memory all the time.
+  if (list) job.asList(open.record.count, list.shared, list.id, open.left + indexes.length);
   if (dropped) tools.warnOfDropped();
   open.attachment = job;
   return job;
@@ -252,7 +254,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
     const { order, count } = open.record;
     const { entries } = open.input;
     const indexes = indexesOf(item);
-    let job = jobOf(tools, open, this.outbox?.life ?? '');
+    let job = jobOf(tools, open, this.outbox?.life ?? '', indexes);
     let isFirst = true;
     let uncounted: (() => void)[] = [];
     const hasArrived = await deliver(tools.RED, tools.node, outcome.port, tools.closed, () => {

@@ -4,7 +4,7 @@ import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
-import type { Store } from '../../lib/state/store';
+import { endOf, key, type Store } from '../../lib/state/store';
 import { closeAll, startServer } from '../service/support';
 import { environmentOn } from '../support/environment';
 import { Flow, type FlowOptions } from '../support/flow';
@@ -228,6 +228,30 @@ describe('consent nodes', () => {
       should(only(await flow.arrivals.next()).msg.phone).equal(never);
       await flow.completed.next();
       should(flow.completed.all).have.length(1);
+    });
+
+    it('completes a list when its last has left, however long after the first', async () => {
+      const flow = await wait();
+      flow.send({ phone: [consented, silent, 'nobody'] });
+      await on.simulator.clock.move(seconds(30));
+      await flow.arrivals.next(2);
+      // What has left is told by now, and nothing of the list is in memory.
+      const told = async (): Promise<boolean> =>
+        (
+          await store.page<{ told: Record<string, number> }>('wait', {
+            from: key('job'),
+            to: endOf(key('job')),
+            limit: 9,
+          })
+        ).some(({ value }) => value.told['total'] === 2);
+      while (!(await told())) await nextTurn();
+      should(flow.settled).be.empty();
+      on.simulator.accept(silent);
+      await on.simulator.clock.move(seconds(60));
+      await flow.arrivals.next();
+      const [completed] = await flow.completed.next();
+      should(completed?.['summary']).containEql({ total: 3, accepted: 2, failed: 1 });
+      should(flow.settled).deepEqual([undefined]);
     });
 
     it('gives each message for one number a payload of its own', async () => {

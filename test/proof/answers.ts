@@ -135,7 +135,7 @@ const changed = (given: unknown, changes: readonly Change[]): unknown => {
 };
 
 /** Enough of them for all that is drawn: fast-check takes longer for a value than a node for a message. */
-const jsonValues = fc.sample(fc.jsonValue(), { numRuns: 500 });
+const jsonValues = fc.sample(fc.jsonValue(), { seed: 1, numRuns: 500 });
 
 const draw = {
   one: <T>(random: Random, of: readonly T[]): T => of[Math.floor(random() * of.length)] as T,
