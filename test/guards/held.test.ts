@@ -4,7 +4,7 @@ import { spreadFrom } from '../../lib/guards/text-hours';
 import { MovableClock } from '../../lib/service/clock';
 import { activityOf } from '../../lib/runtime/activity';
 import { createMemoryStore } from '../../lib/state/memory';
-import type { Store } from '../../lib/state/store';
+import { endOf, key, type Store } from '../../lib/state/store';
 import { invalidInput } from '../../lib/runtime/errors';
 import { datesOf, deliveryOf, millisecondsOf, movedDelivery } from '../../nodes/send-text/schedule';
 import { startSimulator, type LedgerEntry, type Simulator } from '../../simulator';
@@ -209,6 +209,25 @@ describe('what is held until its text hours', () => {
     should(only(await left).port).equal(0);
     const opening = Date.UTC(2027, 0, 5, 13);
     should(received(simulator).map(({ at }) => at - opening < hour / 4)).deepEqual([true]);
+  });
+
+  it('completes its list when it leaves, long after the others', async () => {
+    const simulator = await service();
+    const environment = environmentAt(simulator);
+    const flow = await load(environment, send);
+    flow.send({ phone: [{ phone: consented, timeZone: awake }, never], text: 'Hi' });
+    await flow.arrivals.next();
+    await areHeld(environment, 1);
+    // The other is told by now, and nothing of the list is in memory.
+    const jobs = { from: key('job'), to: endOf(key('job')), limit: 9 };
+    const isTold = async (): Promise<boolean> =>
+      (await store.page<{ told: object }>('work', jobs)).some(({ value }) => 'total' in value.told);
+    while (!(await isTold())) await turn();
+    should(flow.settled).be.empty();
+    await simulator.clock.move(24 * hour);
+    await flow.arrivals.next();
+    const [completed] = await flow.completed.next();
+    should(completed?.['summary']).containEql({ total: 2, sent: 1 });
   });
 
   it('is held over the day where the hours go over midnight', async () => {
