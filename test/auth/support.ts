@@ -33,8 +33,8 @@ export type Stored = Record<string, unknown>;
 
 /** As Node-RED's own: all settings in memory, all written at once when one has changed, those of settings.js in front and read-only. */
 export class FileSettings implements RuntimeSettings {
-  readonly #file: string;
-  readonly #stored: Stored;
+  private readonly file: string;
+  private readonly stored: Stored;
   /** As on a full disk: nothing is written, though memory has it. */
   isFull = false;
 
@@ -42,8 +42,8 @@ export class FileSettings implements RuntimeSettings {
     readonly userDir: string,
     readonly local: Readonly<Stored> = {},
   ) {
-    this.#file = join(userDir, '.config.runtime.json');
-    this.#stored = readStored(userDir);
+    this.file = join(userDir, '.config.runtime.json');
+    this.stored = readStored(userDir);
   }
 
   get readOnly(): boolean {
@@ -51,17 +51,17 @@ export class FileSettings implements RuntimeSettings {
   }
 
   get(name: string): unknown {
-    return structuredClone(Object.hasOwn(this.local, name) ? this.local[name] : this.#stored[name]);
+    return structuredClone(Object.hasOwn(this.local, name) ? this.local[name] : this.stored[name]);
   }
 
   set(name: string, value: unknown): Promise<void> {
-    const isSame = isDeepStrictEqual(this.#stored[name], value);
-    this.#stored[name] = structuredClone(value);
+    const isSame = isDeepStrictEqual(this.stored[name], value);
+    this.stored[name] = structuredClone(value);
     if (isSame) return Promise.resolve();
     if (this.isFull) return Promise.reject(new Error('ENOSPC'));
     if (!this.readOnly) {
-      writeFileSync(`${this.#file}.new`, JSON.stringify(this.#stored));
-      renameSync(`${this.#file}.new`, this.#file);
+      writeFileSync(`${this.file}.new`, JSON.stringify(this.stored));
+      renameSync(`${this.file}.new`, this.file);
     }
     return Promise.resolve();
   }

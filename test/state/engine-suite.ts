@@ -313,24 +313,24 @@ const step = fc.oneof(
 type Step = Exclude<typeof step extends fc.Arbitrary<infer S> ? S : never, { do: 'reopen' }>;
 
 class Model {
-  readonly #tables = { wait: new Map<string, unknown>(), work: new Map<string, unknown>() };
+  private readonly tables = { wait: new Map<string, unknown>(), work: new Map<string, unknown>() };
 
   async run(store: Store, each: Step): Promise<void> {
     if (each.do === 'get') {
       const found = await store.get(each.table, each.key);
-      assert.deepEqual(found?.value, this.#tables[each.table].get(each.key.toString('latin1')));
+      assert.deepEqual(found?.value, this.tables[each.table].get(each.key.toString('latin1')));
       return;
     }
     if (each.do === 'page') {
       const { table, from, to, limit, reverse } = each;
-      const inRange = [...this.#tables[table].keys()]
+      const inRange = [...this.tables[table].keys()]
         .sort((a, b) => (a < b ? -1 : 1))
         .filter((name) => name >= from.toString('latin1') && name < to.toString('latin1'));
       const expected = (reverse ? [...inRange].reverse() : inRange).slice(0, limit);
       const page = await store.page(table, { from, to, limit, reverse });
       assert.deepEqual(
         page.map((entry) => [entry.key.toString('latin1'), entry.value]),
-        expected.map((name) => [name, this.#tables[table].get(name)]),
+        expected.map((name) => [name, this.tables[table].get(name)]),
       );
       assert.equal(await store.count(table, from, to), inRange.length);
       return;
@@ -350,7 +350,7 @@ class Model {
       const asked = conditions.map(({ table, key: of, kind }) => {
         const name = nameOf(table, of);
         const version = found.get(name);
-        const exists = this.#tables[table].has(of.toString('latin1'));
+        const exists = this.tables[table].has(of.toString('latin1'));
         if (kind === 'absent' || version === undefined)
           return { condition: { table, key: of }, holds: !exists };
         const isStale = kind === 'stale';
@@ -364,11 +364,11 @@ class Model {
         const of = 'put' in operation ? operation.put : operation.remove;
         changed.add(nameOf(operation.table, of));
         if ('put' in operation)
-          this.#tables[operation.table].set(
+          this.tables[operation.table].set(
             of.toString('latin1'),
             JSON.parse(JSON.stringify(operation.value)),
           );
-        else this.#tables[operation.table].delete(of.toString('latin1'));
+        else this.tables[operation.table].delete(of.toString('latin1'));
       }
     }
     const results = await Promise.all(

@@ -27,22 +27,22 @@ const identity = (): { uid?: number; gid?: number } => {
 /** A PostgreSQL of the test's own, on a socket in a temporary folder. */
 export class Postgres {
   readonly folder = mkdtempSync(join(tmpdir(), 'advisor-pg-'));
-  readonly #bin = binaries();
-  readonly #who = identity();
-  readonly #fsync: 'on' | 'off';
-  #server: ChildProcess | undefined;
-  #inUse = 'data';
-  #standby: { readonly server: ChildProcess; readonly data: string } | undefined;
-  #standbys = 0;
+  private readonly bin = binaries();
+  private readonly who = identity();
+  private readonly fsync: 'on' | 'off';
+  private server: ChildProcess | undefined;
+  private inUse = 'data';
+  private standby: { readonly server: ChildProcess; readonly data: string } | undefined;
+  private standbys = 0;
 
   /** `isDurable`: as in production, what is committed survives a power cut. */
   static async start({ isDurable = false } = {}): Promise<Postgres> {
     const server = new Postgres(isDurable ? 'on' : 'off');
-    if (server.#who.uid !== undefined) chownSync(server.folder, server.#who.uid, server.#who.gid ?? 0);
+    if (server.who.uid !== undefined) chownSync(server.folder, server.who.uid, server.who.gid ?? 0);
     chmodSync(server.folder, 0o755);
-    server.#run('initdb', [
+    server.execute('initdb', [
       '-D',
-      server.#data,
+      server.data,
       '-A',
       'trust',
       '-U',
@@ -57,11 +57,11 @@ export class Postgres {
   }
 
   private constructor(fsync: 'on' | 'off') {
-    this.#fsync = fsync;
+    this.fsync = fsync;
   }
 
-  get #data(): string {
-    return join(this.folder, this.#inUse);
+  private get data(): string {
+    return join(this.folder, this.inUse);
   }
 
   /** Of a database in it. */
@@ -76,22 +76,22 @@ export class Postgres {
   }
 
   query(statement: string, database = 'postgres'): string {
-    return this.#run('psql', ['-h', this.folder, '-U', 'test', '-d', database, '-Atc', statement]);
+    return this.execute('psql', ['-h', this.folder, '-U', 'test', '-d', database, '-Atc', statement]);
   }
 
   async run(): Promise<void> {
-    this.#server = this.#spawn(this.#data, this.folder);
-    await this.#until(() => this.query('select 1') !== '');
+    this.server = this.spawn(this.data, this.folder);
+    await this.until(() => this.query('select 1') !== '');
   }
 
   /** From now on, what is committed is on another server, too. */
   async addStandby(): Promise<void> {
-    this.#standbys += 1;
-    const name = `standby${this.#standbys}`;
+    this.standbys += 1;
+    const name = `standby${this.standbys}`;
     const data = join(this.folder, name);
     this.query(`alter system set synchronous_standby_names = ''`);
     this.query(`select pg_reload_conf()`);
-    this.#run('pg_basebackup', [
+    this.execute('pg_basebackup', [
       '-h',
       this.folder,
       '-U',
@@ -105,36 +105,36 @@ export class Postgres {
       'fast',
     ]);
     // Where its socket is, nobody else looks for it.
-    this.#standby = { server: this.#spawn(data, data), data: name };
+    this.standby = { server: this.spawn(data, data), data: name };
     this.query(`alter system set synchronous_standby_names = '*'`);
     this.query(`select pg_reload_conf()`);
     const isInSync = `select count(*) from pg_stat_replication where state = 'streaming' and sync_state = 'sync'`;
-    await this.#until(() => this.query(isInSync).trim() === '1');
+    await this.until(() => this.query(isInSync).trim() === '1');
   }
 
   /** The server fails, and its standby takes its place, at the same address; it has a standby of its own then. */
   async failOver(): Promise<void> {
-    const standby = this.#standby;
+    const standby = this.standby;
     if (!standby) throw new Error('There is no standby.');
     await this.stop();
-    this.#inUse = standby.data;
-    await this.#end(standby.server, 'SIGQUIT');
-    rmSync(join(this.#data, 'standby.signal'));
-    this.#standby = undefined;
-    appendFileSync(join(this.#data, 'postgresql.auto.conf'), `synchronous_standby_names = ''\n`);
+    this.inUse = standby.data;
+    await this.end(standby.server, 'SIGQUIT');
+    rmSync(join(this.data, 'standby.signal'));
+    this.standby = undefined;
+    appendFileSync(join(this.data, 'postgresql.auto.conf'), `synchronous_standby_names = ''\n`);
     await this.run();
     await this.addStandby();
   }
 
-  #spawn(data: string, socket: string): ChildProcess {
+  private spawn(data: string, socket: string): ChildProcess {
     return spawn(
-      join(this.#bin, 'postgres'),
-      ['-D', data, '-k', socket, '-c', 'listen_addresses=', '-c', `fsync=${this.#fsync}`],
-      { ...this.#who, cwd: this.folder, stdio: 'ignore' },
+      join(this.bin, 'postgres'),
+      ['-D', data, '-k', socket, '-c', 'listen_addresses=', '-c', `fsync=${this.fsync}`],
+      { ...this.who, cwd: this.folder, stdio: 'ignore' },
     );
   }
 
-  async #until(isSo: () => boolean): Promise<void> {
+  private async until(isSo: () => boolean): Promise<void> {
     for (;;) {
       try {
         if (isSo()) return;
@@ -147,12 +147,12 @@ export class Postgres {
 
   /** At once, as when its machine fails. */
   async stop(): Promise<void> {
-    const server = this.#server;
-    this.#server = undefined;
-    if (server) await this.#end(server, 'SIGQUIT');
+    const server = this.server;
+    this.server = undefined;
+    if (server) await this.end(server, 'SIGQUIT');
   }
 
-  async #end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  private async end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> {
     const ended = new Promise((resolve) => server.once('close', resolve));
     server.kill(signal);
     await ended;
@@ -160,13 +160,13 @@ export class Postgres {
 
   async close(): Promise<void> {
     await this.stop();
-    if (this.#standby) await this.#end(this.#standby.server, 'SIGQUIT');
+    if (this.standby) await this.end(this.standby.server, 'SIGQUIT');
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  #run(program: string, args: readonly string[]): string {
-    return execFileSync(join(this.#bin, program), args, {
-      ...this.#who,
+  private execute(program: string, args: readonly string[]): string {
+    return execFileSync(join(this.bin, program), args, {
+      ...this.who,
       cwd: this.folder,
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'pipe'],
