@@ -100,7 +100,10 @@ export class NodeWaits
     const start = consent.clock.now();
     await super.accept(msg, job, { ...order, pace, start }, { ...recipients, items });
     this.changed();
-    await this.endBlocked(recipients);
+    // The waits are on record: a fault from here on must not fail them.
+    await this.endBlocked(recipients).catch((fault: unknown) => {
+      this.fault(fault);
+    });
   }
 
   /** Cancels the waits for numbers on the do-not-text list. */

@@ -129,6 +129,24 @@ describe('the do-not-text list', () => {
     should(later.msg.payload).containEql({ reason: 'cancelled' });
   });
 
+  it('fails no wait that is on record when it cannot be read', async () => {
+    const flow = await load({ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
+    const list = await doNotTextOf(on.environment);
+    const reads: string[] = [];
+    Object.assign(list, {
+      get: async (phone: string) => {
+        reads.push(phone);
+        throw new Error('away');
+      },
+    });
+    flow.send({ phone: notConsented }, 'n-wait');
+    await on.simulator.clock.move(60_000);
+    should(reads).containEql(notConsented);
+    const { port, msg } = only(await ask(flow, { reset: true }, 'n-wait'));
+    should(port).equal(2);
+    should(msg.payload).containEql({ reason: 'cancelled' });
+  });
+
   it('ends waits for whoever was put on it while their node was away, at their next look', async () => {
     const wait = { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' };
     const before = await load(wait);
