@@ -214,7 +214,7 @@ export class OperationHandler implements Handler {
     this.streams = new Streams(tools, (stream, why) => this.breakOff(stream, why));
     this.outbox = new NodeRequests<Item, OperationOrder>(tools, {
       work: (turn) => this.work(turn),
-      addUsedFields: (outcome, order, _item, _index, entry) => this.addUsedFields(outcome, order, entry),
+      completeOutcome: (outcome, order, _item, _index, entry) => this.addUsedFields(outcome, order, entry),
       show: outcomeStatus(tools, { first: 'status.done' }, () => this.outbox.progress()),
     });
   }
@@ -268,7 +268,7 @@ export class OperationHandler implements Handler {
   }
 
   private async work(turn: Turn<Item, OperationOrder>): Promise<Outcome> {
-    const { order, item, entry, job } = turn;
+    const { order, item, entry, openJob } = turn;
     const operation = this.operations[order.operation];
     if (operation?.kind !== 'items') throw nodeError('cancelled', 'cancelled');
     const list = order.list !== undefined;
@@ -282,7 +282,7 @@ export class OperationHandler implements Handler {
         list,
         data: order.data,
         known,
-        once: <T>(find: () => Promise<T>) => this.once(job, find),
+        once: <T>(find: () => Promise<T>) => this.once(openJob, find),
       });
       return { port: 0, payload, set: known };
     } catch (thrown) {

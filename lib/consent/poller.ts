@@ -2,7 +2,7 @@ import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
 import { endOf as rangeEnd, key, nextKey, type Store } from '../state/store';
 import { adjusted, endTick, tickOf } from './rings';
-import type { List } from './wait-entries';
+import { timeLength, type List } from './wait-entries';
 
 /** An entry of a list whose time has come. */
 export interface Due {
@@ -37,7 +37,6 @@ const longestSleep = 60_000;
 const pause = 1000;
 /** The most visits whose request has ended and which wait for the disk: a slow disk does not slow polls down. */
 const mostUnrecorded = 300;
-const timeLength = 6;
 const table = 'wait';
 
 interface Cursor {

@@ -18,6 +18,8 @@ export const recommended: Pace = {
 
 /** Milliseconds: a shorter interval would be over before its poll is answered. */
 const shortest = 50;
+/** Milliseconds between two readings of the same keys, at least. */
+const shortestTick = 50;
 /** The latest time that fits into the six bytes of a key. */
 const latestTime = 2 ** 48 - 1;
 
@@ -49,7 +51,7 @@ export interface Timing {
 const allowed = 10;
 
 /** A ring is read at most this often. */
-export const tickOf = (interval: number): number => Math.min(Math.max(interval / 20, 50), 1000);
+export const tickOf = (interval: number): number => Math.min(Math.max(interval / 20, shortestTick), 1000);
 
 /** Spreads the polls of waits that begin together. A tick of the allowed lateness is left for reading the ring. */
 export const spreadOf = (interval: number, share: number, tick = tickOf(interval)): number =>
@@ -76,7 +78,7 @@ const lastStep = (pace: Pace): number => {
 };
 
 /** The list by end time is read more often than any ring: it is short. */
-export const endTick = 50;
+export const endTick = shortestTick;
 
 export const endTimeOf = ({ start, pace }: Pick<Timing, 'start' | 'pace'>): number =>
   start + pace.giveUpAfter;

@@ -48,7 +48,8 @@ const subjectLength = 16;
 /** Bytes of a hash: enough to tell the advisors of one number apart. */
 const advisorLength = 8;
 const groupLength = subjectLength + advisorLength;
-const timeLength = 6;
+/** Bytes of a time in a key. */
+export const timeLength = 6;
 /** The value of entries whose key says everything. */
 const nothing = 0;
 const table = 'wait';

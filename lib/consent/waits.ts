@@ -191,8 +191,8 @@ export class Waits {
   }
 
   /**
-   * What removes the entries of a wait that ends otherwise; `seen` tells what was last seen of it. Until `committed` is called,
-   * which is due also when that failed, nothing else is written of it.
+   * The operations that remove the entries of a wait; `seen` tells its last known status. The caller calls `committed`
+   * after the commit, also if it failed: until then nothing else is written of the wait.
    */
   async removals(wait: Wait): Promise<{
     readonly operations: readonly Operation[];
@@ -329,8 +329,8 @@ export class Waits {
   }
 
   /**
-   * A node hears of whoever is put on the list, also by another process, and an acceptance is judged by it. So it is read
-   * where nobody may have listened: as a wait begins and ends, and for two turns after a node has come.
+   * Nodes listen for new blocks, also of other processes, and an acceptance is judged by the list itself. So the list is
+   * read only where a block may have been missed: as a wait begins and ends, and for two turns after a node has started.
    */
   private mayBeBlocked({ at, wait: { start, pace } }: FoundWait, { isLast }: Course): boolean {
     const now = this.options.clock.now();

@@ -241,7 +241,6 @@ export class OpenJob<I extends NodeItem, O, E> {
     return dropped;
   }
 
-  /** Reads the next page. */
   load(store: Store): Promise<ItemPage<I, E>> {
     return this.page(store, this.nextPage++);
   }
@@ -278,20 +277,20 @@ export class OpenJob<I extends NodeItem, O, E> {
   }
 
   /** Counts an outcome that leaves; gives all that have left by then. */
-  leave(item: I, kinds: readonly string[]): Readonly<Counts> {
+  countLeft(item: I, kinds: readonly string[]): Readonly<Counts> {
     countIn(this.gone, kinds, item);
     this.left -= weightOf(item);
     return this.gone;
   }
 
   /** Takes `leave` back: the outcome did not arrive. */
-  stay(item: I, kinds: readonly string[]): void {
+  uncountLeft(item: I, kinds: readonly string[]): void {
     countIn(this.gone, kinds, item, -1);
     this.left += weightOf(item);
   }
 
   /** Notes that an outcome was told; true when it was the last. */
-  tell(page: ItemPage<I, E>, item: I, kinds: readonly string[]): boolean {
+  markTold(page: ItemPage<I, E>, item: I, kinds: readonly string[]): boolean {
     page.ended.delete(item.index);
     page.told.add(item.index);
     const told = { ...this.record.told };

@@ -8,6 +8,7 @@ import { recorderOf, together, type Recorder } from './recorder';
 import {
   after,
   arrivalIn,
+  arrivalLength,
   layout,
   type Ended,
   type JobRecord,
@@ -16,8 +17,11 @@ import {
   type ResetRecord,
 } from './records';
 
-/** The reason why an item ends without its work. It is refused when it could not be put on record. */
-export type Reason = 'unknown' | 'stale' | 'reset' | 'moved' | 'refused';
+/**
+ * The reason why an item ends without its work. It is refused when it could not be put on record, and in doubt when it
+ * may be on record: another process would carry it out then.
+ */
+export type Reason = 'unknown' | 'stale' | 'reset' | 'moved' | 'refused' | 'in_doubt';
 
 /** An outcome about to leave. */
 export interface Leaving<E> {
@@ -76,7 +80,7 @@ export const newArrival = (now: number): Buffer => {
     last.sequence = 0;
   }
   last.sequence += 1;
-  const bytes = Buffer.allocUnsafe(12);
+  const bytes = Buffer.allocUnsafe(arrivalLength);
   bytes.writeUIntBE(last.time, 0, 6);
   bytes.writeUIntBE(last.sequence, 6, 3);
   run.copy(bytes, 9);
@@ -85,7 +89,7 @@ export const newArrival = (now: number): Buffer => {
 
 /** An arrival that sorts before whatever arrives after the time `at`. */
 export const arrivalAt = (at: number): Buffer => {
-  const bytes = randomBytes(12);
+  const bytes = randomBytes(arrivalLength);
   bytes.writeUIntBE(at, 0, 6);
   return bytes;
 };
@@ -177,10 +181,10 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
   }
 
   protected retain(job: OpenJob<I, O, E>): OpenJob<I, O, E> {
-    const held = this.open.get(job.name) ?? job;
-    this.open.add(held);
-    held.holders += 1;
-    return held;
+    const known = this.open.get(job.name) ?? job;
+    this.open.add(known);
+    known.holders += 1;
+    return known;
   }
 
   protected dismiss(job: OpenJob<I, O, E>): void {
@@ -239,7 +243,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
   ): Promise<void> {
     if (this.isClosing) return this.keepUntold(job, page, item, outcome);
     const kinds = this.host.kindsOf(outcome);
-    const counts = job.leave(item, kinds);
+    const counts = job.countLeft(item, kinds);
     let offer: string | undefined;
     const hasArrived = await this.host.emit(job, item, {
       outcome,
@@ -254,7 +258,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
     else if (hasArrived) this.told(job, page, item, kinds);
     else {
       if (offer !== undefined) handOver.withdraw(offer);
-      job.stay(item, kinds);
+      job.uncountLeft(item, kinds);
       await this.keepUntold(job, page, item, outcome);
     }
   }
@@ -331,7 +335,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
 
   private told(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I, kinds: readonly string[]): void {
     job.beside.push(...this.besideTold(job, item));
-    job.tell(page, item, kinds);
+    job.markTold(page, item, kinds);
     this.changed(job, page).catch((fault: unknown) => {
       this.host.fault(fault);
     });

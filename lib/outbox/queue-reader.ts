@@ -71,8 +71,8 @@ export class QueueReader<I extends NodeItem> {
   }
 
   /**
-   * Recipients that have not been told, duplicates included. Of more than a thousand lists, those after them count as long as
-   * these are on average: lists are carried out in the order of arrival, so that nearly all of theirs are yet to be told.
+   * Recipients that have not been told, duplicates included. Above a thousand lists, the rest is estimated by the average
+   * length of those read: lists are carried out in the order of arrival, so nearly all of theirs are yet to be told.
    */
   async count(): Promise<number> {
     const { jobs } = this.keys;

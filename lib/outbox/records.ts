@@ -59,7 +59,8 @@ export interface ResetRecord {
   readonly index?: number;
 }
 
-const arrivalLength = 12;
+/** Bytes of an arrival: they sort by time, then by count. */
+export const arrivalLength = 12;
 
 /** The first words of the keys of a node's records. */
 export const recordKinds = [
@@ -77,7 +78,7 @@ export const recordKinds = [
   'event-first',
 ] as const;
 
-/** The keys of one node's records. `arrival` is 12 bytes that sort by arrival. */
+/** The keys of one node's records. */
 export const layout = (node: string) => ({
   jobs: key('job', node),
   job: (arrival: Buffer) => key('job', node, arrival),

@@ -145,13 +145,13 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   private refuse(job: OpenJob<I, O, E>, isInDoubt: boolean): void {
     // The job came with an outcome of another node, which the process that took over tells again.
     if (job.onRecord) return;
-    const reason = isInDoubt ? 'unknown' : 'refused';
+    const reason = isInDoubt ? 'in_doubt' : 'refused';
     for (const item of job.newItems()) this.track(this.tellRefused(job, item, reason));
   }
 
   private async tellRefused(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<void> {
     const outcome = await this.host.ended(job, item, reason);
-    const counts = job.leave(item, this.host.kindsOf(outcome));
+    const counts = job.countLeft(item, this.host.kindsOf(outcome));
     const isLast = job.left === 0;
     await this.host.emit(job, item, { outcome, repeated: false, counts, isLast, mark: () => undefined });
   }

@@ -18,14 +18,14 @@ interface Flows {
   readonly tasks: Set<() => void>;
 }
 
-const known = processMemory('flows', new WeakMap<Events, Flows>());
+const flowsByEvents = processMemory('flows', new WeakMap<Events, Flows>());
 
 /** One listener serves all nodes: the runtime warns when there are more than ten. */
 const flowsOf = ({ events }: Red): Flows => {
-  const found = known.get(events);
+  const found = flowsByEvents.get(events);
   if (found) return found;
   const flows: Flows = { isStopping: false, stoppedAt: 0, tasks: new Set() };
-  known.set(events, flows);
+  flowsByEvents.set(events, flows);
   events.on('flows:stopping', () => {
     flows.isStopping = true;
     flows.stoppedAt = elapsedBy(systemClock);

@@ -91,7 +91,7 @@ export interface Environment {
   /** Gives a control message to the same node in other processes, and in the stores that ended processes have left. */
   tellOthers?(node: string, message: Readonly<Record<string, unknown>>): void;
   /**
-   * Calls the listener with orders to a node from other processes; it returns false when the node cannot carry them out
+   * Calls the listener with control messages to a node from other processes; it returns false when the node cannot carry them out
    * yet.
    */
   onControl?(node: string, listener: ControlListener): () => void;

@@ -51,7 +51,7 @@ export interface Tools {
 
 /** A node's own part: from an input message to outcomes. */
 export interface Handler {
-  /** While it is pending, messages and orders wait in line, so that earlier work is read from the store first. */
+  /** While it is pending, messages wait in line, so that earlier work is read from the store first. */
   readonly opening?: Promise<void> | undefined;
   input(msg: Message, job: Job): void | Promise<void>;
   /** True when the message was a control message (`reset`, `flush`); `at` is the time when another process received it. */
@@ -149,9 +149,9 @@ const startNode = (
   const activity = environment && activityOf(environment);
   const measured = metrics();
   const exit = createExit(RED, node, spec.outputs, words.problem, (msg, outcome, problem) => {
-    const told = problem ?? (msg.payload as { dryRun?: unknown } | null | undefined);
+    const said = problem ?? (msg.payload as { dryRun?: unknown } | null | undefined);
     // A dry run is neither a failure nor a text.
-    if (told?.dryRun === true) return;
+    if (said?.dryRun === true) return;
     measured?.outcome(spec.type, outcome, problem?.code);
     if (problem) activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
   });
@@ -273,11 +273,11 @@ const startNode = (
     // This summary is that of the list which the message belongs to, not of this node's outcomes.
     if (summary && parts && summary.id === parts.id) delete msg.summary;
     const fail = (thrown: unknown): void => {
-      const told = unready(thrown);
-      const why = problemOf(told);
+      const reported = unready(thrown);
+      const why = problemOf(reported);
       const at = now();
       status.show(() => failureLook(words, why, at, now()));
-      job.fail(told);
+      job.fail(reported);
     };
     const take = (): void => {
       try {

@@ -77,23 +77,23 @@ const summaryOf = (
 /** Makes the job of a message that was read from the store, as the outcomes at `indexes` are about to leave. */
 const jobOf = <T extends Item, O extends Order>(
   tools: Tools,
-  open: OpenJob<T, O, Outcome>,
+  openJob: OpenJob<T, O, Outcome>,
   life: string,
   indexes: readonly number[],
 ): Job => {
-  if (open.attachment) return open.attachment as Job;
-  const { message, dropped } = open.input;
-  const { list } = open.record.order;
-  const job = tools.resumed(message, open.record.life === life);
+  if (openJob.attachment) return openJob.attachment as Job;
+  const { message, dropped } = openJob.input;
+  const { list } = openJob.record.order;
+  const job = tools.resumed(message, openJob.record.life === life);
   // Others of the list may have left long before: the job is not in memory all the time.
-  if (list) job.asList(open.record.count, list.shared, list.id, open.left + indexes.length);
+  if (list) job.asList(openJob.record.count, list.shared, list.id, openJob.left + indexes.length);
   if (dropped) tools.warnOfDropped();
-  open.attachment = job;
+  openJob.attachment = job;
   return job;
 };
 
 /** The message fields that a node writes as used, added to an outcome; `index` is that of the item, or of a duplicate. */
-export type AddUsedFields<T, O> = (
+export type CompleteOutcome<T, O> = (
   outcome: Outcome,
   order: O,
   item: T,
@@ -130,7 +130,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
 
   constructor(
     protected readonly tools: Tools,
-    private readonly addUsedFields: AddUsedFields<T, O>,
+    private readonly completeOutcome: CompleteOutcome<T, O>,
     protected readonly show: ShowOutcome,
   ) {
     // The store is opened in a microtask: callbacks of the opening may need this object, which its owner does not have
@@ -138,7 +138,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
     this.opening = Promise.resolve()
       .then(() => this.open())
       .catch((thrown: unknown) => {
-        this.notOpened(problemOf(thrown));
+        this.notOpened(thrown);
       })
       .finally(() => {
         this.opening = undefined;
@@ -149,14 +149,14 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
   protected abstract open(): Promise<void>;
 
   /**
-   * Accepts the items of a message; resolves when a list of waits is on record. `fill` completes the order; if it throws,
+   * Accepts the items of a message; resolves when a list of waits is on record. `completeOrder` completes the order; if it throws,
    * each item fails.
    */
   take(
     msg: Message,
     job: Job,
     taken: TakenItems<T>,
-    fill: (order: Mutable<O>) => void,
+    completeOrder: (order: Mutable<O>) => void,
   ): void | Promise<void> {
     // All other fields of an order are optional.
     const order = { advisor: '' } as Mutable<O>;
@@ -169,7 +169,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
       this.refuseAll(job, order, taken, thrown);
     };
     try {
-      fill(order);
+      completeOrder(order);
       return this.accept(msg, job, order, taken)?.catch(refuseAll);
     } catch (thrown) {
       refuseAll(thrown);
@@ -193,10 +193,10 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
     return kindsIn(this.tools, outcome);
   }
 
-  emit(open: OpenJob<T, O, Outcome>, item: T, leaving: Leaving<Outcome>): Promise<boolean> {
-    const left = this.leave(open, item, leaving);
+  emit(openJob: OpenJob<T, O, Outcome>, item: T, leaving: Leaving<Outcome>): Promise<boolean> {
+    const left = this.deliverOutcome(openJob, item, leaving);
     const { outcome, isLast, counts } = leaving;
-    this.emitted(outcome, isLast && open.record.count > 1 ? counts : undefined);
+    this.emitted(outcome, isLast && openJob.record.count > 1 ? counts : undefined);
     return left;
   }
 
@@ -232,8 +232,8 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
     }
   }
 
-  protected notOpened(why: Problem): void {
-    this.show(failedOutcome(why));
+  protected notOpened(thrown: unknown): void {
+    this.show(failedOutcome(problemOf(thrown)));
   }
 
   protected emitted(outcome: Outcome, counts: Readonly<Record<string, number>> | undefined): void {
@@ -245,16 +245,16 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
    * Lets an outcome leave, together with the duplicates of its item; false when the node closed first. An outcome that
    * did not arrive leaves again, so it is counted only when it has arrived.
    */
-  private async leave(
-    open: OpenJob<T, O, Outcome>,
+  private async deliverOutcome(
+    openJob: OpenJob<T, O, Outcome>,
     item: T,
     { outcome, repeated, counts, isLast, mark }: Leaving<Outcome>,
   ): Promise<boolean> {
     const { tools } = this;
-    const { order, count } = open.record;
-    const { entries } = open.input;
+    const { order, count } = openJob.record;
+    const { entries } = openJob.input;
     const indexes = indexesOf(item);
-    let job = jobOf(tools, open, this.outbox?.life ?? '', indexes);
+    let job = jobOf(tools, openJob, this.outbox?.life ?? '', indexes);
     let isFirst = true;
     let uncounted: (() => void)[] = [];
     const hasArrived = await deliver(tools.RED, tools.node, outcome.port, tools.closed, () => {
@@ -262,7 +262,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
       isFirst = false;
       uncounted = [];
       indexes.forEach((index, place) => {
-        const whole = this.addUsedFields(outcome, order, item, index, entries?.[index]);
+        const whole = this.completeOutcome(outcome, order, item, index, entries?.[index]);
         const summary =
           isLast && order.list && place === indexes.length - 1 ? summaryOf(tools, count, counts) : undefined;
         const toCount = (each: () => void): void => {
@@ -286,7 +286,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
         const outcome = item.wrong && !isUnready ? failedOutcome(item.wrong) : why;
         for (const kind of kindsIn(this.tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
         left -= 1;
-        job.leave(index, this.addUsedFields(outcome, order, item, index, entries?.[index]), {
+        job.leave(index, this.completeOutcome(outcome, order, item, index, entries?.[index]), {
           ...(order.list && left === 0 && { summary: summaryOf(this.tools, count, counts) }),
         });
       }

@@ -10,14 +10,13 @@ import {
   type ItemTurn as OutboxTurn,
 } from '../outbox/request-outbox';
 import { systemClock } from '../service/clock';
-import type { Problem } from '../service/errors';
 import type { Client } from '../service/types';
 import { endOf, TakenOver } from '../state/store';
 import { activityOf } from './activity';
 import type { Environment } from './environment';
 import { nodeError } from './errors';
 import type { Tools } from './flow-node';
-import { NodeOutbox, type AddUsedFields, type Item, type Order, type ShowOutcome } from './node-outbox';
+import { NodeOutbox, type CompleteOutcome, type Item, type Order, type ShowOutcome } from './node-outbox';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import { look } from './status';
 
@@ -40,14 +39,14 @@ export interface Turn<T, O> extends AcceptedItem<T, O>, OutboxTurn {
   /** When the item was accepted, by the store's time. */
   readonly since: number;
   /** The same object for all items of a message. */
-  readonly job: object;
+  readonly openJob: object;
 }
 
 /** A node's own part: from an item to its outcome. */
 export interface ItemHandler<T, O> {
   /** A throw becomes a failure. */
   readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
-  readonly addUsedFields: AddUsedFields<T, O>;
+  readonly completeOutcome: CompleteOutcome<T, O>;
   readonly show: ShowOutcome;
   /** The outcome of what is cancelled; a failure where the node has no other. */
   readonly cancelled?: (() => Outcome) | undefined;
@@ -76,7 +75,7 @@ export class NodeRequests<T extends Item, O extends Order>
     tools: Tools,
     private readonly handler: ItemHandler<T, O>,
   ) {
-    super(tools, handler.addUsedFields, handler.show);
+    super(tools, handler.completeOutcome, handler.show);
   }
 
   get isBusy(): boolean {
@@ -97,18 +96,18 @@ export class NodeRequests<T extends Item, O extends Order>
     this.outbox?.judgeAgain(phone);
   }
 
-  async work(open: OpenJob<T, O, Outcome>, item: T, turn: OutboxTurn): Promise<Outcome | undefined> {
+  async work(openJob: OpenJob<T, O, Outcome>, item: T, turn: OutboxTurn): Promise<Outcome | undefined> {
     if (item.wrong) return failedOutcome(item.wrong);
     try {
-      const accepted = this.acceptedItem(open, item);
+      const accepted = this.acceptedItem(openJob, item);
       const client = this.handler.isLocal ? noService : accepted.environment.client();
       return await this.handler.work({
         ...turn,
         ...accepted,
         client: client instanceof Promise ? await client : client,
-        entry: open.input.entries?.[item.index],
-        since: open.record.at,
-        job: open,
+        entry: openJob.input.entries?.[item.index],
+        since: openJob.record.at,
+        openJob,
       });
     } catch (thrown) {
       if (thrown instanceof Held) throw thrown;
@@ -119,9 +118,10 @@ export class NodeRequests<T extends Item, O extends Order>
     }
   }
 
-  async ended(open: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<Outcome> {
-    if (this.environment)
-      await this.handler.ended?.(this.acceptedItem(open, item), reason).catch((fault: unknown) => {
+  async ended(openJob: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<Outcome> {
+    const isOnRecord = reason !== 'refused' && reason !== 'in_doubt';
+    if (isOnRecord && this.environment)
+      await this.handler.ended?.(this.acceptedItem(openJob, item), reason).catch((fault: unknown) => {
         // The process that has taken over the store does the same.
         if (!(fault instanceof TakenOver)) throw fault;
       });
@@ -136,10 +136,9 @@ export class NodeRequests<T extends Item, O extends Order>
     });
   }
 
-  protected override notOpened(why: Problem): void {
-    const { node, words } = this.tools;
-    if (why.code !== 'not_configured') node.error(words.problem(why));
-    super.notOpened(why);
+  protected override notOpened(thrown: unknown): void {
+    if (problemOf(thrown).code !== 'not_configured') this.fault(thrown);
+    super.notOpened(thrown);
   }
 
   protected async open(): Promise<void> {
@@ -181,11 +180,11 @@ export class NodeRequests<T extends Item, O extends Order>
     return this.handler.ended !== undefined;
   }
 
-  private acceptedItem(open: OpenJob<T, O, Outcome>, item: T): AcceptedItem<T, O> {
+  private acceptedItem(openJob: OpenJob<T, O, Outcome>, item: T): AcceptedItem<T, O> {
     const { environment } = this;
     if (!environment) throw nodeError('not_configured', 'no_environment');
-    const { order, space } = open.record;
-    return { environment, order, item, name: `${open.arrival.toString('hex')} ${item.index}`, space };
+    const { order, space } = openJob.record;
+    return { environment, order, item, name: `${openJob.arrival.toString('hex')} ${item.index}`, space };
   }
 
   private outcomeWithoutWork(reason: Reason): Outcome {
@@ -198,6 +197,7 @@ export class NodeRequests<T extends Item, O extends Order>
       case 'stale':
         return failedOutcome(nodeError('stale', 'stale').problem);
       case 'unknown':
+      case 'in_doubt':
         return failedOutcome(
           nodeError('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem,
         );

@@ -151,7 +151,7 @@ export interface NodeSpec {
   readonly inputs: 0 | 1;
   /** The names of the outputs, in order; the second is always the failures. Their labels are in the locales. */
   readonly outputs: readonly string[];
-  /** The endpoints that the node may call. The dialog of the environment derives from them which permissions a node needs. */
+  /** The endpoints that the node may call, whatever its settings; `nodes/environment/needs.ts` tells them by setting. */
   readonly uses: readonly (keyof typeof endpoints)[];
   readonly fields: readonly Field[];
 }

@@ -97,7 +97,7 @@ export interface KeyRow {
 const shortestPause = 250;
 const longestPause = 2000;
 /** The prefix of the commands in each slot: what its holder is to do. */
-const commands = keyOf('command');
+const commands = keyOf('order');
 /** Milliseconds after which nobody waits for an answer any more: the longest request has ended by then. */
 const answeredWithin = 120_000;
 /** Milliseconds between two checks whether other processes have carried out a command. */
@@ -670,7 +670,7 @@ class Database implements SlotDatabase, JointWriter {
   private async obey(slot: Slot, key: Buffer, value: Buffer): Promise<void> {
     const command = this.sealing.open('work', key, value)?.value as StoreCommand | undefined;
     // Nobody could carry the command out: its node has left the flow.
-    const isOver = !command || this.now() - command.at > keptAfterRemoval;
+    const isOver = !command || this.now() - command.at >= keptAfterRemoval;
     const done = isOver ? [] : Array.from(this.commandListeners, (listener) => listener(slot, command));
     const isDone = isOver || (await Promise.all(done)).some(Boolean);
     if (isDone) await slot.write([{ table: 'work', remove: key }]);

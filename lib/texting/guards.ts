@@ -243,7 +243,7 @@ export class Guards<T extends Recipient, O extends Order> {
       const foreseen = await guard.foresee(onceKey, wanted.within, time);
       if (foreseen?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
       if (foreseen?.kind === 'sent') return alreadySent(foreseen.payload);
-      const outcome = await this.onceInDryRun(turn.job, onceKey, () => send(turn));
+      const outcome = await this.onceInDryRun(turn.openJob, onceKey, () => send(turn));
       // The text would wait for the first one with its key, and leave as that does.
       return foreseen?.kind === 'wait' && outcome.port === 0 ? alreadySent(outcome.payload) : outcome;
     }

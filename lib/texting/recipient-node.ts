@@ -10,12 +10,12 @@ import type { Message } from '../runtime/red';
 import { isNothing, isRecord } from '../runtime/kinds';
 import { ServiceError, type Problem } from '../service/errors';
 import { Guards, type GuardedTurn, type GuardOptions, type Work } from './guards';
-import { isDryRun, phonesOrdered, withUsedFields, type Recipient, type Recipients } from './recipients';
+import { isDryRun, phonesOfControl, withUsedFields, type Recipient, type Recipients } from './recipients';
 
 /** The recipients of a message, and what holds for all of them. */
 export interface Reading<T extends Recipient, O extends Order> extends Recipients<T> {
   /** Completes the order; if it throws, each recipient fails. */
-  readonly complete: (order: Mutable<O>) => void;
+  readonly completeOrder: (order: Mutable<O>) => void;
 }
 
 export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
@@ -35,7 +35,7 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
   readonly cancelled?: () => Outcome;
   readonly statusTexts: StatusTexts;
   /** Adds what else this node's outcomes carry; `index` is the place of the recipient, or of a duplicate, in the list. */
-  readonly addToOutcome?: (
+  readonly completeOutcome?: (
     outcome: Mutable<Outcome>,
     order: O,
     recipient: T,
@@ -58,7 +58,7 @@ export const readWith =
   (msg, country) => {
     const reading = ([advisor, who]: readonly unknown[]): Reading<Recipient, O> => ({
       ...recipientsIn(who, country),
-      complete(order) {
+      completeOrder(order) {
         order.advisor = tools.advisor(tools.environment(), advisor, msg);
         complete?.(order, msg);
       },
@@ -76,7 +76,12 @@ const zoneIn = ({ resend, phone, timeZone }: Message): unknown =>
 
 /** Where a message goes whose recipients have been read. */
 export interface Taker<T extends Recipient, O extends Order> {
-  take(msg: Message, job: Job, taken: TakenItems<T>, fill: (order: Mutable<O>) => void): void | Promise<void>;
+  take(
+    msg: Message,
+    job: Job,
+    taken: TakenItems<T>,
+    completeOrder: (order: Mutable<O>) => void,
+  ): void | Promise<void>;
 }
 
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
@@ -101,9 +106,9 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
         const work = (turn.order.dryRun && options.dryRun) ?? options.work;
         return guards ? guards.pass(turn, work) : work(turn);
       },
-      addUsedFields: (outcome, order, recipient, index, entry) => {
+      completeOutcome: (outcome, order, recipient, index, entry) => {
         const whole = withUsedFields(outcome, order, recipient, entry);
-        return options.addToOutcome?.(whole, order, recipient, index, entry) ?? whole;
+        return options.completeOutcome?.(whole, order, recipient, index, entry) ?? whole;
       },
       show: this.show,
       cancelled: options.cancelled,
@@ -157,7 +162,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
 
   /** The numbers that a control message is for; undefined means all. */
   phonesOf(msg: Message): readonly string[] | undefined {
-    return phonesOrdered(msg, this.country);
+    return phonesOfControl(msg, this.country);
   }
 
   reset(phones: readonly string[] | undefined, at?: number): void {
@@ -183,7 +188,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       if (this.isDry(msg)) order.dryRun = true;
       const timeZone = zoneIn(msg);
       if (!reading.list && !isNothing(timeZone)) order.timeZone = timeZone;
-      reading.complete(order);
+      reading.completeOrder(order);
     });
   }
 }

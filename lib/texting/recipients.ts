@@ -103,7 +103,7 @@ const noRecipients = (value: unknown, where: MessageValue): ServiceError =>
  * The numbers that a control message (`reset`, `flush`) is for; undefined means all. Throws `invalid_input` when one of
  * them cannot be read: a message that names a number does not mean all.
  */
-export const phonesOrdered = (msg: Message, country: string): readonly string[] | undefined => {
+export const phonesOfControl = (msg: Message, country: string): readonly string[] | undefined => {
   if (msg.phone === undefined) return undefined;
   const found = entriesOf(msg.phone, country);
   if (!found) throw noRecipients(msg.phone, 'msg.phone');
@@ -128,14 +128,14 @@ export interface Recipient extends Item {
 export type Recipients<T extends Recipient = Recipient> = Omit<TakenItems<T>, 'source'>;
 
 /**
- * The recipients that a phone field names; an unreadable number fails alone. `complete` adds what else a recipient has.
+ * The recipients that a phone field names; an unreadable number fails alone. `completeRecipient` adds what else a recipient has.
  * Throws `invalid_input` when the value is neither a number nor a list of them.
  */
 export const recipientsOf = <T extends Recipient = Recipient>(
   value: unknown,
   where: MessageValue,
   country: string,
-  complete?: (recipient: Mutable<T>, entry: PhoneEntry) => void,
+  completeRecipient?: (recipient: Mutable<T>, entry: PhoneEntry) => void,
 ): Recipients<T> => {
   const found = entriesOf(value, country);
   if (!found) throw noRecipients(value, where);
@@ -146,7 +146,7 @@ export const recipientsOf = <T extends Recipient = Recipient>(
     const recipient = { index } as Mutable<T>;
     if (phone !== undefined) {
       recipient.phone = phone;
-      complete?.(recipient, entry);
+      completeRecipient?.(recipient, entry);
       return recipient;
     }
     recipient.wrong = notANumber(given, country, { where, list }).problem;

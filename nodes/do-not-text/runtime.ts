@@ -86,7 +86,7 @@ const reader = (tools: Tools, operation: string): RecipientNodeOptions<ListItem,
       });
       return {
         ...recipients,
-        complete: (order: { operation?: string }) => {
+        completeOrder: (order: { operation?: string }) => {
           checked(tools);
           order.operation = operation;
         },

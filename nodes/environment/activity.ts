@@ -40,7 +40,8 @@ export const announcerOf = (RED: Red): ((environment: string) => void) => {
   if (found) return found;
   let lastTime = -Infinity;
   let isDue = false;
-  let number = 0;
+  // A process that was started later begins with a later number, so that editors see the gap.
+  let number = Date.now();
   let changed = new Set<string>();
   let before = new Set<string>();
   const schedule = (): void => {

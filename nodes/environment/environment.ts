@@ -45,7 +45,7 @@ import type { VariableValue } from './variables';
 /** A control message to a node, for all instances. */
 interface ControlCommand extends StoreCommand {
   readonly node: string;
-  readonly message: Readonly<Record<string, unknown>>;
+  readonly order: Readonly<Record<string, unknown>>;
 }
 
 interface PauseCommand extends StoreCommand {
@@ -215,7 +215,7 @@ export class RunningEnvironment implements Environment {
     if (!this.shared) return;
     this.store()
       .then((store) =>
-        store.tellOthers?.({ kind: 'control', at: store.now(), node, message } as ControlCommand),
+        store.tellOthers?.({ kind: 'control', at: store.now(), node, order: message } as ControlCommand),
       )
       // The environment closes. The node that received the message has carried it out.
       .catch(() => undefined);
@@ -256,7 +256,7 @@ export class RunningEnvironment implements Environment {
       return true;
     }
     if (command.kind !== 'control') return true;
-    const { node, message, at } = command as ControlCommand;
+    const { node, order: message, at } = command as ControlCommand;
     return this.controlListeners.get(node)?.(message, at, view) ?? false;
   }
 
@@ -465,7 +465,7 @@ export class RunningEnvironment implements Environment {
           current = store;
           const kept = storeOver(store);
           this.openedStore = Promise.resolve(kept);
-          const view = over(this, kept);
+          const view = this.viewOver(kept);
           this.renewed = view;
           void this.tellNodes(view, 'own');
         },
@@ -512,9 +512,18 @@ export class RunningEnvironment implements Environment {
     return store;
   }
 
+  /** This environment over another store, where this process carries on; what goes on there is news here. */
+  private viewOver(store: Store): Environment {
+    const view = over(this, store);
+    activityOf(view).onChange(() => {
+      activityOf(this).changed();
+    });
+    return view;
+  }
+
   /** Carries on the work in the slot of an ended process. */
   private goOnWith(slot: Slot): void {
-    const view = over(this, storeOver(slot));
+    const view = this.viewOver(storeOver(slot));
     this.orphans.set(slot, view);
     void this.tellNodes(view, 'orphan');
   }

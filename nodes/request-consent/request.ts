@@ -37,8 +37,8 @@ const ifAccepted = async (
   if (!(fault instanceof ServiceError) || fault.code !== 'invalid_request') throw fault;
   let status;
   try {
-    const look = await client.call('getConsent', { query: { phone } }, { advisor, signal });
-    status = statusOf(look.data);
+    const answer = await client.call('getConsent', { query: { phone } }, { advisor, signal });
+    status = statusOf(answer.data);
   } catch {
     throw fault;
   }

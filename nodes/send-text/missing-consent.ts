@@ -19,9 +19,9 @@ const codesIn = (details: unknown, isCode = true, depth = 8): string[] => {
 };
 
 /** Words that mean that somebody has opted out: they must not be asked again, whatever else the reason says about consent. */
-const left = /(?<!\p{L})stop|opt(?:ed|ing)?[\s_-]?out|unsubscri|revok|withdr[ae]w/iu;
+const optedOut = /(?<!\p{L})stop|opt(?:ed|ing)?[\s_-]?out|unsubscri|revok|withdr[ae]w/iu;
 /** Also finds the word inside another, as in `UserStopped`, but not in "Christopher". */
-const hasLeft = (words: string): boolean => left.test(words) || words.includes('Stop');
+const hasOptedOut = (words: string): boolean => optedOut.test(words) || words.includes('Stop');
 const byDefault = /consent/i;
 
 /** Tests whether a refusal can be mended by asking for consent. It reads the codes; without any, the text. */
@@ -29,9 +29,9 @@ export const consentTest = (pattern: string): ((refusal: Refusal) => boolean) =>
   const wanted = pattern === '' ? byDefault : new RegExp(pattern, 'i');
   return ({ failures, failureDetails }) => {
     const codes = codesIn(failureDetails);
-    if (codes.some(hasLeft)) return false;
+    if (codes.some(hasOptedOut)) return false;
     if (codes.some((code) => byDefault.test(code))) return true;
     const texts = failures ?? [];
-    return !texts.some(hasLeft) && texts.some((words) => wanted.test(words));
+    return !texts.some(hasOptedOut) && texts.some((words) => wanted.test(words));
   };
 };

@@ -63,7 +63,7 @@ const reader = (tools: Tools, phones: Source) => {
     items: [textAgain(resend, msg)],
     count: 1,
     list: false,
-    complete(order) {
+    completeOrder(order) {
       const environment = tools.environment();
       tools.checkSettings();
       order.advisor = resend.advisor;
@@ -88,7 +88,7 @@ const reader = (tools: Tools, phones: Source) => {
         if (giveKey) item.onceKey = giveKey(entry, msg, once);
       },
     ),
-    complete(order) {
+    completeOrder(order) {
       const environment = tools.environment();
       order.advisor = tools.advisor(environment, advisor, msg);
       if (!isScheduled) return;
@@ -160,7 +160,7 @@ export const sendHandler = (tools: Tools): Handler => {
     const { segments } = countText(text);
     const { state, memberId, attempts } = await client
       .call('getConsent', { query: { phone } }, { advisor, lane: tools.node.id, signal })
-      .then((look) => ({ ...statusOf(look.data), attempts: look.attempts }), nothingKnownIf404);
+      .then(({ data, attempts }) => ({ ...statusOf(data), attempts }), nothingKnownIf404);
     if (state !== 'accepted') return needsConsent(state ?? 'unknown_number', attempts, { segments, ...held });
     const dates = datesOf(order.delivery, movedTo, environment.settings);
     return sent({ memberId }, { text, attempts, offset: order.offset, ...dates }, held);
@@ -209,11 +209,12 @@ export const sendHandler = (tools: Tools): Handler => {
     dryRun: preview,
     work: (turn) => returned.send(turn.order.advisor, turn.item, turn.order.delivery, () => send(turn)),
     statusTexts: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
-    addToOutcome(outcome, order, text, index, entry) {
-      const told: Mutable<Outcome> = index === text.index ? outcome : { ...asDuplicate(outcome, text.index) };
+    completeOutcome(outcome, order, text, index, entry) {
+      const whole: Mutable<Outcome> =
+        index === text.index ? outcome : { ...asDuplicate(outcome, text.index) };
       const resend = outcome.port === 2 ? resendOf(order, text, entry) : undefined;
-      if (resend) told.carry = { resend };
-      return told;
+      if (resend) whole.carry = { resend };
+      return whole;
     },
   });
 };

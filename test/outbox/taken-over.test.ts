@@ -86,7 +86,7 @@ describe('what a node takes on while another process takes its store over', () =
     await node.outbox.start();
     node.accept(1);
     await until(() => node.told.length === 1);
-    assert.equal(node.told[0]?.outcome, 'unknown');
+    assert.equal(node.told[0]?.outcome, 'in_doubt');
   });
 
   it('does not leave when it came from a node whose outcome the other process tells again', async () => {

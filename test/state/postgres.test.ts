@@ -461,7 +461,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.ok(own && others);
     let isAnswered = false;
     const told = own.tellOthers({ kind: 'test', at: own.now() }).then(() => (isAnswered = true));
-    const pending = `select count(*) from advisor_texting.work where substr(key, 13, 8) = 'command\\000'::bytea`;
+    const pending = `select count(*) from advisor_texting.work where substr(key, 13, 6) = 'order\\000'::bytea`;
     await until(() => server.query(pending).trim() === '2');
     assert.equal(isAnswered, false);
     isReady = true;
