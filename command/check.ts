@@ -5,7 +5,7 @@ import type { Connection } from '../lib/auth/connection';
 import { scopesIn, type TokenAnswer } from '../lib/auth/grants';
 import { rehearseAuthorization, rehearseClient } from '../lib/auth/sign-in-rehearsal';
 import { wordsIn, type Words } from '../lib/runtime/language';
-import { isRecord } from '../lib/runtime/red';
+import { isRecord } from '../lib/runtime/kinds';
 import { systemClock, type Clock } from '../lib/service/clock';
 import { serviceError, ServiceError, type MessageValues } from '../lib/service/errors';
 import { contractScope } from '../lib/service/prefixes';

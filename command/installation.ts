@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { isConfidential } from '../lib/addresses';
-import { isRecord } from '../lib/runtime/red';
+import { isRecord } from '../lib/runtime/kinds';
 import type { EnvironmentValues } from '../nodes/environment/config';
 import { spec } from '../nodes/environment/spec';
 

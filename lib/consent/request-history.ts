@@ -124,8 +124,8 @@ export class RequestHistory {
   }
 
   /**
-   * Asks, unless that was done within `every`, which counts from when the request left. From `begin` on the number counts
-   * as asked, unless it is certain that nothing came of it.
+   * Asks for consent, unless a request left within `every`. From `begin` on the number counts as asked, unless the request
+   * was certainly not carried out.
    */
   async ask(advisor: string, phone: string, rules: RequestRules, request: Request): Promise<RequestResult> {
     const name = personName(advisor, phone);

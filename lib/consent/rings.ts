@@ -145,9 +145,9 @@ const destination = ({ at, pace }: DueWait, offset: number): Place => {
 };
 
 /**
- * Waits for one number share polls. The youngest governs, and the poll at the start is left to an older one if there is
- * one: to join triggers none. Where waits keep joining, each would give way to the next: so the first that began in an
- * interval keeps its second poll.
+ * Waits for one number share polls, at the pace of the youngest. A wait that joins an older one is not polled at its own
+ * start. Where waits keep joining, each would leave its poll to the next, so the first that began in an interval keeps
+ * its second poll.
  */
 const isItsTurn = ({ at, start, pace, olderStart, isYoungest }: DueWait, offset: number): boolean => {
   const { pollEvery, thenEvery } = pace;

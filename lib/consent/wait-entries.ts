@@ -222,7 +222,7 @@ export class WaitEntries {
     return entries.map((entry) => this.found(entry, group));
   }
 
-  /** All waits, or those for one number: in no order that means anything, `skip` of them left out, from `from` on. */
+  /** All waits, or those for one number, in the order of their keys; the first `skip` from `from` on are left out. */
   async list(
     limit: number,
     { phone, from, skip = 0 }: { phone?: string | undefined; from?: Buffer | undefined; skip?: number } = {},

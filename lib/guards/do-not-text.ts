@@ -162,13 +162,13 @@ interface Surroundings {
   store(): Store | Promise<Store>;
 }
 
-const opened = new WeakMap<Store, Map<string, DoNotText>>();
+const listsByStore = new WeakMap<Store, Map<string, DoNotText>>();
 
 /** The list of an environment: the same for all its nodes. */
 export const doNotTextOf = async (environment: Surroundings): Promise<DoNotText> => {
   const store = await environment.store();
-  const lists = opened.get(store) ?? new Map<string, DoNotText>();
-  opened.set(store, lists);
+  const lists = listsByStore.get(store) ?? new Map<string, DoNotText>();
+  listsByStore.set(store, lists);
   const list = lists.get(environment.id) ?? new DoNotText(store, environment.id);
   lists.set(environment.id, list);
   return list;

@@ -277,11 +277,11 @@ export class Once {
   }
 }
 
-const opened = new WeakMap<Store, Once>();
+const onceByStore = new WeakMap<Store, Once>();
 
 export const onceIn = (store: Store): Once => {
-  const once = opened.get(store) ?? new Once(store);
-  opened.set(store, once);
+  const once = onceByStore.get(store) ?? new Once(store);
+  onceByStore.set(store, once);
   return once;
 };
 

@@ -28,7 +28,7 @@ export interface NewJob<I extends NodeItem, O> {
   readonly items: readonly I[];
   /** Duplicates included. */
   readonly count: number;
-  /** What the list held for each recipient, by index. */
+  /** What the list held for each item, by index. */
   readonly entries?: readonly unknown[] | undefined;
   /** Called as the job goes on record: what this call puts on record is in the same commit. */
   readonly onRecord?: (() => void) | undefined;
@@ -100,7 +100,7 @@ export class OpenJob<I extends NodeItem, O, E> {
   private areAllQueued = false;
   /** How many outcomes of each kind have left the node; `record.told` counts those that are on record as told. */
   private readonly gone: Counts;
-  /** Recipients that are yet to leave; `untold` are yet to be put on record as told. */
+  /** Items that are yet to leave, duplicates included; `untold` are yet to be put on record as told. */
   left: number;
   private untold: number;
   isNew = false;

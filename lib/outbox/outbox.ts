@@ -61,7 +61,7 @@ export interface OutboxOptions<H> {
 /** Thrown when too much waits for a store that is slow, full, away or owned by another process. */
 export class QueueFull extends Error {}
 const mostUnwritten = 32 * 1024 * 1024;
-/** About the number of bytes that a recipient of a long list takes on record. */
+/** About the number of bytes that an item of a long list takes on record. */
 const bytesPerItem = 32;
 /** The number of records that are read from the store at once. */
 export const readAtOnce = 100;

@@ -71,7 +71,7 @@ export class QueueReader<I extends NodeItem> {
   }
 
   /**
-   * Recipients that have not been told, duplicates included. Above a thousand lists, the rest is estimated by the average
+   * Items that have not been told, duplicates included. Above a thousand lists, the rest is estimated by the average
    * length of those read: lists are carried out in the order of arrival, so nearly all of theirs are yet to be told.
    */
   async count(): Promise<number> {
@@ -82,12 +82,12 @@ export class QueueReader<I extends NodeItem> {
     ]);
     let count = all - lists;
     let read = 0;
-    let recipients = 0;
+    let items = 0;
     for await (const { total, done } of this.lists()) {
       count += total - done;
-      recipients += total;
+      items += total;
       read += 1;
-      if (read === mostListsCounted) return count + Math.round(((lists - read) * recipients) / read);
+      if (read === mostListsCounted) return count + Math.round(((lists - read) * items) / read);
     }
     return count;
   }

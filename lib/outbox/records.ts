@@ -17,11 +17,11 @@ export interface JobRecord<I, O> {
   /** The start of the node that accepted it. */
   readonly life: string;
   readonly order: O;
-  /** Recipients in all, duplicates included. */
+  /** Items in all, duplicates included. */
   readonly count: number;
   /** How many outcomes of each kind were told. */
   readonly told: Readonly<Record<string, number>>;
-  /** A job of one recipient is one record. */
+  /** A job of one item is one record. */
   readonly single?: Single<I>;
 }
 
@@ -30,7 +30,7 @@ interface Single<I> extends MessageRecord {
   readonly begun?: true;
 }
 
-/** What a list held for each recipient lies in one record with the message: what they share is stored once. */
+/** What a list held for each item lies in one record with the message: what they share is stored once. */
 export interface MessageRecord extends Input {
   /** A part of the message could not be kept: a function, a connection. */
   readonly dropped?: boolean;
@@ -38,7 +38,7 @@ export interface MessageRecord extends Input {
   readonly order?: unknown;
 }
 
-/** The steps of the recipients of one page. */
+/** The steps of the items of one page. */
 export interface StepsRecord<E> {
   /** Items that are not to begin before a time. */
   readonly held?: readonly (readonly [index: number, notBefore: number])[];
@@ -47,7 +47,7 @@ export interface StepsRecord<E> {
   readonly told?: readonly number[];
 }
 
-/** The number of recipients in one record. */
+/** The number of items in one record. */
 export const itemsPerPage = 100;
 export const pageOf = (index: number): number => Math.floor(index / itemsPerPage);
 

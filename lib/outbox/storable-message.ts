@@ -4,8 +4,8 @@ import { processMemory } from '../process-memory';
 /** A deeper message means nothing; the limit protects the stack. */
 const deepest = 100;
 
-/** Properties of a connection (`http in`), which is gone after a restart. */
-const ofAConnection = new Set(['req', 'res']);
+/** Properties of a connection (`http in`), which Node-RED passes on uncopied and which is gone after a restart. */
+export const ofAConnection = new Set(['req', 'res']);
 
 const keptWhole = (value: object): boolean =>
   value instanceof Date ||
@@ -70,7 +70,7 @@ class Copier {
   }
 }
 
-/** A message and what its list held for each recipient. */
+/** A message and what its list held for each item. */
 export interface Input {
   readonly message: Fields;
   readonly entries?: readonly unknown[] | undefined;

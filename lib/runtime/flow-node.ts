@@ -101,7 +101,6 @@ const isAuthorized = (environment: Environment, advisor: string): boolean => {
 
 const noSource: Source = { value: '', type: 'str', where: '', read: () => undefined };
 
-/** The service that each node's status tells of, by node: when the service changes, the status is cleared. */
 const shownFor = processMemory('statuses', new Map<string, string>());
 
 /** Empty where there is no environment, or one that is not configured. */

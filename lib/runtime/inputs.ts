@@ -1,10 +1,10 @@
 import type { ServiceError, MessageValue } from '../service/errors';
 import { invalidInput } from './errors';
-import { isRecord, type Message, type Red, type RunningNode } from './red';
+import type { Message, Red, RunningNode } from './red';
 import { wrongSetting } from './settings';
 import type { Field, NodeSpec } from './spec';
 import type { Id } from '../service/endpoints';
-import { anyId, isNothing } from './kinds';
+import { anyId, isNothing, isRecord } from './kinds';
 
 /** Reads a property of a node for one message: the value, or a promise of it. */
 export type Getter = (msg: Message) => unknown;

@@ -1,16 +1,14 @@
+import { ofAConnection } from '../outbox/storable-message';
 import { failedOutcome, problemOf, type Exit, type Leave, type Outcome, type Parts } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 
 type Done = (error?: Error) => void;
 
-/** Properties that cannot be copied; Node-RED itself passes them on uncopied. */
-const neverCopied = new Set(['req', 'res']);
-
 /** Makes the messages of a list: each gets the properties of the input, and its own copy of those that can change. */
 const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Message) => {
   const { _msgid = '', ...others } = msg;
   const isSafe = ([key, value]: [string, unknown]): boolean =>
-    typeof value !== 'object' || value === null || key === shared || neverCopied.has(key);
+    typeof value !== 'object' || value === null || key === shared || ofAConnection.has(key);
   const safe = Object.entries(others).filter(isSafe);
   const own = Object.entries(others).filter((property) => !isSafe(property));
   return () => {

@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fill, type Language, localeOf, spokenOf } from '../languages';
 import { offsetAt, offsetName, ownTimeZone } from './dates';
-import { isRecord, type Red } from './red';
+import { isRecord } from './kinds';
+import type { Red } from './red';
 import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 import { processMemory } from '../process-memory';
 
@@ -20,11 +21,11 @@ const readAll = (language: Language): Group => ({
   ...read(language, 'runtime.json'),
 });
 
-const opened = processMemory('calculated', new Map<string, Group>());
+const groups = processMemory('calculated', new Map<string, Group>());
 
 const once = (name: string, open: () => Group): Group => {
-  const found = opened.get(name) ?? open();
-  opened.set(name, found);
+  const found = groups.get(name) ?? open();
+  groups.set(name, found);
   return found;
 };
 

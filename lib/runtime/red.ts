@@ -15,5 +15,3 @@ export interface RunningNode extends Node {
 }
 
 export type Red = NodeAPI;
-
-export { isRecord } from './kinds';

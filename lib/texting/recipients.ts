@@ -2,11 +2,11 @@ import type { Id } from '../service/endpoints';
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
 import type { Mutable } from '../mutable';
 import { e164 } from '../contract-values';
-import { digitsTogether, fieldOf, isJsonText, isNothing } from '../runtime/kinds';
+import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord } from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
 import type { Item, Order, TakenItems } from '../runtime/node-outbox';
 import type { Outcome } from '../runtime/outcomes';
-import { isRecord, type Message } from '../runtime/red';
+import type { Message } from '../runtime/red';
 import type { ServiceError, MessageValue } from '../service/errors';
 
 /** One entry of a phone field, as it was read. */

@@ -12,7 +12,7 @@ import type { Tools } from '../../lib/runtime/flow-node';
 import { anyId, idFrom, oneOrList } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
-import { isRecord } from '../../lib/runtime/red';
+import { isRecord } from '../../lib/runtime/kinds';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { bodyOf, changesOf, contactReader, merged } from './input';
 import { contactFields } from './spec';

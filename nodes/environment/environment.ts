@@ -125,7 +125,7 @@ export class RunningEnvironment implements Environment {
     services: Services,
     readonly id: string,
     readonly values: EnvironmentValues,
-    readonly lookup: VariableValue,
+    readonly variableValue: VariableValue,
     /** All environments that run. */
     private readonly running: ReadonlySet<RunningEnvironment> = new Set(),
   ) {

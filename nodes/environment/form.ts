@@ -63,7 +63,7 @@ export class FormReader {
   readonly written: EnvironmentValues;
   /** The credentials as they are written; empty when the id is that of another type of node. */
   private readonly stored: EnvironmentValues;
-  private readonly lookup: VariableValue;
+  private readonly variableValue: VariableValue;
   private used: EnvironmentValues;
   private form: EnvironmentValues = {};
 
@@ -81,7 +81,7 @@ export class FormReader {
     this.stored = (node && credentialsOf(RED, id)) ?? {};
     this.written = { ...node, ...this.stored };
     this.used = this.written;
-    this.lookup = this.runningEnvironment?.lookup ?? ((variable) => process.env[variable]);
+    this.variableValue = this.runningEnvironment?.variableValue ?? ((variable) => process.env[variable]);
   }
 
   /** The deployed environment. Throws `not_configured` when there is none. */
@@ -96,7 +96,7 @@ export class FormReader {
 
   /** The origin to which the deployed environment sends its secrets. */
   deployedOrigin(name: (typeof addresses)[number]): string | undefined {
-    const values = this.runningEnvironment?.values ?? resolveValues(this.written, this.lookup);
+    const values = this.runningEnvironment?.values ?? resolveValues(this.written, this.variableValue);
     return originOf(values[name]);
   }
 
@@ -109,7 +109,12 @@ export class FormReader {
     const filled: Record<string, unknown> = {};
     for (const [name, value] of Object.entries(this.form)) filled[name] = this.resolved(name, value);
     const written = 'proxy' in this.form ? { proxyAsWritten: this.form['proxy'] } : {};
-    return { ...this.runningEnvironment?.values, ...filled, ...written, ...resolveValues(kept, this.lookup) };
+    return {
+      ...this.runningEnvironment?.values,
+      ...filled,
+      ...written,
+      ...resolveValues(kept, this.variableValue),
+    };
   }
 
   /**
@@ -130,7 +135,7 @@ export class FormReader {
   hide(answer: unknown): unknown {
     const literals = literalsIn(this.form);
     // A value that the form itself holds stays: hiding it would reveal that a variable has the same value.
-    const hider = hiderOf(this.resolvedHere(), this.lookup, (spelling) =>
+    const hider = hiderOf(this.resolvedHere(), this.variableValue, (spelling) =>
       literals.some((literal) => literal.includes(spelling)),
     );
     const hideIn = (value: unknown): unknown => {
@@ -157,7 +162,7 @@ export class FormReader {
   private resolved(name: string, value: unknown): unknown {
     if (variablesIn(value).length === 0) return value;
     const texts = textsOf(name, value).map((text) =>
-      this.mayResolve(name, text) ? resolve(text, this.lookup) : text,
+      this.mayResolve(name, text) ? resolve(text, this.variableValue) : text,
     );
     return Array.isArray(value) ? texts : texts.length === 1 ? texts[0] : texts.join(' ');
   }

@@ -25,14 +25,14 @@ const proxyAsWritten = (RED: Red, id: string): unknown => {
 
 export const create: NodeRuntime['create'] = (RED: Red, node: Node, config: Config): void => {
   const self: EnvironmentNode = node as EnvironmentNode;
-  const lookup = (variable: string): unknown => RED.util.getSetting(self, variable);
+  const variableValue = (variable: string): unknown => RED.util.getSetting(self, variable);
   const id = self._alias ?? self.id;
   const values = {
-    ...resolveValues({ ...config, ...self.credentials }, lookup),
+    ...resolveValues({ ...config, ...self.credentials }, variableValue),
     proxyAsWritten: proxyAsWritten(RED, id),
   };
   const running = runningOf(RED);
-  const environment = new RunningEnvironment(servicesOf(RED), id, values, lookup, running);
+  const environment = new RunningEnvironment(servicesOf(RED), id, values, variableValue, running);
   self.environment = environment;
   running.add(environment);
   const announceId = announcerOf(RED);

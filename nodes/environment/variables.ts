@@ -7,23 +7,23 @@ export type VariableValue = (variable: string) => unknown;
 const anywhere = /\$\{([^}]+)\}/g;
 
 /** Replaces `${VARIABLE}` anywhere in a text. A variable that is not set stays as written, so that an error can name it. */
-const resolveText = (value: string, lookup: VariableValue): unknown => {
+const resolveText = (value: string, variableValue: VariableValue): unknown => {
   const whole = /^\$\{([^}]+)\}$/.exec(value)?.[1];
-  if (whole !== undefined) return lookup(whole) ?? value;
+  if (whole !== undefined) return variableValue(whole) ?? value;
   return value.replaceAll(anywhere, (written, variable: string) => {
-    const found = lookup(variable);
+    const found = variableValue(variable);
     return typeof found === 'string' || typeof found === 'number' ? String(found) : written;
   });
 };
 
-export const resolve = (value: unknown, lookup: VariableValue): unknown => {
-  if (typeof value === 'string') return resolveText(value, lookup);
-  return Array.isArray(value) ? value.map((item) => resolve(item, lookup)) : value;
+export const resolve = (value: unknown, variableValue: VariableValue): unknown => {
+  if (typeof value === 'string') return resolveText(value, variableValue);
+  return Array.isArray(value) ? value.map((item) => resolve(item, variableValue)) : value;
 };
 
 /** Node-RED does this only for values that are nothing but a variable: neither for `https://${HOST}/v1` nor for a form. */
-export const resolveValues = (values: EnvironmentValues, lookup: VariableValue): EnvironmentValues =>
-  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, resolve(value, lookup)]));
+export const resolveValues = (values: EnvironmentValues, variableValue: VariableValue): EnvironmentValues =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, resolve(value, variableValue)]));
 
 /** The names of the variables in a setting as it is written. */
 export const variablesIn = (value: unknown): string[] => {
@@ -65,13 +65,13 @@ const shortest = 4;
  */
 export const hiderOf = (
   written: EnvironmentValues,
-  lookup: VariableValue,
+  variableValue: VariableValue,
   isKnown: (spelling: string) => boolean,
 ): ((text: string) => string) => {
   const names = new Map<string, string>();
   for (const [setting, value] of Object.entries(written)) {
     for (const variable of variablesIn(value)) {
-      const found = lookup(variable);
+      const found = variableValue(variable);
       if (typeof found !== 'string' && typeof found !== 'number') continue;
       for (const spelling of spellingsOf(setting, String(found)))
         if (!isKnown(spelling)) names.set(spelling.toLowerCase(), `\${${variable}}`);

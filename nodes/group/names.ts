@@ -17,8 +17,8 @@ interface RememberedNames {
 
 const rememberFor = 60_000;
 
-/** All nodes of an environment share the lookups, by advisor. */
-const lookups = new WeakMap<Environment, Map<string, RememberedNames>>();
+/** All nodes of an environment share the names, by advisor. */
+const namesOf = new WeakMap<Environment, Map<string, RememberedNames>>();
 
 const readNames = async (caller: Caller): Promise<Names> => {
   const names = new Map<string, Id[]>();
@@ -39,8 +39,8 @@ const readNames = async (caller: Caller): Promise<Names> => {
 const lookUp = (caller: Caller, olderThan: number): RememberedNames => {
   const { environment, advisor } = caller;
   const now = environment.clock.now();
-  const byAdvisor = lookups.get(environment) ?? new Map<string, RememberedNames>();
-  lookups.set(environment, byAdvisor);
+  const byAdvisor = namesOf.get(environment) ?? new Map<string, RememberedNames>();
+  namesOf.set(environment, byAdvisor);
   const known = byAdvisor.get(advisor);
   if (known && now - known.at < olderThan) return known;
   const fresh: RememberedNames = { at: now, names: readNames(caller) };
@@ -53,16 +53,16 @@ const lookUp = (caller: Caller, olderThan: number): RememberedNames => {
 
 /** To be called when a group was, or may have been, created or deleted. */
 export const forgetNames = ({ environment, advisor }: Caller): void => {
-  lookups.get(environment)?.delete(advisor);
+  namesOf.get(environment)?.delete(advisor);
 };
 
 /** The result of `find` on the groups. When it finds nothing among the remembered groups, they are read again. */
 const found = async <T>(caller: Caller, find: (names: Names) => T | undefined): Promise<T | undefined> => {
-  const remembered = lookups.get(caller.environment)?.get(caller.advisor);
-  const lookup = lookUp(caller, rememberFor);
-  const known = find(await lookup.names);
+  const remembered = namesOf.get(caller.environment)?.get(caller.advisor);
+  const current = lookUp(caller, rememberFor);
+  const known = find(await current.names);
   // Somebody else may have created the group since.
-  return known === undefined && lookup === remembered ? find(await lookUp(caller, 0).names) : known;
+  return known === undefined && current === remembered ? find(await lookUp(caller, 0).names) : known;
 };
 
 const withId = (names: Names, text: string): Id | undefined =>
@@ -107,8 +107,8 @@ export const isSame = (one: Id, other: Id): boolean => String(one) === String(ot
 /** A string of digits as the service writes this id: a number or a string. If no group has this id, the string is kept. */
 export const asServiceWrites = async (caller: Caller, digits: string): Promise<Id> => {
   const text = digits.trim();
-  const lookup = found(caller, (names) => [...names.values()].flat().find((id) => isSame(id, text)));
-  return (await lookup.catch(() => undefined)) ?? text;
+  const same = found(caller, (names) => [...names.values()].flat().find((id) => isSame(id, text)));
+  return (await same.catch(() => undefined)) ?? text;
 };
 
 /** A group that exists, and whether its name is unique. Throws `invalid_input`. */

@@ -1,5 +1,6 @@
 import type { Outcome } from '../../lib/runtime/outcomes';
-import { isRecord, type Message } from '../../lib/runtime/red';
+import { isRecord } from '../../lib/runtime/kinds';
+import type { Message } from '../../lib/runtime/red';
 import type { ListPlace, Text } from './texts';
 
 /** What a message on *needs consent* carries for the send node that it came from. */
