@@ -1,3 +1,4 @@
+import { minute } from '../lib/durations';
 import { closeSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { authorizeAgain, clientScopes, TokenEndpoints } from '../lib/auth/token-endpoint';
@@ -72,7 +73,7 @@ const variableOf = (setting: string): string =>
   `ADVISOR_TEXTING_${setting.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 
 /** The most milliseconds for pauses and repeats, while somebody waits for this command. */
-const patience = 60_000;
+const patience = minute;
 
 /** The clock and the random source: tests have their own. */
 export interface Chance {

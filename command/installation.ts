@@ -1,3 +1,4 @@
+import { minute } from '../lib/durations';
 import { spawnSync } from 'node:child_process';
 import { createDecipheriv, createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -49,7 +50,7 @@ process.exit(0);
 `;
 
 /** Milliseconds for running `settings.js`. */
-const patience = 60_000;
+const patience = minute;
 
 /** Undefined where the file does not exist or cannot be run. */
 export const runtimeSettingsIn = (userDir: string, variables: Variables): RuntimeSettings | undefined => {

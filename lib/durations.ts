@@ -3,3 +3,6 @@ export const second = 1000;
 export const minute = 60 * second;
 export const hour = 60 * minute;
 export const day = 24 * hour;
+
+/** The runtime gives a node so long to close. */
+export const nodeCloseTime = 15 * second;

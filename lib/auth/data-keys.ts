@@ -1,3 +1,4 @@
+import { minute } from '../durations';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -237,7 +238,7 @@ export class DataKeys {
   private queued: Promise<void> | undefined;
   private isRetrying = false;
 
-  constructor({ holder, secrets, userDir, warn, retryAfter = 60_000 }: DataKeysOptions) {
+  constructor({ holder, secrets, userDir, warn, retryAfter = minute }: DataKeysOptions) {
     const warned = new Set<string>();
     this.warn = (message) => {
       if (!warned.has(message)) warn(message);

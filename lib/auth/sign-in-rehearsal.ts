@@ -1,3 +1,4 @@
+import { minute } from '../durations';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import type { MessageValues } from '../service/errors';
@@ -11,7 +12,7 @@ import type { Connection } from './connection';
 import { clientErrors, errorIn } from './token-endpoint';
 
 /** The most milliseconds for pauses. */
-const mostPaused = 60_000;
+const mostPaused = minute;
 
 interface Chance {
   readonly clock: Clock;

@@ -1,3 +1,4 @@
+import { minute } from '../durations';
 import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
 import { endOf as rangeEnd, key, nextKey, type Store } from '../state/store';
@@ -32,7 +33,7 @@ export interface PollerOptions {
 }
 
 /** The most milliseconds that the poller sleeps, so that it notices a clock that was set forward. */
-const longestSleep = 60_000;
+const longestSleep = minute;
 /** Milliseconds that the poller rests after a fault of the store. */
 const pause = 1000;
 /** The most visits whose request has ended and which wait for the disk: a slow disk does not slow polls down. */

@@ -1,14 +1,12 @@
+import { nodeCloseTime, second } from '../durations';
 import { processMemory } from '../process-memory';
 import { elapsedBy, systemClock, within } from '../service/clock';
 import type { Red, RunningNode } from './red';
 
 type Events = Red['events'];
 
-/**
- * Milliseconds. The runtime gives nodes fifteen seconds to close: after this time, the flows were stopped and not
- * deployed.
- */
-const longestDeploy = 16_000;
+/** After this time, the flows were stopped and not deployed: all nodes have closed, or were given up. */
+const longestDeploy = nodeCloseTime + second;
 
 interface Flows {
   isStopping: boolean;

@@ -1,3 +1,5 @@
+import { nodeCloseTime, second } from '../durations';
+
 /** The one source of time. All code that waits takes a clock, so that tests and the simulator can move it. */
 export interface Clock {
   now(): number;
@@ -9,8 +11,8 @@ export interface Clock {
   hold?(): () => void;
 }
 
-/** Milliseconds that a close may take: a little less than the 15 seconds that the runtime gives its nodes. */
-export const closeLimit = 12_000;
+/** What a close waits for at most: it must end before the runtime gives up on the node. */
+export const closeLimit = nodeCloseTime - 3 * second;
 
 /** `setTimeout` fires at once for a longer delay. */
 export const longestTimer = 2 ** 31 - 1;

@@ -1,3 +1,4 @@
+import { minute } from '../durations';
 import { assess } from './answers';
 import { headerSafe } from './call';
 import { requestDefaults } from './client';
@@ -31,7 +32,7 @@ export interface ReadSettings {
 const defaults = {
   ...requestDefaults,
   maxConcurrent: 4,
-  patience: 60_000,
+  patience: minute,
   clock: systemClock,
   random: Math.random,
 } as const;

@@ -1,3 +1,4 @@
+import { minute } from '../durations';
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
@@ -37,7 +38,7 @@ const lookEvery = 2000;
 /** Milliseconds that an owner without a sign of life has to answer a claim. */
 const claimFor = 6000;
 /** A process that has run for this many milliseconds counts as started. */
-const calmAfter = 60_000;
+const calmAfter = minute;
 const shortestPause = 250;
 const longestPause = 5000;
 const mostRebuilds = 3;

@@ -1,3 +1,4 @@
+import { minute } from '../durations';
 import type { Pool } from 'pg';
 
 /**
@@ -210,7 +211,7 @@ export const shareOf = (
 };
 
 /** Milliseconds. A larger difference means that the server's clock was changed: ages then go on as before. */
-const clockChange = 60_000;
+const clockChange = minute;
 /** Milliseconds by which the time here is set back with each pulse while it is ahead of the server's. */
 const slew = 10;
 

@@ -57,7 +57,7 @@ interface Complete {
   readonly connection: Connection;
 }
 
-/** Milliseconds to wait for a token at a close; the runtime gives a node fifteen seconds. */
+/** Milliseconds to wait for a token at a close: the store is closed after that, within `nodeCloseTime`. */
 const longestClose = 8000;
 
 /** Milliseconds between two attempts to hand on orphans. */

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Red } from '../../lib/runtime/red';
-import { hour } from '../../lib/durations';
+import { hour, minute } from '../../lib/durations';
 import { cookieOf } from './pages';
 import { answer, fail, jsonOnly, Refused } from './reply';
 import type { Services } from './services';
 
 const cookie = 'advisor-texting-simulator';
-const keyLifetime = 60_000;
+const keyLifetime = minute;
 const sessionLifetime = 12 * hour;
 
 /** Secrets that are valid until they expire. */

@@ -1,3 +1,4 @@
+import { minute } from '../../lib/durations';
 import { randomUUID } from 'node:crypto';
 import type { Node, NodeAPI } from 'node-red';
 import { atNextStart } from '../../lib/runtime/delivery';
@@ -26,7 +27,7 @@ interface Told {
 /** The least milliseconds between two checks of the authorizations. */
 const leastInterval = 1000;
 /** The most milliseconds between two checks: an authorization may end by its age alone. */
-const longestInterval = 60_000;
+const longestInterval = minute;
 const eventsAtOnce = 500;
 const table = 'work';
 /** Milliseconds after which an instance with a claim that has not told counts as dead. */

@@ -1,3 +1,4 @@
+import { minute } from '../../lib/durations';
 import type { MessageValue } from '../../lib/service/errors';
 import type { Caller } from '../../lib/address-book/operation';
 import type { Environment } from '../../lib/runtime/environment';
@@ -15,7 +16,7 @@ interface RememberedNames {
   readonly names: Promise<Names>;
 }
 
-const rememberFor = 60_000;
+const rememberFor = minute;
 
 /** All nodes of an environment share the names, by advisor. */
 const namesOf = new WeakMap<Environment, Map<string, RememberedNames>>();

@@ -1,3 +1,4 @@
+import { minute } from '../../../lib/durations';
 import { ask, wordsOf } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
 import { icon, iconButton, setAttributes, setText } from '../../../lib/editor/dom';
@@ -22,7 +23,7 @@ const tab = 'advisor-texting';
 const leastInterval = 1500;
 const longestRest = 5000;
 /** Milliseconds: times that are shown pass even when nothing changes. */
-const longestInterval = 60_000;
+const longestInterval = minute;
 /** Milliseconds that a check takes after it is due. */
 const checkTakes = 2000;
 
