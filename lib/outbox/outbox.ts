@@ -5,6 +5,7 @@ import { nextKey, type Operation, type Store, type Table } from '../state/store'
 import { handOver } from './hand-over';
 import { OpenJob, OpenJobs, type NodeItem, type NewJob, type ItemPage } from './open-job';
 import { recorderOf, together, type Recorder } from './recorder';
+import { Resets, type Reset } from './resets';
 import {
   after,
   arrivalIn,
@@ -65,8 +66,6 @@ const mostUnwritten = 32 * 1024 * 1024;
 const bytesPerItem = 32;
 /** The number of records that are read from the store at once. */
 export const readAtOnce = 100;
-/** The most resets that are read at the start. */
-const mostResets = 1000;
 /** The number of pages of a list that was never accepted that are removed in one commit, so that others have their turn. */
 const pagesSweptAtOnce = 5;
 
@@ -109,6 +108,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
   protected readonly open = new OpenJobs<OpenJob<I, O, E>>();
   /** Jobs that are accepted and not on record yet, in the order of arrival. */
   protected readonly committing = new Map<OpenJob<I, O, E>, Promise<void>>();
+  protected readonly resets = new Resets();
   protected isClosing = false;
   private underWay = 0;
   private landed: (() => void) | undefined;
@@ -301,11 +301,25 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
     }
   }
 
-  /** The resets that are on record, in the order of their arrival. */
-  protected async readResets(): Promise<(readonly [arrival: Buffer, reset: ResetRecord])[]> {
-    const range = { ...after(this.keys.resets, undefined), limit: mostResets };
-    const found = await this.store.page<ResetRecord>(this.table, range);
-    return found.map(({ key, value }) => [arrivalIn(key), value]);
+  /** Reads the resets that are on record. */
+  protected async readResets(): Promise<void> {
+    for (let last: Buffer | undefined; ;) {
+      const range = { ...after(this.keys.resets, last), limit: readAtOnce };
+      const found = await this.store.page<ResetRecord>(this.table, range);
+      this.resets.add(...found.map(({ key, value }) => [arrivalIn(key), value] as const));
+      last = found.at(-1)?.key;
+      if (!last) return;
+    }
+  }
+
+  /** Puts a reset on record. */
+  protected addReset(value: ResetRecord, arrival = newArrival(this.store.now())): void {
+    this.resets.add([arrival, value]);
+    this.writeAside([{ table: this.table, put: this.keys.reset(arrival), value }]);
+  }
+
+  protected withoutResets(resets: readonly Reset[]): readonly Operation[] {
+    return resets.map(([arrival]) => ({ table: this.table, remove: this.keys.reset(arrival) }));
   }
 
   protected writeAside(operations: readonly Operation[]): void {

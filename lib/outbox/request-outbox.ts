@@ -1,7 +1,7 @@
 import type { Clock } from '../service/clock';
 import { endOf, key, TakenOver, type StoreEntry, type Operation, type Store } from '../state/store';
 import { OpenJob, type NodeItem, type NewJob, type ItemPage } from './open-job';
-import { arrivalAt, newArrival, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
+import { arrivalAt, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
 import { hasNotEnded, QueueReader } from './queue-reader';
 import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './records';
 
@@ -79,7 +79,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   /** Numbers whose held items are to be judged again. */
   private readonly toJudge = new Set<string>();
   private judging: Promise<void> = Promise.resolve();
-  private resets: (readonly [arrival: Buffer, reset: ResetRecord])[] = [];
+  private isJudgingDue = false;
 
   constructor(private readonly request: RequestOptions<I, O, E>) {
     super('work', request);
@@ -92,7 +92,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   /** Reads what is on record and has not ended, for display. */
   get reader(): QueueReader<I> {
     const { node, space } = this.options;
-    const isCancelled = (arrival: Buffer, item: I): boolean => this.isReset(arrival, item);
+    const isCancelled = (arrival: Buffer, item: I): boolean => this.resets.isReset(arrival, item);
     return new QueueReader<I>({ store: this.store, node, space, isCancelled });
   }
 
@@ -110,7 +110,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
 
   /** Carries on what an earlier start of this node left, before anything new. */
   async start(): Promise<void> {
-    this.resets = [...(await this.readResets()), ...this.resets];
+    await this.readResets();
     this.isStarted = true;
     this.track(this.sweepUnaccepted());
     this.pump();
@@ -158,25 +158,24 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
 
   /** Cancels items that have not begun: all, or those for these numbers. `at` is when another process received the reset. */
   reset(phones?: readonly string[], at?: number): void {
-    this.addReset(phones ? { phones } : {}, at === undefined ? undefined : arrivalAt(at));
+    this.cancelAll(phones ? { phones } : {}, at === undefined ? undefined : arrivalAt(at));
   }
 
   /** Cancels one item that has not begun, or all such items of a job; false when it has begun or ended. */
   async cancel(job: Buffer, index?: number): Promise<boolean> {
     if (!(await hasNotEnded(this.store, this.table, this.options.node, job, index))) return false;
-    this.addReset(index === undefined ? { job } : { job, index });
+    this.cancelAll(index === undefined ? { job } : { job, index });
     return true;
   }
 
-  private addReset(value: ResetRecord, arrival = newArrival(this.store.now())): void {
-    this.resets.push([arrival, value]);
-    this.writeAside([{ table: this.table, put: this.keys.reset(arrival), value }]);
+  private cancelAll(reset: ResetRecord, at?: Buffer): void {
+    this.addReset(reset, at);
     for (const job of this.queue)
-      for (const { page, item } of job.drop((each) => this.isReset(job.arrival, each)))
+      for (const { page, item } of job.drop((each) => this.resets.isReset(job.arrival, each)))
         this.endWithout('reset', job, page, item);
     for (const [cancel, { arrival: came, item }] of this.atWork)
-      if (this.isReset(came, item)) cancel.abort(byReset);
-    this.track(this.sweepHeld((arrival, item) => this.isReset(arrival, item)));
+      if (this.resets.isReset(came, item)) cancel.abort(byReset);
+    this.judgeHeld();
     this.hasBacklog = true;
     this.pump();
   }
@@ -184,16 +183,30 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   /** Items that are held for a number are judged again. */
   judgeAgain(phone: string): void {
     this.toJudge.add(phone);
-    if (this.toJudge.size > 1) return;
-    // The next sweep serves all numbers that come while one is under way.
-    this.judging = this.judging.catch(() => undefined).then(() => this.judgeHeld());
-    this.track(this.judging);
+    this.judgeHeld();
   }
 
-  private async judgeHeld(): Promise<void> {
-    const phones = new Set(this.toJudge);
-    this.toJudge.clear();
-    await this.sweepHeld((_arrival, { phone = '' }) => phones.has(phone));
+  /** Has held items judged that were reset, or whose number is to be judged. One sweep serves all that come before it begins. */
+  private judgeHeld(): void {
+    if (this.isJudgingDue) return;
+    this.isJudgingDue = true;
+    // No reset is forgotten before the sweep.
+    this.loading += 1;
+    this.judging = this.judging
+      .catch(() => undefined)
+      .then(() => {
+        this.isJudgingDue = false;
+        const phones = new Set(this.toJudge);
+        this.toJudge.clear();
+        return this.sweepHeld(
+          (arrival, item) => phones.has(item.phone ?? '') || this.resets.isReset(arrival, item),
+        );
+      })
+      .finally(() => {
+        this.loading -= 1;
+        this.forgetResets();
+      });
+    this.track(this.judging);
   }
 
   override async close(): Promise<void> {
@@ -272,15 +285,13 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
 
   /** Removes resets that everything before them has met: in one commit with the last such outcome, or later. */
   private forgetResets(): void {
-    if (this.resets.length === 0 || this.isClosing) return;
+    if (this.resets.isEmpty || this.isClosing) return;
     if (this.hasBacklog || this.isReading || this.loading > 0) return;
     for (const job of this.open.values()) if (!job.isRead) return;
     for (const { signal } of this.atWork.keys()) if (isResetBy(signal)) return;
-    const removals = this.resets.map(([arrival]) => ({
-      table: this.table,
-      remove: this.keys.reset(arrival),
-    }));
-    this.resets = [];
+    const met = this.resets.all;
+    const removals = this.withoutResets(met);
+    this.resets.forget(met);
     this.track(this.recorder.changed({ operations: () => removals }));
   }
 
@@ -319,24 +330,11 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     const isOld = record.life !== this.life;
     if (page.begun.has(item.index)) return 'unknown';
     if (record.space !== this.options.space) return 'moved';
-    if (this.isReset(arrival, item)) return 'reset';
+    if (this.resets.isReset(arrival, item)) return 'reset';
     if (!isOld) return undefined;
     const notBefore = page.held.get(item.index);
     const age = notBefore === undefined ? this.store.now() - record.at : this.request.clock.now() - notBefore;
     return age > this.request.resumeWithin ? 'stale' : undefined;
-  }
-
-  /** Whether the item leaves as cancelled when its turn comes. */
-  isReset(arrival: Buffer, item: I): boolean {
-    if (this.resets.length === 0) return false;
-    const { phone } = item;
-    return this.resets.some(
-      ([at, { phones, job, index }]) =>
-        Buffer.compare(arrival, at) < 0 &&
-        (phones === undefined || (phone !== undefined && phones.includes(phone))) &&
-        (job === undefined || arrival.equals(job)) &&
-        (index === undefined || item.index === index),
-    );
   }
 
   private async carryOut(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I): Promise<void> {
@@ -444,7 +442,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
       await this.changed(job, page);
       this.takenUpUntil = Math.min(this.takenUpUntil, notBefore);
       // A reset that came meanwhile did not find the item among those held.
-      if (this.isReset(job.arrival, item)) this.endWithout('reset', job, page, item);
+      if (this.resets.isReset(job.arrival, item)) this.endWithout('reset', job, page, item);
     } finally {
       this.loading -= 1;
     }

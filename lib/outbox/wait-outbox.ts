@@ -1,24 +1,7 @@
 import type { Operation } from '../state/store';
 import { OpenJob, type NodeItem, type NewJob, type ItemPage } from './open-job';
-import {
-  arrivalAt,
-  newArrival,
-  Outbox,
-  readAtOnce,
-  type Host,
-  type OutboxOptions,
-  type Removals,
-} from './outbox';
-import {
-  after,
-  arrivalIn,
-  endedIn,
-  itemIn,
-  itemKey,
-  pageOf,
-  type JobRecord,
-  type ResetRecord,
-} from './records';
+import { arrivalAt, Outbox, readAtOnce, type Host, type OutboxOptions, type Removals } from './outbox';
+import { after, arrivalIn, endedIn, itemIn, itemKey, pageOf, type JobRecord } from './records';
 
 /** The entries by which polls find a wait `W`. */
 export interface WaitPolling<W> {
@@ -68,7 +51,7 @@ type Meant<I extends NodeItem, O> = (record: JobRecord<I, O>, arrival: Buffer, i
 
 /** Items that wait to be ended from outside. None of them is in memory. */
 export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, WaitHost<I, O, E, W>> {
-  private resets: (readonly [arrival: Buffer, reset: ResetRecord])[] = [];
+  private isSweepingResets = false;
   private waiting = 0;
   /** How many of `waiting` are on record. */
   private recorded = 0;
@@ -87,13 +70,9 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
 
   /** Reads what must be known before the first message is accepted. */
   async prepare(): Promise<void> {
-    const [open, resets] = await Promise.all([
-      this.store.get<number>(this.table, this.keys.open),
-      this.readResets(),
-    ]);
+    const [open] = await Promise.all([this.store.get<number>(this.table, this.keys.open), this.readResets()]);
     this.recorded = open?.value ?? 0;
     this.waiting += this.recorded;
-    this.resets = resets;
   }
 
   /** Tells what ended before the start, and ends waits that were reset or belong to another service. */
@@ -156,7 +135,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
   async end(item: Buffer, outcome: E, removals: readonly Operation[]): Promise<void> {
     const { arrival, index } = itemIn(item);
     const isFound = await this.withItem(arrival, index, async (job, page, found) => {
-      const isReset = this.isReset(arrival, found);
+      const isReset = this.resets.isReset(arrival, found);
       const ended = isReset ? this.host.cancelled('reset', found, undefined) : outcome;
       await this.endItem(job, page, found, ended, removals);
     });
@@ -165,10 +144,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
 
   /** Cancels all waits, or those for these numbers. `at` is when another process received the reset. */
   reset(phones?: readonly string[], at?: number): void {
-    const arrival = at === undefined ? newArrival(this.store.now()) : arrivalAt(at);
-    const value: ResetRecord = phones ? { phones } : {};
-    this.resets.push([arrival, value]);
-    this.writeAside([{ table: this.table, put: this.keys.reset(arrival), value }]);
+    this.addReset(phones ? { phones } : {}, at === undefined ? undefined : arrivalAt(at));
     this.track(this.sweepResets());
   }
 
@@ -301,16 +277,22 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
     }
   }
 
+  /** Cancels what the resets are for. One sweep is under way at a time: what comes meanwhile is met by the next. */
   private async sweepResets(): Promise<void> {
-    const { resets } = this;
-    if (resets.length === 0) return;
-    await Promise.allSettled(this.committing.values());
-    await this.sweep('reset', (_record, arrival, item) => this.isReset(arrival, item));
-    if (this.isClosing) return;
-    const isDone = (reset: (typeof resets)[number]): boolean => resets.includes(reset);
-    const removals = resets.map(([arrival]) => ({ table: this.table, remove: this.keys.reset(arrival) }));
-    await this.store.write(removals);
-    this.resets = this.resets.filter((reset) => !isDone(reset));
+    if (this.isSweepingResets) return;
+    this.isSweepingResets = true;
+    try {
+      while (!this.resets.isEmpty) {
+        const met = this.resets.all;
+        await Promise.allSettled(this.committing.values());
+        await this.sweep('reset', (_record, arrival, item) => this.resets.isReset(arrival, item));
+        if (this.isClosing) return;
+        await this.store.write(this.withoutResets(met));
+        this.resets.forget(met);
+      }
+    } finally {
+      this.isSweepingResets = false;
+    }
   }
 
   private async restoreLost(): Promise<void> {
@@ -447,12 +429,6 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
 
   private waitOf(job: OpenJob<I, O, E>, item: I): W {
     return this.host.waitOf(itemKey(this.options.node, job.arrival, item.index), item, job.record.order);
-  }
-
-  private isReset(arrival: Buffer, item: I): boolean {
-    return this.resets.some(
-      ([at, { phones }]) => Buffer.compare(arrival, at) < 0 && this.isFor(phones, item),
-    );
   }
 
   private isFor(phones: readonly string[] | undefined, { phone }: I): boolean {
