@@ -89,6 +89,8 @@ const pagesAtOnce = 50;
 
 /** A job in memory: on its way to the record, or with something in flight. */
 export class OpenJob<I extends NodeItem, O, E> {
+  /** Unique in this process. */
+  readonly name: string;
   readonly toDo: { readonly page: ItemPage<I, E>; readonly item: I }[] = [];
   readonly dirty = new Set<ItemPage<I, E>>();
   /** Operations that belong into one commit with the next steps. */
@@ -120,6 +122,7 @@ export class OpenJob<I extends NodeItem, O, E> {
     readonly arrival: Buffer,
     public record: JobRecord<I, O>,
   ) {
+    this.name = keys.job(arrival).toString('latin1');
     const told = record.told['total'] ?? 0;
     this.gone = { ...record.told };
     this.left = record.count - told;
@@ -158,11 +161,6 @@ export class OpenJob<I extends NodeItem, O, E> {
     const job = new OpenJob<I, O, E>(table, keys, arrival, record);
     job.message = record.single;
     return job;
-  }
-
-  /** Unique in this process. */
-  get name(): string {
-    return this.keys.job(this.arrival).toString('latin1');
   }
 
   get pageCount(): number {

@@ -161,23 +161,26 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
 
   protected track(work: Promise<void>): void {
     this.underWay += 1;
-    work
-      .catch((fault: unknown) => {
-        this.host.fault(fault);
-      })
-      .finally(() => {
-        this.underWay -= 1;
-        if (this.underWay === 0) this.landed?.();
-      });
+    const land = (): void => {
+      this.underWay -= 1;
+      if (this.underWay === 0) this.landed?.();
+    };
+    work.then(land, (fault: unknown) => {
+      land();
+      this.host.fault(fault);
+    });
   }
 
   /** Resolves when the steps of the job are on record. Until then it stays in memory: the store has an older state. */
   protected changed(job: OpenJob<I, O, E>, page: ItemPage<I, E>): Promise<void> {
     job.dirty.add(page);
     job.holders += 1;
-    return this.recorder.changed(job).finally(() => {
+    const dismiss = (): void => {
       this.dismiss(job);
-    });
+    };
+    const written = this.recorder.changed(job);
+    written.then(dismiss, dismiss);
+    return written;
   }
 
   protected retain(job: OpenJob<I, O, E>): OpenJob<I, O, E> {

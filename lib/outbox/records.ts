@@ -78,31 +78,36 @@ export const recordKinds = [
   'event-first',
 ] as const;
 
-/** The keys of one node's records. */
-export const layout = (node: string) => ({
-  jobs: key('job', node),
-  job: (arrival: Buffer) => key('job', node, arrival),
-  messages: key('message', node),
-  message: (arrival: Buffer) => key('message', node, arrival),
-  allItems: (arrival: Buffer) => key('items', node, arrival),
-  items: (arrival: Buffer, page: number) => key('items', node, arrival, page),
-  steps: (arrival: Buffer, page: number) => key('steps', node, arrival, page),
-  /** Keys of jobs with more than one item, by which they are found among all. */
-  lists: key('list', node),
-  list: (arrival: Buffer) => key('list', node, arrival),
-  /** Keys of held items, by the time until which they are held. */
-  allHeld: key('held', node),
-  held: (notBefore: number, arrival: Buffer, index: number) => key('held', node, notBefore, arrival, index),
-  /** Waits that have ended and are yet to be told. */
-  allEnded: key('ended', node),
-  ended: (arrival: Buffer, index: number) => key('ended', node, arrival, index),
-  resets: key('reset', node),
-  reset: (arrival: Buffer) => key('reset', node, arrival),
-  /** The space this node works in. */
-  home: key('home', node),
-  /** How many waits are open. */
-  open: key('open', node),
-});
+/** The keys of one node's records. Those of each text are made from prefixes that are made once. */
+export const layout = (node: string) => {
+  const [jobs, messages, lists] = [key('job', node), key('message', node), key('list', node)];
+  const [items, steps] = [key('items', node), key('steps', node)];
+  const [allHeld, allEnded, resets] = [key('held', node), key('ended', node), key('reset', node)];
+  return {
+    jobs,
+    job: (arrival: Buffer) => key(jobs, arrival),
+    messages,
+    message: (arrival: Buffer) => key(messages, arrival),
+    allItems: (arrival: Buffer) => key(items, arrival),
+    items: (arrival: Buffer, page: number) => key(items, arrival, page),
+    steps: (arrival: Buffer, page: number) => key(steps, arrival, page),
+    /** Keys of jobs with more than one item, by which they are found among all. */
+    lists,
+    list: (arrival: Buffer) => key(lists, arrival),
+    /** Keys of held items, by the time until which they are held. */
+    allHeld,
+    held: (notBefore: number, arrival: Buffer, index: number) => key(allHeld, notBefore, arrival, index),
+    /** Waits that have ended and are yet to be told. */
+    allEnded,
+    ended: (arrival: Buffer, index: number) => key(allEnded, arrival, index),
+    resets,
+    reset: (arrival: Buffer) => key(resets, arrival),
+    /** The space this node works in. */
+    home: key('home', node),
+    /** How many waits are open. */
+    open: key('open', node),
+  };
+};
 
 export type Layout = ReturnType<typeof layout>;
 
