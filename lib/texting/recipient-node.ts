@@ -9,7 +9,7 @@ import { problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import { isNothing, isRecord } from '../runtime/kinds';
 import { ServiceError, type Problem } from '../service/errors';
-import { Guards, type GuardedTurn, type GuardOptions, type Work } from './guards';
+import { GuardChain, type GuardedTurn, type GuardOptions, type Work } from './guard-chain';
 import { isDryRun, phonesOfControl, withUsedFields, type Recipient, type Recipients } from './recipients';
 
 /** The recipients of a message, and what holds for all of them. */
@@ -87,7 +87,7 @@ export interface Taker<T extends Recipient, O extends Order> {
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
 export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> implements Handler {
   private readonly outbox: NodeRequests<T, O>;
-  private readonly guards: Guards<T, O> | undefined;
+  private readonly guards: GuardChain<T, O> | undefined;
   readonly show: ShowOutcome;
 
   constructor(
@@ -97,7 +97,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     this.show = outcomeStatus(tools, options.statusTexts, () => this.outbox.progress());
     const guards =
       options.guards &&
-      new Guards<T, O>(tools.node.id, options.guards, (phone) => {
+      new GuardChain<T, O>(tools.node.id, options.guards, (phone) => {
         this.outbox.judgeAgain(phone);
       });
     this.guards = guards;

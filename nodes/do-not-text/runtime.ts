@@ -8,7 +8,7 @@ import { readAll } from '../../lib/runtime/inputs';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Order } from '../../lib/runtime/node-outbox';
 import type { Outcome } from '../../lib/runtime/outcomes';
-import type { GuardedTurn } from '../../lib/texting/guards';
+import type { GuardedTurn } from '../../lib/texting/guard-chain';
 import { RecipientNode, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient } from '../../lib/texting/recipients';
 import type { MessageValue } from '../../lib/service/errors';

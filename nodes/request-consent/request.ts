@@ -12,7 +12,7 @@ import { nodeError } from '../../lib/runtime/errors';
 import type { Order } from '../../lib/runtime/node-outbox';
 import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import { ServiceError } from '../../lib/service/errors';
-import type { GuardedTurn } from '../../lib/texting/guards';
+import type { GuardedTurn } from '../../lib/texting/guard-chain';
 import { readWith, RecipientNode, type RecipientTurn } from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient } from '../../lib/texting/recipients';
 import { hour } from '../../lib/durations';

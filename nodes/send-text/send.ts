@@ -10,7 +10,7 @@ import { invalidInput } from '../../lib/runtime/errors';
 import type { Order } from '../../lib/runtime/node-outbox';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
-import { zoneOf, type GuardedTurn } from '../../lib/texting/guards';
+import { zoneOf, type GuardedTurn } from '../../lib/texting/guard-chain';
 import { RecipientNode, type Reading } from '../../lib/texting/recipient-node';
 import { needsConsent, outcomeOf, sent } from './answer';
 import { asDuplicate, Returned, takeResend, textAgain, type Resend } from './resend';

@@ -372,7 +372,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a text with a key is sent once for the time that the key counts',
-      file: 'lib/texting/guards.ts',
+      file: 'lib/texting/guard-chain.ts',
       changes: [
         [
           '    if (!wanted) return send(turn);\n',
@@ -505,7 +505,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'nobody is texted or asked who is on the do-not-text list',
-      file: 'lib/texting/guards.ts',
+      file: 'lib/texting/guard-chain.ts',
       changes: [['      throw refusalBy(ended);\n', '      return () => undefined;\n']],
       shownBy: {
         'guards/do-not-text.test.ts': [
@@ -515,13 +515,13 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a list that cannot be read stops everybody',
-      file: 'lib/texting/guards.ts',
+      file: 'lib/texting/guard-chain.ts',
       changes: [['      throw refusalBy(ended);\n', '      return () => undefined;\n']],
       shownBy: { 'guards/do-not-text.test.ts': ['stops everybody when a part of it cannot be read'] },
     },
     {
       what: 'nobody is texted outside the hours',
-      file: 'lib/texting/guards.ts',
+      file: 'lib/texting/guard-chain.ts',
       changes: [
         ['    if (deliveryDate === undefined) hours?.check();\n    return work({', '    return work({'],
         [
@@ -538,7 +538,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a scheduled text is moved into the hours',
-      file: 'lib/texting/guards.ts',
+      file: 'lib/texting/guard-chain.ts',
       changes: [
         [
           'const moved = deliveryDate === undefined ? undefined : hours?.move(deliveryDate);',

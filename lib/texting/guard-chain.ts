@@ -128,7 +128,7 @@ type Steps = Pick<Turn<unknown, unknown>, 'begin' | 'undo'>;
 const quiet = (notBefore: number): ServiceError => nodeError('quiet_hours', 'quiet_hours', {}, { notBefore });
 
 /** Asks, for each recipient in its turn, whether it may be texted: the do-not-text list, the key, the text hours. */
-export class Guards<T extends Recipient, O extends Order> {
+export class GuardChain<T extends Recipient, O extends Order> {
   private list: DoNotText | undefined;
   /** The outcomes of dry runs under way, by their keys. */
   private readonly foreseen = new WeakMap<object, Map<string, Promise<Outcome>>>();
