@@ -91,7 +91,7 @@ const needing = (specs) => {
   const { endpoints } = require(out('lib', 'service', 'endpoints.js'));
   return (scope) =>
     specs
-      .filter(({ spec }) => spec.uses.some((endpoint) => endpoints[endpoint].scope === scope))
+      .filter(({ spec }) => spec.uses.some(({ endpoint }) => endpoints[endpoint].scope === scope))
       .map(({ spec }) => spec.type);
 };
 

@@ -16,7 +16,8 @@ const load = () => {
   try {
     return {
       ...require(at('lib', 'service', 'endpoints.ts')),
-      ...require(at('lib', 'service', 'schemas.ts')),
+      ...require(at('lib', 'contract-values.ts')),
+      schemas: require(at('lib', 'service', 'schemas.ts')),
       ...require(at('lib', 'service', 'errors.ts')),
       ...require(at('test', 'security', 'threats.ts')),
       ...require(at('test', 'security', 'defences.ts')),

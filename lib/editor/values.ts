@@ -1,7 +1,7 @@
 import { chosenIn, isVariable, type Values } from '../runtime/settings';
-import type { ChoiceField, Field, FieldRow, RowsField, ValueType, When } from '../runtime/spec';
+import type { ChoiceField, Field, FieldRow, RowsField, ValueType } from '../runtime/spec';
 
-export { applies, chosenIn, isVariable, mayHold, type Values } from '../runtime/settings';
+export { applies, chosenIn, holds, isVariable, mayHold, type Values } from '../runtime/settings';
 
 /** Gives the string of a key in the user's language, with each `__name__` filled in from `parts`. */
 export type Say = (key: string, parts?: Readonly<Record<string, unknown>>) => string;
@@ -11,10 +11,6 @@ export const holdsVariable = (text: string): boolean => /\$\{[^}]+\}/.test(text)
 
 /** The value of a choice by variable until the variable is named. */
 export const noVariable = '${}';
-
-/** Whether the other fields have the values in `when`. */
-export const holds = (when: When, values: Values): boolean =>
-  Object.entries(when).every(([name, wanted]) => wanted.includes(values[name] as string | boolean));
 
 const sources: readonly string[] = [
   ...(['msg', 'flow', 'global', 'env', 'jsonata'] satisfies ValueType[]),

@@ -12,7 +12,11 @@ const variable = /^\$\{[^}]+\}$/;
 /** Whether the value is a `${VARIABLE}`. The editor does not know its value; in the runtime, one that is left was not set. */
 export const isVariable = (value: unknown): boolean => typeof value === 'string' && variable.test(value);
 
-/** Whether the other fields have, or may have, the values in `when`: the value of a variable is not known. */
+/** Whether the fields have the values in `when`. */
+export const holds = (when: When, values: Values): boolean =>
+  Object.entries(when).every(([name, wanted]) => wanted.includes(values[name] as string | boolean));
+
+/** Whether the fields have, or may have, the values in `when`: the value of a variable is not known. */
 export const mayHold = (when: When, values: Values): boolean =>
   Object.entries(when).every(([name, wanted]) => {
     const value = values[name];
@@ -67,7 +71,7 @@ const wrongIn = (field: Field, value: unknown): WrongSetting | undefined => {
 };
 
 /** The settings as a node reads them, with defaults for those that are missing. */
-const read = (fields: readonly Field[], saved: Values): Values =>
+export const settingsIn = (fields: readonly Field[], saved: Values): Values =>
   Object.fromEntries(
     fields.map((field) => {
       const value = saved[field.name];
@@ -80,7 +84,7 @@ const read = (fields: readonly Field[], saved: Values): Values =>
 
 /** The first setting that applies and has a wrong value: a default never replaces it. */
 export const wrongSetting = (fields: readonly Field[], saved: Values): WrongSetting | undefined => {
-  const values = read(fields, saved);
+  const values = settingsIn(fields, saved);
   for (const field of fields) {
     const wrong = applies(field, values) ? wrongIn(field, saved[field.name]) : undefined;
     if (wrong) return wrong;

@@ -3,7 +3,7 @@ import { largestPage } from '../contract-values';
 import type { FieldKinds } from './kinds';
 
 /**
- * A node as data: its runtime, form, validation and docs all read its spec. This file and the specs import types alone,
+ * A node as data: its runtime, form, validation and docs all read its spec. This file and the specs import types and plain values alone,
  * so that they cost nothing at the start and the editor and the build can use them too.
  */
 export type ValueType =
@@ -142,6 +142,12 @@ export type Field =
   | CredentialField
   | EnvironmentField;
 
+/** An endpoint that a node calls whatever its messages say: always, or while its fields have one of these values. */
+export interface Use {
+  readonly endpoint: keyof typeof endpoints;
+  readonly when?: When;
+}
+
 export interface NodeSpec {
   /** The registered type, which also names its files: `advisor-send-text`. */
   readonly type: string;
@@ -151,8 +157,7 @@ export interface NodeSpec {
   readonly inputs: 0 | 1;
   /** The names of the outputs, in order; the second is always the failures. Their labels are in the locales. */
   readonly outputs: readonly string[];
-  /** The endpoints that the node may call, whatever its settings; `nodes/environment/needs.ts` tells them by setting. */
-  readonly uses: readonly (keyof typeof endpoints)[];
+  readonly uses: readonly Use[];
   readonly fields: readonly Field[];
 }
 

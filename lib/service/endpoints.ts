@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { operationScopes } from '../contract-values';
 import * as schema from './schemas';
 
 /**
@@ -13,10 +14,12 @@ type Nothing = typeof nothing;
 interface Declaration<P extends string, Q extends z.ZodType, B extends z.ZodType, R extends z.ZodType> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: P;
-  readonly scope: string;
+  readonly scope: keyof typeof operationScopes;
   readonly summary: string;
   readonly repeat: Repeat;
   readonly query?: Q;
+  /** The name of a search in the setting `names`, as in `contacts.page`. */
+  readonly search?: string;
   readonly body?: B;
   readonly response: R;
 }
@@ -92,6 +95,7 @@ export const endpoints = {
     summary: 'Search contacts',
     repeat: 'safe',
     query: schema.contactQuery,
+    search: 'contacts',
     response: schema.contactPage,
   }),
   deleteContact: endpoint({
@@ -108,7 +112,7 @@ export const endpoints = {
     scope: 'core.contacts.write',
     summary: "Replace a contact's group memberships",
     repeat: 'safe',
-    body: schema.membershipInput,
+    body: schema.groupMembership,
     response: schema.idResult,
   }),
   createGroup: endpoint({
@@ -127,6 +131,7 @@ export const endpoints = {
     summary: 'Search groups',
     repeat: 'safe',
     query: schema.groupQuery,
+    search: 'groups',
     response: schema.groupPage,
   }),
   deleteGroup: endpoint({
@@ -144,6 +149,7 @@ export const endpoints = {
     summary: 'Search the content library',
     repeat: 'safe',
     query: schema.contentQuery,
+    search: 'content',
     response: schema.contentPage,
   }),
 } as const;

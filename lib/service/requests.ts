@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { type EndpointName, endpoints, type Id } from './endpoints';
 import { serviceError } from './errors';
 import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
@@ -64,12 +64,13 @@ const withLongIntegers = (body: string): string =>
     Number.isSafeInteger(Number(digits)) ? quoted : digits,
   );
 
-/** The names of the searches in the setting `names`, as in `contacts.page`. */
-const searches: Readonly<Partial<Record<EndpointName, string>>> = {
-  searchContacts: 'contacts',
-  searchGroups: 'groups',
-  searchContent: 'content',
-};
+/** The names of all query parameters, as the setting `names` has them: for every endpoint, or for one search. */
+export const queryNames: ReadonlySet<string> = new Set(
+  Object.values(endpoints).flatMap(({ query, search }) => {
+    const names = query instanceof z.ZodObject ? Object.keys(query.shape) : [];
+    return search === undefined ? names : [...names, ...names.map((name) => `${search}.${name}`)];
+  }),
+);
 
 const queryString = (query: object, onTheWire: (name: string) => string): string => {
   let written = '';
@@ -106,7 +107,7 @@ export const planEndpoint = (
 ): Plan => {
   const { method, repeat, response, ...parts } = endpoints[name];
   const path = wirePath(parts.path, prefixes);
-  const onTheWire = namesOnTheWire(searches[name], names);
+  const onTheWire = namesOnTheWire(parts.search, names);
   const query = 'query' in parts ? parts.query : undefined;
   const body = 'body' in parts ? parts.body : undefined;
   const [, before = path, parameter, after = ''] = /^(.*)\{(\w+)\}(.*)$/.exec(path) ?? [];

@@ -134,7 +134,7 @@ const groupSummary = z.looseObject({
   source: whole,
 });
 
-export const membershipInput = z.object({
+export const groupMembership = z.object({
   groupIds: z.array(givenId),
   isSelectAllGroup: z.boolean().optional(),
 });

@@ -17,7 +17,7 @@ export const spec: NodeSpec = {
   icon: 'advisor-check-consent.svg',
   inputs: 1,
   outputs: ['accepted', 'failed', 'notAccepted'],
-  uses: ['getConsent'],
+  uses: [{ endpoint: 'getConsent' }],
   fields: [
     ...commonFields,
     { kind: 'choice', name: 'by', options: ['phone', 'memberId'], default: 'phone' },

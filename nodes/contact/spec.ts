@@ -38,7 +38,14 @@ export const spec: NodeSpec = {
   icon: 'advisor-contact.svg',
   inputs: 1,
   outputs: ['done', 'failed'],
-  uses: ['createContact', 'updateContact', 'getContact', 'deleteContact', 'searchContacts'],
+  uses: [
+    { endpoint: 'createContact', when: { operation: ['create'] } },
+    { endpoint: 'updateContact', when: { operation: ['update'] } },
+    { endpoint: 'getContact', when: { operation: ['get'] } },
+    { endpoint: 'getContact', when: { operation: ['update'], merge: [true] } },
+    { endpoint: 'deleteContact', when: { operation: ['delete'] } },
+    { endpoint: 'searchContacts', when: { operation: ['search'] } },
+  ],
   fields: [
     ...commonFields,
     {

@@ -8,7 +8,7 @@ export const spec: NodeSpec = {
   icon: 'advisor-content.svg',
   inputs: 1,
   outputs: ['found', 'failed'],
-  uses: ['searchContent'],
+  uses: [{ endpoint: 'searchContent' }],
   fields: [
     ...commonFields,
     {

@@ -62,18 +62,6 @@ const proxyOf = (values: EnvironmentValues): string => {
   return proxy;
 };
 
-/**
- * The query parameters that can be renamed, for all searches or for one. A test keeps them equal to those of the
- * endpoints.
- */
-const paging = ['page', 'pageSize'];
-const renamed = new Set([
-  ...[...paging, 'sortBy', 'sortDirection', 'contentType', 'searchText', 'memberId', 'phone'],
-  ...[...paging, 'sortBy', 'sortDirection'].map((name) => `contacts.${name}`),
-  ...[...paging, 'sortDirection'].map((name) => `groups.${name}`),
-  ...[...paging, 'contentType', 'searchText'].map((name) => `content.${name}`),
-]);
-
 /** Throws `not_configured` or `invalid_input`. An empty name means our own. */
 const namesOf = (value: unknown): Record<string, string> => {
   if (isNothing(value)) return {};
@@ -87,7 +75,8 @@ const namesOf = (value: unknown): Record<string, string> => {
   }
   if (!isRecord(given)) throw invalidInput('names_record');
   for (const [key, name] of Object.entries(given)) {
-    if (!renamed.has(key)) throw invalidInput('names_unknown', { key, known: [...renamed].join(', ') });
+    const { queryNames } = lazy.requests();
+    if (!queryNames.has(key)) throw invalidInput('names_unknown', { key, known: [...queryNames].join(', ') });
     if (typeof name !== 'string') throw invalidInput('names_text', { key });
   }
   return Object.fromEntries(

@@ -1,5 +1,8 @@
 import type { EndpointName } from '../../lib/service/endpoints';
 import type { Need } from '../../lib/service/rehearsal';
+import { lazy } from '../../lib/runtime/lazy';
+import { holds, settingsIn } from '../../lib/runtime/settings';
+import type { NodeSpec } from '../../lib/runtime/spec';
 import type { EnvironmentValues } from './config';
 
 const idOf = ({ id }: EnvironmentValues): string => (typeof id === 'string' ? id : '');
@@ -16,42 +19,22 @@ export const runningIn = (nodes: readonly EnvironmentValues[]): EnvironmentValue
   return nodes.filter((node) => node['d'] !== true && !off.has(String(node['z'])));
 };
 
-const operations: Readonly<Record<string, readonly EndpointName[]>> = {
-  'contact create': ['createContact'],
-  'contact update': ['updateContact'],
-  'contact get': ['getContact'],
-  'contact delete': ['deleteContact'],
-  'contact search': ['searchContacts'],
-  'group create': ['createGroup'],
-  'group search': ['searchGroups'],
-  'group members': ['searchContacts', 'getContact'],
-  'group delete': ['deleteGroup'],
-  'group addContact': ['getContact', 'setContactGroups'],
-  'group removeContact': ['getContact', 'setContactGroups'],
-  'group setGroups': ['setContactGroups'],
+/** The spec of a node; undefined for a type that is not of this package. */
+const specOf = ({ type }: EnvironmentValues): NodeSpec | undefined => {
+  // The folder of a node is its registration: no list names them.
+  const [, folder] = /^advisor-([a-z-]+)$/.exec(String(type)) ?? [];
+  try {
+    return folder === undefined ? undefined : lazy.spec(folder);
+  } catch {
+    return undefined;
+  }
 };
 
-/** The endpoints that a node calls whatever its messages say. A test keeps them equal to what the nodes declare. */
-const endpointsOf = (node: EnvironmentValues): readonly EndpointName[] => {
-  const { type, operation = 'create', merge = true } = node;
-  switch (type) {
-    case 'advisor-send-text':
-      return ['sendMessage'];
-    case 'advisor-request-consent':
-      return ['requestConsent', 'getConsent'];
-    case 'advisor-check-consent':
-      return ['getConsent'];
-    case 'advisor-content':
-      return ['searchContent'];
-    case 'advisor-contact':
-    case 'advisor-group': {
-      const what = `${type.slice('advisor-'.length)} ${String(operation)}`;
-      const isMerged = what === 'contact update' && String(merge) !== 'false';
-      return [...(operations[what] ?? []), ...(isMerged ? (['getContact'] as const) : [])];
-    }
-    default:
-      return [];
-  }
+/** The endpoints that a node calls whatever its messages say. */
+const endpointsOf = (node: EnvironmentValues): EndpointName[] => {
+  const { fields, uses } = specOf(node) ?? { fields: [], uses: [] };
+  const settings = settingsIn(fields, node);
+  return uses.filter(({ when = {} }) => holds(when, settings)).map(({ endpoint }) => endpoint);
 };
 
 /** The endpoints that the running nodes of an environment call. */

@@ -1,17 +1,11 @@
+import { operationScopes } from '../../lib/contract-values';
 import type { NodeSpec, When } from '../../lib/runtime/spec';
 
 /** These settings are not needed for the simulator. */
 const real: When = { service: ['sandbox', 'production'] };
 const byCode: When = { ...real, grant: ['authorization_code'] };
 
-export const scopes = [
-  'text.messaging.write',
-  'text.messaging.read',
-  'core.contacts.read',
-  'core.contacts.write',
-  'core.content.read',
-  'offline_access',
-] as const;
+export const scopes = [...Object.keys(operationScopes), 'offline_access'];
 
 /** The topic on which every editor hears where something has changed, but not what. */
 export const changedTopic = 'advisor-texting/changed';

@@ -20,7 +20,14 @@ export const spec: NodeSpec = {
   icon: 'advisor-group.svg',
   inputs: 1,
   outputs: ['done', 'failed'],
-  uses: ['createGroup', 'searchGroups', 'deleteGroup', 'searchContacts', 'getContact', 'setContactGroups'],
+  uses: [
+    { endpoint: 'createGroup', when: { operation: ['create'] } },
+    { endpoint: 'searchGroups', when: { operation: ['search'] } },
+    { endpoint: 'searchContacts', when: { operation: ['members'] } },
+    { endpoint: 'getContact', when: { operation: ['members', 'addContact', 'removeContact'] } },
+    { endpoint: 'setContactGroups', when: { operation: ['addContact', 'removeContact', 'setGroups'] } },
+    { endpoint: 'deleteGroup', when: { operation: ['delete'] } },
+  ],
   fields: [
     ...commonFields,
     {

@@ -7,7 +7,7 @@ export const spec: NodeSpec = {
   icon: 'advisor-request-consent.svg',
   inputs: 1,
   outputs: ['asked', 'failed'],
-  uses: ['requestConsent', 'getConsent'],
+  uses: [{ endpoint: 'requestConsent' }, { endpoint: 'getConsent' }],
   fields: [
     ...commonFields,
     phoneField,

@@ -9,7 +9,7 @@ export const spec: NodeSpec = {
   icon: 'advisor-send-text.svg',
   inputs: 1,
   outputs: ['sent', 'failed', 'needsConsent'],
-  uses: ['sendMessage'],
+  uses: [{ endpoint: 'sendMessage' }],
   fields: [
     ...commonFields,
     phoneField,

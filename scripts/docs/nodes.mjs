@@ -1,20 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { at } from '../build/folders.mjs';
+import { at, readJson } from '../build/folders.mjs';
 import { table } from './table.mjs';
 
-/** The page of all nodes: the help that the editor shows, and the properties in the specs. */
-export const order = [
-  'send-text',
-  'request-consent',
-  'check-consent',
-  'contact',
-  'group',
-  'content',
-  'do-not-text',
-  'activity',
-  'events',
-  'environment',
-];
+/** The types of the nodes in the order of the palette, which is that of `package.json`; the config node is last. */
+export const nodeTypes = Object.keys(readJson('package.json')['node-red'].nodes).sort(
+  (one, other) => Number(one === 'advisor-environment') - Number(other === 'advisor-environment'),
+);
 
 /** A picture of the editor in the reader's theme, taken by `npm run pictures`. */
 const picture = (name, alt, width) => [
@@ -99,7 +90,7 @@ const helpOf = (type) =>
 
 const section = (spec, common, endpoints) => {
   const words = JSON.parse(read(`${spec.type}.json`));
-  const scopes = [...new Set(spec.uses.map((name) => endpoints[name].scope))];
+  const scopes = [...new Set(spec.uses.map(({ endpoint }) => endpoints[endpoint].scope))];
   const outputs = spec.outputs.map((output) => words.output[output]);
   return [
     `## ${words.title}`,
@@ -122,12 +113,9 @@ const section = (spec, common, endpoints) => {
   ];
 };
 
+/** The page of all nodes: the help that the editor shows, and the properties in the specs. */
 export const nodesPage = ({ specs, endpoints }) => {
   const common = JSON.parse(read('common.json'));
-  const found = order.map((name) => specs.find(({ type }) => type === `advisor-${name}`));
-  const missing = specs.filter((spec) => !found.includes(spec));
-  if (missing.length > 0)
-    throw new Error(`scripts/docs/nodes.mjs does not say where ${missing[0].type} comes on the page.`);
   return [
     '# Every node',
     '',
@@ -152,6 +140,12 @@ export const nodesPage = ({ specs, endpoints }) => {
     '',
     'A property `x` that can come from several sources is saved as `x` and `xType`; without `xType` its default source is meant.',
     '',
-    ...found.flatMap((spec) => section(spec, common, endpoints)),
+    ...nodeTypes.flatMap((type) =>
+      section(
+        specs.find((spec) => spec.type === type),
+        common,
+        endpoints,
+      ),
+    ),
   ].join('\n');
 };

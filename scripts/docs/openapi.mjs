@@ -1,29 +1,9 @@
-/** The names of the schemas in the document, in the words of the contract. */
-const schemaNames = {
-  messageRequest: 'MessageRequest',
-  messageResult: 'MessageResult',
-  consentRequest: 'ConsentRequest',
-  consentRequestResult: 'ConsentRequestResult',
-  consentStatus: 'ConsentStatus',
-  contactInput: 'ContactInput',
-  idResult: 'IdResult',
-  contactDetail: 'ContactDetail',
-  contactPage: 'ContactPage',
-  groupInput: 'GroupInput',
-  groupPage: 'GroupPage',
-  membershipInput: 'GroupMembership',
-  contentPage: 'ContentPage',
-};
-
-export const scopeMeanings = {
-  'core.contacts.read': 'Read contacts and contact groups',
-  'core.contacts.write': 'Create, update and delete contacts and groups',
-  'core.content.read': 'Read content library items',
-  'text.messaging.read': 'Read texting status',
-  'text.messaging.write': 'Send and schedule texts, send consent requests',
+/** What each scope allows. */
+export const scopeMeanings = (operationScopes) => ({
+  ...operationScopes,
   openid: 'Identity claims in the token (required)',
   offline_access: 'Returns a refresh token',
-};
+});
 
 const problemSchema = (codes) => ({
   type: 'object',
@@ -74,10 +54,21 @@ const queryParameters = (schema) =>
 
 const json = (schema) => ({ 'application/json': { schema } });
 
+/** The schemas of all bodies and answers, and their names in the document: as in `schemas.ts`, with a capital. */
+const namesOf = (endpoints, schemas) => {
+  const keys = new Map(Object.entries(schemas).map(([key, schema]) => [schema, key]));
+  return new Map(
+    Object.values(endpoints)
+      .flatMap(({ body, response }) => [body, response])
+      .filter((schema) => keys.has(schema))
+      .map((schema) => [schema, keys.get(schema).replace(/^./, (first) => first.toUpperCase())]),
+  );
+};
+
 /** The OpenAPI 3.1 document of the whole service. */
-export const openApi = ({ endpoints, serviceCodes, z, version, ...schemas }) => {
+export const openApi = ({ endpoints, operationScopes, schemas, serviceCodes, z, version }) => {
   const jsonSchema = (schema, io) => open(z.toJSONSchema(schema, { io, unrepresentable: 'any' }));
-  const names = new Map(Object.entries(schemaNames).map(([key, name]) => [schemas[key], name]));
+  const names = namesOf(endpoints, schemas);
   const refer = (schema) => ({ $ref: `#/components/schemas/${names.get(schema)}` });
 
   const statuses = [...new Set(Object.values(serviceCodes).map(({ status }) => status))].sort(
@@ -118,7 +109,7 @@ export const openApi = ({ endpoints, serviceCodes, z, version, ...schemas }) => 
       [endpoint.method.toLowerCase()]: operation(name, endpoint),
     };
   }
-  const scopes = { ...scopeMeanings };
+  const scopes = scopeMeanings(operationScopes);
   const requests = new Set(Object.values(endpoints).map(({ body }) => body));
 
   return {

@@ -1,4 +1,4 @@
-import { order } from '../docs/nodes.mjs';
+import { nodeTypes } from '../docs/nodes.mjs';
 /**
  * The pictures in docs/pictures, as data; each is taken in both themes. `open` is how to get there (see stage.mjs),
  * `of` what is in the picture, and `shows` what must be visible for the picture to be true.
@@ -30,9 +30,9 @@ export const pictures = [
     of: '.red-ui-palette-category:has([data-palette-type=advisor-send-text])',
     // Node-RED 5 divides its sidebars in two.
     viewport: { width: 1280, height: 1350 },
-    shows: order
-      .filter((name) => name !== 'environment')
-      .map((name) => `[data-palette-type="advisor-${name}"]`),
+    shows: nodeTypes
+      .filter((type) => type !== 'advisor-environment')
+      .map((type) => `[data-palette-type="${type}"]`),
   },
   {
     name: 'sidebar',

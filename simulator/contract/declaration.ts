@@ -84,7 +84,9 @@ interface Declared {
   /** The path below the base address, with the contract's stand-in for the first segment. */
   readonly path: `/${'core' | 'text'}/${string}`;
   readonly scope: `${'core' | 'text'}.${string}`;
-  readonly query: z.ZodType;
+  readonly query: z.ZodObject;
+  /** The name of a search whose parameters may have names of their own, as in `contacts.page`. */
+  readonly search?: string;
   readonly body: z.ZodType;
 }
 
@@ -142,6 +144,7 @@ export const contract = {
     path: '/core/contact/contacts',
     scope: 'core.contacts.read',
     query: contactQuery,
+    search: 'contacts',
     body: none,
   },
   deleteContact: {
@@ -170,6 +173,7 @@ export const contract = {
     path: '/core/contact/groups',
     scope: 'core.contacts.read',
     query: groupQuery,
+    search: 'groups',
     body: none,
   },
   deleteGroup: {
@@ -184,12 +188,21 @@ export const contract = {
     path: '/core/content/library/search',
     scope: 'core.content.read',
     query: contentQuery,
+    search: 'content',
     body: none,
   },
 } as const satisfies Readonly<Record<EndpointName, Declared>>;
 
 export type OperationName = keyof typeof contract;
 export const operationNames = Object.keys(contract) as OperationName[];
+
+/** The query parameters of an endpoint with their rules, and the name of its search. */
+export const queryOf = (
+  name: OperationName,
+): { readonly search: string | undefined; readonly rules: Readonly<Record<string, z.ZodType>> } => {
+  const { search, query }: Declared = contract[name];
+  return { search, rules: query.shape };
+};
 
 /** What a request asks for, once it has passed the contract's rules. */
 export interface Asked<N extends OperationName = OperationName> {
@@ -199,13 +212,14 @@ export interface Asked<N extends OperationName = OperationName> {
   readonly body: z.output<(typeof contract)[N]['body']>;
 }
 
-/** The scopes (contract, *Authentication*, 3). */
-export const allScopes: readonly string[] = [
-  'core.contacts.read',
-  'core.contacts.write',
-  'core.content.read',
-  'text.messaging.read',
-  'text.messaging.write',
-  'openid',
-  'offline_access',
-];
+/** The scopes (contract, *Authentication*, 3), and what an advisor reads of each before approving it. */
+export const scopeMeanings: Readonly<Record<string, string>> = {
+  'core.contacts.read': 'read contacts and contact groups',
+  'core.contacts.write': 'create, update and delete contacts and groups',
+  'core.content.read': 'read content library items',
+  'text.messaging.read': 'read texting status',
+  'text.messaging.write': 'send and schedule texts, send consent requests',
+  openid: 'know who you are',
+  offline_access: 'stay connected until you disconnect it',
+};
+export const allScopes: readonly string[] = Object.keys(scopeMeanings);

@@ -1,23 +1,9 @@
 import type { z } from 'zod';
 import { Refusal } from '../problem';
 import type { Habits } from '../profiles';
-import { contract, none, operationNames, type Asked, type OperationName } from './declaration';
+import { contract, none, queryOf, type Asked, type OperationName } from './declaration';
 import type { Route } from './routes';
 import { keptDate, nameOnWire, ownIds } from './wire';
-
-interface Parameter {
-  readonly name: string;
-  /** The value in the query is text, and is to be read as a number. */
-  readonly isNumber: boolean;
-}
-
-const parametersOf = (query: z.ZodObject): Parameter[] =>
-  Object.entries(query.shape as Record<string, z.ZodType>).map(([name, rule]) => ({
-    name,
-    isNumber: rule.safeParse(1).success,
-  }));
-
-const parameters = new Map(operationNames.map((name) => [name, parametersOf(contract[name].query)]));
 
 const refuse = (what: string, error: z.ZodError, onWire = (field: string): string => field): Refusal => {
   const details = error.issues.map(({ path, message }) => ({ field: onWire(path.join('.')), message }));
@@ -35,13 +21,16 @@ const readQuery = (name: OperationName, text: string, habits: Habits): unknown =
   }
   const values: Record<string, string | number> = {};
   const renamed = new Map<string, string>();
-  for (const { name: parameter, isNumber } of parameters.get(name) ?? []) {
-    const onWire = nameOnWire(name, parameter, habits);
+  const { search, rules } = queryOf(name);
+  for (const [parameter, rule] of Object.entries(rules)) {
+    const onWire = nameOnWire(search, parameter, habits);
     renamed.set(parameter, onWire);
     const value = sent.get(onWire);
     sent.delete(onWire);
     if (value === undefined) continue;
-    values[parameter] = isNumber && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
+    // Every value in a query is text, also that of a number.
+    const isNumber = /^-?\d+(\.\d+)?$/.test(value) && rule.safeParse(1).success;
+    values[parameter] = isNumber ? Number(value) : value;
   }
   if (sent.size > 0 && habits.unknownQuery === 'refused') {
     const unknown = [...sent.keys()].join(', ');

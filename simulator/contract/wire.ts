@@ -16,16 +16,12 @@ export const pathsInContract = (path: string, { corePrefix, textPrefix }: Habits
   ];
 };
 
-const searches: Readonly<Partial<Record<OperationName, string>>> = {
-  searchContacts: 'contacts',
-  searchGroups: 'groups',
-  searchContent: 'content',
-};
-
-export const nameOnWire = (operation: OperationName, name: string, { names }: Habits): string => {
-  const search = searches[operation];
-  return (search === undefined ? undefined : names[`${search}.${name}`]) ?? names[name] ?? name;
-};
+/** The name of a query parameter: one search may have a name of its own for it. */
+export const nameOnWire = (
+  search: string | undefined,
+  name: string,
+  { names }: Pick<Habits, 'names'>,
+): string => (search === undefined ? undefined : names[`${search}.${name}`]) ?? names[name] ?? name;
 
 /** The first digits of an id beyond 2^53, before six more: JavaScript would round the last digits. */
 const large = '9007199254740992';

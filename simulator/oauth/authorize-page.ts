@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { scopeMeanings } from '../contract/declaration';
 import { scopeOnWire } from '../contract/wire';
 import { escapeHtml } from '../http';
 import type { Habits } from '../profiles';
@@ -20,18 +21,8 @@ small { display: block; margin-top: 1rem; opacity: .8; }`;
 
 const styleHash = createHash('sha256').update(style).digest('base64');
 
-const grants: Readonly<Record<string, string>> = {
-  'core.contacts.read': 'read contacts and contact groups',
-  'core.contacts.write': 'create, update and delete contacts and groups',
-  'core.content.read': 'read content library items',
-  'text.messaging.read': 'read texting status',
-  'text.messaging.write': 'send and schedule texts, send consent requests',
-  openid: 'know who you are',
-  offline_access: 'stay connected until you disconnect it',
-};
-
-const grantOf = (onWire: string, habits: Habits): string =>
-  Object.entries(grants).find(([scope]) => scopeOnWire(scope, habits) === onWire)?.[1] ?? onWire;
+const meaningOf = (onWire: string, habits: Habits): string =>
+  Object.entries(scopeMeanings).find(([scope]) => scopeOnWire(scope, habits) === onWire)?.[1] ?? onWire;
 
 /** Browsers apply `form-action` also to the redirect that answers the form, so the application's origin is allowed. */
 export const pagePolicy = (redirectUri?: string): string =>
@@ -57,7 +48,7 @@ const choice = ({ advisor, name, email }: Identity, index: number): string =>
   `${escapeHtml(name)} (${escapeHtml(email)})</label>`;
 
 const scopeItem = (scope: string, habits: Habits): string =>
-  `<li>${escapeHtml(grantOf(scope, habits))} <code>${escapeHtml(scope)}</code></li>`;
+  `<li>${escapeHtml(meaningOf(scope, habits))} <code>${escapeHtml(scope)}</code></li>`;
 
 export const authorizePage = (
   clientId: string,

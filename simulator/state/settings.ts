@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isConfidential } from '../../lib/addresses';
-import { allScopes } from '../contract/declaration';
-import { scopeOnWire } from '../contract/wire';
+import { allScopes, operationNames, queryOf } from '../contract/declaration';
+import { nameOnWire, scopeOnWire } from '../contract/wire';
 import { habitChoices, profileNames, profileOf, profiles, type Habits, type ProfileName } from '../profiles';
 import { rule } from '../rule';
 
@@ -17,17 +17,17 @@ const redirectUri = z.string().refine((uri) => {
 /** One segment of a path, and one word of a scope. */
 const prefix = z.string().refine((word) => /^[\w~-]+$/.test(word), rule('control.prefix'));
 
-const searches = ['contacts', 'groups', 'content'];
-const parameters = ['page', 'pageSize', 'sortBy', 'sortDirection', 'contentType', 'searchText', 'memberId'];
-const renamed = z.enum([
-  ...parameters,
-  ...searches.flatMap((search) => parameters.map((parameter) => `${search}.${parameter}`)),
-]);
+const queries = operationNames.map(queryOf);
+const renamed = z.enum(
+  queries.flatMap(({ search, rules }) =>
+    Object.keys(rules).flatMap((name) => (search === undefined ? [name] : [name, `${search}.${name}`])),
+  ),
+);
 
-/** Two parameters of one search must not have the same name. */
+/** Two parameters of one query must not have the same name. */
 const areApart = (given: Habits['names']): boolean =>
-  [...searches, ''].every((search) => {
-    const wire = parameters.map((own) => given[`${search}.${own}`] ?? given[own] ?? own);
+  queries.every(({ search, rules }) => {
+    const wire = Object.keys(rules).map((name) => nameOnWire(search, name, { names: given }));
     return new Set(wire).size === wire.length;
   });
 

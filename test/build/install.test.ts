@@ -1,22 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
 import { addTestPort, install, npm, root, tarball } from '../support/installation';
 import { type RealRed, startRed } from '../support/node-red';
 
-const types = [
-  'advisor-activity',
-  'advisor-check-consent',
-  'advisor-contact',
-  'advisor-content',
-  'advisor-do-not-text',
-  'advisor-environment',
-  'advisor-events',
-  'advisor-group',
-  'advisor-request-consent',
-  'advisor-send-text',
-];
+const types = readdirSync(join(root, 'nodes')).map((name) => `advisor-${name}`);
 const heavy = ['axios', 'zod', 'undici', 'lmdb', 'libphonenumber-js'];
 
 describe('the packed package', function () {

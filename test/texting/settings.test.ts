@@ -60,7 +60,7 @@ describe('a setting that is none the node knows', () => {
         should(port).equal(1);
         should(errorOf(failed).code).equal('invalid_input');
         should(errorOf(failed).message).match(/^".+" (is set to|must be) .+: open this node/, name);
-        for (const endpoint of spec.uses) should(on.received(endpoint)).equal(0);
+        for (const { endpoint } of spec.uses) should(on.received(endpoint)).equal(0);
       });
     }
   }
