@@ -22,7 +22,7 @@ import {
   serviceOf,
   type EnvironmentValues,
 } from '../nodes/environment/config';
-import { needsOf } from '../nodes/environment/needs';
+import { needsOf } from '../nodes/environment/saved-nodes';
 import { hiderOf, resolveValues, type VariableValue } from '../nodes/environment/variables';
 import {
   askRunning,

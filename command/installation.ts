@@ -7,6 +7,7 @@ import { basename, join, resolve } from 'node:path';
 import { isConfidential } from '../lib/addresses';
 import { isRecord } from '../lib/runtime/kinds';
 import type { EnvironmentValues } from '../nodes/environment/config';
+import type { SavedNode } from '../nodes/environment/saved-nodes';
 import { spec } from '../nodes/environment/spec';
 
 export type Variables = Readonly<Record<string, string | undefined>>;
@@ -95,9 +96,6 @@ const jsonIn = (file: string): unknown => {
     throw new UsageError(`${file} cannot be read as JSON: check that it exists and what is in it.`);
   }
 };
-
-/** A node of any type, as the flow file has it. */
-export type SavedNode = Readonly<Record<string, unknown>>;
 
 export const nodesIn = (flowFile: string): SavedNode[] => {
   const flows = jsonIn(flowFile);

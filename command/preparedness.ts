@@ -6,19 +6,13 @@ import { wrongSetting } from '../lib/runtime/settings';
 import type { NodeSpec } from '../lib/runtime/spec';
 import type { MessageValues, ServiceError } from '../lib/service/errors';
 import type { Finding, Verdict } from '../lib/service/rehearsal';
-import { spec as activity } from '../nodes/activity/spec';
 import { spec as checkConsent } from '../nodes/check-consent/spec';
-import { spec as contact } from '../nodes/contact/spec';
-import { spec as content } from '../nodes/content/spec';
-import { spec as doNotText } from '../nodes/do-not-text/spec';
 import { faultInValues, serviceOf, type EnvironmentValues } from '../nodes/environment/config';
-import { nodeName, runningIn } from '../nodes/environment/needs';
+import { idOf, nodeName, runningIn, specOf, type SavedNode } from '../nodes/environment/saved-nodes';
 import { spec as environment } from '../nodes/environment/spec';
-import { spec as events } from '../nodes/events/spec';
-import { spec as group } from '../nodes/group/spec';
 import { spec as requestConsent } from '../nodes/request-consent/spec';
 import { spec as sendText } from '../nodes/send-text/spec';
-import { isEnvironment, type RuntimeSettings, type SavedNode } from './installation';
+import { isEnvironment, type RuntimeSettings } from './installation';
 
 /** What can be checked on a machine and in its flows without a request. */
 export type PreparednessName =
@@ -50,19 +44,6 @@ export interface Prepared {
   /** Names or ids of other environments whose nodes are meant to stay there. */
   readonly also: readonly string[];
 }
-
-const specs: readonly NodeSpec[] = [
-  activity,
-  checkConsent,
-  contact,
-  content,
-  doNotText,
-  events,
-  group,
-  requestConsent,
-  sendText,
-];
-const specOf = ({ type }: SavedNode): NodeSpec | undefined => specs.find((each) => each.type === type);
 
 const say = (
   check: PreparednessName,
@@ -174,8 +155,6 @@ const environmentFindings = (
   });
 };
 
-const idOf = ({ id }: SavedNode): string => (typeof id === 'string' ? id : '');
-
 /** The number of names that fit into a line. */
 const mostNames = 5;
 
@@ -227,7 +206,7 @@ const isInsistent = (node: SavedNode): boolean => {
 
 const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFinding[] => {
   const nodes = runningIn(all);
-  const ours = nodes.filter((node) => specOf(node) !== undefined);
+  const ours = nodes.filter((node) => specOf(node) !== undefined && !isEnvironment(node));
   const environments = nodes.filter(isEnvironment);
   const uses = (id: string) => (node: SavedNode) => node['environment'] === id;
   const homeless = ours.filter((node) => !environments.some((each) => uses(idOf(each))(node)));

@@ -9,7 +9,7 @@ import { runChecks } from './checks';
 import { addressBeside, connectionOf, serviceOf, type EnvironmentValues } from './config';
 import { FormReader, type RouteRequest } from './form';
 import { lookUp } from './lookup';
-import { needsOf } from './needs';
+import { needsOf } from './saved-nodes';
 import { comesBackHere } from './open-routes';
 import { advisorKey, field, jsonOnly, Refused, reply, wordsFor } from './reply';
 import { findRunning } from './running';

@@ -7,7 +7,7 @@ import type { NodeSpec } from '../../lib/runtime/spec';
 import { systemClock } from '../../lib/service/clock';
 import { spec as contact } from '../../nodes/contact/spec';
 import { connectionOf } from '../../nodes/environment/config';
-import { needsOf } from '../../nodes/environment/needs';
+import { needsOf } from '../../nodes/environment/saved-nodes';
 import { spec as sendText } from '../../nodes/send-text/spec';
 
 const load = createRequire(__filename);

@@ -3,24 +3,26 @@ import type { Need } from '../../lib/service/rehearsal';
 import { lazy } from '../../lib/runtime/lazy';
 import { holds, settingsIn } from '../../lib/runtime/settings';
 import type { NodeSpec } from '../../lib/runtime/spec';
-import type { EnvironmentValues } from './config';
 
-const idOf = ({ id }: EnvironmentValues): string => (typeof id === 'string' ? id : '');
+/** A node of any type, as the flow has it. */
+export type SavedNode = Readonly<Record<string, unknown>>;
+
+export const idOf = ({ id }: SavedNode): string => (typeof id === 'string' ? id : '');
 
 /** The name of a node as the editor shows it. */
-export const nodeName = (node: EnvironmentValues): string => {
+export const nodeName = (node: SavedNode): string => {
   const { name, type } = node;
   return typeof name === 'string' && name !== '' ? `"${name}"` : `${String(type)} ${idOf(node)}`;
 };
 
 /** Nodes that run: neither they nor their tabs are disabled. */
-export const runningIn = (nodes: readonly EnvironmentValues[]): EnvironmentValues[] => {
+export const runningIn = (nodes: readonly SavedNode[]): SavedNode[] => {
   const off = new Set(nodes.filter((node) => node['disabled'] === true).map(idOf));
   return nodes.filter((node) => node['d'] !== true && !off.has(String(node['z'])));
 };
 
 /** The spec of a node; undefined for a type that is not of this package. */
-const specOf = ({ type }: EnvironmentValues): NodeSpec | undefined => {
+export const specOf = ({ type }: SavedNode): NodeSpec | undefined => {
   // The folder of a node is its registration: no list names them.
   const [, folder] = /^advisor-([a-z-]+)$/.exec(String(type)) ?? [];
   try {
@@ -31,14 +33,14 @@ const specOf = ({ type }: EnvironmentValues): NodeSpec | undefined => {
 };
 
 /** The endpoints that a node calls whatever its messages say. */
-const endpointsOf = (node: EnvironmentValues): EndpointName[] => {
+const endpointsOf = (node: SavedNode): EndpointName[] => {
   const { fields, uses } = specOf(node) ?? { fields: [], uses: [] };
   const settings = settingsIn(fields, node);
   return uses.filter(({ when = {} }) => holds(when, settings)).map(({ endpoint }) => endpoint);
 };
 
 /** The endpoints that the running nodes of an environment call. */
-export const needsOf = (nodes: readonly EnvironmentValues[], environment: string): Need[] =>
+export const needsOf = (nodes: readonly SavedNode[], environment: string): Need[] =>
   runningIn(nodes)
     .filter((node) => node['environment'] === environment)
     .flatMap((node) => endpointsOf(node).map((endpoint) => ({ endpoint, node: nodeName(node) })));
