@@ -143,7 +143,7 @@ const read = (args: readonly string[]) => {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
 };
-type Options = ReturnType<typeof read>;
+type CheckOptions = ReturnType<typeof read>;
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
 
@@ -239,7 +239,7 @@ const signInFindings = async (
 
 /** All requests to the service, and to the two addresses from which tokens come. */
 const connectionFindings = async (
-  { values, prepared }: Subject,
+  { values, prepared }: CheckedEnvironment,
   refreshFile: string | undefined,
   chance: Chance,
 ): Promise<Finding[]> => {
@@ -307,7 +307,7 @@ const connectionFindings = async (
 };
 
 /** The environment to be checked. */
-interface Subject {
+interface CheckedEnvironment {
   /** The settings as they are written, with variables in them. */
   readonly written: EnvironmentValues;
   readonly values: EnvironmentValues;
@@ -329,7 +329,7 @@ const onlyOne = (found: readonly EnvironmentValues[], flowFile: string): Environ
   throw new UsageError(`There are several environments: name one with --environment. ${names}`);
 };
 
-const subjectOf = (options: Options, variables: Variables): Subject => {
+const checkedEnvironment = (options: CheckOptions, variables: Variables): CheckedEnvironment => {
   const lookup: VariableValue = (name) => variables[name];
   const given = settings.flatMap((setting) => {
     const value = variables[variableOf(setting)];
@@ -366,9 +366,9 @@ const subjectOf = (options: Options, variables: Variables): Subject => {
   return { written, values, given: Object.keys(fromVariables), prepared, unread };
 };
 
-type Line = MarkedCheck<string>;
+type CheckLine = MarkedCheck<string>;
 
-const isLine = (value: unknown): value is Omit<Line, 'mark'> & { mark?: Line['mark'] } => {
+const isLine = (value: unknown): value is Omit<CheckLine, 'mark'> & { mark?: CheckLine['mark'] } => {
   if (!isRecord(value)) return false;
   const { check: name, ok, message } = value;
   return typeof name === 'string' && typeof message === 'string' && (ok === null || typeof ok === 'boolean');
@@ -386,10 +386,10 @@ const ofService = [...checkNames, ...factNames];
 /** Has a running Node-RED test the connection, with the authorizations that it has. */
 const testRunning = async (
   url: string,
-  { values }: Subject,
-  { advisor = 'default' }: Options,
+  { values }: CheckedEnvironment,
+  { advisor = 'default' }: CheckOptions,
   token: string | undefined,
-): Promise<Line[] | Finding[]> => {
+): Promise<CheckLine[] | Finding[]> => {
   const route = { url, id: String(values['id']), route: 'test', token };
   const asked = await askRunning(route, { advisor, whole: true });
   if ('failed' in asked) {
@@ -442,7 +442,7 @@ const storeFinding = async (
 };
 
 /** A running Node-RED tests what it has deployed: settings that were given besides would seem to have been tested. */
-const refuseUnused = ({ given }: Subject): void => {
+const refuseUnused = ({ given }: CheckedEnvironment): void => {
   const unused = given.filter((setting) => !['clientId', 'clientSecret', 'storeUrl'].includes(setting));
   if (unused.length > 0)
     throw new UsageError(
@@ -451,12 +451,12 @@ const refuseUnused = ({ given }: Subject): void => {
 };
 
 const linesOf = async (
-  options: Options,
+  options: CheckOptions,
   variables: Variables,
   words: Words,
   chance: Chance,
-): Promise<Line[]> => {
-  const subject = subjectOf(options, variables);
+): Promise<CheckLine[]> => {
+  const subject = checkedEnvironment(options, variables);
   const { written, prepared, unread } = subject;
   if (serviceOf(subject.values) === 'simulator')
     throw new UsageError('The simulator needs no check: name the settings of a sandbox or of production.');
@@ -465,13 +465,13 @@ const linesOf = async (
     (name) => variables[name],
     () => false,
   );
-  const told = (finding: Finding<string>): Line => {
+  const told = (finding: Finding<string>): CheckLine => {
     const line = spoken(finding, words);
     return { ...line, message: hide(line.message) };
   };
   const { url, 'use-refresh-token': refreshFile } = options;
   const values = usable(subject.values);
-  const connect = async (): Promise<(Line | Finding<string>)[]> => {
+  const connect = async (): Promise<(CheckLine | Finding<string>)[]> => {
     if (url !== undefined) {
       refuseUnused(subject);
       const token = variables['ADVISOR_TEXTING_ADMIN_TOKEN'];
@@ -510,7 +510,7 @@ const linesOf = async (
 
 const signs = { ok: 'ok', wrong: 'WRONG', untried: '?', none: '-' } as const;
 
-const print = (lines: readonly Line[], isJson: boolean): void => {
+const print = (lines: readonly CheckLine[], isJson: boolean): void => {
   process.stdout.write(
     isJson
       ? `${JSON.stringify(lines, null, 2)}\n`

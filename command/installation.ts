@@ -18,7 +18,7 @@ export class UsageError extends Error {}
 export const usualUserDir = (): string => join(homedir(), '.node-red');
 
 /** The part of `settings.js` that is needed here. */
-export interface RuntimeSettings {
+export interface SettingsFile {
   /** False means that credentials are not encrypted; undefined, that Node-RED has generated a secret. */
   readonly credentialSecret?: string | false;
   readonly flowFile?: string;
@@ -54,7 +54,7 @@ process.exit(0);
 const patience = minute;
 
 /** Undefined where the file does not exist or cannot be run. */
-export const runtimeSettingsIn = (userDir: string, variables: Variables): RuntimeSettings | undefined => {
+export const runtimeSettingsIn = (userDir: string, variables: Variables): SettingsFile | undefined => {
   const file = resolve(userDir, 'settings.js');
   if (!existsSync(file)) return undefined;
   const { output } = spawnSync(process.execPath, ['-e', loading, file], {
@@ -65,7 +65,7 @@ export const runtimeSettingsIn = (userDir: string, variables: Variables): Runtim
     timeout: patience,
   }) as { output: readonly (string | null)[] | null };
   try {
-    return JSON.parse(output?.[3] ?? '') as RuntimeSettings;
+    return JSON.parse(output?.[3] ?? '') as SettingsFile;
   } catch {
     return undefined;
   }
@@ -136,14 +136,14 @@ const generatedSecret = (userDir: string): unknown => {
 };
 
 /** The files of flows and credentials of a Node-RED, and the secret of the credentials. */
-export interface Place {
+export interface FlowFiles {
   readonly flowFile: string;
   readonly credentialFiles: readonly string[];
   readonly secret: unknown;
 }
 
 /** The open project of a Node-RED, which has files and a secret of its own. */
-const projectIn = (userDir: string): Place | undefined => {
+const projectIn = (userDir: string): FlowFiles | undefined => {
   const config = join(userDir, '.config.projects.json');
   const { activeProject, projects } = existsSync(config)
     ? (jsonIn(config) as Readonly<Record<string, unknown>>)
@@ -166,9 +166,9 @@ const projectIn = (userDir: string): Place | undefined => {
 
 export const placeIn = (
   userDir: string,
-  settings: RuntimeSettings | undefined,
+  settings: SettingsFile | undefined,
   named: string | undefined,
-): Place => {
+): FlowFiles => {
   const project = settings?.hasProjects === true ? projectIn(userDir) : undefined;
   if (project && (named === undefined || resolve(named) === resolve(project.flowFile))) return project;
   const flowFile = named ?? flowFileIn(userDir, settings?.flowFile);
@@ -183,7 +183,7 @@ export const placeIn = (
 /** The credentials of a node, as Node-RED has stored them; `unread` is their file when the secret is wrong. */
 export const credentialsOf = (
   id: string,
-  { credentialFiles, secret }: Place,
+  { credentialFiles, secret }: FlowFiles,
 ): { readonly credentials: EnvironmentValues; readonly unread?: string } => {
   const file = credentialFiles.find(existsSync);
   if (file === undefined) return { credentials: {} };

@@ -12,7 +12,7 @@ import { idOf, nodeName, runningIn, specOf, type SavedNode } from '../nodes/envi
 import { spec as environment } from '../nodes/environment/spec';
 import { spec as requestConsent } from '../nodes/request-consent/spec';
 import { spec as sendText } from '../nodes/send-text/spec';
-import { isEnvironment, type RuntimeSettings } from './installation';
+import { isEnvironment, type SettingsFile } from './installation';
 
 /** What can be checked on a machine and in its flows without a request. */
 export type PreparednessName =
@@ -36,7 +36,7 @@ type PreparednessFinding = Finding<PreparednessName>;
 export interface Prepared {
   readonly userDir: string;
   /** Undefined where `settings.js` does not exist or cannot be run. */
-  readonly settings: RuntimeSettings | undefined;
+  readonly settings: SettingsFile | undefined;
   /** All nodes of the flow file. */
   readonly nodes: readonly SavedNode[];
   /** The environment for production, with its variables resolved. */
@@ -45,37 +45,32 @@ export interface Prepared {
   readonly also: readonly string[];
 }
 
-const say = (
+const finding = (
   check: PreparednessName,
   ok: Verdict,
   key: string,
   values: MessageValues = {},
 ): PreparednessFinding => ({ check, ok, key: `check.${key}`, values });
 
-const secretFinding = (settings: RuntimeSettings): PreparednessFinding => {
-  if (settings.credentialSecret === false) return say('credentialSecret', false, 'secretOff');
+const secretFinding = (settings: SettingsFile): PreparednessFinding => {
+  if (settings.credentialSecret === false) return finding('credentialSecret', false, 'secretOff');
   return settings.credentialSecret === undefined
-    ? say('credentialSecret', false, 'secretGenerated')
-    : say('credentialSecret', true, 'secret');
+    ? finding('credentialSecret', false, 'secretGenerated')
+    : finding('credentialSecret', true, 'secret');
 };
 
 /** Permissions with which somebody can text. */
 const sufficient: readonly unknown[] = ['*', 'write', '*.write', 'flows.write', 'advisor-texting.write'];
 
-const loginFinding = ({
-  hasEditor,
-  hasLogin,
-  uiHost,
-  withoutLogin,
-}: RuntimeSettings): PreparednessFinding => {
-  if (!hasEditor) return say('adminAuth', true, 'loginNoEditor');
+const loginFinding = ({ hasEditor, hasLogin, uiHost, withoutLogin }: SettingsFile): PreparednessFinding => {
+  if (!hasEditor) return finding('adminAuth', true, 'loginNoEditor');
   if (hasLogin)
     return [withoutLogin].flat().some((permission) => sufficient.includes(permission))
-      ? say('adminAuth', false, 'loginDefault')
-      : say('adminAuth', true, 'login');
+      ? finding('adminAuth', false, 'loginDefault')
+      : finding('adminAuth', true, 'login');
   return uiHost !== undefined && (isLoopback(uiHost) || uiHost === '::1')
-    ? say('adminAuth', null, 'loginLocal')
-    : say('adminAuth', false, 'loginNone');
+    ? finding('adminAuth', null, 'loginLocal')
+    : finding('adminAuth', false, 'loginNone');
 };
 
 /** Network file systems, by their magic numbers in Linux (statfs(2)). */
@@ -92,12 +87,13 @@ const networks: Readonly<Record<number, string>> = {
 const fuse = 0x65735546;
 
 const diskFinding = (userDir: string, values: EnvironmentValues): PreparednessFinding => {
-  if (plain(environment, values).text('store') === 'postgres') return say('userDir', true, 'diskUnneeded');
+  if (plain(environment, values).text('store') === 'postgres')
+    return finding('userDir', true, 'diskUnneeded');
   const type = process.platform === 'linux' ? statfsSync(userDir).type : fuse;
   const network = networks[type];
   if (network !== undefined)
-    return say('userDir', false, 'diskNetwork', { kind: network, setting: { setting: 'store' } });
-  return type === fuse ? say('userDir', null, 'diskUntold') : say('userDir', true, 'disk');
+    return finding('userDir', false, 'diskNetwork', { kind: network, setting: { setting: 'store' } });
+  return type === fuse ? finding('userDir', null, 'diskUntold') : finding('userDir', true, 'disk');
 };
 
 /** The fault of one setting, whatever the others are. */
@@ -128,26 +124,26 @@ const environmentFindings = (
   const limit = number('requestsPerSecond');
   const setting = (name: string): MessageValues => ({ setting: { setting: name } });
   const zoneFinding = (): PreparednessFinding => {
-    if (zone !== '') return say('timeZone', true, 'zone', { zone });
+    if (zone !== '') return finding('timeZone', true, 'zone', { zone });
     return needsZone
-      ? say('timeZone', false, 'zoneMissing', { zone: zoneOfProcess, ...setting('timeZone') })
-      : say('timeZone', true, 'zoneUnneeded');
+      ? finding('timeZone', false, 'zoneMissing', { zone: zoneOfProcess, ...setting('timeZone') })
+      : finding('timeZone', true, 'zoneUnneeded');
   };
   const findings = [
     zoneFinding(),
     doesSchedule
-      ? say('deliveryDateUnit', null, 'unitUntold', { unit: text('deliveryDateUnit') })
-      : say('deliveryDateUnit', true, 'unitUnneeded'),
-    say('consentPattern', null, 'consentWords', setting('consentPattern')),
+      ? finding('deliveryDateUnit', null, 'unitUntold', { unit: text('deliveryDateUnit') })
+      : finding('deliveryDateUnit', true, 'unitUnneeded'),
+    finding('consentPattern', null, 'consentWords', setting('consentPattern')),
     limit > 0
-      ? say('requestsPerSecond', true, 'limit', { count: limit })
-      : say('requestsPerSecond', null, 'limitNone', setting('requestsPerSecond')),
+      ? finding('requestsPerSecond', true, 'limit', { count: limit })
+      : finding('requestsPerSecond', null, 'limitNone', setting('requestsPerSecond')),
     flag('journal')
-      ? say('journal', true, 'journal')
-      : say('journal', false, 'journalOff', setting('journal')),
+      ? finding('journal', true, 'journal')
+      : finding('journal', false, 'journalOff', setting('journal')),
     text('repeatSends') === 'always'
-      ? say('repeatSends', false, 'repeatsAlways', setting('repeatSends'))
-      : say('repeatSends', true, 'repeats'),
+      ? finding('repeatSends', false, 'repeatsAlways', setting('repeatSends'))
+      : finding('repeatSends', true, 'repeats'),
   ];
   return findings.map((finding) => {
     const problem = faultInSetting(values, finding.check)?.problem;
@@ -228,29 +224,31 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFindi
   const insistent = of(requestConsent).filter(isInsistent);
   const unheard = here.filter((node) => (specOf(node)?.outputs.length ?? 0) > 1 && !isHeard(node, nodes));
   const place = (): PreparednessFinding => {
-    if (homeless.length > 0) return say('environment', false, 'environmentNone', named(homeless));
-    if (here.length === 0) return say('environment', false, 'environmentUnused');
+    if (homeless.length > 0) return finding('environment', false, 'environmentNone', named(homeless));
+    if (here.length === 0) return finding('environment', false, 'environmentUnused');
     const names = elsewhere.map((each) => JSON.stringify(each['name'] ?? idOf(each))).join(' --also ');
     if (simulated.length > 0)
-      return say('environment', false, 'environmentSimulator', { ...named(simulated), names });
+      return finding('environment', false, 'environmentSimulator', { ...named(simulated), names });
     return elsewhere.length > 0
-      ? say('environment', 'untried', 'environmentOthers', { ...named(usersOf(elsewhere)), names })
-      : say('environment', true, 'environmentAll');
+      ? finding('environment', 'untried', 'environmentOthers', { ...named(usersOf(elsewhere)), names })
+      : finding('environment', true, 'environmentAll');
   };
   return [
     place(),
     wrong.length > 0
-      ? say('nodeSettings', false, 'settingsWrong', {
+      ? finding('nodeSettings', false, 'settingsWrong', {
           nodes: wrong.slice(0, mostNames).map(({ node, field }) => `${nodeName(node)} (${field})`),
         })
-      : say('nodeSettings', true, 'settingsRight', { count: here.length }),
-    impatient.length > 0 ? say('polls', false, 'pollsFast', named(impatient)) : say('polls', true, 'polls'),
+      : finding('nodeSettings', true, 'settingsRight', { count: here.length }),
+    impatient.length > 0
+      ? finding('polls', false, 'pollsFast', named(impatient))
+      : finding('polls', true, 'polls'),
     insistent.length > 0
-      ? say('consentRequests', false, 'asksLoose', named(insistent))
-      : say('consentRequests', true, 'asks'),
+      ? finding('consentRequests', false, 'asksLoose', named(insistent))
+      : finding('consentRequests', true, 'asks'),
     unheard.length > 0
-      ? say('failedOutputs', false, 'failuresUnheard', named(unheard))
-      : say('failedOutputs', true, 'failuresHeard'),
+      ? finding('failedOutputs', false, 'failuresUnheard', named(unheard))
+      : finding('failedOutputs', true, 'failuresHeard'),
   ];
 };
 
@@ -269,7 +267,7 @@ export const environmentsMeant = (
 export const judgePreparedness = (prepared: Prepared): PreparednessFinding[] => {
   const { settings, userDir, values, nodes } = prepared;
   const unread = (check: PreparednessName): PreparednessFinding =>
-    say(check, 'untried', 'settingsUnread', { directory: userDir });
+    finding(check, 'untried', 'settingsUnread', { directory: userDir });
   return [
     settings ? secretFinding(settings) : unread('credentialSecret'),
     settings ? loginFinding(settings) : unread('adminAuth'),

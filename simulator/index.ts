@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { resolve } from 'node:path';
 import { MovableClock } from '../lib/service/clock';
-import { Events } from './control/events';
+import { ChangeStream } from './control/events';
 import { stateView, type StateView } from './control/view';
 import type { Faults } from './faults';
 import type { Ledger } from './ledger';
-import { inFile, Keeper, restore, type Keeping } from './persistence';
+import { inFile, Keeper, restore, type SnapshotStorage } from './persistence';
 import { basePath, createSimulatorServer, guarded, listen, servePageAndControl, type Served } from './server';
 import type { ProfileName } from './profiles';
-import { Simulation, type Credentials } from './simulation';
+import { Simulation, type ClientCredentials } from './simulation';
 import { defaultContacts } from './state/seed';
 import { isLoopback } from '../lib/addresses';
 import type { Settings, SettingsChange } from './state/settings';
@@ -16,8 +16,8 @@ import type { Settings, SettingsChange } from './state/settings';
 export type { Fault, FaultInput } from './faults';
 export type { LedgerEntry } from './ledger';
 export { magicNumbers, type Magic } from './magic';
-export { inStore, type Keeping } from './persistence';
-export type { Credentials } from './simulation';
+export { inStore, type SnapshotStorage } from './persistence';
+export type { ClientCredentials } from './simulation';
 export { environmentFor, profiles, type Habits, type ProfileName } from './profiles';
 export type { Settings, SettingsChange } from './state/settings';
 export type { StateView } from './control/view';
@@ -30,13 +30,13 @@ export interface SimulatorOptions {
   /** The number of contacts in each advisor's new address book; a handful by default. */
   readonly contacts?: number;
   /** Where the state is kept over restarts: a file, or a place of the caller's own. */
-  readonly data?: string | Keeping;
+  readonly data?: string | SnapshotStorage;
   /** The default runs with real time, and can be moved forward. */
   readonly clock?: MovableClock;
   /** The service to be, `usual` by default; shorthand for the setting of that name. */
   readonly profile?: ProfileName;
   readonly settings?: SettingsChange;
-  readonly credentials?: Partial<Credentials>;
+  readonly credentials?: Partial<ClientCredentials>;
   /** The seed of the random source for faults with a rate. */
   readonly randomSeed?: number;
   /** The most requests that the ledger keeps; 0 keeps none. */
@@ -53,7 +53,7 @@ export interface Simulator {
   readonly baseUrl: string;
   readonly authUrl: string;
   readonly tokenUrl: string;
-  readonly credentials: Credentials;
+  readonly credentials: ClientCredentials;
   readonly clock: MovableClock;
   readonly ledger: Ledger;
   readonly faults: Faults;
@@ -87,7 +87,7 @@ export interface Simulator {
   close(): Promise<void>;
 }
 
-export const defaultCredentials: Credentials = {
+export const defaultCredentials: ClientCredentials = {
   clientId: 'simulator-client',
   clientSecret: 'simulator-secret',
   apiKey: 'simulator-key',
@@ -115,7 +115,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
   const keeper = options.data === undefined ? undefined : await keep(simulation, options.data, warn);
   // A setting that was given for this start takes precedence over the stored one.
   if (Object.keys(settings).length > 0) state.change(settings);
-  const events = new Events();
+  const events = new ChangeStream();
   state.onChange(() => {
     events.changed();
   });
@@ -182,7 +182,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
 
 const keep = async (
   simulation: Simulation,
-  data: string | Keeping,
+  data: string | SnapshotStorage,
   warn: (message: string) => void,
 ): Promise<Keeper> => {
   const keeping = typeof data === 'string' ? inFile(resolve(data)) : data;

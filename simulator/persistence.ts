@@ -81,7 +81,7 @@ const take = (simulation: Simulation): Snapshot => ({
 });
 
 /** Where the state is kept over restarts. */
-export interface Keeping {
+export interface SnapshotStorage {
   /** The name of the place for people, such as a path. */
   readonly name: string;
   /** Undefined when nothing is stored. */
@@ -92,7 +92,7 @@ export interface Keeping {
 }
 
 /** A file that is whole at every moment: it is written under another name, then renamed. */
-export const inFile = (file: string): Keeping => {
+export const inFile = (file: string): SnapshotStorage => {
   mkdirSync(dirname(file), { recursive: true });
   return {
     name: file,
@@ -133,19 +133,23 @@ const baseKey = key('simulator', 'base');
 const accounts = key('simulator', 'account');
 const recordsAtOnce = 100;
 
-type Account = Snapshot['state']['accounts'][number];
+type AccountSnapshot = Snapshot['state']['accounts'][number];
 
 /** One record for each advisor's account and one for what accounts share, so that only changed records are written. */
-export const inStore = (store: Store): Keeping => {
+export const inStore = (store: Store): SnapshotStorage => {
   /** The hash of each record that is stored. */
   const written = new Map<string, string>();
-  const keyOf = ({ advisor }: Account): Buffer => key(accounts, store.hash(advisor));
+  const keyOf = ({ advisor }: AccountSnapshot): Buffer => key(accounts, store.hash(advisor));
   const hashOf = (value: unknown): string =>
     createHash('sha256').update(JSON.stringify(value)).digest('base64');
-  const allAccounts = async (): Promise<{ key: Buffer; value: Account }[]> => {
-    const found: { key: Buffer; value: Account }[] = [];
+  const allAccounts = async (): Promise<{ key: Buffer; value: AccountSnapshot }[]> => {
+    const found: { key: Buffer; value: AccountSnapshot }[] = [];
     for (let from = accounts; ;) {
-      const page = await store.page<Account>(table, { from, to: endOf(accounts), limit: recordsAtOnce });
+      const page = await store.page<AccountSnapshot>(table, {
+        from,
+        to: endOf(accounts),
+        limit: recordsAtOnce,
+      });
       found.push(...page);
       const last = page.at(-1);
       if (!last || page.length < recordsAtOnce) return found;
@@ -197,7 +201,10 @@ export const inStore = (store: Store): Keeping => {
  * Restores the stored state, if there is one. A state that cannot be read is set aside, and the result names its place:
  * damage must not keep the simulator from starting.
  */
-export const restore = async (simulation: Simulation, keeping: Keeping): Promise<string | undefined> => {
+export const restore = async (
+  simulation: Simulation,
+  keeping: SnapshotStorage,
+): Promise<string | undefined> => {
   const kept = await keeping.read();
   if (kept === undefined) return undefined;
   const { data: snapshot } = snapshotSchema.safeParse(kept);
@@ -225,7 +232,7 @@ export class Keeper {
 
   constructor(
     private readonly simulation: Simulation,
-    private readonly keeping: Keeping,
+    private readonly keeping: SnapshotStorage,
     private readonly warn: (message: string) => void,
   ) {}
 

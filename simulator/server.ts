@@ -1,17 +1,17 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { serveContract } from './contract/serve';
-import type { Events } from './control/events';
+import type { ChangeStream } from './control/events';
 import { serveControl } from './control/serve';
 import { isForeignHost, isForeignOrigin } from './guard';
 import { answer, splitTarget } from './http';
 import { serveAuthorize, serveToken } from './oauth/serve';
 import type { Simulation } from './simulation';
 import { servePage } from './static-page';
-import { wordsFor } from './words';
+import { simulatorWordsFor } from './words';
 
 export interface Served {
   readonly simulation: Simulation;
-  readonly events: Events;
+  readonly events: ChangeStream;
   /** The directory of the phones page, when it is not in its usual place. */
   readonly page: string | undefined;
   /** The server listens on the loopback address, so requests under another host name are refused. */
@@ -27,7 +27,7 @@ const forbid = (
   response: ServerResponse,
   why: 'control.foreignOrigin' | 'control.foreignHost',
 ): void => {
-  answer(response, 403, plain, `${wordsFor(request).say(why)}\n`);
+  answer(response, 403, plain, `${simulatorWordsFor(request).say(why)}\n`);
 };
 
 /** Without the slash at the end of its mount, the relative addresses of the page would be wrong. */
@@ -55,7 +55,7 @@ export const servePageAndControl = async (
   else if (path.startsWith('/control/')) {
     await serveControl(simulation, events, request, response, path.slice('/control/'.length), query);
   } else if (request.method === 'GET' || request.method === 'HEAD') {
-    await servePage(response, path.slice(1), page, wordsFor(request));
+    await servePage(response, path.slice(1), page, simulatorWordsFor(request));
   } else {
     response.writeHead(405, { allow: 'GET, HEAD' }).end();
   }
@@ -87,7 +87,7 @@ export const guarded = async (
     await serving;
   } catch {
     if (response.headersSent) response.destroy();
-    else answer(response, 500, plain, `${wordsFor(request).say('control.failed')}\n`);
+    else answer(response, 500, plain, `${simulatorWordsFor(request).say('control.failed')}\n`);
   }
 };
 

@@ -2,12 +2,12 @@ import type { MovableClock } from '../lib/service/clock';
 import { Faults } from './faults';
 import { Ledger } from './ledger';
 import { Codes } from './oauth/codes';
-import { Tokens } from './oauth/tokens';
+import { TokenIssuer } from './oauth/tokens';
 import { defaultAdvisor } from './state/identities';
 import { changeSettings, defaultSettings, type SettingsChange } from './state/settings';
 import { State } from './state/state';
 
-export interface Credentials {
+export interface ClientCredentials {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly apiKey: string;
@@ -17,7 +17,7 @@ export interface SimulationOptions {
   /** The number of contacts in a new address book. */
   readonly contacts: number;
   readonly settings: SettingsChange;
-  readonly credentials: Credentials;
+  readonly credentials: ClientCredentials;
   readonly randomSeed: number;
   /** The most requests that the ledger keeps. */
   readonly ledgerLimit: number;
@@ -27,11 +27,11 @@ export interface SimulationOptions {
 /** The simulated service without its sockets: state, authorizations, faults and ledger, and the operations on them. */
 export class Simulation {
   readonly state: State;
-  readonly tokens: Tokens;
+  readonly tokens: TokenIssuer;
   readonly codes: Codes;
   readonly faults: Faults;
   readonly ledger: Ledger;
-  readonly client: Credentials;
+  readonly client: ClientCredentials;
   readonly apiKey: string;
   /** Whether flows of Node-RED use this simulator; null where it runs by itself. */
   readonly hasFlows: () => boolean | null;
@@ -45,7 +45,7 @@ export class Simulation {
     this.apiKey = options.credentials.apiKey;
     this.hasFlows = options.hasFlows;
     this.state = new State(clock, changeSettings(defaultSettings, options.settings), options.contacts);
-    this.tokens = new Tokens(clock, () => this.state.settings);
+    this.tokens = new TokenIssuer(clock, () => this.state.settings);
     this.codes = new Codes(clock);
     this.ledger = new Ledger(options.ledgerLimit);
     this.faults = new Faults(options.randomSeed, () => {

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { extname, join, resolve } from 'node:path';
 import { answer, escapeHtml } from './http';
 import { sayFrom, type Catalogue, type KeyOf } from './wording';
-import type { Words } from './words';
+import type { SimulatorWords } from './words';
 
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -27,7 +27,7 @@ const builtPage = (): string | undefined =>
 const plain = 'text/plain; charset=utf-8';
 
 /** The page in the reader's language: its own words in place, and those of its script beside them. */
-const inWords = (html: string, { language, catalogue: { page } }: Words): string => {
+const inWords = (html: string, { language, catalogue: { page } }: SimulatorWords): string => {
   const say = sayFrom(page);
   const valueOf = (name: string): string => {
     if (name === 'language') return language;
@@ -36,7 +36,7 @@ const inWords = (html: string, { language, catalogue: { page } }: Words): string
   return html.replaceAll(/\{\{([\w.-]+)\}\}/g, (_, name: string) => escapeHtml(valueOf(name)));
 };
 
-const notBuilt = ({ language, say }: Words): string =>
+const notBuilt = ({ language, say }: SimulatorWords): string =>
   `<!doctype html><html lang="${language}"><meta charset="utf-8"><title>${escapeHtml(say('page.title'))}</title>
 <p>${escapeHtml(say('control.notBuilt'))}</p></html>
 `;
@@ -48,7 +48,7 @@ export const servePage = async (
   response: ServerResponse,
   path: string,
   given: string | undefined,
-  words: Words,
+  words: SimulatorWords,
 ): Promise<void> => {
   const directory = given ?? builtPage();
   const name = path === '' ? 'index.html' : path;

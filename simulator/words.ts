@@ -5,7 +5,7 @@ import { acceptedIn, spokenOf, type Language } from '../lib/languages';
 import { splitTarget } from './http';
 import { sayFrom, type Catalogue, type KeyOf, type WordValues } from './wording';
 
-export interface Words {
+export interface SimulatorWords {
   readonly language: Language;
   readonly catalogue: Catalogue;
   readonly say: (key: KeyOf<Catalogue>, values?: WordValues) => string;
@@ -13,9 +13,9 @@ export interface Words {
 
 const folder = join(__dirname, '..', 'locales');
 
-const opened = new Map<Language, Words>();
+const opened = new Map<Language, SimulatorWords>();
 
-export const wordsIn = (language: Language): Words => {
+export const simulatorWordsIn = (language: Language): SimulatorWords => {
   const known = opened.get(language);
   if (known !== undefined) return known;
   const file = join(folder, language, 'simulator.json');
@@ -26,8 +26,8 @@ export const wordsIn = (language: Language): Words => {
 };
 
 /** The words in the language of the request; `?lang=` takes precedence over `Accept-Language`. */
-export const wordsFor = (request: IncomingMessage): Words => {
+export const simulatorWordsFor = (request: IncomingMessage): SimulatorWords => {
   const [, query] = splitTarget(request.url ?? '');
   const chosen = new URLSearchParams(query).get('lang') ?? '';
-  return wordsIn(spokenOf([chosen, ...acceptedIn(request.headers['accept-language'] ?? '')]));
+  return simulatorWordsIn(spokenOf([chosen, ...acceptedIn(request.headers['accept-language'] ?? '')]));
 };

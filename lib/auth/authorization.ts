@@ -32,7 +32,7 @@ interface Pending {
 }
 
 /** The reason why a return from the authorization page failed. */
-export type Refusal =
+export type SignInRefusal =
   | 'invalid'
   | 'otherBrowser'
   | 'expired'
@@ -45,11 +45,11 @@ export type Refusal =
 
 export type Finished =
   | { readonly ok: true; readonly environment: string; readonly advisor: string; readonly state: GrantState }
-  | { readonly ok: false; readonly why: Refusal };
+  | { readonly ok: false; readonly why: SignInRefusal };
 
 /** The state of the last window that the editor has opened for an advisor. */
 export type SignInAttempt =
-  { readonly state: 'none' | 'open' } | { readonly state: 'failed'; readonly why: Refusal };
+  { readonly state: 'none' | 'open' } | { readonly state: 'failed'; readonly why: SignInRefusal };
 
 /** A browser on its way to the authorization page. */
 export interface Entered {
@@ -90,7 +90,7 @@ const denied = 'access_denied';
 
 const attemptOf = (environment: string, advisor: string): string => JSON.stringify([environment, advisor]);
 
-interface Returned {
+interface AuthorizationResponse {
   readonly state: string;
   readonly code: string;
   readonly error: string;
@@ -100,7 +100,7 @@ interface Returned {
  * The three parameters that we read; undefined when one is repeated (RFC 6749, section 3.1) or neither code nor error
  * is there.
  */
-const readReturn = (query: URLSearchParams): Returned | undefined => {
+const readReturn = (query: URLSearchParams): AuthorizationResponse | undefined => {
   const [state, code, error] = ['state', 'code', 'error'].map((name) => query.getAll(name));
   if (!state || !code || !error || [state, code, error].some((values) => values.length > 1)) return undefined;
   const returned = { state: state[0] ?? '', code: code[0] ?? '', error: error[0] ?? '' };
@@ -126,7 +126,7 @@ export class Authorizations {
   private readonly options: AuthorizationsOptions;
   private readonly pending = new Map<string, Pending>();
   /** The last failure, by environment and advisor. */
-  private readonly failures = new Map<string, { readonly at: number; readonly why: Refusal }>();
+  private readonly failures = new Map<string, { readonly at: number; readonly why: SignInRefusal }>();
 
   constructor(options: AuthorizationsOptions) {
     this.options = options;
@@ -166,7 +166,7 @@ export class Authorizations {
    * host, the first browser is bound to the request, and others are refused. `browser` is a secret that only this
    * browser has.
    */
-  enter(state: string, browser: string): Entered | Refusal {
+  enter(state: string, browser: string): Entered | SignInRefusal {
     const pending = this.pending.get(state);
     if (!pending) return 'invalid';
     if (this.options.clock.now() >= pending.expiresAt) return 'expired';
@@ -202,7 +202,7 @@ export class Authorizations {
     return finished;
   }
 
-  private async conclude(pending: Pending, { code, error }: Returned): Promise<Finished> {
+  private async conclude(pending: Pending, { code, error }: AuthorizationResponse): Promise<Finished> {
     if (this.options.clock.now() >= pending.expiresAt) return { ok: false, why: 'expired' };
     if (error !== '') return { ok: false, why: error === denied ? 'denied' : 'declined' };
     return this.exchange(pending, code);

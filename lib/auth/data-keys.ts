@@ -174,12 +174,12 @@ class KeyFile {
 }
 
 /** A key wrapped by a secret of the runtime, or null for a key in the key file. */
-type Keeping = Wrapped | null;
+type KeptKey = Wrapped | null;
 
 interface KeyDocument {
   /** The id of the key that seals new records. */
   readonly active: string | undefined;
-  readonly keys: ReadonlyMap<string, Keeping>;
+  readonly keys: ReadonlyMap<string, KeptKey>;
   /** Entries that could not be read; they are never deleted. */
   readonly aside: readonly unknown[];
 }
@@ -192,7 +192,7 @@ const isWrapped = (value: unknown): value is Wrapped =>
 
 /** Reads what can be read: a damaged entry costs only itself. */
 const readDocument = (stored: unknown): KeyDocument & { readonly isDamaged: boolean } => {
-  const keys = new Map<string, Keeping>();
+  const keys = new Map<string, KeptKey>();
   if (stored === undefined || stored === null)
     return { active: undefined, keys, aside: [], isDamaged: false };
   const damaged: unknown[] = [];
@@ -399,7 +399,7 @@ export class DataKeys {
   }
 
   /** Removes keys from the file once their wrapping is on disk. */
-  private clearFile(kept: ReadonlyMap<string, Keeping>): void {
+  private clearFile(kept: ReadonlyMap<string, KeptKey>): void {
     this.isFileStale = false;
     for (const [id, wrapped] of kept) {
       if (!wrapped || !this.file || this.file.remove(id)) continue;

@@ -117,7 +117,7 @@ const read = ({ status, text, retryAfter }: Awaited<ReturnType<PostForm>>, now: 
 };
 
 /** What all requests of one application to one token endpoint share, for all advisors. */
-class Access {
+class EndpointAccess {
   readonly budget = new RetryBudget();
   readonly waiting = new Set<() => void>();
   running = 0;
@@ -165,7 +165,7 @@ export interface TokenEndpointsOptions {
  */
 export class TokenEndpoints {
   private readonly options: TokenEndpointsOptions;
-  private readonly accesses = new Map<string, Access>();
+  private readonly accesses = new Map<string, EndpointAccess>();
   private readonly listeners = new Set<() => void>();
 
   constructor(options: TokenEndpointsOptions) {
@@ -241,7 +241,7 @@ export class TokenEndpoints {
   }
 
   /** Resolves when an attempt may be made, and counts it; throws the remembered failure. */
-  private async turn(access: Access, connection: Connection, signal?: AbortSignal): Promise<void> {
+  private async turn(access: EndpointAccess, connection: Connection, signal?: AbortSignal): Promise<void> {
     for (;;) {
       if (signal?.aborted === true) throw serviceError('cancelled', 'abandoned');
       const ms = access.wait(this.options.clock.now());
@@ -255,7 +255,7 @@ export class TokenEndpoints {
     }
   }
 
-  private judge(access: Access, trouble: Trouble, connection: Connection): void {
+  private judge(access: EndpointAccess, trouble: Trouble, connection: Connection): void {
     const { clock, random = Math.random } = this.options;
     const now = clock.now();
     access.failures++;
@@ -291,7 +291,7 @@ export class TokenEndpoints {
   }
 
   /** Resolves when the time has come, something has changed, or the signal aborts. */
-  private change(access: Access, ms: number, signal?: AbortSignal): Promise<void> {
+  private change(access: EndpointAccess, ms: number, signal?: AbortSignal): Promise<void> {
     const changed = (wake: () => void) => {
       access.waiting.add(wake);
       return () => access.waiting.delete(wake);
@@ -321,11 +321,11 @@ export class TokenEndpoints {
   }
 
   /** A corrected secret makes another `Access`: the remembered failure does not hold for it. */
-  private accessOf({ tokenUrl, clientId, clientSecret }: Connection): Access {
+  private accessOf({ tokenUrl, clientId, clientSecret }: Connection): EndpointAccess {
     const name = createHash('sha256')
       .update(JSON.stringify([tokenUrl, clientId, clientSecret]))
       .digest('base64');
-    const access = this.accesses.get(name) ?? new Access();
+    const access = this.accesses.get(name) ?? new EndpointAccess();
     this.accesses.set(name, access);
     return access;
   }

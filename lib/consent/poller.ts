@@ -3,11 +3,11 @@ import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
 import { endOf as rangeEnd, key, nextKey, type Store } from '../state/store';
 import { adjusted, endTick, tickOf } from './rings';
-import { timeLength, type List } from './wait-entries';
+import { timeLength, type EntryList } from './wait-entries';
 
 /** An entry of a list whose time has come. */
 export interface Due {
-  readonly list: List;
+  readonly list: EntryList;
   readonly key: Buffer;
   readonly prefix: Buffer;
   /** The time on the list at which the cursor met the entry. */
@@ -25,8 +25,8 @@ export interface PollerOptions {
   readonly clock: Clock;
   /** The most requests at once. */
   readonly concurrency: number;
-  readonly occupied: () => Promise<readonly List[]>;
-  readonly prefixOf: (list: List) => Buffer;
+  readonly occupied: () => Promise<readonly EntryList[]>;
+  readonly prefixOf: (list: EntryList) => Buffer;
   readonly visit: (due: Due) => Promise<Visited>;
   /** Called when polls have begun, or ceased, to be late. */
   readonly changed: () => void;
@@ -41,7 +41,7 @@ const mostUnrecorded = 300;
 const table = 'wait';
 
 interface Cursor {
-  readonly list: List;
+  readonly list: EntryList;
   readonly prefix: Buffer;
   readonly tick: number;
   /** Every entry due before this time was visited. */
@@ -124,7 +124,7 @@ export class Poller {
   }
 
   /** An entry due at `due` is being written to `list`: its cursor stays before it until the result is called. */
-  holdBack(list: List, due: number): () => void {
+  holdBack(list: EntryList, due: number): () => void {
     const cursor = this.cursorOf(list);
     const barrier = { due };
     cursor.barriers.add(barrier);
@@ -135,7 +135,7 @@ export class Poller {
   }
 
   /** An entry due at `due` was written to `list`. */
-  expect(list: List, due: number): void {
+  expect(list: EntryList, due: number): void {
     const cursor = this.cursorOf(list);
     cursor.next = Math.min(cursor.next, due);
     if (list.kind === 'end') {
@@ -149,14 +149,14 @@ export class Poller {
   }
 
   /** A last poll of an entry in `list` was not answered: all such polls are repeated, a turn from now at the latest. */
-  repeat(list: List): void {
+  repeat(list: EntryList): void {
     const cursor = this.cursorOf(list);
     cursor.repeatAt = Math.min(cursor.repeatAt, this.options.clock.now() + list.interval);
     this.poke();
   }
 
   /** Whether the cursor of `list` has passed a time: an entry due then is visited a turn later. */
-  hasPassed(list: List, due: number): boolean {
+  hasPassed(list: EntryList, due: number): boolean {
     return due < this.cursorOf(list).time;
   }
 
@@ -169,7 +169,7 @@ export class Poller {
     });
   }
 
-  private cursorOf(list: List): Cursor {
+  private cursorOf(list: EntryList): Cursor {
     const name = `${list.kind}${String(list.interval)}`;
     const known = this.cursors.get(name);
     if (known) return known;

@@ -32,7 +32,7 @@ interface AskedNumber {
 }
 
 /** The result of a request; `requested` is false when the service says that there is nothing to ask. */
-export interface Reply extends RequestAnswer {
+export interface RequestReply extends RequestAnswer {
   readonly requested: boolean;
 }
 
@@ -54,11 +54,11 @@ export interface RequestRules {
  * Makes the request. It awaits `begin` before the request leaves, and `undo` when it was certainly not carried out; it awaits
  * `leave` at each attempt, for it may have waited for its turn since it began.
  */
-export type Request = (
+export type MakeRequest = (
   begin: () => Promise<void>,
   undo: () => Promise<void>,
   leave: () => Promise<void>,
-) => Promise<Reply>;
+) => Promise<RequestReply>;
 
 export interface RequestHistoryOptions {
   readonly store: Store;
@@ -127,7 +127,12 @@ export class RequestHistory {
    * Asks for consent, unless a request left within `every`. From `begin` on the number counts as asked, unless the request
    * was certainly not carried out.
    */
-  async ask(advisor: string, phone: string, rules: RequestRules, request: Request): Promise<RequestResult> {
+  async ask(
+    advisor: string,
+    phone: string,
+    rules: RequestRules,
+    request: MakeRequest,
+  ): Promise<RequestResult> {
     const name = personName(advisor, phone);
     const at = this.keyOf(name);
     const recordName = at.toString('latin1');
@@ -164,7 +169,11 @@ export class RequestHistory {
     });
   }
 
-  private async askAlone(who: AskedNumber, rules: RequestRules, request: Request): Promise<RequestResult> {
+  private async askAlone(
+    who: AskedNumber,
+    rules: RequestRules,
+    request: MakeRequest,
+  ): Promise<RequestResult> {
     for (;;) {
       const result = await this.askOnce(who, rules, request);
       if (result) return result;
@@ -175,7 +184,7 @@ export class RequestHistory {
   private async askOnce(
     { name, at }: AskedNumber,
     rules: RequestRules,
-    request: Request,
+    request: MakeRequest,
   ): Promise<RequestResult | undefined> {
     const { store, clock, wallTime = () => clock.now() } = this.options;
     const entry = await this.read(at);

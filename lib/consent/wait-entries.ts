@@ -39,7 +39,7 @@ export interface FoundWait {
 }
 
 /** Where a wait lies: all waits of a list are visited by one cursor. */
-export interface List {
+export interface EntryList {
   readonly kind: 'ring' | 'end';
   readonly interval: number;
 }
@@ -69,7 +69,7 @@ const isSameStatus = (one: ConsentStatus | undefined, other: ConsentStatus): boo
  */
 export class WaitEntries {
   private readonly records: Buffer;
-  private readonly lists: Readonly<Record<List['kind'], Buffer>>;
+  private readonly lists: Readonly<Record<EntryList['kind'], Buffer>>;
   private readonly members: Buffer;
 
   constructor(
@@ -254,7 +254,7 @@ export class WaitEntries {
     return groups;
   }
 
-  prefixOf({ kind, interval }: List): Buffer {
+  prefixOf({ kind, interval }: EntryList): Buffer {
     return key(this.lists[kind], interval);
   }
 
@@ -269,19 +269,19 @@ export class WaitEntries {
   }
 
   /** Whether a wait lies where an entry of `list` says. */
-  isIn({ at, wait: { pace } }: FoundWait, { kind, interval }: List): boolean {
+  isIn({ at, wait: { pace } }: FoundWait, { kind, interval }: EntryList): boolean {
     if (at === 'end') return kind === 'end' && interval === lastInterval(pace);
     return kind === 'ring' && interval === (at === 'first' ? pace.pollEvery : pace.thenEvery);
   }
 
-  listOf(at: Place, { pace }: Wait): List {
+  listOf(at: Place, { pace }: Wait): EntryList {
     if (at === 'end') return { kind: 'end', interval: lastInterval(pace) };
     return { kind: 'ring', interval: at === 'first' ? pace.pollEvery : pace.thenEvery };
   }
 
   /** All lists in which something lies. */
-  async occupied(): Promise<List[]> {
-    const lists: List[] = [];
+  async occupied(): Promise<EntryList[]> {
+    const lists: EntryList[] = [];
     for (const kind of ['ring', 'end'] as const) {
       const prefix = this.lists[kind];
       let from = prefix;

@@ -71,7 +71,7 @@ interface Recorded {
   readonly isUnanswered: boolean;
 }
 
-type Course = Omit<PollDecision, 'isPolled'>;
+type PollCourse = Omit<PollDecision, 'isPolled'>;
 
 /** The number of waits that end in one commit. */
 const batch = 100;
@@ -320,7 +320,7 @@ export class Waits {
     return this.pollFor(found, { isLast, to: found.at });
   }
 
-  private pass(found: FoundWait, { to }: Course): Visited {
+  private pass(found: FoundWait, { to }: PollCourse): Visited {
     return { recorded: this.steady(this.change(found, to)).then(() => false) };
   }
 
@@ -332,13 +332,13 @@ export class Waits {
    * Nodes listen for new blocks, also of other processes, and an acceptance is judged by the list itself. So the list is
    * read only where a block may have been missed: as a wait begins and ends, and for two turns after a node has started.
    */
-  private mayBeBlocked({ at, wait: { start, pace } }: FoundWait, { isLast }: Course): boolean {
+  private mayBeBlocked({ at, wait: { start, pace } }: FoundWait, { isLast }: PollCourse): boolean {
     const now = this.options.clock.now();
     const interval = at === 'first' ? pace.pollEvery : pace.thenEvery;
     return isLast || now - start < pace.pollEvery || now - this.listeningSince < 2 * interval;
   }
 
-  private async pollFor(found: FoundWait, course: Course): Promise<Visited> {
+  private async pollFor(found: FoundWait, course: PollCourse): Promise<Visited> {
     const { wait, group } = found;
     if (this.mayBeBlocked(found, course) && (await this.steady(this.isBlocked(wait.subject)))) {
       const ending = this.endAll([group], ({ seen }) => cancelled(seen));
@@ -357,7 +357,7 @@ export class Waits {
     return { recorded: whole.then(({ isUnanswered }) => isUnanswered) };
   }
 
-  private async recorded(found: FoundWait, course: Course, request: Promise<Polled>): Promise<Recorded> {
+  private async recorded(found: FoundWait, course: PollCourse, request: Promise<Polled>): Promise<Recorded> {
     const polled = await request;
     const isUnanswered = await this.steady(this.apply(found, course, polled));
     return { decidedUntil: course.isLast ? polled.began : -Infinity, isUnanswered };
@@ -376,7 +376,7 @@ export class Waits {
     }
   }
 
-  private async apply(found: FoundWait, { isLast, to }: Course, polled: Polled): Promise<boolean> {
+  private async apply(found: FoundWait, { isLast, to }: PollCourse, polled: Polled): Promise<boolean> {
     const { wait, group } = found;
     const { result } = polled;
     if (this.isStopped) return false;

@@ -34,7 +34,7 @@ export const ask = async (
   }
 };
 
-export const wordsOf = (fault: unknown): string => (fault instanceof Error ? fault.message : String(fault));
+export const faultText = (fault: unknown): string => (fault instanceof Error ? fault.message : String(fault));
 
 /** An absolute address below the editor. Only the browser knows it, behind a proxy or another path. */
 export const editorAddress = (path: string): string =>

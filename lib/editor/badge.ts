@@ -5,13 +5,13 @@ import { linkTo, openWindow } from './window';
 
 export type ServiceKind = 'simulator' | 'sandbox' | 'production' | 'variable' | 'unchosen';
 
-interface Look {
+interface ServiceLook {
   readonly icon: string;
   readonly title: (say: Say, service: unknown) => string;
 }
 
 /** The look of each kind of service, wherever it is shown. */
-const looks: Readonly<Record<ServiceKind, Look>> = {
+const looks: Readonly<Record<ServiceKind, ServiceLook>> = {
   simulator: { icon: 'flask', title: (say) => say('badge.simulator') },
   sandbox: { icon: 'cube', title: (say) => say('badge.sandbox') },
   production: { icon: 'exclamation-triangle', title: (say) => say('badge.production') },

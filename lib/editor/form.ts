@@ -5,7 +5,7 @@ import { sayOf, zoneOfEnvironment } from './locale';
 import { addPicker } from './picker';
 import { describe, showProblem } from './problems';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
-import { problemOf, type Surroundings } from './validate';
+import { fieldProblem, type ValidationContext } from './validate';
 import { applies, withDefaults } from './values';
 
 interface OpenForm extends Form {
@@ -15,7 +15,7 @@ interface OpenForm extends Form {
 /** The dialog of a node and that of its environment can be open at the same time. */
 const forms = new Map<string, OpenForm>();
 
-const surroundings = (say: Say): Surroundings => ({
+const surroundings = (say: Say): ValidationContext => ({
   now: Date.now(),
   say,
   environment: (id) => {
@@ -54,7 +54,7 @@ const missingCredentials = (
       const isGiven = field.secret
         ? credentials[`has_${field.name}`] === true
         : Boolean(credentials[field.name]);
-      return problemOf(field, isGiven ? 'given' : '', values, surroundings(say));
+      return fieldProblem(field, isGiven ? 'given' : '', values, surroundings(say));
     });
 };
 
@@ -62,7 +62,12 @@ const missingCredentials = (
  * True, or the sentences for the red triangle. The field of the permissions also reports missing credentials: the
  * editor does not validate a text that is a `${VARIABLE}`.
  */
-export const check = (node: EditedNode, spec: EditorSpec, name: string, value: unknown): string | true => {
+export const checkField = (
+  node: EditedNode,
+  spec: EditorSpec,
+  name: string,
+  value: unknown,
+): string | true => {
   const field = spec.fields.find((candidate) => candidate.name === name);
   if (!field) return true;
   const values = forms.get(node.id)?.values() ?? withDefaults(spec.fields, node);
@@ -70,7 +75,7 @@ export const check = (node: EditedNode, spec: EditorSpec, name: string, value: u
   const say = sayOf(node);
   const problems = [
     ...(field.kind === 'ticks' ? missingCredentials(node, spec, values, say) : []),
-    problemOf(field, isWhole ? values[name] : value, values, surroundings(say)),
+    fieldProblem(field, isWhole ? values[name] : value, values, surroundings(say)),
   ].filter((problem) => problem !== undefined);
   return problems.length === 0 ? true : problems.join(' ');
 };

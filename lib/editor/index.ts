@@ -2,7 +2,7 @@ import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, OwnEditor } from './red';
 import { chosenIn, isUnknown, noVariable } from './values';
 
-export { check, close, open, save } from './form';
+export { checkField, close, open, save } from './form';
 
 /** A setting with an unknown value, for which there is no sentence. */
 const unknownIn = (node: EditedNode, spec: EditorSpec): string | undefined => {

@@ -25,7 +25,7 @@ export interface EnvironmentSeen {
 }
 
 /** What the checks need from the editor. */
-export interface Surroundings {
+export interface ValidationContext {
   readonly now: number;
   readonly say: Say;
   /** Undefined if there is no such environment. */
@@ -42,7 +42,7 @@ const fewestDigits = 5;
 const numberProblem = (
   given: string | number,
   values: Values,
-  { say, environment }: Surroundings,
+  { say, environment }: ValidationContext,
 ): string | undefined => {
   const text = String(given).trim();
   const digits = text.match(/\p{Nd}/gu)?.length ?? 0;
@@ -53,7 +53,7 @@ const numberProblem = (
 };
 
 const phoneProblem =
-  (values: Values, around: Surroundings, inList: boolean): Judge =>
+  (values: Values, around: ValidationContext, inList: boolean): Judge =>
   (value) => {
     const phone = inList && isRecord(value) ? fieldOf(value, 'phone') : value;
     return typeof phone === 'string' || typeof phone === 'number'
@@ -64,7 +64,7 @@ const phoneProblem =
 const dateProblem = (
   value: unknown,
   values: Values,
-  { say, now, environment }: Surroundings,
+  { say, now, environment }: ValidationContext,
 ): string | undefined => {
   const time = epochOf(value, environment(values['environment'])?.timeZone);
   if (Number.isNaN(time)) return say('invalid.date');
@@ -111,7 +111,7 @@ export const literalProblem = (
   field: TypedField,
   value: unknown,
   values: Values,
-  around: Surroundings,
+  around: ValidationContext,
 ): string | undefined => {
   const { say } = around;
   switch (field.literal) {

@@ -1,7 +1,7 @@
 import { icon } from './dom';
 import type { Choice } from './records';
 
-interface Settings {
+interface OptionListSettings {
   readonly label: string;
   readonly more: string;
   readonly several: boolean;
@@ -14,7 +14,7 @@ interface Settings {
 let lists = 0;
 
 /** A list of choices; the arrow keys in the box above it move through it. */
-export class Options {
+export class OptionList {
   readonly element: JQuery;
   private readonly list: JQuery;
   private readonly more: JQuery;
@@ -24,7 +24,7 @@ export class Options {
 
   constructor(
     private readonly box: JQuery,
-    private readonly settings: Settings,
+    private readonly settings: OptionListSettings,
   ) {
     this.list = $('<ul>', {
       id: this.id,

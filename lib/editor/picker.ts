@@ -1,21 +1,21 @@
 import type { TypedField } from '../runtime/spec';
-import { ask, wordsOf } from './ask';
+import { ask, faultText } from './ask';
 import { button, iconButton, placeBeside, textBox } from './dom';
 import { numberOf } from './locale';
-import { Options } from './options';
+import { OptionList } from './options';
 import { type Choice, foundIn, idsIn, type RecordKind, toggled } from './records';
 import type { Form, Say } from './red';
 import { isVariable } from './values';
 
 const pause = 250;
 
-interface Words {
+interface PickerWords {
   readonly choose: string;
   readonly filter: string;
   readonly note: string;
 }
 
-const wordsFor: Readonly<Record<RecordKind, (say: Say) => Words>> = {
+const pickerWords: Readonly<Record<RecordKind, (say: Say) => PickerWords>> = {
   contacts: (say) => ({
     choose: say('picker.contacts.choose'),
     filter: say('picker.contacts.filter'),
@@ -36,7 +36,7 @@ const wordsFor: Readonly<Record<RecordKind, (say: Say) => Words>> = {
 /** A list from which to choose a field's value, read from the environment; the field can always be filled in by hand. */
 export const addPicker = (form: Form, field: TypedField, what: RecordKind): void => {
   const { say } = form;
-  const words = wordsFor[what](say);
+  const words = pickerWords[what](say);
   const row = form.row(field.name);
   let timer: ReturnType<typeof setTimeout> | undefined;
   /** Only the answer to the latest question counts. */
@@ -68,7 +68,7 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
     if (what === 'content' || /^\d+$/.test(textOf())) use({ value: textOf(), title: '', detail: '' });
   };
 
-  const options = new Options(filter, {
+  const options = new OptionList(filter, {
     label: words.choose,
     more: say('picker.more'),
     several: field.several === true,
@@ -116,7 +116,7 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
     } catch (fault) {
       if (mine !== question) return;
       if (wanted === 1) options.show([], false);
-      note.text(wordsOf(fault));
+      note.text(faultText(fault));
     }
   };
 

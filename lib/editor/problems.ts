@@ -1,5 +1,5 @@
 import type { Field, RowsField } from '../runtime/spec';
-import { problemOf, rowProblem, type SavedRow, type Surroundings } from './validate';
+import { fieldProblem, rowProblem, type SavedRow, type ValidationContext } from './validate';
 import type { Values } from './values';
 
 const place = (id: string): JQuery =>
@@ -31,7 +31,7 @@ const showAt = (block: JQuery, input: JQuery, sentence: string | undefined): voi
 };
 
 /** Each row shows its own problem; below the rows stands only what concerns all of them. */
-const showRows = (block: JQuery, field: RowsField, values: Values, around: Surroundings): void => {
+const showRows = (block: JQuery, field: RowsField, values: Values, around: ValidationContext): void => {
   const saved = values[field.name] as readonly SavedRow[];
   const inputs = inputsIn(block);
   const problems = Object.keys(field.rows).map((name) => {
@@ -42,7 +42,7 @@ const showRows = (block: JQuery, field: RowsField, values: Values, around: Surro
     showAt(inputs.eq(index).parent(), inputs.eq(index), problem);
   });
   const isOneWrong = problems.some((problem) => problem !== undefined);
-  const problem = isOneWrong ? undefined : problemOf(field, saved, values, around);
+  const problem = isOneWrong ? undefined : fieldProblem(field, saved, values, around);
   block.children('.advisor-error').text(problem ?? '');
 };
 
@@ -51,8 +51,8 @@ export const showProblem = (
   input: JQuery,
   field: Field,
   values: Values,
-  around: Surroundings,
+  around: ValidationContext,
 ): void => {
   if (field.kind === 'rows') showRows(block, field, values, around);
-  else showAt(block, input, problemOf(field, values[field.name], values, around));
+  else showAt(block, input, fieldProblem(field, values[field.name], values, around));
 };

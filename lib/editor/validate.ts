@@ -12,7 +12,7 @@ import type {
   ValueType,
 } from '../runtime/spec';
 import { prefixPattern } from '../service/prefixes';
-import { literalProblem, type Surroundings } from './literals';
+import { literalProblem, type ValidationContext } from './literals';
 import {
   applies,
   holdsVariable,
@@ -25,7 +25,7 @@ import {
   type Values,
 } from './values';
 
-export type { Surroundings } from './literals';
+export type { ValidationContext } from './literals';
 
 const succeeds = (attempt: () => unknown): boolean => {
   try {
@@ -56,7 +56,7 @@ const typedProblem = (
   field: TypedField,
   value: unknown,
   values: Values,
-  around: Surroundings,
+  around: ValidationContext,
 ): string | undefined => {
   const { say } = around;
   const text = typeof value === 'string' || typeof value === 'number' ? String(value) : '';
@@ -102,7 +102,7 @@ export interface SavedRow {
 export const rowProblem = (
   field: RowsField,
   { field: name, value, valueType }: SavedRow,
-  around: Surroundings,
+  around: ValidationContext,
 ): string | undefined => {
   const literal = field.rows[name];
   // The service has no such field: the node leaves the value out, and says so.
@@ -117,7 +117,7 @@ const isFilled = (field: RowsField, { field: name, value, valueType }: SavedRow)
 const rowsProblem = (
   field: RowsField,
   rows: readonly SavedRow[],
-  around: Surroundings,
+  around: ValidationContext,
 ): string | undefined => {
   const { say } = around;
   if (!rows.some((row) => isFilled(field, row))) return say('invalid.noFields');
@@ -133,7 +133,11 @@ const choiceProblem = (field: ChoiceField, value: unknown, say: Say): string | u
   return isUnknown(field, value) ? say('invalid.choice') : undefined;
 };
 
-const numberProblem = (field: NumberField, value: unknown, { say }: Surroundings): string | undefined => {
+const numberProblem = (
+  field: NumberField,
+  value: unknown,
+  { say }: ValidationContext,
+): string | undefined => {
   if (isVariable(value)) return undefined;
   switch (numberFault(field, value)) {
     case 'number':
@@ -165,7 +169,7 @@ const proxyProblem = (text: string, say: Say): string | undefined => {
   return username + password === '' ? undefined : say('invalid.proxyPassword');
 };
 
-const textProblem = (field: TextField, value: unknown, { say }: Surroundings): string | undefined => {
+const textProblem = (field: TextField, value: unknown, { say }: ValidationContext): string | undefined => {
   const text = typeof value === 'string' ? value.trim() : '';
   if (holdsVariable(text)) return undefined;
   if (text === '')
@@ -180,7 +184,7 @@ const textProblem = (field: TextField, value: unknown, { say }: Surroundings): s
   return undefined;
 };
 
-const environmentProblem = (value: unknown, { say, environment }: Surroundings): string | undefined => {
+const environmentProblem = (value: unknown, { say, environment }: ValidationContext): string | undefined => {
   if (isVariable(value)) return undefined;
   const found = environment(value);
   if (!found) return say('invalid.environment');
@@ -188,11 +192,11 @@ const environmentProblem = (value: unknown, { say, environment }: Surroundings):
 };
 
 /** The sentence that says what to correct in a field, or undefined; for both the form and the red triangle. */
-export const problemOf = (
+export const fieldProblem = (
   field: Field,
   value: unknown,
   values: Values,
-  around: Surroundings,
+  around: ValidationContext,
 ): string | undefined => {
   if (!applies(field, values)) return undefined;
   switch (field.kind) {

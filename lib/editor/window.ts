@@ -1,4 +1,4 @@
-import { ask, editorAddress, wordsOf } from './ask';
+import { ask, editorAddress, faultText } from './ask';
 import type { Say } from './red';
 
 interface Errand {
@@ -27,7 +27,7 @@ export const openWindow = async ({ say, path, body }: Errand): Promise<Sent> => 
     return { state: opened ? 'opened' : 'blocked', url: address, isClosed: () => opened?.closed === true };
   } catch (fault) {
     opened?.close();
-    return { state: 'failed', message: wordsOf(fault) };
+    return { state: 'failed', message: faultText(fault) };
   }
 };
 

@@ -10,7 +10,7 @@ const signsOf = (text: string): string[] =>
     : Array.from(text);
 
 /** The beginning of a text, short enough for a label; cut between words, unless a word is very long. */
-export const shortened = (text: string): string => {
+export const shortLabel = (text: string): string => {
   const signs = signsOf(text.trim().replace(/\s+/g, ' '));
   if (signs.length <= longest) return signs.join('');
   const room = signs.slice(0, longest);

@@ -157,7 +157,7 @@ export class DoNotText {
   }
 }
 
-interface Surroundings {
+interface ListEnvironment {
   readonly id: string;
   store(): Store | Promise<Store>;
 }
@@ -165,7 +165,7 @@ interface Surroundings {
 const listsByStore = new WeakMap<Store, Map<string, DoNotText>>();
 
 /** The list of an environment: the same for all its nodes. */
-export const doNotTextOf = async (environment: Surroundings): Promise<DoNotText> => {
+export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotText> => {
   const store = await environment.store();
   const lists = listsByStore.get(store) ?? new Map<string, DoNotText>();
   listsByStore.set(store, lists);

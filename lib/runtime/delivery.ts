@@ -3,7 +3,7 @@ import { processMemory } from '../process-memory';
 import { elapsedBy, systemClock, within } from '../service/clock';
 import type { Red, RunningNode } from './red';
 
-type Events = Red['events'];
+type RuntimeEvents = Red['events'];
 
 /** After this time, the flows were stopped and not deployed: all nodes have closed, or were given up. */
 const longestDeploy = nodeCloseTime + second;
@@ -16,7 +16,7 @@ interface Flows {
   readonly tasks: Set<() => void>;
 }
 
-const flowsByEvents = processMemory('flows', new WeakMap<Events, Flows>());
+const flowsByEvents = processMemory('flows', new WeakMap<RuntimeEvents, Flows>());
 
 /** One listener serves all nodes: the runtime warns when there are more than ten. */
 const flowsOf = ({ events }: Red): Flows => {

@@ -204,9 +204,9 @@ export const sentences = {
   advisor_kind: 'The advisor must be a text of 1 to 200 characters: correct it.',
 } as const;
 
-export type MessageKey = keyof typeof sentences;
+export type NodeErrorKey = keyof typeof sentences;
 
 export const nodeError = errorMaker(sentences, wordFor('en-US'));
 
-export const invalidInput = (key: MessageKey, values: MessageValues = {}): ServiceError =>
+export const invalidInput = (key: NodeErrorKey, values: MessageValues = {}): ServiceError =>
   nodeError('invalid_input', key, values);

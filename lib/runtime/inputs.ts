@@ -101,7 +101,7 @@ const fromContext = (target: Property, value: string, type: 'flow' | 'global' | 
 const written = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 
-export const shortened = (value: unknown): string => {
+export const excerpt = (value: unknown): string => {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 };
@@ -182,7 +182,7 @@ export const faultInSettings = (
   const wrong = wrongSetting(fields, config);
   if (!wrong) return undefined;
   const property = { field: `${type}.${wrong.field.name}` };
-  if ('value' in wrong) return invalidInput('setting_choice', { property, value: shortened(wrong.value) });
+  if ('value' in wrong) return invalidInput('setting_choice', { property, value: excerpt(wrong.value) });
   const { min = 0, max = 0 } = wrong.field;
   return invalidInput(`setting_${wrong.fault}`, { property, min, max });
 };

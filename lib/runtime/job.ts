@@ -27,7 +27,7 @@ export interface Departure extends Leave {
 }
 
 /** What the outcomes of an array share. */
-interface List {
+interface JobList {
   readonly id: string;
   /** Unknown until the first page of a stream has come. */
   readonly count: number | undefined;
@@ -43,7 +43,7 @@ export class Job {
   handOver: (() => void) | undefined;
   private left = 0;
   private expected = 1;
-  private list: List | undefined;
+  private list: JobList | undefined;
   private raised: Error | undefined;
   private settled = false;
 
@@ -134,7 +134,7 @@ export class Job {
     else if (this.raised) this.node.error(this.raised, this.msg);
   }
 
-  private partOf({ id, count, copy }: List, index: number): Message {
+  private partOf({ id, count, copy }: JobList, index: number): Message {
     const msg = copy();
     const outer = this.msg.parts;
     const parts: Parts & { parts?: unknown } =

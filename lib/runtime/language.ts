@@ -9,27 +9,27 @@ import { processMemory } from '../process-memory';
 
 const folder = join(__dirname, '..', '..', 'locales');
 
-type Group = Record<string, unknown>;
+type SentenceGroup = Record<string, unknown>;
 
-const read = (language: Language, file: string): Group => {
+const read = (language: Language, file: string): SentenceGroup => {
   const path = join(folder, language, file);
-  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Group) : {};
+  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as SentenceGroup) : {};
 };
 
-const readAll = (language: Language): Group => ({
+const readAll = (language: Language): SentenceGroup => ({
   ...read(language, 'common.json'),
   ...read(language, 'runtime.json'),
 });
 
-const groups = processMemory('calculated', new Map<string, Group>());
+const groups = processMemory('calculated', new Map<string, SentenceGroup>());
 
-const once = (name: string, open: () => Group): Group => {
+const once = (name: string, open: () => SentenceGroup): SentenceGroup => {
   const found = groups.get(name) ?? open();
   groups.set(name, found);
   return found;
 };
 
-const find = (group: Group, key: string): string | undefined => {
+const find = (group: SentenceGroup, key: string): string | undefined => {
   let found: unknown = group;
   for (const step of key.split('.'))
     found = isRecord(found) && Object.hasOwn(found, step) ? found[step] : undefined;

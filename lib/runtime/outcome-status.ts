@@ -1,6 +1,6 @@
 import type { Tools } from './flow-node';
 import type { Outcome } from './outcomes';
-import { failureLook, look, type Look } from './status';
+import { failureLook, look, type StatusLook } from './status';
 import type { Words } from './language';
 
 interface Progress {
@@ -26,7 +26,7 @@ type Counts = readonly number[];
 const signs = ['✓', '✗', '?'];
 
 /** Such as `1 ✓ 1 ✗ 3 ?`. */
-const countsLook = (words: Words, counts: Counts): Look => {
+const countsLook = (words: Words, counts: Counts): StatusLook => {
   const [first = 0, failed = 0, third = 0] = counts;
   const text = counts
     .flatMap((count, port) => (count > 0 ? [`${words.number(count)} ${signs[port] ?? ''}`] : []))

@@ -161,10 +161,10 @@ export interface NodeSpec {
   readonly fields: readonly Field[];
 }
 
-export type Credentials = Record<string, { type: 'text' | 'password' }>;
+export type CredentialKinds = Record<string, { type: 'text' | 'password' }>;
 
 /** The credentials in the shape that `registerType` takes. */
-const credentialsOf = (spec: NodeSpec): Credentials =>
+const credentialsOf = (spec: NodeSpec): CredentialKinds =>
   Object.fromEntries(
     spec.fields
       .filter((field) => field.kind === 'credential')
@@ -177,7 +177,7 @@ const credentialsOf = (spec: NodeSpec): Credentials =>
  */
 export interface Registered {
   readonly type: string;
-  readonly credentials: Credentials;
+  readonly credentials: CredentialKinds;
 }
 
 export const registeredOf = (spec: NodeSpec): Registered => ({

@@ -5,7 +5,7 @@ import type { RunningNode } from './red';
 
 export type Fill = 'green' | 'yellow' | 'red' | 'blue' | 'grey';
 
-export interface Look {
+export interface StatusLook {
   readonly fill: Fill;
   readonly shape: 'dot' | 'ring';
   readonly text: string;
@@ -13,7 +13,11 @@ export interface Look {
   readonly unauthorized?: string | undefined;
 }
 
-export const look = (fill: Fill, shape: Look['shape'], text: string): Look => ({ fill, shape, text });
+export const look = (fill: Fill, shape: StatusLook['shape'], text: string): StatusLook => ({
+  fill,
+  shape,
+  text,
+});
 
 /** Failures that last until somebody acts: their status says what to do, without a time. */
 const todo = new Map<string, string>([
@@ -30,7 +34,7 @@ const kindOf = (why: Problem): string => {
 };
 
 /** `at` is the time of the failure. */
-export const failureLook = (words: Words, why: Problem | undefined, at: number, now: number): Look => {
+export const failureLook = (words: Words, why: Problem | undefined, at: number, now: number): StatusLook => {
   const time = words.time(at, now);
   const said = (): string => {
     if (!why) return words.say('status.failed', { time });
@@ -49,7 +53,7 @@ export const failureLook = (words: Words, why: Problem | undefined, at: number, 
 
 export interface Status {
   /** Shows a look. It is made only when it is drawn, at most once a second. */
-  show(look: () => Look): void;
+  show(look: () => StatusLook): void;
   /** Clears a status that asks for an authorization when that has been given. */
   clearIfAuthorized(isAuthorized: (advisor: string) => boolean): void;
   close(): void;
@@ -71,12 +75,12 @@ export const createStatus = (
   clock: Clock = systemClock,
   calendar: Clock = clock,
 ): Status => {
-  let latest: (() => Look) | undefined;
+  let latest: (() => StatusLook) | undefined;
   let lastDrawn = -Infinity;
   let lastText: string | undefined;
   let cancel: (() => void) | undefined;
   let unauthorized: string | undefined;
-  let shown: (() => Look) | undefined;
+  let shown: (() => StatusLook) | undefined;
   let cancelTomorrow: (() => void) | undefined;
 
   const draw = (): void => {

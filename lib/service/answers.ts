@@ -5,7 +5,7 @@ import { exact, parse, parseShallow, shallow } from './json';
 import {
   type Code,
   serviceError,
-  type MessageKey,
+  type ServiceErrorKey,
   type MessageValues,
   type Problem,
   type ServiceCode,
@@ -181,7 +181,7 @@ const fitOf = (schema: z.ZodType): Fit => {
 /** What is known of a failure, ready to become an error. */
 interface Told {
   readonly code: Code;
-  readonly key: MessageKey;
+  readonly key: ServiceErrorKey;
   readonly values?: MessageValues;
   readonly more: Partial<Problem>;
   readonly hasProblemBody?: boolean;
@@ -287,7 +287,7 @@ const problemFields = (body: Fields): Partial<Problem> => {
   return fields;
 };
 
-const unfit = (status: number, key: MessageKey, reason: string): Assessment => ({
+const unfit = (status: number, key: ServiceErrorKey, reason: string): Assessment => ({
   happened: { what: 'refused', status },
   told: { code: 'invalid_response', key, values: { reason: { reason } }, more: { status } },
   reason,
@@ -310,7 +310,7 @@ const assessSuccess = (
 ): Assessment => {
   if (plan.kind === 'delete') return { happened: done, data: parseShallow(text ?? ''), reason: '' };
   // A user who reads "check the address" about a text that was sent would send it again.
-  const unread = (reason: string, key: MessageKey = 'invalid_response'): Assessment =>
+  const unread = (reason: string, key: ServiceErrorKey = 'invalid_response'): Assessment =>
     unfit(status, plan.kind === 'read' ? key : 'unreadable_success', reason);
   if (text === undefined) return unread(reasons.tooLarge, 'answer_too_large');
   const known = saysNothing(text) ? withoutBody(plan, id) : undefined;

@@ -5,7 +5,7 @@ import { endpoints } from './endpoints';
 import type { EndpointName, RequestOf } from './endpoints';
 import { Limits } from './limits';
 import { serviceError } from './errors';
-import { type Plan, planEndpoint, type Request } from './requests';
+import { type Plan, planEndpoint, type EndpointRequest } from './requests';
 import { usualPrefixes } from './prefixes';
 import { RetryBudget } from './retry';
 import { createTransport, trustedUrl } from './transport';
@@ -86,7 +86,7 @@ export const createClient = (options: ClientOptions): Client => {
       const plan = plans.get(name);
       if (plan === undefined)
         throw serviceError('invalid_input', 'invalid_input', { field: 'name', issue: 'unknown' });
-      const wire = plan.wire(request as Request);
+      const wire = plan.wire(request as EndpointRequest);
       underWay++;
       try {
         return (await new Call(shared, plan, wire, callOptions).run()) as Answer<N>;

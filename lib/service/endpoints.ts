@@ -163,7 +163,7 @@ export type Endpoint<N extends EndpointName = EndpointName> = (typeof endpoints)
 type ParamNames<P extends string> = P extends `${string}{${infer K}}${infer Rest}`
   ? K | ParamNames<Rest>
   : never;
-type Part<Key extends string, S> = S extends z.ZodType
+type RequestPart<Key extends string, S> = S extends z.ZodType
   ? unknown extends z.input<S>
     ? unknown
     : Record<Key, z.input<S>>
@@ -173,7 +173,7 @@ type Part<Key extends string, S> = S extends z.ZodType
 export type RequestOf<N extends EndpointName> = ([ParamNames<Endpoint<N>['path']>] extends [never]
   ? unknown
   : { params: Record<ParamNames<Endpoint<N>['path']>, Id> }) &
-  Part<'query', Endpoint<N> extends { query?: infer Q } ? Exclude<Q, undefined> : never> &
-  Part<'body', Endpoint<N> extends { body?: infer B } ? Exclude<B, undefined> : never>;
+  RequestPart<'query', Endpoint<N> extends { query?: infer Q } ? Exclude<Q, undefined> : never> &
+  RequestPart<'body', Endpoint<N> extends { body?: infer B } ? Exclude<B, undefined> : never>;
 
 export type ResponseOf<N extends EndpointName> = z.output<Endpoint<N>['response']>;

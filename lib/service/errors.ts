@@ -181,7 +181,7 @@ export const sentences = {
     'The address in __setting__ must begin with https:// unless it is on this machine: correct it.',
 } as const;
 
-export type MessageKey = keyof typeof sentences;
+export type ServiceErrorKey = keyof typeof sentences;
 
 /** A value that has its own word in each language. */
 export type Term =

@@ -7,18 +7,18 @@ import { elapsedBy, type Clock } from './clock';
  */
 const catchUp = 5;
 
-interface Waiter {
+interface QueuedRequest {
   readonly go: (entered: boolean) => void;
-  before: Waiter | undefined;
-  after: Waiter | undefined;
+  before: QueuedRequest | undefined;
+  after: QueuedRequest | undefined;
 }
 
 /** The requests that wait in one lane. It is a linked list, because any of ten thousand may leave early. */
 class Lane {
-  first: Waiter | undefined;
-  private last: Waiter | undefined;
+  first: QueuedRequest | undefined;
+  private last: QueuedRequest | undefined;
 
-  add(waiter: Waiter, front: boolean): void {
+  add(waiter: QueuedRequest, front: boolean): void {
     if (this.first === undefined || this.last === undefined) {
       this.first = waiter;
       this.last = waiter;
@@ -33,7 +33,7 @@ class Lane {
     }
   }
 
-  remove(waiter: Waiter): void {
+  remove(waiter: QueuedRequest): void {
     if (waiter.before) waiter.before.after = waiter.after;
     else this.first = waiter.after;
     if (waiter.after) waiter.after.before = waiter.before;
@@ -49,19 +49,19 @@ class Queue {
     return this.lanes.size === 0;
   }
 
-  add(name: string, waiter: Waiter, front: boolean): void {
+  add(name: string, waiter: QueuedRequest, front: boolean): void {
     let lane = this.lanes.get(name);
     if (lane === undefined) this.lanes.set(name, (lane = new Lane()));
     lane.add(waiter, front);
   }
 
-  remove(name: string, waiter: Waiter): void {
+  remove(name: string, waiter: QueuedRequest): void {
     const lane = this.lanes.get(name);
     lane?.remove(waiter);
     if (lane?.first === undefined) this.lanes.delete(name);
   }
 
-  next(): Waiter | undefined {
+  next(): QueuedRequest | undefined {
     for (const [name, lane] of this.lanes) {
       const waiter = lane.first;
       this.lanes.delete(name);
@@ -183,7 +183,7 @@ export class Limits {
   private wait({ lane, priority, front, signal }: QueuePlace): Promise<boolean> {
     return new Promise((resolve) => {
       const queue = priority === 'poll' ? this.polls : this.normal;
-      const waiter: Waiter = {
+      const waiter: QueuedRequest = {
         go: (entered) => {
           this.waiting--;
           forget?.();

@@ -13,9 +13,9 @@ export const usualPrefixes: Prefixes = { core: 'core', text: 'text' };
 /** One segment of a path (RFC 3986, section 3.3), without the dot that divides a scope. */
 export const prefixPattern = /^[\w~!$&'()*+,;=:@-]+$/;
 
-type Part = keyof Prefixes;
+type PrefixName = keyof Prefixes;
 
-const isPart = (word: string): word is Part => word === 'core' || word === 'text';
+const isPart = (word: string): word is PrefixName => word === 'core' || word === 'text';
 
 /** `/core/contact/contacts` as it is on the wire. */
 export const wirePath = (path: string, prefixes: Prefixes): string =>

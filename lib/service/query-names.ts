@@ -50,7 +50,7 @@ export const pageIn = ({ kind, data }: ReadAnswer): AnsweredPage | undefined =>
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
 /** The answer to a read without a query, and how to read with one. Names are those on the wire. */
-interface Source {
+interface NameSource {
   readonly plain: ReadAnswer;
   readonly read: (query: Query) => Promise<ReadAnswer>;
 }
@@ -65,7 +65,7 @@ type NameVerdict = 'right' | 'wrong' | 'refused' | 'untold' | 'untried' | 'doubt
  * Judges names that are all sent with the same value: a service that ignores unknown names uses one of them, if any is
  * right.
  */
-type Judge = (source: Source, names: readonly string[]) => Promise<NameVerdict>;
+type Judge = (source: NameSource, names: readonly string[]) => Promise<NameVerdict>;
 
 const all = (names: readonly string[], value: string | number): Query =>
   Object.fromEntries(names.map((name) => [name, value]));
@@ -75,7 +75,7 @@ export const isRefused = ({ status }: ReadAnswer): boolean => status === 400 || 
  * A search without a query may be refused for that reason; and nobody has the number of the consent lookup, so a 404 is
  * right.
  */
-const isUsable = ({ plain }: Source): boolean =>
+const isUsable = ({ plain }: NameSource): boolean =>
   plain.kind === 'fine' || isRefused(plain) || (plain.kind === 'problem' && plain.status === 404);
 
 /** Whether a search has used the page size 1. `whole` is its answer without a page size. */
@@ -158,7 +158,7 @@ const memberVerdict: Judge = async ({ read }, names) => {
 };
 
 type SourceName = 'contacts' | 'groups' | 'content' | 'consents';
-type Sources = Readonly<Record<SourceName, Source>>;
+type Sources = Readonly<Record<SourceName, NameSource>>;
 
 interface Parameter {
   readonly source: SourceName;
@@ -227,7 +227,7 @@ const likelySizes = [
 const likelyOffsets = ['offset', 'skip', 'start', 'from', 'startIndex', 'start_index', '$skip'];
 
 /** The verdict on one name; `found` is the name that works on the wire. */
-interface Judged {
+interface JudgedName {
   readonly source: SourceName;
   readonly name: string;
   readonly verdict: NameVerdict;
@@ -254,7 +254,7 @@ class Questions {
   private count = 0;
   private readonly answers = new Map<string, Promise<ReadAnswer>>();
 
-  source(name: SourceName, { plain, read }: Source): Source {
+  source(name: SourceName, { plain, read }: NameSource): NameSource {
     return {
       plain,
       read: async (query) => {
@@ -304,9 +304,9 @@ export const wireName = (names: Readonly<Record<string, string>>, source: Source
 
 const judgeParameter = async (
   { source: sourceName, name, likely, judge }: Parameter,
-  source: Source,
+  source: NameSource,
   configured: string,
-): Promise<Judged> => {
+): Promise<JudgedName> => {
   const judged = { source: sourceName, name };
   if (!isUsable(source)) return { ...judged, verdict: isUnanswered(source.plain) ? 'unanswered' : 'untried' };
   const verdict = await orUnanswered<NameVerdict>(judge(source, [configured]), 'unanswered');
@@ -335,12 +335,16 @@ const orUnanswered = async <T>(work: Promise<T>, otherwise: T): Promise<T> => {
 /** The page and its size are judged together: neither has an effect without the other. */
 const judgePaging = async (
   sourceName: SourceName,
-  source: Source,
+  source: NameSource,
   configured: { readonly page: string; readonly pageSize: string },
-  before: readonly Judged[],
-): Promise<Judged[]> => {
+  before: readonly JudgedName[],
+): Promise<JudgedName[]> => {
   const { page, pageSize } = configured;
-  const both = (verdict: NameVerdict, found: Partial<typeof configured> = {}, fromZero?: string): Judged[] =>
+  const both = (
+    verdict: NameVerdict,
+    found: Partial<typeof configured> = {},
+    fromZero?: string,
+  ): JudgedName[] =>
     (['page', 'pageSize'] as const).map((name) => ({
       source: sourceName,
       name,
@@ -418,7 +422,7 @@ const judgePaging = async (
 /** The whole setting `names`, with the names that were found in place of those that do not work. */
 const namesToSet = (
   configured: Readonly<Record<string, string>>,
-  judged: readonly Judged[],
+  judged: readonly JudgedName[],
 ): Record<string, string> => {
   const names = { ...configured };
   for (const name of new Set(judged.map((each) => each.name))) {
@@ -438,7 +442,7 @@ const namesToSet = (
 };
 
 /** `contacts: page, pageSize; groups: page` */
-const listed = (judged: readonly Judged[]): string =>
+const listed = (judged: readonly JudgedName[]): string =>
   [...new Set(judged.map(({ source }) => source))]
     .map((source) => {
       const names = judged.filter((each) => each.source === source).map(({ name }) => name);
@@ -454,9 +458,9 @@ export const judgeQueryNames = async (
   names: Readonly<Record<string, string>>,
   sources: Sources,
 ): Promise<Judgement> => {
-  const judged: Judged[] = [];
+  const judged: JudgedName[] = [];
   const questions = new Questions();
-  const asked = (name: SourceName): Source => questions.source(name, sources[name]);
+  const asked = (name: SourceName): NameSource => questions.source(name, sources[name]);
   for (const source of ['contacts', 'groups', 'content'] as const) {
     const configured = {
       page: wireName(names, source, 'page'),
@@ -465,7 +469,7 @@ export const judgeQueryNames = async (
     judged.push(...(await judgePaging(source, asked(source), configured, judged)));
   }
   /** A search that gives nothing without a page is asked for its first page. */
-  const paged = async (name: SourceName): Promise<Source> => {
+  const paged = async (name: SourceName): Promise<NameSource> => {
     const source = asked(name);
     const first = Object.fromEntries(
       judged.flatMap((each) =>
@@ -488,7 +492,7 @@ export const judgeQueryNames = async (
     const { source, name } = parameter;
     judged.push(await judgeParameter(parameter, searches[source], wireName(names, source, name)));
   }
-  const of = (verdict: NameVerdict): Judged[] => judged.filter((each) => each.verdict === verdict);
+  const of = (verdict: NameVerdict): JudgedName[] => judged.filter((each) => each.verdict === verdict);
   const [right, wrong, untold, unanswered] = [of('right'), of('wrong'), of('untold'), of('unanswered')];
   const reason = { reason: questions.reason || (plainReason(sources) ?? '') };
   const judgement = (ok: Judgement['ok'], key: string, values: MessageValues = {}) => ({ ok, key, values });

@@ -23,17 +23,17 @@ export interface Plan {
   readonly scopeNames: RegExp;
   readonly response: z.ZodType;
   /** Throws `invalid_input` before anything is sent. */
-  wire(request: Request): Wire;
+  wire(request: EndpointRequest): Wire;
 }
 
 /** The common shape of all `RequestOf` types. */
-export interface Request {
+export interface EndpointRequest {
   readonly params?: Readonly<Record<string, Id>>;
   readonly query?: unknown;
   readonly body?: unknown;
 }
 
-const check = (schema: z.ZodType, part: string, value: unknown): unknown => {
+const checkPart = (schema: z.ZodType, part: string, value: unknown): unknown => {
   const checked = schema.safeParse(value);
   if (checked.success) return checked.data;
   const issue = checked.error.issues[0];
@@ -46,7 +46,7 @@ const check = (schema: z.ZodType, part: string, value: unknown): unknown => {
 /** `.` and `..` are dot segments (RFC 3986, section 3.3), and a lone surrogate cannot be encoded. */
 const isPathText = (id: string): boolean => !/^\.{0,2}$/.test(id) && !/\p{Cc}|\p{Cs}/u.test(id);
 
-const pathId = (params: Request['params'], name: string): Id => {
+const pathId = (params: EndpointRequest['params'], name: string): Id => {
   const id = params?.[name];
   const isUsable = typeof id === 'string' ? isPathText(id) : Number.isSafeInteger(id) && Number(id) >= 0;
   if (id === undefined || !isUsable) {
@@ -129,9 +129,9 @@ export const planEndpoint = (
       return {
         id,
         path: query
-          ? filled + queryString(check(query, 'query', request.query ?? {}) as object, onTheWire)
+          ? filled + queryString(checkPart(query, 'query', request.query ?? {}) as object, onTheWire)
           : filled,
-        body: body ? write(check(body, 'body', request.body)) : null,
+        body: body ? write(checkPart(body, 'body', request.body)) : null,
       };
     },
   };

@@ -8,7 +8,7 @@ import { serviceError } from './errors';
 import { Limits } from './limits';
 import type { Prefixes } from './prefixes';
 import { isUnanswered, type Query, type ReadAnswer, type ReadKind } from './query-names';
-import { planEndpoint, type Request } from './requests';
+import { planEndpoint, type EndpointRequest } from './requests';
 import { decide, RetryBudget, type Course } from './retry';
 import { createTransport, trustedUrl, type Transport } from './transport';
 
@@ -85,7 +85,7 @@ export class ServiceReader {
     name: EndpointName,
     credentials: ReadCredentials,
     query: Query = {},
-    request: Request = {},
+    request: EndpointRequest = {},
   ): Promise<ReadAnswer> {
     const { clock, retries, random, patience } = this.settings;
     const course = { retried: 0, refreshed: true, limited: 0, limitedFor: 0, doubt: 'none' as const };
@@ -125,7 +125,7 @@ export class ServiceReader {
     name: EndpointName,
     { token, apiKey = this.settings.apiKey, prefixes = this.settings.prefixes }: ReadCredentials,
     query: Query,
-    request: Request,
+    request: EndpointRequest,
   ) {
     const plan = planEndpoint(name, this.basePath, { names: new Map(), prefixes });
     if (plan.method !== 'GET') throw new Error('a rehearsal only reads');

@@ -7,12 +7,12 @@ import { processMemory } from '../process-memory';
 
 export type { EmbeddedOptions } from './embedded-store';
 
-interface Shared {
+interface SharedFile {
   users: number;
   readonly opening: Promise<Store>;
 }
 
-const shared = processMemory('stores', new Map<string, Shared>());
+const shared = processMemory('stores', new Map<string, SharedFile>());
 const closing = processMemory('stores', new Map<string, Promise<void>>());
 /** A deploy closes and opens stores. A store in memory is kept, or a deploy would lose what is in it. */
 const inMemory = processMemory('storesInMemory', new Map<string, MemoryStore>());

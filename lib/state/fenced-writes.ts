@@ -10,7 +10,7 @@ export interface Fence {
 }
 
 /** A put of a record, by its key in the database; without `bytes`, a removal. */
-export interface Change {
+export interface RecordChange {
   readonly table: Table;
   readonly key: Buffer;
   readonly bytes?: Buffer;
@@ -24,7 +24,7 @@ export interface FencedCondition {
 
 export interface FencedWrite {
   readonly fences: readonly Fence[];
-  readonly changes: readonly Change[];
+  readonly changes: readonly RecordChange[];
   readonly conditions: readonly FencedCondition[];
   /** The write touches records that all processes share. */
   readonly isShared: boolean;
@@ -69,7 +69,7 @@ pk as (insert into ${schema}.work select k, v from unnest($8::bytea[], $9::bytea
 select seq from f`;
 
 /** Removals and puts of both tables, in the order of the statement's parameters. */
-const arraysOf = (changes: Iterable<Change>): Buffer[][] => {
+const arraysOf = (changes: Iterable<RecordChange>): Buffer[][] => {
   const arrays: Buffer[][] = [[], [], [], [], [], []];
   for (const { table, key, bytes } of changes) {
     const at = table === 'wait' ? 0 : 1;
@@ -262,7 +262,7 @@ export class FencedWrites {
     attempts: UnansweredCommit[],
   ): Promise<UnansweredCommit | undefined> {
     const versions = await this.versions(on, pending);
-    const changes = new Map<string, Change>();
+    const changes = new Map<string, RecordChange>();
     const holds = new Map<Pending, boolean>();
     for (const each of pending) {
       const doesHold = each.conditions.every(

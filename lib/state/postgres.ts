@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool, PoolClient } from 'pg';
-import { FencedWrites, type Change, type FencedCondition } from './fenced-writes';
+import { FencedWrites, type RecordChange, type FencedCondition } from './fenced-writes';
 import { GatheredReads } from './gathered-reads';
 import {
   common,
@@ -353,7 +353,7 @@ class Database implements SlotDatabase, JointWriter {
   /** Rejects with `TakenOver` when one of the slots was lost. */
   fenced(
     fences: readonly Slot[],
-    changes: readonly Change[],
+    changes: readonly RecordChange[],
     conditions: readonly FencedCondition[],
   ): Promise<boolean> {
     if (fences.some(({ kind }) => kind === 'elsewhere'))

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import type { Change, Fence, FencedCondition } from './fenced-writes';
+import type { RecordChange, Fence, FencedCondition } from './fenced-writes';
 import type { GatheredReads } from './gathered-reads';
 import { common, schema, type Lease } from './leases';
 import { recordName, versionOf, type Sealing } from './sealing';
@@ -42,7 +42,7 @@ export interface SlotDatabase {
   slotsBeside(slot: Slot): readonly Slot[];
   fenced(
     fences: readonly Slot[],
-    changes: readonly Change[],
+    changes: readonly RecordChange[],
     conditions: readonly FencedCondition[],
   ): Promise<boolean>;
 }
@@ -195,9 +195,9 @@ export class Slot implements Store, Fence {
   }
 
   /** The operations as the database takes them: whole keys and sealed values. */
-  changesOf(operations: readonly Operation[]): Change[] {
+  changesOf(operations: readonly Operation[]): RecordChange[] {
     const { sealing } = this.database;
-    const changes = operations.map((each): Change => {
+    const changes = operations.map((each): RecordChange => {
       const key = 'put' in each ? each.put : each.remove;
       const whole = { table: each.table, key: this.full(each.table, key) };
       return 'put' in each ? { ...whole, bytes: sealing.seal(each.table, key, each.value) } : whole;

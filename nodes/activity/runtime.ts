@@ -14,7 +14,7 @@ interface ActivityItem {
 }
 
 /** Reads all items, or one page of them. */
-interface Reading {
+interface ActivityReading {
   all(): Promise<{
     readonly items: AsyncIterable<ActivityItem> | Iterable<ActivityItem>;
     readonly count: number | null;
@@ -22,7 +22,7 @@ interface Reading {
   page(asked: { page: number; pageSize: number; advisor?: string }): Promise<ResultPage<ActivityItem>>;
 }
 
-const readingOf = (what: string, activity: Activity, tools: Tools): Reading => {
+const readingOf = (what: string, activity: Activity, tools: Tools): ActivityReading => {
   const first = { page: 1, pageSize: 1 };
   switch (what) {
     case 'waits':
@@ -70,7 +70,7 @@ const readingOf = (what: string, activity: Activity, tools: Tools): Reading => {
  * over some of them. Pages must be fetched in order, one after the other.
  */
 const inOrder = (
-  reading: Reading,
+  reading: ActivityReading,
 ): ((page: number, pageSize: number) => Promise<ResultPage<ActivityItem>>) => {
   let total: number | null = null;
   const items = (async function* () {

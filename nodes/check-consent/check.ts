@@ -3,7 +3,7 @@ import { resultOfFault, nothingKnown, statusOf } from '../../lib/consent/consent
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { RecipientTurn } from '../../lib/texting/recipient-node';
-import { accepted, notAccepted, outcomeOf } from './outcome';
+import { accepted, notAccepted, waitOutcome } from './outcome';
 import { subjectOf } from './subject';
 
 /** Checks one recipient's consent once. */
@@ -31,7 +31,7 @@ export const checkOnce =
       const result = resultOfFault(fault);
       if (result.kind !== 'unknown_number') throw fault;
       const { problem } = result;
-      const unknown = outcomeOf(
+      const unknown = waitOutcome(
         { kind: 'not_accepted', reason: 'unknown_number', status: nothingKnown, problem },
         subject,
       );

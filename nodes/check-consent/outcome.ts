@@ -4,10 +4,10 @@ import { nodeError } from '../../lib/runtime/errors';
 import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import type { Problem, ServiceError } from '../../lib/service/errors';
 
-type Reason = 'not_accepted' | 'dry_run' | 'unknown_number' | 'expired' | 'cancelled';
+type ReasonNotAccepted = 'not_accepted' | 'dry_run' | 'unknown_number' | 'expired' | 'cancelled';
 
 /** The failure that an outcome of the third output becomes when nothing is wired there. */
-const asProblem = (reason: Reason, subject: Subject, said: Partial<Problem>): ServiceError => {
+const asProblem = (reason: ReasonNotAccepted, subject: Subject, said: Partial<Problem>): ServiceError => {
   switch (reason) {
     case 'not_accepted':
     case 'dry_run':
@@ -30,7 +30,7 @@ export const accepted = (status: ConsentStatus): Outcome => ({ port: 0, payload:
 
 /** `said` is what else is known for `msg.error`: the service's words, and the number of requests. */
 export const notAccepted = (
-  reason: Reason,
+  reason: ReasonNotAccepted,
   status: ConsentStatus,
   subject: Subject,
   said: Partial<Problem> = {},
@@ -43,14 +43,14 @@ export const notAccepted = (
 /** The outcome of a wait or a check that `msg.reset` cancelled. */
 export const cancelledWait = (status: ConsentStatus = nothingKnown): Outcome => ({
   port: 2,
-  payload: { ...status, reason: 'cancelled' satisfies Reason },
+  payload: { ...status, reason: 'cancelled' satisfies ReasonNotAccepted },
   problem: nodeError('cancelled', 'wait_cancelled').problem,
 });
 
 /** The problem as the service gave it, without its sentence and code: our own say what to do. */
 const saidIn = ({ message: _message, code: _code, ...said }: Problem): Partial<Problem> => said;
 
-export const outcomeOf = (ended: WaitOutcome, subject: Subject): Outcome => {
+export const waitOutcome = (ended: WaitOutcome, subject: Subject): Outcome => {
   if (ended.kind === 'accepted') return accepted(ended.status);
   if (ended.kind === 'failed') return failedOutcome(ended.problem);
   return notAccepted(ended.reason, ended.status, subject, ended.problem && saidIn(ended.problem));

@@ -11,10 +11,10 @@ import { nodeError } from '../../lib/runtime/errors';
 import { NodeOutbox, type Order, type ShowOutcome, type TakenItems } from '../../lib/runtime/node-outbox';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
-import { failureLook, look, type Look } from '../../lib/runtime/status';
+import { failureLook, look, type StatusLook } from '../../lib/runtime/status';
 import { fieldOf, isRecord } from '../../lib/runtime/kinds';
 import { withUsedFields, type Recipient } from '../../lib/texting/recipients';
-import { cancelledWait, outcomeOf } from './outcome';
+import { cancelledWait, waitOutcome } from './outcome';
 import { subjectOf } from './subject';
 
 /** What holds for all waits of a message. */
@@ -195,7 +195,7 @@ export class NodeWaits
     try {
       this.detach = consent.attach(this.tools.node.id, {
         end: async (item, { advisor, subject }, outcome, removals) => {
-          await outbox.end(item, outcomeOf(outcome, subject), removals);
+          await outbox.end(item, waitOutcome(outcome, subject), removals);
           if (outcome.kind === 'accepted' && 'phone' in subject)
             await consent.history.accepted(advisor, subject.phone, outcome.status.memberId);
         },
@@ -245,7 +245,7 @@ export class NodeWaits
     );
   }
 
-  private look(environment: Environment, next: number, people: number | undefined): Look {
+  private look(environment: Environment, next: number, people: number | undefined): StatusLook {
     const { words } = this.tools;
     const waiting = this.outbox?.count ?? 0;
     const count = words.number(waiting);

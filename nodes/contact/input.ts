@@ -9,14 +9,16 @@ import type { Message } from '../../lib/runtime/red';
 import type { FieldRow } from '../../lib/runtime/spec';
 import type { ResponseOf } from '../../lib/service/endpoints';
 import type { ServiceError, MessageValue } from '../../lib/service/errors';
-import { contactFields } from './spec';
+import { contactFieldKinds } from './spec';
 
-export type ContactBody = ReturnType<typeof fieldsGiven<typeof contactFields>>;
+export type ContactBody = ReturnType<typeof fieldsGiven<typeof contactFieldKinds>>;
 
 const isRow = (row: unknown): row is FieldRow => isRecord(row) && typeof row.field === 'string';
 
 const kindOf = (field: string): 'str' | 'num' =>
-  Object.hasOwn(contactFields, field) ? contactFields[field as keyof typeof contactFields] : 'str';
+  Object.hasOwn(contactFieldKinds, field)
+    ? contactFieldKinds[field as keyof typeof contactFieldKinds]
+    : 'str';
 
 /** Reads a contact that the user filled in field by field, each value by its type. */
 const fromRows = ({ RED, node }: Tools, fields: unknown): ((msg: Message) => Promise<unknown>) => {
@@ -43,7 +45,7 @@ const asRecord = (contact: unknown, where: MessageValue): Readonly<Record<string
 /** `first_name` and `Firstname` both count as `firstName`. */
 const plain = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 
-const meantBy = new Map(Object.keys(contactFields).map((field) => [plain(field), field]));
+const meantBy = new Map(Object.keys(contactFieldKinds).map((field) => [plain(field), field]));
 
 /** The most names that an error lists: a contact may come with dozens of columns of a table. */
 const mostNames = 5;
@@ -51,7 +53,7 @@ const mostNames = 5;
 /** The error for an object that has none of the fields. */
 const nothingGiven = (contact: Readonly<Record<string, unknown>>): ServiceError => {
   const others = Object.keys(contact).filter(
-    (name) => !Object.hasOwn(contactFields, name) && name !== 'contactId',
+    (name) => !Object.hasOwn(contactFieldKinds, name) && name !== 'contactId',
   );
   if (others.length === 0) return invalidInput('contact_empty');
   const field = others.find((name) => meantBy.has(plain(name)));
@@ -78,7 +80,7 @@ const withNumber = (body: ContactBody, country: string): ContactBody => {
 /** The body of a create or an update, with only the fields that were given. */
 export const bodyOf = (contact: unknown, where: MessageValue, country: string): ContactBody => {
   const record = asRecord(contact, where);
-  const body = withNumber(fieldsGiven(record, contactFields), country);
+  const body = withNumber(fieldsGiven(record, contactFieldKinds), country);
   if (Object.keys(body).length === 0) throw nothingGiven(record);
   return body;
 };
@@ -91,9 +93,9 @@ export const changesOf = (
 ): Readonly<Record<string, unknown>> => {
   const record = asRecord(contact, where);
   const isGiven = (field: string): boolean => Object.hasOwn(record, field) && record[field] !== undefined;
-  if (!Object.keys(contactFields).some(isGiven)) throw nothingGiven(record);
+  if (!Object.keys(contactFieldKinds).some(isGiven)) throw nothingGiven(record);
   // A value of the wrong type is refused before the contact is read.
-  const given = withNumber(fieldsGiven(record, contactFields), country);
+  const given = withNumber(fieldsGiven(record, contactFieldKinds), country);
   return { ...record, ...given };
 };
 
@@ -106,9 +108,9 @@ export const merged = (
   changes: Readonly<Record<string, unknown>>,
 ): ContactBody => {
   const whole: Record<string, unknown> = {};
-  for (const field of Object.keys(contactFields)) {
+  for (const field of Object.keys(contactFieldKinds)) {
     const change = Object.hasOwn(changes, field) ? changes[field] : undefined;
     whole[field] = change === undefined ? current[field] : change;
   }
-  return fieldsGiven(whole, contactFields);
+  return fieldsGiven(whole, contactFieldKinds);
 };

@@ -15,14 +15,14 @@ import { oneAtATime } from '../../lib/service/concurrency';
 import { isRecord } from '../../lib/runtime/kinds';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { bodyOf, changesOf, contactReader, merged } from './input';
-import { contactFields } from './spec';
+import { contactFieldKinds } from './spec';
 
 type Config = Readonly<Record<string, unknown>>;
 
 const creating = (tools: Tools, config: Config): ItemOperation => {
   const contact = tools.source('contact');
   const read = contactReader(tools, contact, config.fields);
-  const warn = unknownFields(tools, contactFields);
+  const warn = unknownFields(tools, contactFieldKinds);
   return {
     kind: 'items',
     source: contact,
@@ -55,7 +55,7 @@ const updating = (tools: Tools, config: Config): ItemOperation => {
   const contactId = tools.source('contactId');
   const merge = tools.plain.flag('merge');
   const read = contactReader(tools, contact, config.fields);
-  const warn = unknownFields(tools, { ...contactFields, contactId: true });
+  const warn = unknownFields(tools, { ...contactFieldKinds, contactId: true });
   return {
     kind: 'items',
     source: contact,

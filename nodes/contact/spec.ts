@@ -12,7 +12,7 @@ import {
 type ContactInput = Required<z.input<typeof contactInput>>;
 
 /** One entry for each key of the schema, with the same type: anything else does not compile. */
-export const contactFields = {
+export const contactFieldKinds = {
   firstName: 'str',
   lastName: 'str',
   emailAddress: 'str',
@@ -73,13 +73,13 @@ export const spec: NodeSpec = {
       defaultType: 'msg',
       required: true,
       literal: 'record',
-      record: contactFields,
+      record: contactFieldKinds,
       when: { operation: ['create', 'update'] },
     },
     {
       kind: 'rows',
       name: 'fields',
-      rows: contactFields,
+      rows: contactFieldKinds,
       default: [],
       when: { operation: ['create', 'update'], contactType: ['fields'] },
     },

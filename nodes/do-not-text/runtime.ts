@@ -19,7 +19,7 @@ interface ListOrder extends Order {
   readonly operation: string;
 }
 
-interface ListItem extends Recipient {
+interface NumberToList extends Recipient {
   readonly reason?: string;
 }
 
@@ -29,14 +29,14 @@ const blockReason = (value: unknown, where: MessageValue): string | undefined =>
   return String(value);
 };
 
-interface Listed {
+interface ListedNumber {
   readonly phone: string;
   readonly blocked: boolean;
   readonly since: number | null;
   readonly reason: string | null;
 }
 
-const payloadOf = (phone: string, blocked: Blocked | undefined): Listed => ({
+const payloadOf = (phone: string, blocked: Blocked | undefined): ListedNumber => ({
   phone,
   blocked: blocked !== undefined,
   since: blocked?.since ?? null,
@@ -54,7 +54,11 @@ const checked = (tools: Tools): Environment => {
   return environment;
 };
 
-const carryOut = async ({ environment, order, item }: GuardedTurn<ListItem, ListOrder>): Promise<Outcome> => {
+const carryOut = async ({
+  environment,
+  order,
+  item,
+}: GuardedTurn<NumberToList, ListOrder>): Promise<Outcome> => {
   const { phone = '', reason = null } = item;
   const list = await doNotTextOf(environment);
   switch (order.operation) {
@@ -73,12 +77,12 @@ const carryOut = async ({ environment, order, item }: GuardedTurn<ListItem, List
   }
 };
 
-const reader = (tools: Tools, operation: string): RecipientNodeOptions<ListItem, ListOrder>['read'] => {
+const reader = (tools: Tools, operation: string): RecipientNodeOptions<NumberToList, ListOrder>['read'] => {
   const [source, reasons] = [tools.source('phone'), tools.source('reason')];
   return (msg, country) => {
     const reading = ([who, why]: readonly unknown[]) => {
       const reason = operation === 'block' ? blockReason(why, reasons.where) : undefined;
-      const recipients = recipientsOf<ListItem>(who, source.where, country, (entry, { record }) => {
+      const recipients = recipientsOf<NumberToList>(who, source.where, country, (entry, { record }) => {
         // A list that was exported has a reason for each number.
         const own = record && fieldOf(record, 'reason');
         const given = typeof own === 'string' && own !== '' ? own : reason;
@@ -109,14 +113,18 @@ const listing = (tools: Tools): ((stream: Stream<DoNotText>) => Promise<void>) =
         pageInfo: { page, pageSize, totalRecord: total },
       };
     };
-    const search = { fetch, idOf: ({ phone }: Listed) => phone, set: ({ phone }: Listed) => ({ phone }) };
+    const search = {
+      fetch,
+      idOf: ({ phone }: ListedNumber) => phone,
+      set: ({ phone }: ListedNumber) => ({ phone }),
+    };
     return runSearch(stream, search, settings);
   };
 };
 
 const handler = (tools: Tools): Handler => {
   const operation = tools.plain.text('operation');
-  const numbers = new RecipientNode<ListItem, ListOrder>(tools, {
+  const numbers = new RecipientNode<NumberToList, ListOrder>(tools, {
     source: tools.source('phone'),
     read: reader(tools, operation),
     isLocal: true,

@@ -20,7 +20,7 @@ import { elapsedBy, systemClock, within } from '../../lib/service/clock';
 import { phoneNumber } from '../../lib/texting/recipients';
 import type { RunningEnvironment } from './environment';
 import type { RouteRequest } from './form';
-import { Refused, wordsFor } from './reply';
+import { Refused, wordsForRequest } from './reply';
 import { runningOf } from './running';
 import { changedTopic, type ChangeNews } from './spec';
 
@@ -188,7 +188,7 @@ const failuresInWords = (
   failures: readonly FailureRecord[],
   request: Request,
 ): { readonly codes: Record<string, string>; readonly advice: readonly (string | null)[] } => {
-  const words = wordsFor(request);
+  const words = wordsForRequest(request);
   const codes = new Set(failures.map(({ code }) => code));
   const wordOf = (code: string): string => words.find(`failed.${code}`) ?? code;
   return {
@@ -235,7 +235,7 @@ const faultIn = (environment: RunningEnvironment, request: Request): string | nu
     return null;
   } catch (fault) {
     const problem = problemOf(fault);
-    return problem.code === 'not_configured' ? wordsFor(request).problem(problem) : null;
+    return problem.code === 'not_configured' ? wordsForRequest(request).problem(problem) : null;
   }
 };
 

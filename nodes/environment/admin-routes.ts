@@ -11,7 +11,7 @@ import { FormReader, type RouteRequest } from './form';
 import { lookUp } from './lookup';
 import { needsOf } from './saved-nodes';
 import { comesBackHere } from './open-routes';
-import { advisorKey, field, jsonOnly, Refused, reply, wordsFor } from './reply';
+import { advisorKey, field, jsonOnly, Refused, reply, wordsForRequest } from './reply';
 import { findRunning } from './running';
 import type { Services } from './services';
 
@@ -202,7 +202,7 @@ const table: readonly AdminRoute[] = [
       const isWhole = field(request, 'whole') === true;
       const needs = needsOf(nodes, id);
       const trial = { id, values, advisor: bodyAdvisor(asked), deployedAt, needs, isWhole };
-      return runChecks(services, trial, wordsFor(request));
+      return runChecks(services, trial, wordsForRequest(request));
     },
   },
   { ...read, path: 'waits', work: (_, asked) => readActivity('waits', asked) },

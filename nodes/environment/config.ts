@@ -4,8 +4,8 @@ import { splitScopes } from '../../lib/auth/grants';
 import { isTimeZone } from '../../lib/runtime/dates';
 import { minutesOf } from '../../lib/guards/text-hours';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
-import { faultInSettings, plain, shortened } from '../../lib/runtime/inputs';
-import { invalidInput, type MessageKey, nodeError } from '../../lib/runtime/errors';
+import { faultInSettings, plain, excerpt } from '../../lib/runtime/inputs';
+import { invalidInput, type NodeErrorKey, nodeError } from '../../lib/runtime/errors';
 import { isCountry, isNothing, isRecord } from '../../lib/runtime/kinds';
 import { lazy } from '../../lib/runtime/lazy';
 import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
@@ -110,7 +110,7 @@ const faultInHours = (values: EnvironmentValues): ServiceError | undefined => {
   const odd = [values['textFrom'], values['textUntil']].find(
     (time) => time != null && typeof time !== 'string',
   );
-  if (odd !== undefined) return invalidInput('setting_time', { time: shortened(odd) });
+  if (odd !== undefined) return invalidInput('setting_time', { time: excerpt(odd) });
   const [from, until] = [text(values['textFrom']), text(values['textUntil'])];
   if (from === '' && until === '') return undefined;
   if (from === '' || until === '' || from === until) return invalidInput('setting_hours');
@@ -212,7 +212,7 @@ export const requestSettingsOf = (values: EnvironmentValues): RequestSettings =>
 type Setting =
   'service' | 'baseUrl' | 'authUrl' | 'tokenUrl' | 'redirectUri' | 'clientId' | 'clientSecret' | 'apiKey';
 
-const addressFault = (setting: Setting, value: string): MessageKey | undefined => {
+const addressFault = (setting: Setting, value: string): NodeErrorKey | undefined => {
   let url: URL;
   try {
     url = new URL(value);
@@ -224,7 +224,7 @@ const addressFault = (setting: Setting, value: string): MessageKey | undefined =
 };
 
 /** Throws `not_configured` with what to fill in or correct. */
-const check = (values: EnvironmentValues, settings: readonly Setting[]): void => {
+const checkNeeded = (values: EnvironmentValues, settings: readonly Setting[]): void => {
   const name = environmentName(values);
   const unset = unsetIn(values, settings);
   if (unset.length > 0) throw variablesUnset(values, unset);
@@ -247,7 +247,7 @@ export const environmentName = (values: EnvironmentValues): string =>
 /** Throws `not_configured` when the service is an unset variable, `invalid_input` when it is not a known service. */
 const checkService = (values: EnvironmentValues): void => {
   if (serviceOf(values) !== undefined) return;
-  check(values, ['service']);
+  checkNeeded(values, ['service']);
   throw invalidInput('service_unknown', { name: environmentName(values), setting: { setting: 'service' } });
 };
 
@@ -280,7 +280,7 @@ const tokenFields = (values: EnvironmentValues): Setting[] => {
 export const connectionOf = (environment: string, values: EnvironmentValues): Connection => {
   checkService(values);
   checkSettings(values);
-  check(values, tokenFields(values));
+  checkNeeded(values, tokenFields(values));
   const grant = grantOf(values);
   const prefixes = prefixesOf(values);
   return {
@@ -306,7 +306,7 @@ export const connectionOf = (environment: string, values: EnvironmentValues): Co
 /** Where to send requests, once the environment is complete. Throws `not_configured`. */
 export const serviceAddressOf = (values: EnvironmentValues): { baseUrl: string; apiKey: string } => {
   checkService(values);
-  check(values, ['baseUrl', ...tokenFields(values), 'apiKey']);
+  checkNeeded(values, ['baseUrl', ...tokenFields(values), 'apiKey']);
   return { baseUrl: text(values['baseUrl']), apiKey: text(values['apiKey']) };
 };
 

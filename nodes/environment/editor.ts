@@ -3,7 +3,7 @@ import type { Form, Say, Values } from '../../lib/editor/red';
 import { isVariable } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
-import { addBadge } from './dialog/badge';
+import { addServiceBanner } from './dialog/badge';
 import { addHours } from './dialog/hours';
 import { addKeptNote, addPendingNote, openPagesApart } from './dialog/notes';
 import { addSearchWords, keepWordsWhole } from './dialog/palette';
@@ -24,7 +24,7 @@ warnOfRemoval();
 const lists = new WeakMap<Form, { close(): void }>();
 
 export const opened = (form: Form): void => {
-  addBadge(form);
+  addServiceBanner(form);
   addPendingNote(form);
   addKeptNote(form);
   addRedirect(form);

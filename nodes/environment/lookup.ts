@@ -13,7 +13,7 @@ const fetchLimit = 50;
 
 type ContentType = NonNullable<RequestOf<'searchContent'>['query']>['contentType'];
 
-type Search = (
+type LookupSearch = (
   client: Client,
   page: number,
   size: number,
@@ -23,7 +23,9 @@ type Search = (
   kind: string,
 ) => Promise<ResultPage<unknown>>;
 
-const searches: Readonly<Record<string, { readonly search: Search; readonly fields: readonly string[] }>> = {
+const searches: Readonly<
+  Record<string, { readonly search: LookupSearch; readonly fields: readonly string[] }>
+> = {
   contacts: {
     search: async (client, page, size, _filter, options) =>
       (await client.call('searchContacts', { query: { page, pageSize: size } }, options)).data,

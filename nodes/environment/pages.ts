@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
-import type { Refusal } from '../../lib/auth/authorization';
-import { wordsFor } from './reply';
+import type { SignInRefusal } from '../../lib/auth/authorization';
+import { wordsForRequest } from './reply';
 
 /** The pages are static: none shows anything from the request. */
-export type BrowserPage = Refusal | 'authorized' | 'confirm' | 'notReady';
+export type BrowserPage = SignInRefusal | 'authorized' | 'confirm' | 'notReady';
 
 const style =
   ':root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;padding:0 1.5rem}h1{font-size:1.5rem}';
@@ -27,7 +27,7 @@ export const privately = (response: Response): Response =>
   });
 
 export const sendPage = (request: Request, response: Response, status: number, page: BrowserPage): void => {
-  const { language, say } = wordsFor(request);
+  const { language, say } = wordsForRequest(request);
   const title = say(`page.${page}.title`);
   const text = say(`page.${page}.text`);
   privately(response)

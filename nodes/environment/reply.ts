@@ -1,5 +1,5 @@
-import type { NextFunction, Request, RequestHandler, Response } from 'express';
-import type { Refusal } from '../../lib/auth/authorization';
+import type { NextFunction, Request, Response } from 'express';
+import type { SignInRefusal } from '../../lib/auth/authorization';
 import { VaultAway } from '../../lib/auth/vault';
 import type { Log } from '../../lib/runtime/log';
 import { invalidInput } from '../../lib/runtime/errors';
@@ -8,13 +8,13 @@ import { ServiceError } from '../../lib/service/errors';
 import type english from '../../locales/en-US/runtime.json';
 
 /** The words in the language of the request: the editor's, or the browser's. */
-export const wordsFor = (request: Request): Words => wordsIn(...request.acceptsLanguages());
+export const wordsForRequest = (request: Request): Words => wordsIn(...request.acceptsLanguages());
 
 /** An answer to the editor with an error status. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
-    readonly key: `refused.${keyof (typeof english)['refused']}` | `page.${Refusal}.text`,
+    readonly key: `refused.${keyof (typeof english)['refused']}` | `page.${SignInRefusal}.text`,
   ) {
     super(key);
   }
@@ -39,18 +39,12 @@ export const reply = async (
   }
 };
 
-export const answer =
-  (log: Log, work: (request: Request) => unknown): RequestHandler =>
-  (request, response) => {
-    void reply({ log, request, response }, () => work(request));
-  };
-
 export const fail = (
   { log, request, response }: { log: Log; request: Request; response: Response },
   fault: unknown,
   hide = asItIs,
 ): void => {
-  const words = wordsFor(request);
+  const words = wordsForRequest(request);
   if (fault instanceof Refused) {
     response.status(fault.status).json({ message: words.say(fault.key) });
   } else if (fault instanceof VaultAway) {
@@ -73,7 +67,7 @@ export const fail = (
 export const jsonOnly = (request: Request, response: Response, next: NextFunction): void => {
   const isEmpty = !request.headers['content-type'] && !Number(request.headers['content-length'] ?? 0);
   if (request.is('application/json') || (isEmpty && request.headers.origin === undefined)) next();
-  else response.status(415).json({ message: wordsFor(request).say('refused.notJson') });
+  else response.status(415).json({ message: wordsForRequest(request).say('refused.notJson') });
 };
 
 const bodyOf = (request: Request): Readonly<Record<string, unknown>> => {

@@ -3,7 +3,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Red } from '../../lib/runtime/red';
 import { hour, minute } from '../../lib/durations';
 import { cookieOf } from './pages';
-import { answer, fail, jsonOnly, Refused } from './reply';
+import { fail, jsonOnly, Refused, reply } from './reply';
 import type { Services } from './services';
 
 const cookie = 'advisor-texting-simulator';
@@ -44,15 +44,12 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
   const sessions = new Passes(sessionLifetime);
 
   const mayOpen = RED.auth.needsPermission('advisor-texting.write') as RequestHandler;
-  RED.httpAdmin.post(
-    '/advisor-texting/simulator/open',
-    mayOpen,
-    jsonOnly,
-    answer(log, () => {
+  RED.httpAdmin.post('/advisor-texting/simulator/open', mayOpen, jsonOnly, (request, response) => {
+    void reply({ log, request, response }, () => {
       if (!simulator.isWanted) throw new Refused(409, 'refused.noSimulator');
       return { url: `advisor-texting/simulator/?key=${keys.issue()}` };
-    }),
-  );
+    });
+  });
 
   /**
    * The cookie has no `Path`, so the browser takes that of this page (RFC 6265, section 5.1.4): behind a proxy, only

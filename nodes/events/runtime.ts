@@ -12,14 +12,14 @@ import { createStatus, look, type Fill, type Status } from '../../lib/runtime/st
 import { systemClock } from '../../lib/service/clock';
 import { endOf, key, type Store } from '../../lib/state/store';
 
-type State = AdvisorItem['state'];
-type Topic = State | 'paused' | 'resumed' | 'store';
+type AdvisorState = AdvisorItem['state'];
+type Topic = AdvisorState | 'paused' | 'resumed' | 'store';
 
 /** What was last told about an advisor, or about pauses. */
 interface Told {
   readonly advisor: string;
   /** Null before anything was told. */
-  readonly state: State | 'paused' | null;
+  readonly state: AdvisorState | 'paused' | null;
   /** An instance that is about to tell of this state. */
   readonly claim?: { readonly by: string; readonly state: Told['state']; readonly until: number };
 }
@@ -48,7 +48,7 @@ const fills: Readonly<Record<Topic, Fill>> = {
  * Sends events to a flow. An event is put on record after it was sent: after a crash it may be sent again, but is never
  * left out. Of several instances, the one sends it that has put its claim on record.
  */
-class Events {
+class EventsNode {
   /** What is on record as told, as far as this instance knows. */
   private readonly told = new Map<string, Told['state']>();
   private readonly life = randomUUID();
@@ -285,7 +285,7 @@ export const create = (RED: NodeAPI, created: Node, config: Config): void => {
   const release = environment.hold();
   const prefix = (): string => (environment.service === 'simulator' ? `${words.say('status.sim')} ` : '');
   const status = createStatus(node, prefix, systemClock, environment.clock);
-  const events = new Events(node, environment, words, status);
+  const events = new EventsNode(node, environment, words, status);
   const fault = (thrown: unknown): void => {
     node.warn(words.problem(problemOf(thrown)));
   };

@@ -12,7 +12,7 @@ import { notANumber, phoneNumber } from '../../lib/texting/recipients';
 import { groupNamed, isSame } from './names';
 
 type Summary = ResponseOf<'searchContacts'>['data'][number];
-type Group = Awaited<ReturnType<typeof groupNamed>>;
+type NamedGroup = Awaited<ReturnType<typeof groupNamed>>;
 
 /** The number of contacts that are read at once. */
 const atOnce = 4;
@@ -30,13 +30,13 @@ const endsAll = new Set([
 type MemberResult = Outcome | 'skipped' | undefined;
 
 /** Whether a search result names the group; undefined when it has no group names. */
-const isNamedIn = ({ groupNames }: Summary, { name }: Group): boolean | undefined =>
+const isNamedIn = ({ groupNames }: Summary, { name }: NamedGroup): boolean | undefined =>
   groupNames?.some((each) => each.trim() === name);
 
 const membershipOf = (
   groupIds: readonly Id[] | null | undefined,
   isNamed: boolean | undefined,
-  group: Group,
+  group: NamedGroup,
 ): boolean => {
   if (groupIds) return groupIds.some((id) => isSame(id, group.id));
   if (isNamed !== undefined && group.isOnlyOne) return isNamed;
@@ -48,7 +48,11 @@ export const listingMembers = (tools: Tools): BookOperation => {
   const groupId = tools.source('groupId');
   const skips = tools.plain.flag('skipWithoutPhone');
 
-  const read = async ({ caller, givenUp }: Stream, summary: Summary, group: Group): Promise<MemberResult> => {
+  const read = async (
+    { caller, givenUp }: Stream,
+    summary: Summary,
+    group: NamedGroup,
+  ): Promise<MemberResult> => {
     const isNamed = isNamedIn(summary, group);
     const { contactId } = summary;
     if (isNamed === false || contactId == null || contactId === '') return undefined;
@@ -75,7 +79,7 @@ export const listingMembers = (tools: Tools): BookOperation => {
     return failedOutcome(why.problem, set);
   };
 
-  const list = async (stream: Stream, group: Group): Promise<void> => {
+  const list = async (stream: Stream, group: NamedGroup): Promise<void> => {
     const { caller, job, stopped } = stream;
     const sequence = new Sequence(job);
     const seen = new RecentIds();

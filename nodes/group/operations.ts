@@ -18,20 +18,20 @@ import type { Message } from '../../lib/runtime/red';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { listingMembers } from './members';
 import { asServiceWrites, forgetNames, groupFrom, isSame, knownId } from './names';
-import { groupFields } from './spec';
+import { groupFieldKinds } from './spec';
 
 /** A bare text is a group with this name. */
 const groupBody = (group: unknown, where: MessageValue): RequestOf<'createGroup'>['body'] => {
   const record = typeof group === 'string' ? { name: group.trim() } : group;
   if (!isRecord(record)) throw invalidInput('group_kind', { where });
-  const body = fieldsGiven(record, groupFields);
+  const body = fieldsGiven(record, groupFieldKinds);
   if ((body.name ?? '') === '' && (body.externalGroupId ?? '') === '') throw invalidInput('group_unnamed');
   return body;
 };
 
 const creating = (tools: Tools): ItemOperation => {
   const group = tools.source('group');
-  const warn = unknownFields(tools, groupFields);
+  const warn = unknownFields(tools, groupFieldKinds);
   return {
     kind: 'items',
     source: group,
@@ -81,7 +81,7 @@ const deleting = (tools: Tools): ItemOperation => {
   };
 };
 
-interface Change {
+interface MembershipChange {
   /** Message fields that every outcome carries. */
   readonly known: Fields;
   readonly make: (caller: Caller, contactId: Id) => Promise<unknown>;
@@ -91,7 +91,7 @@ interface Change {
 const changing = (
   tools: Tools,
   readGroups: (msg: Message) => unknown,
-  prepare: (caller: Caller, groups: unknown) => Promise<Change>,
+  prepare: (caller: Caller, groups: unknown) => Promise<MembershipChange>,
 ): ItemOperation => {
   const contactId = tools.source('contactId');
   return {

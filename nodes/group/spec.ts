@@ -8,7 +8,7 @@ import {
 } from '../../lib/runtime/spec';
 
 /** One entry for each key of the schema: anything else does not compile. */
-export const groupFields = {
+export const groupFieldKinds = {
   name: 'str',
   externalGroupId: 'str',
 } as const satisfies Record<keyof RequestOf<'createGroup'>['body'], 'str'>;
@@ -44,7 +44,7 @@ export const spec: NodeSpec = {
       defaultType: 'msg',
       required: true,
       literal: 'record',
-      record: groupFields,
+      record: groupFieldKinds,
       isNameEnough: true,
       when: { operation: ['create'] },
     },

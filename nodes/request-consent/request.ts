@@ -2,7 +2,7 @@ import { consentOf, type Consent } from '../../lib/consent/consent';
 import { statusOf } from '../../lib/consent/consent-status';
 import {
   ConsentLimit,
-  type Reply,
+  type RequestReply,
   type RequestResult,
   type RequestRules,
 } from '../../lib/consent/request-history';
@@ -33,7 +33,7 @@ const ifAccepted = async (
   phone: string,
   { client, order: { advisor }, signal }: RecipientTurn,
   { waits }: Consent,
-): Promise<Reply> => {
+): Promise<RequestReply> => {
   if (!(fault instanceof ServiceError) || fault.code !== 'invalid_request') throw fault;
   let status;
   try {
@@ -52,7 +52,7 @@ const request = async (
   turn: RecipientTurn,
   lane: string,
   consent: Consent,
-): Promise<Reply> => {
+): Promise<RequestReply> => {
   const {
     client,
     order: { advisor },

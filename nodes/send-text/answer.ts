@@ -4,7 +4,7 @@ import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import type { ResponseOf } from '../../lib/service/endpoints';
 
 /** The text that was sent. */
-interface Request {
+interface SentText {
   readonly text: string;
   /** For a scheduled text, its date in milliseconds. */
   readonly deliveryDate: number | undefined;
@@ -14,12 +14,12 @@ interface Request {
   readonly offset?: number | undefined;
 }
 
-type Answer = ResponseOf<'sendMessage'>;
-type Success = NonNullable<Answer['successes']>[number];
+type SendAnswer = ResponseOf<'sendMessage'>;
+type Success = NonNullable<SendAnswer['successes']>[number];
 
 export const sent = (
   { messageId = null, memberId = null }: Pick<Success, 'memberId' | 'messageId'>,
-  { text, attempts, deliveryDate, movedFrom, offset }: Request,
+  { text, attempts, deliveryDate, movedFrom, offset }: SentText,
   more: object = {},
 ): Outcome => {
   const scheduled = deliveryDate !== undefined;
@@ -47,10 +47,10 @@ export const needsConsent = (reason: string, attempts: number, more: object = {}
 });
 
 /** Any entry in `successes` is a success, only `failures` is a failure, and an answer with neither is invalid. */
-export const outcomeOf = (
-  result: Answer,
-  request: Request,
-  isConsentMissing: (result: Answer) => boolean,
+export const sendOutcome = (
+  result: SendAnswer,
+  request: SentText,
+  isConsentMissing: (result: SendAnswer) => boolean,
 ): Outcome => {
   const { attempts } = request;
   const success = result.successes?.[0];

@@ -1,7 +1,7 @@
 import { epochOf, offsetAt, offsetName, ownTimeZone, writtenOffset } from '../../lib/runtime/dates';
 import { locale, zoneOfEnvironment } from '../../lib/editor/locale';
 import type { Form, Say, Values } from '../../lib/editor/red';
-import { isSameDay, literalOf, momentOf, shortened } from '../../lib/editor/words';
+import { isSameDay, literalOf, momentOf, shortLabel } from '../../lib/editor/words';
 
 const timeIn = (values: Values, zone: string): Date | undefined => {
   const written = literalOf(values, 'deliveryDate');
@@ -26,7 +26,7 @@ const atTime = (values: Values, at: Date, own: string, text: string | undefined,
 
 export const label = (values: Values, say: Say): string => {
   const written = literalOf(values, 'text');
-  const text = written === undefined ? undefined : shortened(written);
+  const text = written === undefined ? undefined : shortLabel(written);
   if (values['schedule'] !== 'at')
     return text === undefined ? say('sentence.send') : say('sentence.text', { text });
   // The time as the node's status will show it.

@@ -1,4 +1,4 @@
-interface Refusal {
+interface RefusedText {
   readonly failures?: readonly string[] | null | undefined;
   /** Planned; its shape is not shown (contract, *Message result*). */
   readonly failureDetails?: unknown;
@@ -25,7 +25,7 @@ const hasOptedOut = (words: string): boolean => optedOut.test(words) || words.in
 const byDefault = /consent/i;
 
 /** Tests whether a refusal can be mended by asking for consent. It reads the codes; without any, the text. */
-export const consentTest = (pattern: string): ((refusal: Refusal) => boolean) => {
+export const consentTest = (pattern: string): ((refusal: RefusedText) => boolean) => {
   const wanted = pattern === '' ? byDefault : new RegExp(pattern, 'i');
   return ({ failures, failureDetails }) => {
     const codes = codesIn(failureDetails);

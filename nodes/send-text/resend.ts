@@ -52,7 +52,7 @@ const mostKept = 1000;
  * The latest texts that came back with consent. Of equal texts of one list, the first to come back is sent, and the
  * others leave as its duplicates.
  */
-export class Returned {
+export class ReturnedRecipients {
   private readonly rounds = new Map<string, Round>();
 
   /** `when` is the delivery date: equal texts with different dates are different texts. */

@@ -12,8 +12,8 @@ import type { Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
 import { zoneOf, type GuardedTurn } from '../../lib/texting/guard-chain';
 import { RecipientNode, type Reading } from '../../lib/texting/recipient-node';
-import { needsConsent, outcomeOf, sent } from './answer';
-import { asDuplicate, Returned, takeResend, textAgain, type Resend } from './resend';
+import { needsConsent, sendOutcome, sent } from './answer';
+import { asDuplicate, ReturnedRecipients, takeResend, textAgain, type Resend } from './resend';
 import { datesOf, deliveryOf, millisecondsOf, movedDelivery, type Delivery } from './schedule';
 import { onceKeyGiver, textGiver, textsOf, type Text } from './texts';
 import { hour } from '../../lib/durations';
@@ -116,7 +116,7 @@ const nothingKnownIf404 = (fault: unknown) => {
 
 export const sendHandler = (tools: Tools): Handler => {
   const source = tools.source('phone');
-  const returned = new Returned();
+  const returned = new ReturnedRecipients();
   const maxSegments = tools.plain.number('maxSegments');
   const onceBy = tools.source('onceKey').type;
   const onceFor = tools.plain.number('onceFor') * hour;
@@ -148,7 +148,7 @@ export const sendHandler = (tools: Tools): Handler => {
     );
     isConsentMissing ??= consentTest(environment.settings.consentPattern);
     const dates = datesOf(order.delivery, movedTo, environment.settings);
-    return outcomeOf(data, { text, attempts, offset: order.offset, ...dates }, isConsentMissing);
+    return sendOutcome(data, { text, attempts, offset: order.offset, ...dates }, isConsentMissing);
   };
 
   /** A dry run: how the text would leave on an account that requires consent, as far as the consent status tells. */

@@ -109,7 +109,7 @@ export const htmlOf = async (name, spec, registered, said, needs) => {
 (function () {
 var spec = ${specForEditor(spec)};
 var check = function (name) {
-  return function (value, options) { return AdvisorTexting.check(this, spec, name, value); };
+  return function (value, options) { return AdvisorTexting.checkField(this, spec, name, value); };
 };
 ${own}
 ${registration(spec, registered)}

@@ -205,7 +205,7 @@ export const queryOf = (
 };
 
 /** What a request asks for, once it has passed the contract's rules. */
-export interface Asked<N extends OperationName = OperationName> {
+export interface ContractRequest<N extends OperationName = OperationName> {
   /** The contact or group named in the path. */
   readonly id: number;
   readonly query: z.output<(typeof contract)[N]['query']>;

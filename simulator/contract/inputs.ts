@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { Refusal } from '../problem';
 import type { Habits } from '../profiles';
-import { contract, none, queryOf, type Asked, type OperationName } from './declaration';
+import { contract, none, queryOf, type ContractRequest, type OperationName } from './declaration';
 import type { Route } from './routes';
 import { keptDate, nameOnWire, ownIds } from './wire';
 
@@ -75,9 +75,14 @@ const readId = (id: string | undefined): number => {
   return Number(id ?? 0);
 };
 
-export const readInputs = ({ name, id }: Route, query: string, body: string, habits: Habits): Asked =>
+export const readInputs = (
+  { name, id }: Route,
+  query: string,
+  body: string,
+  habits: Habits,
+): ContractRequest =>
   ({
     id: readId(id === undefined ? undefined : ownIds(id, habits)),
     query: readQuery(name, ownIds(query, habits), habits),
     body: readJson(name, body, habits),
-  }) as Asked;
+  }) as ContractRequest;

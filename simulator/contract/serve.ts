@@ -1,18 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { handlers } from '../handlers';
-import type { Reply } from '../handlers/handler';
+import type { EndpointReply } from '../handlers/handler';
 import { isProcessed, effectName, type Effect } from '../effects';
 import type { Faults } from '../faults';
 import { readBody, saysWhoItIs, tooLarge } from '../http';
 import { inHabits, perform, write, type Ready } from '../injection';
 import type { Ledger, LedgerEntry } from '../ledger';
 import { magicOf } from '../magic';
-import type { Tokens } from '../oauth/tokens';
+import type { TokenIssuer } from '../oauth/tokens';
 import { injected, problemBody, Refusal, turnedAway } from '../problem';
 import type { Habits } from '../profiles';
 import type { Account } from '../state/account';
 import type { State } from '../state/state';
-import { contract, type Asked, type OperationName } from './declaration';
+import { contract, type ContractRequest, type OperationName } from './declaration';
 import { readInputs, wantsBody } from './inputs';
 import { allowedMethods, findRoute, type Route } from './routes';
 import { answerOnWire, scopeOnWire } from './wire';
@@ -20,23 +20,23 @@ import { answerOnWire, scopeOnWire } from './wire';
 /** Bytes. The contract has a 413, but shows no limit (*Limits*). */
 const bodyLimit = 256 * 1024;
 
-export interface Surroundings {
+export interface ServiceContext {
   readonly state: State;
-  readonly tokens: Tokens;
+  readonly tokens: TokenIssuer;
   readonly faults: Faults;
   readonly ledger: Ledger;
   readonly apiKey: string;
 }
 
 /** Which handler it is, and with it the type of its request, is known only when a request comes. */
-type AnyHandler = (asked: Asked, account: Account, state: State) => Reply;
+type AnyHandler = (asked: ContractRequest, account: Account, state: State) => EndpointReply;
 const handlerOf = (name: OperationName): AnyHandler => handlers[name];
 
 const json = 'application/json';
 
 /** Serves one request below the base address; `path` begins after the version. */
 export const serveContract = async (
-  around: Surroundings,
+  around: ServiceContext,
   request: IncomingMessage,
   response: ServerResponse,
   path: string,
@@ -73,10 +73,10 @@ export const serveContract = async (
 };
 
 const carryOut = (
-  around: Surroundings,
+  around: ServiceContext,
   response: ServerResponse,
   name: OperationName,
-  asked: Asked,
+  asked: ContractRequest,
   phones: readonly string[],
   entry: LedgerEntry,
 ): void => {
@@ -163,7 +163,7 @@ const routeOf = (method: string, path: string, habits: Habits): Route => {
 };
 
 /** A gateway in front of the service, where there is one, checks keys but not tokens. */
-const checkGateway = ({ state, apiKey }: Surroundings, request: IncomingMessage): void => {
+const checkGateway = ({ state, apiKey }: ServiceContext, request: IncomingMessage): void => {
   const { habits } = state.settings;
   if (!saysWhoItIs(request, habits)) throw turnedAway('A User-Agent is required.');
   if (habits.badKey === 'bare' && request.headers['x-api-key'] !== apiKey) throw turnedAway('Unknown key.');
@@ -171,7 +171,7 @@ const checkGateway = ({ state, apiKey }: Surroundings, request: IncomingMessage)
 
 /** Checks both credentials and the scope. */
 const advisorOf = (
-  { state, tokens, apiKey }: Surroundings,
+  { state, tokens, apiKey }: ServiceContext,
   request: IncomingMessage,
   name: OperationName,
 ): string => {
@@ -206,7 +206,7 @@ const bodyOf = async (request: IncomingMessage, name: OperationName): Promise<st
 };
 
 /** The numbers that a texting request names. */
-const phonesIn = ({ query, body }: Asked): readonly string[] => {
+const phonesIn = ({ query, body }: ContractRequest): readonly string[] => {
   const { phone, phoneNumbers } = (body ?? query) as { phone?: string; phoneNumbers?: string[] };
   return phoneNumbers ?? (phone === undefined ? [] : [phone]);
 };

@@ -70,12 +70,12 @@ export const keptDate = (date: string, { dates }: Habits): string => {
 };
 
 /** The reason why a recipient was not texted. */
-export interface Reason {
+export interface FailureReason {
   readonly phone: string;
   readonly code: string;
 }
 
-const failureDetails = (reasons: readonly Reason[], { failureDetails: shape }: Habits): object => {
+const failureDetails = (reasons: readonly FailureReason[], { failureDetails: shape }: Habits): object => {
   if (shape === 'none' || reasons.length === 0) return {};
   return {
     failureDetails:
@@ -95,7 +95,7 @@ const writesAsHeld = ({ ids, groupIds, dates, emptyLists, failureDetails: shape 
 export const answerOnWire = (
   operation: OperationName,
   body: object,
-  reasons: readonly Reason[],
+  reasons: readonly FailureReason[],
   habits: Habits,
 ): string => {
   if (writesAsHeld(habits)) return JSON.stringify(body);

@@ -6,7 +6,7 @@ const gathering = 100;
 const heartbeat = 25_000;
 
 /** Tells open pages that something has changed; they then read the state. */
-export class Events {
+export class ChangeStream {
   private readonly listeners = new Set<ServerResponse>();
   private pending: NodeJS.Timeout | undefined;
   private beat: NodeJS.Timeout | undefined;

@@ -3,7 +3,7 @@ import type { Language } from '../../lib/languages';
 import type { ProblemCode } from '../codes';
 import { Refusal } from '../problem';
 import type { Catalogue, KeyOf, WordValues } from '../wording';
-import type { Words } from '../words';
+import type { SimulatorWords } from '../words';
 
 /** An error of the control API, in the language of the request. */
 export class Misuse extends Error {
@@ -22,12 +22,12 @@ const complaints = { 'en-US': z.locales.en, de: z.locales.de, 'es-ES': z.locales
 export const sentencesIn = (language: Language) => complaints[language]().localeError;
 
 /** A rule of our own (see rule.ts) names its sentence; messages of zod are in the language already. */
-const inWords = (issue: z.core.$ZodIssue, words: Words): z.core.$ZodIssue => {
+const inWords = (issue: z.core.$ZodIssue, words: SimulatorWords): z.core.$ZodIssue => {
   const key: unknown = issue.code === 'custom' ? issue.params?.['says'] : undefined;
   return typeof key === 'string' ? { ...issue, message: words.say(key as KeyOf<Catalogue>) } : issue;
 };
 
-export const asRefusal = (error: unknown, words: Words): Refusal => {
+export const asRefusal = (error: unknown, words: SimulatorWords): Refusal => {
   if (error instanceof Misuse) return new Refusal(error.code, words.say(error.key, error.values));
   if (error instanceof z.ZodError) {
     const issues = error.issues.map((issue) => inWords(issue, words));

@@ -7,8 +7,8 @@ import { magicNumbers } from '../magic';
 import { problemBody } from '../problem';
 import type { Simulation } from '../simulation';
 import { settingsChange, toldSettings } from '../state/settings';
-import { wordsFor } from '../words';
-import type { Events } from './events';
+import { simulatorWordsFor } from '../words';
+import type { ChangeStream } from './events';
 import { asRefusal, Misuse, sentencesIn } from './misuse';
 import { contactsView, stateView } from './view';
 
@@ -141,14 +141,14 @@ const bodyOf = async (request: IncomingMessage): Promise<unknown> => {
 /** Serves `control/<path>`. An invalid body or an unknown operation gets a problem body as in the contract. */
 export const serveControl = async (
   simulation: Simulation,
-  events: Events,
+  events: ChangeStream,
   request: IncomingMessage,
   response: ServerResponse,
   path: string,
   query: string,
 ): Promise<void> => {
   const method = request.method ?? '';
-  const words = wordsFor(request);
+  const words = simulatorWordsFor(request);
   if (path === 'events' && method === 'GET') {
     events.open(response);
     return;

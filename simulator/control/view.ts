@@ -2,7 +2,7 @@ import type { Simulation } from '../simulation';
 import { memberIdOf, type Account } from '../state/account';
 import { fullNameOf } from '../state/contact-book';
 import { defaultAdvisor } from '../state/identities';
-import { arrived, consentOf, freshLine, type Line } from '../state/line';
+import { arrived, consentStateOf, freshLine, type Line } from '../state/line';
 import { toldSettings } from '../state/settings';
 import { friendPhones, seededConsent, type Contact } from '../state/seed';
 
@@ -16,7 +16,7 @@ const phoneView = (account: Account, contact: Contact | undefined, line: Line, n
   contactId: contact?.contactId ?? null,
   memberId: contact === undefined ? null : memberIdOf(contact.contactId),
   advisor: account.identity.advisor,
-  consent: consentOf(line),
+  consent: consentStateOf(line),
   declined: line.answer === 'declined',
   messages: line.messages.map((message) => ({
     ...message,

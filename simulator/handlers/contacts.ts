@@ -2,7 +2,7 @@ import { Refusal } from '../problem';
 import type { Account } from '../state/account';
 import { emailStatuses, emailStatusOf, fullNameOf } from '../state/contact-book';
 import { sourceOf, sources, type Contact } from '../state/seed';
-import { defaultPageSize, type Handler } from './handler';
+import { defaultPageSize, type EndpointHandler } from './handler';
 
 const missing = (): Refusal => new Refusal('not_found', 'There is no such contact.');
 
@@ -24,12 +24,12 @@ const segmentOf = ({ contactId }: Contact) =>
     ? { display: 'Key client', value: 'key' }
     : { display: 'Household', value: 'household' };
 
-export const createContact: Handler<'createContact'> = ({ body }, account) => ({
+export const createContact: EndpointHandler<'createContact'> = ({ body }, account) => ({
   body: { id: account.contacts.add(body, sourceOf.api).contactId },
   outcome: 'created',
 });
 
-export const updateContact: Handler<'updateContact'> = ({ id, body }, account, { settings }) => {
+export const updateContact: EndpointHandler<'updateContact'> = ({ id, body }, account, { settings }) => {
   const before = account.contacts.change(id, (contact) => ({
     fields: settings.updateOmitted === 'keep' ? { ...contact.fields, ...body } : body,
   }));
@@ -37,7 +37,7 @@ export const updateContact: Handler<'updateContact'> = ({ id, body }, account, {
   return { body: { id }, outcome: 'updated' };
 };
 
-export const getContact: Handler<'getContact'> = ({ id }, account) => {
+export const getContact: EndpointHandler<'getContact'> = ({ id }, account) => {
   const contact = account.contacts.get(id);
   if (contact === undefined) throw missing();
   const { fields } = contact;
@@ -92,7 +92,7 @@ const summary = (contact: Contact, { groups }: Account) => ({
   dateTimeCreated: stamp(contact.created),
 });
 
-export const searchContacts: Handler<'searchContacts'> = ({ query }, account) => {
+export const searchContacts: EndpointHandler<'searchContacts'> = ({ query }, account) => {
   const { page = 1, pageSize = defaultPageSize, sortBy = 'dateTimeCreated', sortDirection = 'asc' } = query;
   const found = account.contacts.page(sortBy, sortDirection, page, pageSize);
   return {
@@ -104,7 +104,7 @@ export const searchContacts: Handler<'searchContacts'> = ({ query }, account) =>
   };
 };
 
-export const deleteContact: Handler<'deleteContact'> = ({ id }, account) => {
+export const deleteContact: EndpointHandler<'deleteContact'> = ({ id }, account) => {
   const before = account.contacts.remove(id);
   if (before === undefined) throw missing();
   account.groups.moveMember(before.groupIds, []);
@@ -113,7 +113,7 @@ export const deleteContact: Handler<'deleteContact'> = ({ id }, account) => {
   return { outcome: 'deleted' };
 };
 
-export const setContactGroups: Handler<'setContactGroups'> = ({ id, body }, account) => {
+export const setContactGroups: EndpointHandler<'setContactGroups'> = ({ id, body }, account) => {
   const { contacts, groups } = account;
   const groupIds = body.isSelectAllGroup === true ? groups.ids() : [...new Set(body.groupIds)];
   const unknown = groupIds.filter((groupId) => groups.get(groupId) === undefined);

@@ -1,5 +1,5 @@
 import type { contentTypes } from '../contract/declaration';
-import { defaultPageSize, type Handler } from './handler';
+import { defaultPageSize, type EndpointHandler } from './handler';
 
 type ContentType = Exclude<(typeof contentTypes)[number], 'All'>;
 
@@ -69,7 +69,7 @@ const library: readonly ContentItem[] = (Object.entries(titles) as [ContentType,
   .sort((one, other) => (one.title.toLowerCase() < other.title.toLowerCase() ? -1 : 1));
 
 /** Every word of the search must be in the title. */
-export const searchContent: Handler<'searchContent'> = ({ query }) => {
+export const searchContent: EndpointHandler<'searchContent'> = ({ query }) => {
   const { contentType = 'All', searchText = '', page = 1, pageSize = defaultPageSize } = query;
   const words = searchText.toLowerCase().split(/\s+/);
   const found = library.filter(

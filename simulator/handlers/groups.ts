@@ -1,13 +1,13 @@
 import { Refusal } from '../problem';
 import { sourceOf } from '../state/seed';
-import { defaultPageSize, type Handler } from './handler';
+import { defaultPageSize, type EndpointHandler } from './handler';
 
-export const createGroup: Handler<'createGroup'> = ({ body }, account, { clock }) => ({
+export const createGroup: EndpointHandler<'createGroup'> = ({ body }, account, { clock }) => ({
   body: { id: account.groups.add(body.name ?? null, body.externalGroupId ?? null, clock.now()).groupId },
   outcome: 'created',
 });
 
-export const searchGroups: Handler<'searchGroups'> = ({ query }, { groups }) => {
+export const searchGroups: EndpointHandler<'searchGroups'> = ({ query }, { groups }) => {
   const { page = 1, pageSize = defaultPageSize, sortDirection = 'asc' } = query;
   const data = groups.page(sortDirection, page, pageSize).map((group) => {
     const created = new Date(group.created).toISOString();
@@ -25,7 +25,7 @@ export const searchGroups: Handler<'searchGroups'> = ({ query }, { groups }) => 
   return { body: { data, pageInfo }, outcome: 'ok' };
 };
 
-export const deleteGroup: Handler<'deleteGroup'> = ({ id }, account) => {
+export const deleteGroup: EndpointHandler<'deleteGroup'> = ({ id }, account) => {
   if (!account.groups.remove(id)) throw new Refusal('not_found', 'There is no such group.');
   account.contacts.groupsChanged();
   return { outcome: 'deleted' };

@@ -1,11 +1,11 @@
-import type { Asked } from '../contract/declaration';
+import type { ContractRequest } from '../contract/declaration';
 import { magicOf } from '../magic';
 import { Refusal } from '../problem';
 import type { Habits } from '../profiles';
 import { memberIdOf } from '../state/account';
-import { consentOf } from '../state/line';
+import { consentStateOf } from '../state/line';
 import { sourceOf } from '../state/seed';
-import type { Handler } from './handler';
+import type { EndpointHandler } from './handler';
 
 /**
  * The contract does not show the unit of `deliveryDate` (*Resources and their fields*, Gaps). A smaller number is a
@@ -14,7 +14,7 @@ import type { Handler } from './handler';
 const smallestMilliseconds = 1e11;
 
 const scheduledFor = (
-  { scheduleDelivery, deliveryDate }: Asked<'sendMessage'>['body'],
+  { scheduleDelivery, deliveryDate }: ContractRequest<'sendMessage'>['body'],
   { deliveryDateUnit }: Habits,
 ): number | null => {
   if (scheduleDelivery !== true) return null;
@@ -29,7 +29,7 @@ const scheduledFor = (
   return unit === 's' ? deliveryDate * 1000 : deliveryDate;
 };
 
-export const sendMessage: Handler<'sendMessage'> = ({ body }, account, { settings }) => {
+export const sendMessage: EndpointHandler<'sendMessage'> = ({ body }, account, { settings }) => {
   const { phone, text } = body;
   const when = scheduledFor(body, settings.habits);
   const contact = account.contactFor(phone);
@@ -43,7 +43,7 @@ export const sendMessage: Handler<'sendMessage'> = ({ body }, account, { setting
       reasons: [{ phone, code: 'undeliverable' }],
     };
   }
-  if (settings.consentRequired && consentOf(line) !== 'accepted') {
+  if (settings.consentRequired && consentStateOf(line) !== 'accepted') {
     const failures = [`${phone}: the member has not consented to receive texts.`];
     const reasons = [{ phone, code: 'consent_required' }];
     return { body: { successes: [], failures }, outcome: 'not-consented', reasons };
@@ -53,7 +53,7 @@ export const sendMessage: Handler<'sendMessage'> = ({ body }, account, { setting
   return { body: { successes, failures: [] }, outcome: when === null ? 'sent' : 'scheduled', messageId };
 };
 
-export const requestConsent: Handler<'requestConsent'> = ({ body }, account, { settings }) => {
+export const requestConsent: EndpointHandler<'requestConsent'> = ({ body }, account, { settings }) => {
   if (!settings.consentConfigured) {
     throw new Refusal(
       'conflict',
@@ -65,7 +65,7 @@ export const requestConsent: Handler<'requestConsent'> = ({ body }, account, { s
     // A magic number with an error shows it here too, and is asked when the error is over.
     if (magicOf(phone)?.effect !== undefined) return false;
     const contact = account.knownContact(phone);
-    return contact !== undefined && consentOf(account.line(contact, phone)) === 'accepted';
+    return contact !== undefined && consentStateOf(account.line(contact, phone)) === 'accepted';
   });
   if (accepted.length > 0) {
     throw new Refusal('invalid_request', `Consent is already accepted for ${accepted.join(', ')}.`);
@@ -87,7 +87,7 @@ export const requestConsent: Handler<'requestConsent'> = ({ body }, account, { s
 const nobody = (): Refusal =>
   new Refusal('not_found', "No contact owns that phone number on the advisor's account.");
 
-export const getConsent: Handler<'getConsent'> = ({ query }, account, { settings, clock }) => {
+export const getConsent: EndpointHandler<'getConsent'> = ({ query }, account, { settings, clock }) => {
   const { phone: given, memberId } = query;
   if (given === undefined && memberId === undefined) {
     throw new Refusal('invalid_request', 'Give a phone or a memberId.');

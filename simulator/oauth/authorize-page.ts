@@ -3,8 +3,8 @@ import { scopeMeanings } from '../contract/declaration';
 import { scopeOnWire } from '../contract/wire';
 import { escapeHtml } from '../http';
 import type { Habits } from '../profiles';
-import type { Identity } from '../state/identities';
-import type { Asked } from './authorize';
+import type { AdvisorIdentity } from '../state/identities';
+import type { AuthorizationRequest } from './authorize';
 
 const style = `
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
@@ -43,7 +43,7 @@ const page = (title: string, content: string): string =>
 </html>
 `;
 
-const choice = ({ advisor, name, email }: Identity, index: number): string =>
+const choice = ({ advisor, name, email }: AdvisorIdentity, index: number): string =>
   `<label><input type="radio" name="advisor" value="${escapeHtml(advisor)}"${index === 0 ? ' checked' : ''}> ` +
   `${escapeHtml(name)} (${escapeHtml(email)})</label>`;
 
@@ -52,8 +52,8 @@ const scopeItem = (scope: string, habits: Habits): string =>
 
 export const authorizePage = (
   clientId: string,
-  asked: Asked,
-  identities: readonly Identity[],
+  asked: AuthorizationRequest,
+  identities: readonly AdvisorIdentity[],
   habits: Habits,
 ): string =>
   page(

@@ -4,7 +4,7 @@ import { anyLoopback, provisionedScopes } from '../state/settings';
 import { readParameters } from './parameters';
 
 /** An authorization request that can be put to the advisor. */
-export interface Asked {
+export interface AuthorizationRequest {
   readonly kind: 'ask';
   readonly redirectUri: string;
   readonly state: string;
@@ -14,8 +14,8 @@ export interface Asked {
   readonly nonce: string | undefined;
 }
 
-export type Judged =
-  | Asked
+export type JudgedAuthorization =
+  | AuthorizationRequest
   /** The error goes to the application through its redirect URI. */
   | { readonly kind: 'redirect'; readonly to: string }
   /** The error is shown to the person in the browser: the redirect URI cannot be trusted (RFC 6749, section 4.1.2.1). */
@@ -63,7 +63,7 @@ const faultIn = (
 };
 
 /** Checks an authorization request. Nothing is redirected before the client and the redirect URI are known to be right. */
-export const judge = (query: string, clientId: string, settings: Settings): Judged => {
+export const judge = (query: string, clientId: string, settings: Settings): JudgedAuthorization => {
   const read = readParameters(query);
   if ('repeated' in read) {
     return { kind: 'refuse', message: `The parameter ${read.repeated} is given twice.` };

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/service/clock';
 import type { Family } from './tokens';
 
-export interface Code {
+export interface AuthorizationCode {
   readonly redirectUri: string;
   readonly challenge: string;
   readonly advisor: string;
@@ -19,11 +19,13 @@ const codeLifetime = 300;
 
 /** Authorization codes, each for one exchange. */
 export class Codes {
-  private readonly codes = new Map<string, Code>();
+  private readonly codes = new Map<string, AuthorizationCode>();
 
   constructor(private readonly clock: Clock) {}
 
-  issue(granted: Pick<Code, 'redirectUri' | 'challenge' | 'advisor' | 'scopes' | 'nonce'>): string {
+  issue(
+    granted: Pick<AuthorizationCode, 'redirectUri' | 'challenge' | 'advisor' | 'scopes' | 'nonce'>,
+  ): string {
     const now = this.clock.now();
     for (const [code, { expiresAt }] of this.codes) if (expiresAt <= now) this.codes.delete(code);
     const code = randomBytes(24).toString('base64url');
@@ -31,7 +33,7 @@ export class Codes {
     return code;
   }
 
-  find(code: string): Code | undefined {
+  find(code: string): AuthorizationCode | undefined {
     const found = this.codes.get(code);
     return found === undefined || found.expiresAt <= this.clock.now() ? undefined : found;
   }

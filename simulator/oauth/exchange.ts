@@ -3,15 +3,15 @@ import { defaultAdvisor } from '../state/identities';
 import { provisionedScopes, type Settings } from '../state/settings';
 import type { Codes } from './codes';
 import { readParameters } from './parameters';
-import type { Family, TokenAnswer, Tokens } from './tokens';
+import type { Family, TokenResponse, TokenIssuer } from './tokens';
 
-export interface Client {
+export interface RegisteredClient {
   readonly clientId: string;
   readonly clientSecret: string;
 }
 
 export type Exchanged =
-  | { readonly ok: true; readonly answer: TokenAnswer; readonly advisor: string; readonly outcome: string }
+  | { readonly ok: true; readonly answer: TokenResponse; readonly advisor: string; readonly outcome: string }
   | { readonly ok: false; readonly status: 400 | 401; readonly error: string; readonly description: string };
 
 const no = (error: string, description: string, status: 400 | 401 = 400): Exchanged => ({
@@ -24,15 +24,15 @@ const no = (error: string, description: string, status: 400 | 401 = 400): Exchan
 type FormValues = Readonly<Record<string, string>>;
 
 interface Around {
-  readonly tokens: Tokens;
+  readonly tokens: TokenIssuer;
   readonly codes: Codes;
-  readonly client: Client;
+  readonly client: RegisteredClient;
   readonly settings: Settings;
   /** The origin of the request, which is the issuer in an id token. */
   readonly issuer: string;
 }
 
-const answerFor = ({ tokens, client, issuer }: Around, family: Family, nonce?: string): TokenAnswer =>
+const answerFor = ({ tokens, client, issuer }: Around, family: Family, nonce?: string): TokenResponse =>
   tokens.answer(family, { iss: issuer, aud: client.clientId, nonce }, client.clientSecret);
 
 const byCode = async (around: Around, values: FormValues): Promise<Exchanged> => {

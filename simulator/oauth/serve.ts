@@ -10,17 +10,17 @@ import type { State } from '../state/state';
 import { judge, redirectWith } from './authorize';
 import { authorizePage, pagePolicy, refusalPage } from './authorize-page';
 import type { Codes } from './codes';
-import { exchange, type Client, type Exchanged } from './exchange';
+import { exchange, type RegisteredClient, type Exchanged } from './exchange';
 import { readParameters } from './parameters';
-import type { Tokens } from './tokens';
+import type { TokenIssuer } from './tokens';
 
 export interface OAuth {
   readonly state: State;
-  readonly tokens: Tokens;
+  readonly tokens: TokenIssuer;
   readonly codes: Codes;
   readonly faults: Faults;
   readonly ledger: Ledger;
-  readonly client: Client;
+  readonly client: RegisteredClient;
 }
 
 const formLimit = 64 * 1024;

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../lib/service/clock';
-import { identityOf } from '../state/identities';
+import { advisorIdentity } from '../state/identities';
 import { scopeOnWire } from '../contract/wire';
 import type { Settings } from '../state/settings';
 import { sign, verified } from './jwt';
 
-export interface Access {
+export interface AccessToken {
   readonly advisor: string;
   readonly scopes: ReadonlySet<string>;
   readonly expiresAt: number;
@@ -29,7 +29,7 @@ export interface TokensRecord {
   families: Family[];
 }
 
-export interface TokenAnswer {
+export interface TokenResponse {
   readonly access_token: string;
   readonly token_type: 'Bearer';
   readonly expires_in: number;
@@ -61,10 +61,10 @@ const remembered = 10_000;
  * Access tokens name their advisor and are signed, so that they outlive a restart without being stored. Refresh tokens
  * are stored with their family.
  */
-export class Tokens {
+export class TokenIssuer {
   private key = secret(32);
   private readonly families = new Map<string, Family>();
-  private readonly checked = new Map<string, Access>();
+  private readonly checked = new Map<string, AccessToken>();
   private readonly direct = new Map<string, { readonly token: string; readonly renewAt: number }>();
 
   constructor(
@@ -87,7 +87,7 @@ export class Tokens {
   }
 
   /** The access of a token that we signed, that has not expired and was not revoked. */
-  check(token: string): Access | undefined {
+  check(token: string): AccessToken | undefined {
     const access = this.checked.get(token) ?? this.read(token);
     if (access === undefined || access.expiresAt <= this.clock.now()) return undefined;
     if (access.family !== undefined && this.families.get(access.family)?.ended !== false) return undefined;
@@ -109,7 +109,7 @@ export class Tokens {
   }
 
   /** The id token is signed with the client's secret, as HS256 wants it (OpenID Connect Core, section 10.1). */
-  answer(family: Family, identity: IdentityOf, clientSecret: string): TokenAnswer {
+  answer(family: Family, identity: IdentityOf, clientSecret: string): TokenResponse {
     const { advisor, scopes, refreshToken } = family;
     return {
       access_token: this.issue(advisor, scopes, family.id),
@@ -175,7 +175,7 @@ export class Tokens {
   }
 
   private identityClaims(advisor: string) {
-    const { name, email } = identityOf(advisor);
+    const { name, email } = advisorIdentity(advisor);
     // The time is not rounded, so that a token expires when the clock is moved by exactly its lifetime.
     const iat = this.clock.now() / 1000;
     return {
@@ -188,7 +188,7 @@ export class Tokens {
     };
   }
 
-  private read(token: string): Access | undefined {
+  private read(token: string): AccessToken | undefined {
     const claims = claimsSchema.safeParse(verified(token, this.key));
     if (!claims.success) return undefined;
     const { advisor, scope, exp, family } = claims.data;

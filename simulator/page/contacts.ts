@@ -2,7 +2,7 @@ import { control } from './control';
 import { byId, element, showList } from './dom';
 import { wantedBy } from './filter';
 import { readableNumber } from './phone';
-import type { Contact } from './shape';
+import type { ShownContact } from './shape';
 import { number, say } from './words';
 
 const pageSize = 25;
@@ -15,7 +15,7 @@ const pageOf = byId('page-of', HTMLElement);
 let page = 1;
 let asked = 0;
 
-const draw = (contact: Contact, advisorName: (advisor: string) => string): HTMLElement =>
+const draw = (contact: ShownContact, advisorName: (advisor: string) => string): HTMLElement =>
   element(
     'tr',
     {},

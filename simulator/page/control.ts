@@ -47,7 +47,7 @@ const tell = async (method: string, path: string, body?: unknown): Promise<void>
   await request(method, path, body);
 };
 
-type Answer = 'accept' | 'decline' | 'reset';
+type ConsentReply = 'accept' | 'decline' | 'reset';
 
 export const control = {
   /** The state of one advisor, or of all. */
@@ -57,7 +57,7 @@ export const control = {
     read<ContactPage>(
       `contacts?${new URLSearchParams({ ...(advisor !== '' && { advisor }), page: String(page), pageSize: String(pageSize), filter }).toString()}`,
     ),
-  answer: (phone: string, advisor: string, answer: Answer) =>
+  answer: (phone: string, advisor: string, answer: ConsentReply) =>
     tell('POST', `phones/${encodeURIComponent(phone)}/${answer}`, { advisor }),
   advance: (seconds: number) => tell('POST', 'clock', { advance: seconds }),
   addFault: (fault: FaultInput) => tell('POST', 'faults', fault),

@@ -32,7 +32,7 @@ export const byId = <T extends HTMLElement>(id: string, type: new () => T): T =>
   return found;
 };
 
-interface Row<T> {
+interface ListDrawing<T> {
   readonly key: (item: T) => string;
   /** Items with equal versions look the same: the element stays as it is. */
   readonly version: (item: T) => string;
@@ -45,7 +45,7 @@ const versions = new WeakMap<HTMLElement, string>();
  * Makes `parent` show `items` in order. Only changed elements are touched, so that focus, selection and scroll
  * positions survive live updates.
  */
-export const showList = <T>(parent: HTMLElement, items: readonly T[], row: Row<T>): void => {
+export const showList = <T>(parent: HTMLElement, items: readonly T[], row: ListDrawing<T>): void => {
   const focused = document.activeElement;
   let refocus = focused instanceof HTMLElement && parent.contains(focused) ? focused : undefined;
   const before = new Map<string, HTMLElement>();

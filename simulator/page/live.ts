@@ -1,6 +1,6 @@
 import { address, PassExpired } from './control';
 
-export type Connection = 'connecting' | 'live' | 'lost' | 'expired';
+export type LiveState = 'connecting' | 'live' | 'lost' | 'expired';
 
 const retryAfter = 2000;
 
@@ -9,7 +9,7 @@ const retryAfter = 2000;
  * a reading leads to exactly one more. EventSource reconnects by itself except after an HTTP error: that and a failed
  * reading are repeated here.
  */
-export const follow = (read: () => Promise<void>, tell: (connection: Connection) => void): (() => void) => {
+export const follow = (read: () => Promise<void>, tell: (connection: LiveState) => void): (() => void) => {
   let events: EventSource | undefined;
   let reading = false;
   let stale = false;

@@ -1,7 +1,7 @@
 import { byId, element, showList } from './dom';
 import { displayName, readableNumber } from './phone';
 import { matches } from './filter';
-import type { Message, Phone } from './shape';
+import type { PhoneMessage, Phone } from './shape';
 import { isUpcoming } from './thread';
 import { dayAndTime, isoTime, moment } from './when';
 import { number, say } from './words';
@@ -13,13 +13,13 @@ const empty = byId('messages-empty', HTMLElement);
 const more = byId('more-messages', HTMLButtonElement);
 let limit = step;
 
-interface Row {
+interface MessageRow {
   readonly phone: Phone;
   readonly advisor: string;
-  readonly message: Message;
+  readonly message: PhoneMessage;
 }
 
-const draw = ({ phone, message }: Row, now: number, advisorName: string): HTMLElement => {
+const draw = ({ phone, message }: MessageRow, now: number, advisorName: string): HTMLElement => {
   const what = element('span', { class: `kind ${message.kind}` }, say(`message.${message.kind}`));
   const when = element(
     'td',
@@ -56,7 +56,7 @@ export const showMessages = (
     .filter((phone) => matches(phone, filter))
     .flatMap((phone) =>
       phone.lines.flatMap(({ advisor, messages }) =>
-        messages.map((message): Row => ({ phone, advisor, message })),
+        messages.map((message): MessageRow => ({ phone, advisor, message })),
       ),
     )
     .sort((one, other) => other.message.at - one.message.at);

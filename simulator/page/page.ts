@@ -10,7 +10,7 @@ import type { PhoneActions } from './phone';
 import { showPhones } from './phones';
 import { showProfile } from './profile';
 import { showSettings } from './settings';
-import type { Line, Message, SimulatorState } from './shape';
+import type { ShownLine, PhoneMessage, SimulatorState } from './shape';
 import { startTabs } from './tabs';
 import type { Tab } from './tabs';
 import { clearToast, complain, notice, startToast } from './toast';
@@ -40,7 +40,7 @@ const act = (deed: Promise<void>): void => {
  * page.
  */
 const silenced = new Set<string>();
-const requestKey = (line: Line, request: Message): string =>
+const requestKey = (line: ShownLine, request: PhoneMessage): string =>
   `${line.advisor} ${line.phone} ${String(request.id)}`;
 
 const actions: PhoneActions = {

@@ -1,14 +1,14 @@
 import { button, element } from './dom';
-import type { Line, Message, Phone } from './shape';
+import type { ShownLine, PhoneMessage, Phone } from './shape';
 import { arrival, isUpcoming, thread } from './thread';
 import { clockTime } from './when';
 import { listed, say } from './words';
 
 export interface PhoneActions {
-  answer(line: Line, answer: 'accept' | 'decline'): void;
+  answer(line: ShownLine, answer: 'accept' | 'decline'): void;
   wipe(phone: Phone): void;
-  silence(line: Line, request: Message, silent: boolean): void;
-  isSilent(line: Line, request: Message): boolean;
+  silence(line: ShownLine, request: PhoneMessage, silent: boolean): void;
+  isSilent(line: ShownLine, request: PhoneMessage): boolean;
 }
 
 const tints = 8;
@@ -36,8 +36,8 @@ export const readableNumber = (phone: string): string =>
   phone.replace(/^\+1(\d{3})(\d{3})(\d{4})$/u, '+1 $1 $2 $3');
 
 /** One phone for each number. Advisors who have not texted the number are shown only while no advisor has. */
-export const phonesOf = (lines: readonly Line[]): Phone[] => {
-  const byNumber = new Map<string, Line[]>();
+export const phonesOf = (lines: readonly ShownLine[]): Phone[] => {
+  const byNumber = new Map<string, ShownLine[]>();
   for (const line of lines) byNumber.set(line.phone, [...(byNumber.get(line.phone) ?? []), line]);
   return [...byNumber].map(([phone, all]) => {
     const busy = all.filter(({ messages }) => messages.length > 0);
@@ -47,7 +47,7 @@ export const phonesOf = (lines: readonly Line[]): Phone[] => {
 };
 
 /** The consent request that has not been answered yet, if there is one. */
-export const openRequest = (line: Line): Message | undefined => {
+export const openRequest = (line: ShownLine): PhoneMessage | undefined => {
   if (line.consent === 'accepted') return undefined;
   const last = line.messages.filter((message) => message.kind !== 'text').at(-1);
   return last?.kind === 'consent-request' ? last : undefined;
@@ -81,7 +81,7 @@ const caption = (phone: Phone): HTMLElement =>
   );
 
 /** The advisor, and the consent that this phone has given: consent is given to one advisor. */
-const sender = (line: Line, advisorName: string, isAlone: boolean): HTMLElement =>
+const sender = (line: ShownLine, advisorName: string, isAlone: boolean): HTMLElement =>
   element(
     'div',
     { class: 'sender' },
@@ -110,7 +110,7 @@ const answers = (
     label: string,
     kind: string,
     name: string,
-    line: Line | undefined,
+    line: ShownLine | undefined,
     press: () => void,
   ): HTMLButtonElement => {
     const made = button(label, kind, press);
@@ -119,11 +119,11 @@ const answers = (
     made.setAttribute('aria-label', listed(label, displayName(phone), readableNumber(phone.phone), ...whom));
     return made;
   };
-  const accept = (line: Line, label: string): HTMLButtonElement =>
+  const accept = (line: ShownLine, label: string): HTMLButtonElement =>
     action(label, 'accept', 'accept', line, () => {
       actions.answer(line, 'accept');
     });
-  const answersTo = (line: Line): HTMLElement[] => {
+  const answersTo = (line: ShownLine): HTMLElement[] => {
     const request = openRequest(line);
     if (request !== undefined && !actions.isSilent(line, request)) {
       const decline = action(say('phone.decline'), 'decline', 'decline', line, () => {

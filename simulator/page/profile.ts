@@ -13,7 +13,7 @@ import type { Catalogue, KeyOf } from '../wording';
 import { byId, element, showList } from './dom';
 import { amount, say } from './words';
 
-type Change = (change: SettingsChange) => void;
+type ChangeSettings = (change: SettingsChange) => void;
 type Value = Habits[keyof Habits];
 
 const profile = byId('profile', HTMLSelectElement);
@@ -49,7 +49,7 @@ const offered = (habit: keyof Habits, current: Value): readonly Value[] => {
   return values;
 };
 
-const drawHabit = (habit: keyof Habits, current: Value, change: Change): HTMLElement => {
+const drawHabit = (habit: keyof Habits, current: Value, change: ChangeSettings): HTMLElement => {
   const values = offered(habit, current);
   const select = element('select', { 'data-action': habit });
   select.append(
@@ -76,7 +76,7 @@ const showNeeds = (habits: Habits): void => {
   );
 };
 
-export const showProfile = (habits: Habits, change: Change): void => {
+export const showProfile = (habits: Habits, change: ChangeSettings): void => {
   const chosen = profileOf(habits) ?? mixed;
   const choices = chosen === mixed ? [...profileNames, mixed] : profileNames;
   profile.replaceChildren(

@@ -1,8 +1,8 @@
 import type { Fault } from '../faults';
-import type { Message } from '../state/line';
+import type { PhoneMessage } from '../state/line';
 import type { Settings } from '../state/settings';
 
-export type { Message };
+export type { PhoneMessage };
 
 /** The fields of control/state that the page reads; the simulator may send more. */
 export interface SimulatorState {
@@ -12,7 +12,7 @@ export interface SimulatorState {
   /** The keys of advisors with an account. */
   readonly advisors: readonly string[];
   readonly identities: readonly { readonly advisor: string; readonly name: string }[];
-  readonly phones: readonly Line[];
+  readonly phones: readonly ShownLine[];
   /** The number of phones on which something has happened; `phones` holds the latest of them. */
   readonly phoneCount: number;
   readonly contacts: { readonly count: number };
@@ -23,12 +23,12 @@ export interface SimulatorState {
 }
 
 /** All messages between one advisor and one number. */
-export interface Line {
+export interface ShownLine {
   readonly phone: string;
   readonly name: string;
   readonly advisor: string;
   readonly consent: string;
-  readonly messages: readonly Message[];
+  readonly messages: readonly PhoneMessage[];
 }
 
 /** A number, with all advisors who text it. */
@@ -36,10 +36,10 @@ export interface Phone {
   readonly phone: string;
   readonly name: string;
   /** At least one. */
-  readonly lines: readonly Line[];
+  readonly lines: readonly ShownLine[];
 }
 
-export interface Contact {
+export interface ShownContact {
   readonly advisor: string;
   readonly contactId: number;
   readonly fullName: string;
@@ -50,6 +50,6 @@ export interface Contact {
 
 /** One page of control/contacts. */
 export interface ContactPage {
-  readonly data: readonly Contact[];
+  readonly data: readonly ShownContact[];
   readonly total: number;
 }

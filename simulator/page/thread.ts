@@ -1,5 +1,5 @@
 import { element } from './dom';
-import type { Line, Message } from './shape';
+import type { ShownLine, PhoneMessage } from './shape';
 import { clockTime, isoTime, moment, sameDay, shortDay } from './when';
 import { say } from './words';
 
@@ -7,21 +7,21 @@ import { say } from './words';
 const longest = 60;
 
 /** When the message arrives on the phone; `at` is when the service accepted it. */
-export const arrival = (message: Message): number => message.scheduledFor ?? message.at;
+export const arrival = (message: PhoneMessage): number => message.scheduledFor ?? message.at;
 
-export const isUpcoming = (message: Message, now: number): boolean => arrival(message) > now;
+export const isUpcoming = (message: PhoneMessage, now: number): boolean => arrival(message) > now;
 
 /** Undefined where only one advisor texts: messages then need no name. */
 type NameAdvisor = ((advisor: string) => string) | undefined;
 
-const note = (message: Message, now: number): string => {
+const note = (message: PhoneMessage, now: number): string => {
   if (message.scheduledFor === null) return clockTime(message.at);
   return isUpcoming(message, now)
     ? say('thread.scheduled', { time: moment(message.scheduledFor, now) })
     : say('thread.asScheduled', { time: clockTime(message.scheduledFor) });
 };
 
-const bubble = (message: Message, now: number, advisor: string | undefined): HTMLElement => {
+const bubble = (message: PhoneMessage, now: number, advisor: string | undefined): HTMLElement => {
   const made = element('li', { class: `bubble ${message.kind}` });
   if (isUpcoming(message, now)) made.classList.add('upcoming');
   if (advisor !== undefined) {
@@ -38,7 +38,7 @@ const bubble = (message: Message, now: number, advisor: string | undefined): HTM
 
 /** The messages on one phone, the oldest first as phones show them, divided by day. */
 export const thread = (
-  lines: readonly Line[],
+  lines: readonly ShownLine[],
   now: number,
   owner: string,
   nameAdvisor: NameAdvisor,

@@ -1,4 +1,4 @@
-import { amount, dateFormat, listed, together } from './words';
+import { amount, dateFormat, listed, inOneAmount } from './words';
 
 const time = dateFormat({ timeStyle: 'short' });
 const timeWithSeconds = dateFormat({ timeStyle: 'medium' });
@@ -40,5 +40,5 @@ export const span = (ms: number): string => {
     left -= count * size;
     if (count > 0 && parts.length < 2) parts.push(amount(count, unit));
   }
-  return together(parts);
+  return inOneAmount(parts);
 };

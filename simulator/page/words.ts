@@ -32,7 +32,7 @@ const pieces = new Intl.ListFormat(locale, { type: 'unit', style: 'narrow' });
 const names = new Intl.ListFormat(locale, { type: 'unit', style: 'short' });
 
 /** `1 day 2 hours` */
-export const together = (amounts: readonly string[]): string => pieces.format(amounts);
+export const inOneAmount = (amounts: readonly string[]): string => pieces.format(amounts);
 /** `Accept, Ann Ito, +1 206 555 0101` */
 export const listed = (...parts: readonly string[]): string => names.format(parts);
 

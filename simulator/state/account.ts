@@ -1,8 +1,8 @@
 import { magicOf } from '../magic';
-import type { Identity } from './identities';
+import type { AdvisorIdentity } from './identities';
 import { ContactBook, type ContactBookRecord } from './contact-book';
 import { GroupBook, type GroupBookRecord } from './group-book';
-import { consentOf, freshLine, keep, type ConsentState, type Line } from './line';
+import { consentStateOf, freshLine, keep, type ConsentState, type Line } from './line';
 import { seededConsent, sourceOf, type Contact } from './seed';
 
 export interface AccountRecord {
@@ -18,7 +18,7 @@ const consentQuestion = (advisor: string): string =>
   `${advisor} would like to text you. Reply YES to agree or NO to decline.`;
 
 /** What an account needs of the simulator around it. */
-export interface Surroundings {
+export interface AccountContext {
   now(): number;
   nextMessageId(): number;
   arrivesAt(when: number): void;
@@ -31,9 +31,9 @@ export class Account {
   readonly lines: Map<string, Line>;
 
   constructor(
-    readonly identity: Identity,
+    readonly identity: AdvisorIdentity,
     record: AccountRecord,
-    private readonly around: Surroundings,
+    private readonly around: AccountContext,
   ) {
     this.groups = new GroupBook(record.groups);
     this.contacts = new ContactBook(
@@ -93,14 +93,14 @@ export class Account {
   }
 
   ask(line: Line): ConsentState {
-    if (consentOf(line) === 'none') line.lastChanged = this.around.now();
+    if (consentStateOf(line) === 'none') line.lastChanged = this.around.now();
     line.asked = true;
     line.checks = 0;
     this.note(line, 'consent-request', consentQuestion(this.identity.name));
     const answers = magicOf(line.phone)?.answers;
     if (answers === 'declines') this.answer(line, 'declined');
     else if (answers?.afterChecks === 0) this.answer(line, 'accepted');
-    return consentOf(line);
+    return consentStateOf(line);
   }
 
   /** Called for each check of the consent status: some magic numbers accept after a few checks. */
@@ -114,7 +114,7 @@ export class Account {
     ) {
       this.answer(line, 'accepted');
     }
-    return consentOf(line);
+    return consentStateOf(line);
   }
 
   answer(line: Line, answer: 'accepted' | 'declined'): void {

@@ -1,5 +1,5 @@
 /** An advisor as the identity provider knows them. */
-export interface Identity {
+export interface AdvisorIdentity {
   readonly advisor: string;
   readonly name: string;
   readonly email: string;
@@ -8,14 +8,14 @@ export interface Identity {
 export const defaultAdvisor = 'default';
 
 /** Advisors that can always be chosen on the authorization page. */
-export const knownIdentities: readonly Identity[] = [
+export const knownIdentities: readonly AdvisorIdentity[] = [
   { advisor: defaultAdvisor, name: 'Alex Morgan', email: 'alex.morgan@example.com' },
   { advisor: 'jordan', name: 'Jordan Blake', email: 'jordan.blake@example.com' },
   { advisor: 'riley', name: 'Riley Chen', email: 'riley.chen@example.com' },
 ];
 
 /** Any other key is an advisor too, from its first use. */
-export const identityOf = (advisor: string): Identity =>
+export const advisorIdentity = (advisor: string): AdvisorIdentity =>
   knownIdentities.find((known) => known.advisor === advisor) ?? {
     advisor,
     name: advisor,

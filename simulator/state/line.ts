@@ -1,4 +1,4 @@
-export interface Message {
+export interface PhoneMessage {
   readonly id: number;
   /** When the service accepted it. */
   readonly at: number;
@@ -19,7 +19,7 @@ export interface Line {
   checks: number;
   /** Endpoints at which a magic number has shown its one error. */
   struck: string[];
-  messages: Message[];
+  messages: PhoneMessage[];
   /** When something last happened; the latest are shown first. */
   touched: number;
 }
@@ -41,16 +41,16 @@ export const freshLine = (phone: string, consented: boolean, now: number): Line 
 });
 
 /** The contract has no state for a decline (*States and transitions*): the consent stays pending. */
-export const consentOf = (line: Line): ConsentState => {
+export const consentStateOf = (line: Line): ConsentState => {
   if (line.answer === 'accepted') return 'accepted';
   return line.asked || line.answer === 'declined' ? 'pending' : 'none';
 };
 
-export const keep = (line: Line, message: Message): void => {
+export const keep = (line: Line, message: PhoneMessage): void => {
   line.messages.push(message);
   if (line.messages.length > 2 * keptMessages) line.messages = line.messages.slice(-keptMessages);
   line.touched = message.at;
 };
 
-export const arrived = (message: Message, now: number): boolean =>
+export const arrived = (message: PhoneMessage, now: number): boolean =>
   message.scheduledFor === null || message.scheduledFor <= now;

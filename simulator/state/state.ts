@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/service/clock';
 import { Account, type AccountRecord } from './account';
 import { Dues } from './dues';
-import { identityOf, knownIdentities, type Identity } from './identities';
+import { advisorIdentity, knownIdentities, type AdvisorIdentity } from './identities';
 import { changeSettings, type Settings, type SettingsChange } from './settings';
 
 export interface StateRecord {
@@ -44,7 +44,7 @@ export class State {
     return this.accounts.get(advisor) ?? this.open(advisor, Account.fresh(this.contacts));
   }
 
-  identities(): Identity[] {
+  identities(): AdvisorIdentity[] {
     const further = [...this.accounts.values()].map(({ identity }) => identity);
     return [...new Map([...knownIdentities, ...further].map((one) => [one.advisor, one])).values()];
   }
@@ -90,7 +90,7 @@ export class State {
   }
 
   private open(advisor: string, record: AccountRecord): Account {
-    const account = new Account(identityOf(advisor), record, {
+    const account = new Account(advisorIdentity(advisor), record, {
       now: () => this.clock.now(),
       nextMessageId: () => this.messageId++,
       arrivesAt: (when) => {

@@ -1,7 +1,7 @@
 import { isSupportedCountry } from 'libphonenumber-js';
 import should from 'should';
 import { isCountry } from '../../lib/runtime/kinds';
-import { problemOf, type Surroundings } from '../../lib/editor/validate';
+import { fieldProblem, type ValidationContext } from '../../lib/editor/validate';
 import { applies, filledRows, tickedAnd, withDefaults } from '../../lib/editor/values';
 import { phoneNumber } from '../../lib/texting/recipients';
 import type { Field, RowsField } from '../../lib/runtime/spec';
@@ -13,12 +13,12 @@ import { spec as group } from '../../nodes/group/spec';
 import { spec as sendText } from '../../nodes/send-text/spec';
 
 const now = Date.parse('2030-06-01T12:00:00Z');
-const environments = new Map<unknown, ReturnType<Surroundings['environment']>>([
+const environments = new Map<unknown, ReturnType<ValidationContext['environment']>>([
   ['us', { country: 'US', timeZone: 'America/New_York', isComplete: true }],
   ['plain', { country: '', timeZone: '', isComplete: true }],
   ['begun', { country: '', timeZone: '', isComplete: false }],
 ]);
-const around: Surroundings = {
+const around: ValidationContext = {
   now,
   say: (key) => key,
   environment: (id) => environments.get(id),
@@ -277,27 +277,27 @@ describe('what a form complains about', () => {
 
   for (const [fields, name, values, expected] of cases) {
     it(`${name} with ${JSON.stringify(values)}: ${expected ?? 'nothing'}`, () => {
-      should(problemOf(fieldOf(fields, name), values[name], values, around)).equal(expected);
+      should(fieldProblem(fieldOf(fields, name), values[name], values, around)).equal(expected);
     });
   }
 });
 
 describe('what a form says about several things at once', () => {
-  const speaking: Surroundings = {
+  const speaking: ValidationContext = {
     ...around,
     say: (key, parts = {}) => [key, ...Object.values(parts)].join(' '),
   };
 
   it('names each row that is wrong, and what is wrong with it', () => {
     const values = filled(['firstName', 'Ann', 'str'], ['gender', 'abc', 'num'], ['city', 'a[', 'msg']);
-    should(problemOf(fieldOf(contact.fields, 'fields'), values.fields, values, speaking)).equal(
+    should(fieldProblem(fieldOf(contact.fields, 'fields'), values.fields, values, speaking)).equal(
       'row.gender: invalid.number row.city: invalid.property',
     );
   });
 
   it('names the place of a wrong entry in a list', () => {
     const values = { phone: '["+12025550113", "grace"]', phoneType: 'json' };
-    should(problemOf(fieldOf(sendText.fields, 'phone'), values.phone, values, speaking)).equal(
+    should(fieldProblem(fieldOf(sendText.fields, 'phone'), values.phone, values, speaking)).equal(
       'invalid.entry 2 invalid.noPhone',
     );
   });
@@ -323,7 +323,7 @@ describe('a form and the node behind it', () => {
     for (const phone of [...phones, ' +12025550113', '202 555 0113', '(202) 555-0113', '0113']) {
       it(`agree on ${phone} ${country === '' ? 'without a country' : `in ${country}`}`, () => {
         const values = { phone, phoneType: 'str', environment: id };
-        const problem = problemOf(fieldOf(sendText.fields, 'phone'), phone, values, around);
+        const problem = fieldProblem(fieldOf(sendText.fields, 'phone'), phone, values, around);
         should(problem === undefined).equal(phoneNumber(phone, country) !== undefined);
       });
     }

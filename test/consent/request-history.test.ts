@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import should from 'should';
-import { ConsentLimit, RequestHistory, type Reply } from '../../lib/consent/request-history';
+import { ConsentLimit, RequestHistory, type RequestReply } from '../../lib/consent/request-history';
 import { MovableClock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
 import { createMemoryStore } from '../../lib/state/memory';
@@ -23,8 +23,8 @@ describe('the history of consent requests', () => {
   let sent: number;
   const history = (space = 'space/', of: Store = store): RequestHistory =>
     new RequestHistory({ store: of, clock, space: Buffer.from(space), wallTime: () => clock.now() + 5 });
-  const pending: Reply = { memberId: 7, consentState: 'pending', requested: true };
-  const request = async (leave: () => Promise<void>): Promise<Reply> => {
+  const pending: RequestReply = { memberId: 7, consentState: 'pending', requested: true };
+  const request = async (leave: () => Promise<void>): Promise<RequestReply> => {
     await leave();
     sent += 1;
     return pending;
@@ -117,7 +117,7 @@ describe('the history of consent requests', () => {
     should((await history().ask('default', ann, daily, request)).requested).be.false();
     void history().ask('default', bob, daily, async (leave) => {
       await leave();
-      return new Promise<Reply>(() => undefined);
+      return new Promise<RequestReply>(() => undefined);
     });
     await turn();
     const again = await history('space/', elsewhere(store)).ask('default', bob, daily, request);

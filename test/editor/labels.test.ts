@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import should from 'should';
 import type { Say, Values } from '../../lib/editor/values';
-import { momentOf, shortened } from '../../lib/editor/words';
+import { momentOf, shortLabel } from '../../lib/editor/words';
 import { languages, stringsOf } from '../locales/catalogues';
 
 type Label = (values: Values, say: Say) => string;
@@ -54,19 +54,19 @@ describe('the label of a node', () => {
 
   it('cuts between signs, however many letters a sign is made of', () => {
     const family = '👨‍👩‍👧';
-    shortened('😀'.repeat(20)).should.equal('😀'.repeat(20));
-    shortened('😀'.repeat(21)).should.equal(`${'😀'.repeat(19)}…`);
-    shortened(family.repeat(30)).should.equal(`${family.repeat(19)}…`);
-    shortened(`Hi 🇩🇪${'é'.normalize('NFD').repeat(30)}`).should.equal(
+    shortLabel('😀'.repeat(20)).should.equal('😀'.repeat(20));
+    shortLabel('😀'.repeat(21)).should.equal(`${'😀'.repeat(19)}…`);
+    shortLabel(family.repeat(30)).should.equal(`${family.repeat(19)}…`);
+    shortLabel(`Hi 🇩🇪${'é'.normalize('NFD').repeat(30)}`).should.equal(
       `Hi 🇩🇪${'é'.normalize('NFD').repeat(15)}…`,
     );
     for (let length = 1; length < 50; length += 1)
-      shortened(`a${'😀'.repeat(length)}`).should.not.match(/\p{Surrogate}/u);
+      shortLabel(`a${'😀'.repeat(length)}`).should.not.match(/\p{Surrogate}/u);
   });
 
   it('cuts a long text between words and keeps it on one line', () => {
-    shortened('Hello Ann,\nhow are you today?').should.equal('Hello Ann, how are…');
-    shortened('Hi').should.equal('Hi');
+    shortLabel('Hello Ann,\nhow are you today?').should.equal('Hello Ann, how are…');
+    shortLabel('Hi').should.equal('Hi');
   });
 
   it('says the year of a date when it is another', () => {

@@ -220,7 +220,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'errors are text where a list says why it is empty',
       file: 'lib/editor/picker.ts',
-      changes: [['note.text(wordsOf(fault));', 'note.html(wordsOf(fault));']],
+      changes: [['note.text(faultText(fault));', 'note.html(faultText(fault));']],
       shownBy: { 'security/browser.test.ts': ['are text where a list says why it is empty'] },
       needsBuild: true,
     },

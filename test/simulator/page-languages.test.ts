@@ -1,7 +1,7 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
 import { languages } from '../../lib/languages';
-import { wordsIn } from '../../simulator/words';
+import { simulatorWordsIn } from '../../simulator/words';
 import { benchForEach, phoneOf } from '../support/simulator-page';
 
 const number = '+14155550123';
@@ -17,7 +17,7 @@ describe("the languages of the simulator's page", () => {
 
   for (const language of languages) {
     it(`speaks to a browser in its own: ${language}`, async () => {
-      const { page: said } = wordsIn(language).catalogue;
+      const { page: said } = simulatorWordsIn(language).catalogue;
       await bench().askConsent(number);
       const page = await opened(language);
       should(await languageOf(page)).equal(language);

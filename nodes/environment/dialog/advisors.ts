@@ -1,8 +1,8 @@
-import { ask, wordsOf } from '../../../lib/editor/ask';
+import { ask, faultText } from '../../../lib/editor/ask';
 import { button, onEnter, textBox } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
 import { type Card, cardOf } from './card';
-import { type Advisor, notYet } from './facts';
+import { type ListedAdvisor, notYet } from './facts';
 
 const pollEvery = 2000;
 const defaultAdvisor = 'default';
@@ -27,7 +27,7 @@ export const addAdvisors = (form: Form): { close(): void } => {
   const list = $('<div>');
   const intro = $('<p>');
   const trouble = $('<p>', { class: 'advisor-warning', role: 'status' });
-  let records: readonly Advisor[] = [];
+  let records: readonly ListedAdvisor[] = [];
   let isShown = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -58,10 +58,10 @@ export const addAdvisors = (form: Form): { close(): void } => {
   const load = async (): Promise<void> => {
     clearTimeout(timer);
     try {
-      records = (await ask(say, 'GET', `${node.id}/advisors?${shownIn(form.values())}`)) as Advisor[];
+      records = (await ask(say, 'GET', `${node.id}/advisors?${shownIn(form.values())}`)) as ListedAdvisor[];
       trouble.text('');
     } catch (fault) {
-      trouble.text(wordsOf(fault));
+      trouble.text(faultText(fault));
     }
     if (!isShown) return;
     paint();

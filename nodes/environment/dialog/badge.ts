@@ -11,7 +11,7 @@ const texts: Readonly<Record<ServiceKind, (say: Say) => string>> = {
 };
 
 /** Makes clear whether real people are texted. */
-export const addBadge = (form: Form): void => {
+export const addServiceBanner = (form: Form): void => {
   const { say } = form;
   const sign = $('<div>', { class: 'advisor-badge-sign', 'aria-hidden': 'true' });
   const title = $('<strong>');

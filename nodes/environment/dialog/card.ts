@@ -1,14 +1,14 @@
-import { ask, wordsOf } from '../../../lib/editor/ask';
+import { ask, faultText } from '../../../lib/editor/ask';
 import { button, icon } from '../../../lib/editor/dom';
 import type { Form, Say } from '../../../lib/editor/red';
-import { type Advisor, factsOf, lookOf } from './facts';
+import { type ListedAdvisor, factsOf, lookOf } from './facts';
 import { entry, question, results, shownLink } from './panels';
 import { scopeWords } from './scopes';
 import { linkTo, openWindow, type Sent } from '../../../lib/editor/window';
 
 export interface Card {
   readonly element: JQuery;
-  update(record: Advisor): void;
+  update(record: ListedAdvisor): void;
   /** Focuses the card, for the keyboard, when it was just added. */
   focus(): void;
 }
@@ -39,7 +39,7 @@ const attemptWords = (why: string | undefined, say: Say): string => {
   }
 };
 
-interface Surroundings {
+interface CardContext {
   readonly form: Form;
   /** Reads the list of advisors again. */
   readonly reload: () => void;
@@ -49,7 +49,7 @@ interface Surroundings {
 }
 
 /** One advisor: what is known, and what can be done. The card is changed in place, so that no button loses the focus. */
-export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }: Surroundings): Card => {
+export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }: CardContext): Card => {
   const { say, node } = form;
   const path = (rest: string): string => `${node.id}/${rest}`;
   const own = path(`advisors/${encodeURIComponent(advisor)}`);
@@ -71,7 +71,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   };
   const warning = (text: string): JQuery => $('<p>', { class: 'advisor-warning', text });
   const fail = (fault: unknown): void => {
-    show(warning(wordsOf(fault)));
+    show(warning(faultText(fault)));
   };
   /** Shows what became of the window: its result, or that it was closed. */
   const follow = (sent: OpenedWindow): void => {
@@ -183,7 +183,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
     panel,
   );
 
-  const paint = (record: Advisor): void => {
+  const paint = (record: ListedAdvisor): void => {
     const look = lookOf(record, isByCode(), say);
     const name = (scope: string): string => scopeWords(scope, knownScopes, say);
     state

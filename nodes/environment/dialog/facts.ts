@@ -3,7 +3,7 @@ import type { Say } from '../../../lib/editor/values';
 import { momentOf } from '../../../lib/editor/words';
 
 /** An advisor as the route lists it. */
-export interface Advisor {
+export interface ListedAdvisor {
   readonly advisor: string;
   readonly state: 'authorized' | 'authorize_again' | 'confirm' | 'none';
   readonly identity: string | null;
@@ -15,7 +15,7 @@ export interface Advisor {
   readonly refreshedAt: number | null;
 }
 
-export const notYet = (advisor: string): Advisor => ({
+export const notYet = (advisor: string): ListedAdvisor => ({
   advisor,
   state: 'none',
   identity: null,
@@ -30,21 +30,21 @@ export interface Fact {
   readonly isWarning?: boolean;
 }
 
-export interface Look {
+export interface AdvisorLook {
   readonly icon: string;
   readonly kind: 'good' | 'bad' | 'open';
   readonly text: string;
 }
 
 /** The look of an application that signs in by itself. */
-const clientLook = ({ state, refreshedAt }: Advisor, say: Say): Look => {
+const clientLook = ({ state, refreshedAt }: ListedAdvisor, say: Say): AdvisorLook => {
   if (state === 'authorize_again') return { icon: 'times-circle', kind: 'bad', text: say('state.refused') };
   return refreshedAt === null
     ? { icon: 'cog', kind: 'open', text: say('state.byItself') }
     : { icon: 'check-circle', kind: 'good', text: say('state.signedIn') };
 };
 
-export const lookOf = (advisor: Advisor, isByCode: boolean, say: Say): Look => {
+export const lookOf = (advisor: ListedAdvisor, isByCode: boolean, say: Say): AdvisorLook => {
   if (!isByCode) return clientLook(advisor, say);
   const { state } = advisor;
   switch (state) {
@@ -59,7 +59,7 @@ export const lookOf = (advisor: Advisor, isByCode: boolean, say: Say): Look => {
   }
 };
 
-const accessFact = ({ expiresAt, scopes }: Advisor, isByCode: boolean, say: Say, now: Date): Fact[] => {
+const accessFact = ({ expiresAt, scopes }: ListedAdvisor, isByCode: boolean, say: Say, now: Date): Fact[] => {
   if (expiresAt === null) return [];
   const time = momentOf(new Date(expiresAt), now, locale());
   if (!isByCode || scopes.includes('offline_access')) return [{ text: say('fact.renewed', { time }) }];
@@ -70,7 +70,7 @@ const accessFact = ({ expiresAt, scopes }: Advisor, isByCode: boolean, say: Say,
 
 /** Facts about an advisor, line by line. `name` puts a scope into words. */
 export const factsOf = (
-  record: Advisor,
+  record: ListedAdvisor,
   isByCode: boolean,
   say: Say,
   name: (scope: string) => string,

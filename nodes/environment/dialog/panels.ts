@@ -57,7 +57,7 @@ export const shownLink = (place: string, say: Say): (JQuery | string)[] => {
   return URL.canParse(place) ? [note, line] : [note, line, $('<p>', { text: say('link.here') })];
 };
 
-interface Result {
+interface CheckResult {
   readonly check: string;
   /** Null when the check was not tried, or has no verdict. */
   readonly ok: boolean | null;
@@ -73,13 +73,13 @@ const titles: Readonly<Record<string, (say: Say) => string>> = {
   names: (say) => say('test.names'),
 };
 
-interface Mark {
+interface MarkLook {
   readonly mark: string;
   readonly sign: string;
   readonly words: (say: Say) => string;
 }
 
-const marks: Readonly<Record<string, Mark>> = {
+const marks: Readonly<Record<string, MarkLook>> = {
   true: { mark: 'advisor-good', sign: 'check', words: (say) => say('test.passed') },
   false: { mark: 'advisor-bad', sign: 'times', words: (say) => say('test.failed') },
   null: { mark: '', sign: 'minus', words: (say) => say('test.untried') },
@@ -88,7 +88,7 @@ const marks: Readonly<Record<string, Mark>> = {
 /** Shows a tick, a cross or a dash for each check. */
 export const results = (found: unknown, say: Say): JQuery =>
   $('<ul>', { class: 'advisor-results' }).append(
-    ...(found as readonly Result[]).map(({ check, ok, message }) => {
+    ...(found as readonly CheckResult[]).map(({ check, ok, message }) => {
       const { mark = '', sign = 'minus', words } = marks[String(ok)] ?? {};
       return $('<li>', { class: mark }).append(
         icon(sign)

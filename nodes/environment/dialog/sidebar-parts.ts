@@ -1,6 +1,6 @@
 import { minute } from '../../../lib/durations';
 import type { Failure, Listed, ListItem, QueueItem, WaitItem } from '../../../lib/runtime/activity-items';
-import { ask, editorAddress, wordsOf } from '../../../lib/editor/ask';
+import { ask, editorAddress, faultText } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
 import {
   button,
@@ -43,7 +43,7 @@ type Failures = Listed<Failure> & {
 };
 
 /** The section that a part belongs to. */
-export interface Host {
+export interface SidebarSection {
   /** The id of the environment. */
   readonly id: string;
   /** The user's right, as the server last told it: rights may change while the editor is open. */
@@ -77,7 +77,7 @@ const joined = (...said: readonly (string | false | null)[]): string =>
   said.filter((each) => each !== false && each !== null).join(' · ');
 
 const complain = (fault: unknown): void => {
-  notify(wordsOf(fault), 'error');
+  notify(faultText(fault), 'error');
 };
 const copy = (text: string): void => {
   if (RED.clipboard.copyText(text)) notify(say('sidebar.copied'), 'success');
@@ -103,14 +103,14 @@ const rowWith = (...actions: JQuery[]): { row: JQuery; head: JQuery; facts: JQue
 };
 
 /** A heading of a section, with the answer of a route under it. */
-export abstract class Part<T> {
+export abstract class SidebarPart<T> {
   readonly element: JQuery;
   /** When something that is shown will be over, in epoch milliseconds. */
   due: number | null = null;
   private readonly total = $('<span>', { class: 'advisor-side-count' });
 
   constructor(
-    protected readonly host: Host,
+    protected readonly host: SidebarSection,
     name: string,
     title: string,
   ) {
@@ -139,7 +139,7 @@ export abstract class Part<T> {
 }
 
 /** A part that shows one page of many rows. */
-abstract class PagedPart<T, Answer extends Listed<unknown>> extends Part<Answer> {
+abstract class PagedPart<T, Answer extends Listed<unknown>> extends SidebarPart<Answer> {
   protected readonly rows = new Rows<T>(
     (item) => this.keyOf(item),
     (item) => this.rowOf(item),
@@ -149,7 +149,7 @@ abstract class PagedPart<T, Answer extends Listed<unknown>> extends Part<Answer>
   });
 
   constructor(
-    host: Host,
+    host: SidebarSection,
     private readonly route: string,
     title: string,
   ) {
@@ -188,7 +188,7 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
   private readonly search = textBox(say('sidebar.search'), say('sidebar.search'));
   private readonly searched = $('<p>', { role: 'status' }).hide();
 
-  constructor(host: Host) {
+  constructor(host: SidebarSection) {
     super(host, 'waits', say('sidebar.waiting'));
     this.rows.element.before(this.search.hide(), this.searched);
     let typing: ReturnType<typeof setTimeout> | undefined;
@@ -277,7 +277,7 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
 }
 
 export class ListsPart extends PagedPart<ListItem, Listed<ListItem>> {
-  constructor(host: Host) {
+  constructor(host: SidebarSection) {
     super(host, 'lists', say('sidebar.lists'));
   }
 
@@ -310,7 +310,7 @@ export class ListsPart extends PagedPart<ListItem, Listed<ListItem>> {
 }
 
 export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
-  constructor(host: Host) {
+  constructor(host: SidebarSection) {
     super(host, 'held', say('sidebar.held'));
   }
 
@@ -347,7 +347,7 @@ export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
 export class FailuresPart extends PagedPart<Advised, Failures> {
   private codes: Readonly<Record<string, string>> = {};
 
-  constructor(host: Host) {
+  constructor(host: SidebarSection) {
     super(host, 'failures', say('sidebar.failures'));
   }
 
@@ -394,7 +394,7 @@ export class FailuresPart extends PagedPart<Advised, Failures> {
 
 /** Advisors who have to act come first. */
 export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
-  constructor(host: Host) {
+  constructor(host: SidebarSection) {
     super(host, 'advisors', say('sidebar.advisors'));
   }
 
@@ -436,7 +436,7 @@ export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
   }
 }
 
-export class ServicePart extends Part<ServiceState> {
+export class ServicePart extends SidebarPart<ServiceState> {
   readonly path = 'service';
   /** The trouble, shown at the head of the section. */
   readonly alarm = $('<p>', { class: 'advisor-side-state advisor-warning', role: 'status' }).hide();
@@ -448,7 +448,7 @@ export class ServicePart extends Part<ServiceState> {
     void openBeside(this.phones, 'simulator/open', {});
   });
 
-  constructor(host: Host) {
+  constructor(host: SidebarSection) {
     super(host, 'service', say('sidebar.service'));
     this.element.append(
       this.facts.element,

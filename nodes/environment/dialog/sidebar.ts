@@ -1,5 +1,5 @@
 import { minute } from '../../../lib/durations';
-import { ask, wordsOf } from '../../../lib/editor/ask';
+import { ask, faultText } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
 import { icon, iconButton, setAttributes, setText } from '../../../lib/editor/dom';
 import type { EditedNode } from '../../../lib/editor/red';
@@ -10,8 +10,8 @@ import {
   ListsPart,
   ServicePart,
   WaitsPart,
-  type Host,
-  type Part,
+  type SidebarSection,
+  type SidebarPart,
   type ServiceState,
 } from './sidebar-parts';
 import { changedTopic, type ChangeNews } from '../spec';
@@ -35,7 +35,7 @@ const statusOf = (fault: unknown): number | undefined =>
   ((fault as Error).cause as { status?: number } | undefined)?.status;
 
 /** One environment, and all that goes on in it. */
-class Section implements Host {
+class Section implements SidebarSection {
   readonly element: JQuery;
   mayWrite = false;
   service: string | undefined;
@@ -44,7 +44,7 @@ class Section implements Host {
   private readonly problem = $('<p>', { class: 'advisor-warning', role: 'alert' }).hide();
   private readonly servicePart = new ServicePart(this);
   private readonly waits = new WaitsPart(this);
-  private readonly lists: readonly Part<never>[] = [
+  private readonly lists: readonly SidebarPart<never>[] = [
     this.waits,
     new ListsPart(this),
     new HeldPart(this),
@@ -144,7 +144,7 @@ class Section implements Host {
   private async readAll(): Promise<number> {
     const problems = new Set<string>();
     const statuses = new Set<number | undefined>();
-    const get = async <T>(part: Part<T>): Promise<T | undefined> => {
+    const get = async <T>(part: SidebarPart<T>): Promise<T | undefined> => {
       try {
         const answer = (await ask(say, 'GET', `${this.id}/${part.path}`)) as T;
         part.show(answer);
@@ -176,7 +176,7 @@ class Section implements Host {
 
   private sentenceOf(fault: unknown): string {
     const isDisabled = RED.nodes.node(this.id)?.['d'] === true;
-    return isDisabled && statusOf(fault) === 404 ? say('sidebar.disabled') : wordsOf(fault);
+    return isDisabled && statusOf(fault) === 404 ? say('sidebar.disabled') : faultText(fault);
   }
 
   private clear(parts: readonly { clear(): void }[]): void {
