@@ -1,15 +1,9 @@
 import { parseArgs } from 'node:util';
-import { settingsTold, versions } from '../nodes/environment/bundle';
-import {
-  askRunning,
-  flowFileIn,
-  isEnvironment,
-  nodesIn,
-  UsageError,
-  usualUserDir,
-  type Variables,
-} from './installation';
+import { UsageError } from '../lib/usage-error';
+import { settingsTold, installedVersions } from '../nodes/environment/bundle';
+import { askRunning, flowFileIn, isEnvironment, savedNodesIn, usualUserDir } from './installation';
 
+import type { Variables } from '../lib/service/proxy';
 export const help = `Usage: advisor-texting bundle [--user-dir DIR] [--url URL]
 
 Prints what helps whoever is asked for help, as JSON: versions, the settings of each environment without its
@@ -46,7 +40,7 @@ export const bundle = async (args: readonly string[], variables: Variables): Pro
     }
     const { url } = options;
     const token = variables['ADVISOR_TEXTING_ADMIN_TOKEN'];
-    const found = nodesIn(options.flows ?? flowFileIn(options['user-dir'] ?? usualUserDir()));
+    const found = savedNodesIn(options.flows ?? flowFileIn(options['user-dir'] ?? usualUserDir()));
     const environments: object[] = [];
     for (const each of found.filter(isEnvironment)) {
       const id = typeof each['id'] === 'string' ? each['id'] : '';
@@ -57,7 +51,7 @@ export const bundle = async (args: readonly string[], variables: Variables): Pro
       const asked = await askRunning({ url, id, route: 'bundle', token });
       environments.push('answer' in asked ? (asked.answer as object) : { environment: id, ...asked });
     }
-    const whole = { made: new Date().toISOString(), versions: versions(null), environments };
+    const whole = { made: new Date().toISOString(), versions: installedVersions(null), environments };
     process.stdout.write(`${JSON.stringify(whole, null, 2)}\n`);
     return 0;
   } catch (fault) {

@@ -1,13 +1,15 @@
+import { UsageError } from '../lib/usage-error';
+import type { Variables } from '../lib/service/proxy';
 import { minute } from '../lib/durations';
 import { closeSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { authorizeAgain, clientScopes, TokenEndpoints } from '../lib/auth/token-endpoint';
 import type { Connection } from '../lib/auth/connection';
 import { scopesIn, type TokenAnswer } from '../lib/auth/grants';
-import { rehearseAuthorization, rehearseClient } from '../lib/auth/sign-in-rehearsal';
+import { rehearseAuthorization, rehearseClient, type Chance } from '../lib/auth/sign-in-rehearsal';
 import { wordsIn, type Words } from '../lib/runtime/language';
 import { isRecord } from '../lib/runtime/kinds';
-import { systemClock, type Clock } from '../lib/service/clock';
+import { systemClock } from '../lib/service/clock';
 import { serviceError, ServiceError, type MessageValues } from '../lib/service/errors';
 import { contractScope } from '../lib/service/prefixes';
 import { checkNames, factNames, rehearse, type Finding, type Verdict } from '../lib/service/rehearsal';
@@ -26,14 +28,12 @@ import { needsOf } from '../nodes/environment/saved-nodes';
 import { hiderOf, resolveValues, type VariableValue } from '../nodes/environment/variables';
 import {
   askRunning,
-  credentialsOf,
-  nodesIn,
+  savedCredentials,
+  savedNodesIn,
   placeIn,
   propertiesIn,
   runtimeSettingsIn,
-  UsageError,
   usualUserDir,
-  type Variables,
 } from './installation';
 import {
   environmentsMeant,
@@ -74,12 +74,6 @@ const variableOf = (setting: string): string =>
 
 /** The most milliseconds for pauses and repeats, while somebody waits for this command. */
 const patience = minute;
-
-/** The clock and the random source: tests have their own. */
-export interface Chance {
-  readonly clock: Clock;
-  readonly random: () => number;
-}
 
 export const help = `Usage: advisor-texting check [--user-dir DIR | --settings FILE] [options]
 
@@ -356,9 +350,9 @@ const checkedEnvironment = (options: CheckOptions, variables: Variables): Checke
   const userDir = named ?? usualUserDir();
   const runtime = runtimeSettingsIn(userDir, variables);
   const place = placeIn(userDir, runtime, flows);
-  const nodes = nodesIn(place.flowFile);
+  const nodes = savedNodesIn(place.flowFile);
   const one = onlyOne(environmentsMeant(nodes, environment), place.flowFile);
-  const { credentials, unread } = credentialsOf(String(one['id']), place);
+  const { credentials, unread } = savedCredentials(String(one['id']), place);
   // A node of an older version may lack this setting: that means the simulator.
   const written = { service: 'simulator', ...one, ...credentials };
   const values = resolved(written);

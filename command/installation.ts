@@ -1,3 +1,4 @@
+import type { Variables } from '../lib/service/proxy';
 import { minute } from '../lib/durations';
 import { spawnSync } from 'node:child_process';
 import { createDecipheriv, createHash } from 'node:crypto';
@@ -6,14 +7,10 @@ import { homedir, hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { isConfidential } from '../lib/addresses';
 import { isRecord } from '../lib/runtime/kinds';
+import { UsageError } from '../lib/usage-error';
 import type { EnvironmentValues } from '../nodes/environment/config';
 import type { SavedNode } from '../nodes/environment/saved-nodes';
 import { spec } from '../nodes/environment/spec';
-
-export type Variables = Readonly<Record<string, string | undefined>>;
-
-/** A mistake that the user can correct. */
-export class UsageError extends Error {}
 
 export const usualUserDir = (): string => join(homedir(), '.node-red');
 
@@ -97,7 +94,7 @@ const jsonIn = (file: string): unknown => {
   }
 };
 
-export const nodesIn = (flowFile: string): SavedNode[] => {
+export const savedNodesIn = (flowFile: string): SavedNode[] => {
   const flows = jsonIn(flowFile);
   return Array.isArray(flows) ? (flows as unknown[]).filter(isRecord) : [];
 };
@@ -181,7 +178,7 @@ export const placeIn = (
 };
 
 /** The credentials of a node, as Node-RED has stored them; `unread` is their file when the secret is wrong. */
-export const credentialsOf = (
+export const savedCredentials = (
   id: string,
   { credentialFiles, secret }: FlowFiles,
 ): { readonly credentials: EnvironmentValues; readonly unread?: string } => {

@@ -1,14 +1,14 @@
 import { statfsSync } from 'node:fs';
 import { isLoopback } from '../lib/addresses';
 import { recommended } from '../lib/consent/rings';
-import { plain } from '../lib/runtime/inputs';
+import { plainSettings } from '../lib/runtime/inputs';
 import { wrongSetting } from '../lib/runtime/settings';
 import type { NodeSpec } from '../lib/runtime/spec';
 import type { MessageValues, ServiceError } from '../lib/service/errors';
 import type { Finding, Verdict } from '../lib/service/rehearsal';
 import { spec as checkConsent } from '../nodes/check-consent/spec';
 import { faultInValues, serviceOf, type EnvironmentValues } from '../nodes/environment/config';
-import { idOf, nodeName, runningIn, specOf, type SavedNode } from '../nodes/environment/saved-nodes';
+import { nodeId, nodeName, runningIn, specOf, type SavedNode } from '../nodes/environment/saved-nodes';
 import { spec as environment } from '../nodes/environment/spec';
 import { spec as requestConsent } from '../nodes/request-consent/spec';
 import { spec as sendText } from '../nodes/send-text/spec';
@@ -87,7 +87,7 @@ const networks: Readonly<Record<number, string>> = {
 const fuse = 0x65735546;
 
 const diskFinding = (userDir: string, values: EnvironmentValues): PreparednessFinding => {
-  if (plain(environment, values).text('store') === 'postgres')
+  if (plainSettings(environment, values).text('store') === 'postgres')
     return finding('userDir', true, 'diskUnneeded');
   const type = process.platform === 'linux' ? statfsSync(userDir).type : fuse;
   const network = networks[type];
@@ -116,7 +116,7 @@ const environmentFindings = (
   values: EnvironmentValues,
   nodes: readonly SavedNode[],
 ): PreparednessFinding[] => {
-  const { number, flag, text } = plain(environment, values);
+  const { number, flag, text } = plainSettings(environment, values);
   const doesSchedule = nodes.some((node) => node['type'] === sendText.type && node['schedule'] === 'at');
   const zone = text('timeZone');
   const zoneOfProcess = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -165,7 +165,7 @@ const named = (
 const isCaught = (node: SavedNode, nodes: readonly SavedNode[]): boolean => {
   const isNear = (other: SavedNode): boolean => other['z'] === node['z'];
   const covers = ({ scope, g }: SavedNode): boolean => {
-    if (Array.isArray(scope)) return scope.includes(idOf(node));
+    if (Array.isArray(scope)) return scope.includes(nodeId(node));
     return scope === 'group' ? g === node['g'] : true;
   };
   if (nodes.some((other) => other['type'] === 'catch' && isNear(other) && covers(other))) return true;
@@ -175,13 +175,13 @@ const isCaught = (node: SavedNode, nodes: readonly SavedNode[]): boolean => {
 const isHeard = (node: SavedNode, nodes: readonly SavedNode[]): boolean => {
   const { wires } = node;
   const targets = Array.isArray(wires) ? (wires as unknown[])[1] : undefined;
-  const isWired = Array.isArray(targets) && targets.some((id) => nodes.some((each) => idOf(each) === id));
+  const isWired = Array.isArray(targets) && targets.some((id) => nodes.some((each) => nodeId(each) === id));
   return isWired || isCaught(node, nodes);
 };
 
 /** Whether a node polls faster, or for longer, than the contract recommends (*Limits*). */
 const isImpatient = (node: SavedNode): boolean => {
-  const { text, number } = plain(checkConsent, node);
+  const { text, number } = plainSettings(checkConsent, node);
   const ms = (name: string): number => number(name) * 1000;
   return (
     text('mode') === 'wait' &&
@@ -194,8 +194,8 @@ const isImpatient = (node: SavedNode): boolean => {
 
 /** Whether a node asks people more often than it does by default. */
 const isInsistent = (node: SavedNode): boolean => {
-  const usual = plain(requestConsent, {});
-  const { number } = plain(requestConsent, node);
+  const usual = plainSettings(requestConsent, {});
+  const { number } = plainSettings(requestConsent, node);
   const limit = number('limit');
   return number('every') < usual.number('every') || limit === 0 || limit > usual.number('limit');
 };
@@ -205,16 +205,16 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFindi
   const ours = nodes.filter((node) => specOf(node) !== undefined && !isEnvironment(node));
   const environments = nodes.filter(isEnvironment);
   const uses = (id: string) => (node: SavedNode) => node['environment'] === id;
-  const homeless = ours.filter((node) => !environments.some((each) => uses(idOf(each))(node)));
+  const homeless = ours.filter((node) => !environments.some((each) => uses(nodeId(each))(node)));
   const others = environments.filter(
     (each) =>
-      idOf(each) !== idOf(values) && !also.includes(idOf(each)) && !also.includes(String(each['name'])),
+      nodeId(each) !== nodeId(values) && !also.includes(nodeId(each)) && !also.includes(String(each['name'])),
   );
   const usersOf = (some: readonly SavedNode[]): SavedNode[] =>
-    ours.filter((node) => some.some((each) => uses(idOf(each))(node)));
+    ours.filter((node) => some.some((each) => uses(nodeId(each))(node)));
   const simulated = usersOf(others.filter((each) => serviceOf(each) === 'simulator'));
   const elsewhere = others.filter((each) => usersOf([each]).length > 0);
-  const here = ours.filter(uses(idOf(values)));
+  const here = ours.filter(uses(nodeId(values)));
   const of = (spec: NodeSpec): SavedNode[] => here.filter(({ type }) => type === spec.type);
   const wrong = here.flatMap((node) => {
     const field = wrongSetting(specOf(node)?.fields ?? [], node)?.field.name;
@@ -226,7 +226,7 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFindi
   const place = (): PreparednessFinding => {
     if (homeless.length > 0) return finding('environment', false, 'environmentNone', named(homeless));
     if (here.length === 0) return finding('environment', false, 'environmentUnused');
-    const names = elsewhere.map((each) => JSON.stringify(each['name'] ?? idOf(each))).join(' --also ');
+    const names = elsewhere.map((each) => JSON.stringify(each['name'] ?? nodeId(each))).join(' --also ');
     if (simulated.length > 0)
       return finding('environment', false, 'environmentSimulator', { ...named(simulated), names });
     return elsewhere.length > 0

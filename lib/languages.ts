@@ -1,7 +1,8 @@
 export const languages = ['en-US', 'de', 'es-ES', 'ja'] as const;
 export type Language = (typeof languages)[number];
 
-const baseOf = (tag: string): string => tag.split(/[-_]/)[0]?.toLowerCase() ?? '';
+/** The language of a tag, without its region: `es` of `es-ES`. */
+export const baseOf = (tag: string): string => tag.split(/[-_]/)[0]?.toLowerCase() ?? '';
 
 /** The first of the wanted languages that we have; an unknown region gets the language of another. */
 export const spokenOf = (wanted: readonly string[]): Language =>

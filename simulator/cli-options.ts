@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util';
+import type { Mutable } from '../lib/mutable';
 import type { SimulatorOptions } from './index';
 import { habitChoices, habitNames, profileNames, type Habits, type ProfileName } from './profiles';
+import { UsageError } from '../lib/usage-error';
 import { settingsChange, type SettingsChange } from './state/settings';
 
 const defaultPort = 4010;
@@ -30,9 +32,6 @@ the contract under /v1, OAuth under /oauth, a page of phones at /, and a control
   --random-seed N        of the random source behind faults (default 1)
   --help                 show this
 `;
-
-/** A mistake on the command line that the user can correct. */
-export class UsageError extends Error {}
 
 const flags = {
   port: { type: 'string' },
@@ -116,13 +115,11 @@ const read = (args: readonly string[]) => {
   }
 };
 
-const settingsIn = (change: SettingsChange): SettingsChange => {
+const checkedSettings = (change: SettingsChange): SettingsChange => {
   const checked = settingsChange.safeParse(change);
   if (!checked.success) throw new UsageError(checked.error.issues.map(({ message }) => message).join('; '));
   return change;
 };
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** The options of a command line, or `help`. */
 export const readCommandLine = (args: readonly string[]): SimulatorOptions | 'help' => {
@@ -134,7 +131,7 @@ export const readCommandLine = (args: readonly string[]): SimulatorOptions | 'he
   }
   const options: Mutable<SimulatorOptions> = {
     port: values.port === undefined ? defaultPort : wholeNumber('--port', values.port, 65_535),
-    settings: settingsIn({
+    settings: checkedSettings({
       ...(values.profile === undefined ? {} : { profile: profileIn(values.profile) }),
       ...(values.habit === undefined ? {} : { habits: habitsIn(values.habit) }),
       ...(values.rotate === true ? { rotateRefreshTokens: true } : {}),

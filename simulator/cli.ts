@@ -1,13 +1,14 @@
 #!/usr/bin/env node
-import { help, readCommandLine, UsageError } from './cli-options';
+import { UsageError } from '../lib/usage-error';
+import { help, readCommandLine } from './cli-options';
 import { startSimulator, type Settings, type Simulator, type SimulatorOptions } from './index';
 import { environmentFor, profileOf } from './profiles';
 
-const say = (text: string): void => {
+const print = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };
 
-const fail = (text: string): void => {
+const printError = (text: string): void => {
   process.stderr.write(`${text}\n`);
   process.exitCode = 1;
 };
@@ -36,7 +37,7 @@ const foreignness = ({ habits }: Settings): string => {
 };
 
 const introduce = ({ url, baseUrl, authUrl, tokenUrl, credentials, settings }: Simulator): void => {
-  say(`The simulator is running. Nobody is really texted.
+  print(`The simulator is running. Nobody is really texted.
 
   phones         ${url}/
   base address   ${baseUrl}
@@ -57,7 +58,7 @@ const run = async (options: SimulatorOptions): Promise<void> => {
   try {
     simulator = await startSimulator({ ...options, warn: (message) => process.stderr.write(`${message}\n`) });
   } catch (error) {
-    fail(whyNot(error, options));
+    printError(whyNot(error, options));
     return;
   }
   introduce(simulator);
@@ -70,9 +71,9 @@ const run = async (options: SimulatorOptions): Promise<void> => {
 
 try {
   const options = readCommandLine(process.argv.slice(2));
-  if (options === 'help') say(help);
+  if (options === 'help') print(help);
   else void run(options);
 } catch (error) {
   if (!(error instanceof UsageError)) throw error;
-  fail(`${error.message}\nSee: advisor-texting --help`);
+  printError(`${error.message}\nSee: advisor-texting --help`);
 }

@@ -44,6 +44,8 @@ export const saysWhoItIs = (request: IncomingMessage, { userAgent }: Habits): bo
 
 export type Headers = Readonly<Record<string, string | number>>;
 
+export const plainText = 'text/plain; charset=utf-8';
+
 export const answer = (
   response: ServerResponse,
   status: number,

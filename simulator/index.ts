@@ -112,7 +112,8 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
     hasFlows: options.hasFlows ?? (() => null),
   });
   const { state } = simulation;
-  const keeper = options.data === undefined ? undefined : await keep(simulation, options.data, warn);
+  const keeper =
+    options.data === undefined ? undefined : await keepSimulation(simulation, options.data, warn);
   // A setting that was given for this start takes precedence over the stored one.
   if (Object.keys(settings).length > 0) state.change(settings);
   const events = new ChangeStream();
@@ -180,7 +181,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
   };
 };
 
-const keep = async (
+const keepSimulation = async (
   simulation: Simulation,
   data: string | SnapshotStorage,
   warn: (message: string) => void,

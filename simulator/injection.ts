@@ -21,7 +21,7 @@ export interface Ready {
   readonly headers?: Headers;
 }
 
-export const write = (response: ServerResponse, { status, type, body, headers }: Ready): void => {
+export const writeReady = (response: ServerResponse, { status, type, body, headers }: Ready): void => {
   if (body === '') response.writeHead(status, headers).end();
   else answer(response, status, type, body, headers);
 };
@@ -49,7 +49,7 @@ export const perform = (
   refuse: (effect: Effect) => Ready,
 ): number => {
   const say = (ready: Ready): number => {
-    write(response, ready);
+    writeReady(response, ready);
     return ready.status;
   };
   if (effect.code !== undefined) return say(refuse(effect));
@@ -62,7 +62,7 @@ export const perform = (
   switch (effect.kind) {
     case 'slow':
       clock.after((effect.delay ?? defaultDelay) * 1000, () => {
-        write(response, ready);
+        writeReady(response, ready);
       });
       return ready.status;
     case 'gateway':

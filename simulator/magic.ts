@@ -18,7 +18,7 @@ export interface Magic {
   readonly once?: true;
 }
 
-const number = (line: number): string => `+1202555${String(line).padStart(4, '0')}`;
+const magicPhone = (line: number): string => `+1202555${String(line).padStart(4, '0')}`;
 
 /** Numbers that accept by themselves have people's names, because they are in the examples. */
 const accepting = [
@@ -37,7 +37,7 @@ const times = (count: number): string => (count === 1 ? '1 check' : `${String(co
 
 const consenting: readonly Magic[] = [
   {
-    phone: number(100),
+    phone: magicPhone(100),
     name: 'Accepts At Once',
     does: 'accepts at once: the answer to a consent request already says accepted',
     answers: { afterChecks: 0 },
@@ -45,43 +45,43 @@ const consenting: readonly Magic[] = [
   ...accepting.map((name, index): Magic => {
     const checks = index + 1;
     return {
-      phone: number(100 + checks),
+      phone: magicPhone(100 + checks),
       name,
       does: `accepts a consent request by itself: ${times(checks)} of the consent status ${checks === 1 ? 'says' : 'say'} pending, then accepted`,
       answers: { afterChecks: checks },
     };
   }),
   {
-    phone: number(110),
+    phone: magicPhone(110),
     name: 'Declines',
     does: 'declines a consent request, which the contract shows as pending',
     answers: 'declines',
   },
   {
-    phone: number(111),
+    phone: magicPhone(111),
     name: 'Stays Silent',
     does: 'never answers a consent request: pending, also after the day of polling',
     answers: { afterChecks: Infinity },
   },
   {
-    phone: number(112),
+    phone: magicPhone(112),
     name: 'Has Not Consented',
     does: 'is a contact that was never asked: none, and a send fails for want of consent',
   },
   {
-    phone: number(113),
+    phone: magicPhone(113),
     name: 'Has Consented',
     does: 'has already accepted: texts arrive, and a consent request answers 400 invalid_request',
     consented: true,
   },
   {
-    phone: number(114),
+    phone: magicPhone(114),
     name: 'Opted Out',
     does: 'has opted out: sends and consent requests answer 200 with a failure that says so',
     refusal: 'the recipient has opted out of texts (replied STOP)',
   },
   {
-    phone: number(115),
+    phone: magicPhone(115),
     name: 'Is A Landline',
     does: 'is a landline: sends and consent requests answer 200 with a failure that says so',
     refusal: 'the number is a landline and cannot receive texts',
@@ -89,7 +89,7 @@ const consenting: readonly Magic[] = [
 ];
 
 const troubled = (line: number, name: string, does: string, effect: Effect, once?: true): Magic => ({
-  phone: number(line),
+  phone: magicPhone(line),
   name,
   does,
   consented: true,

@@ -3,7 +3,7 @@ import { serveContract } from './contract/serve';
 import type { ChangeStream } from './control/events';
 import { serveControl } from './control/serve';
 import { isForeignHost, isForeignOrigin } from './guard';
-import { answer, splitTarget } from './http';
+import { answer, splitTarget, plainText } from './http';
 import { serveAuthorize, serveToken } from './oauth/serve';
 import type { Simulation } from './simulation';
 import { servePage } from './static-page';
@@ -20,14 +20,12 @@ export interface Served {
 
 export const basePath = '/v1';
 
-const plain = 'text/plain; charset=utf-8';
-
 const forbid = (
   request: IncomingMessage,
   response: ServerResponse,
   why: 'control.foreignOrigin' | 'control.foreignHost',
 ): void => {
-  answer(response, 403, plain, `${simulatorWordsFor(request).say(why)}\n`);
+  answer(response, 403, plainText, `${simulatorWordsFor(request).say(why)}\n`);
 };
 
 /** Without the slash at the end of its mount, the relative addresses of the page would be wrong. */
@@ -87,7 +85,7 @@ export const guarded = async (
     await serving;
   } catch {
     if (response.headersSent) response.destroy();
-    else answer(response, 500, plain, `${simulatorWordsFor(request).say('control.failed')}\n`);
+    else answer(response, 500, plainText, `${simulatorWordsFor(request).say('control.failed')}\n`);
   }
 };
 

@@ -1,9 +1,9 @@
+import { defaultAdvisor } from '../lib/default-advisor';
 import type { MovableClock } from '../lib/service/clock';
 import { Faults } from './faults';
 import { Ledger } from './ledger';
 import { Codes } from './oauth/codes';
 import { TokenIssuer } from './oauth/tokens';
-import { defaultAdvisor } from './state/identities';
 import { changeSettings, defaultSettings, type SettingsChange } from './state/settings';
 import { State } from './state/state';
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { extname, join, resolve } from 'node:path';
-import { answer, escapeHtml } from './http';
+import { answer, escapeHtml, plainText } from './http';
 import { sayFrom, type Catalogue, type KeyOf } from './wording';
 import type { SimulatorWords } from './words';
 
@@ -24,10 +24,8 @@ const builtPage = (): string | undefined =>
     existsSync(join(directory, 'page.js')),
   );
 
-const plain = 'text/plain; charset=utf-8';
-
 /** The page in the reader's language: its own words in place, and those of its script beside them. */
-const inWords = (html: string, { language, catalogue: { page } }: SimulatorWords): string => {
+const pageInWords = (html: string, { language, catalogue: { page } }: SimulatorWords): string => {
   const say = sayFrom(page);
   const valueOf = (name: string): string => {
     if (name === 'language') return language;
@@ -58,11 +56,11 @@ export const servePage = async (
   }
   const file = fileName.test(name) ? await readFile(join(directory, name)).catch(() => undefined) : undefined;
   if (file === undefined) {
-    answer(response, 404, plain, `${words.say('control.noSuchPage')}\n`);
+    answer(response, 404, plainText, `${words.say('control.noSuchPage')}\n`);
     return;
   }
   const isPage = name === 'index.html';
-  const content = isPage ? Buffer.from(inWords(file.toString('utf8'), words)) : file;
+  const content = isPage ? Buffer.from(pageInWords(file.toString('utf8'), words)) : file;
   response.writeHead(200, {
     'content-type': types[extname(name)] ?? 'application/octet-stream',
     'content-length': content.length,

@@ -13,7 +13,7 @@ export interface ResultPage<T> {
     | undefined;
 }
 
-const numberOf = ({ pageInfo }: ResultPage<unknown>): number | undefined => pageInfo?.page ?? undefined;
+const pageNumberOf = ({ pageInfo }: ResultPage<unknown>): number | undefined => pageInfo?.page ?? undefined;
 
 /**
  * Whether a page is the one before once more. Of a service that names the page it gives, one record alone may have moved
@@ -22,7 +22,7 @@ const numberOf = ({ pageInfo }: ResultPage<unknown>): number | undefined => page
 const repeats = (before: ResultPage<unknown>, page: ResultPage<unknown>): boolean => {
   const { length } = page.data;
   if (length === 0 || length !== before.data.length) return false;
-  if (numberOf(page) !== undefined) {
+  if (pageNumberOf(page) !== undefined) {
     const isSame = (record: unknown, at: number): boolean =>
       JSON.stringify(record) === JSON.stringify(before.data[at]);
     return length > 1 && page.data.every(isSame);
@@ -36,7 +36,7 @@ const repeats = (before: ResultPage<unknown>, page: ResultPage<unknown>): boolea
  * the first one for ever. `before` is the page before it, where that was read.
  */
 const checkPage = (page: ResultPage<unknown>, asked: number, before?: ResultPage<unknown>): void => {
-  const given = numberOf(page);
+  const given = pageNumberOf(page);
   // Where there is nothing at all, there is no page to number.
   const isNothing = page.data.length === 0 && totalOf(page) === 0;
   if (given !== undefined && given !== asked && !isNothing) {
@@ -56,7 +56,7 @@ export const checkOnePage = async <T>(
   asked: number,
   fetch: Fetch<ResultPage<T>>,
 ): Promise<void> => {
-  const isUntold = asked > 1 && page.data.length > 0 && numberOf(page) === undefined;
+  const isUntold = asked > 1 && page.data.length > 0 && pageNumberOf(page) === undefined;
   checkPage(page, asked, isUntold ? await fetch(asked - 1) : undefined);
 };
 

@@ -1,7 +1,8 @@
+import { defaultAdvisor } from '../default-advisor';
 import { createHash } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { ServiceError } from '../service/errors';
-import { defaultAdvisor, type Connection } from './connection';
+import type { Connection } from './connection';
 import type { Flights } from '../service/concurrency';
 import { isNearEnd, newGrant, renewed, usableToken, type Grant } from './grants';
 import { clientScopes, notAuthorized, type TokenEndpoints } from './token-endpoint';

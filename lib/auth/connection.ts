@@ -29,6 +29,3 @@ export interface Connection {
   /** Milliseconds for one token request. */
   readonly timeout?: number;
 }
-
-/** The key of the advisor when none is named. */
-export const defaultAdvisor = 'default';

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import type { MessageValues } from '../service/errors';
 import { ServiceError } from '../service/errors';
-import { shown, type Finding, type SignInName, type Verdict } from '../service/rehearsal';
+import { shownAddress, type Finding, type SignInName, type Verdict } from '../service/rehearsal';
 import { requestDefaults } from '../service/client';
 import { backoff, readRetryAfter } from '../service/retry';
 import { createTransport, postForm, trustedUrl } from '../service/transport';
@@ -14,7 +14,8 @@ import { clientErrors, errorIn } from './token-endpoint';
 /** The most milliseconds for pauses. */
 const mostPaused = minute;
 
-interface Chance {
+/** The clock and the random source: tests have their own. */
+export interface Chance {
   readonly clock: Clock;
   readonly random: () => number;
 }
@@ -60,7 +61,7 @@ interface Said {
 export const rehearseClient = async (connection: Connection, chance: Chance): Promise<Finding> => {
   const say = finding('client');
   const { tokenUrl, clientId, proxy, timeout = requestDefaults.timeout } = connection;
-  const address = shown(trustedUrl(tokenUrl, 'tokenUrl').href);
+  const address = shownAddress(trustedUrl(tokenUrl, 'tokenUrl').href);
   const refreshToken = randomBytes(24).toString('base64url');
   const ask = async (clientSecret: string): Promise<Said> => {
     const fields = {
@@ -109,7 +110,7 @@ interface PageAnswer {
   readonly retryAfter: string | undefined;
 }
 
-const open = async (connection: Connection): Promise<PageAnswer | { readonly reason: string }> => {
+const openPage = async (connection: Connection): Promise<PageAnswer | { readonly reason: string }> => {
   const url = trustedUrl(await authorizationUrl(connection), 'authUrl');
   // Nobody is there to sign in: a server that knows `prompt` says so at once instead of showing a page.
   url.searchParams.set('prompt', 'none');
@@ -139,10 +140,10 @@ const open = async (connection: Connection): Promise<PageAnswer | { readonly rea
  */
 export const rehearseAuthorization = async (connection: Connection, chance: Chance): Promise<Finding> => {
   const say = finding('authorization');
-  const address = shown(trustedUrl(connection.authUrl, 'authUrl').href);
+  const address = shownAddress(trustedUrl(connection.authUrl, 'authUrl').href);
   let reason = '';
   const own = await patiently(connection, chance, async () => {
-    const taken = await open(connection);
+    const taken = await openPage(connection);
     if ('status' in taken) return taken;
     ({ reason } = taken);
     return undefined;
@@ -156,7 +157,7 @@ export const rehearseAuthorization = async (connection: Connection, chance: Chan
   if (backWith !== undefined) return say(false, 'check.authorizationError', { address, error: backWith });
   if (status >= 400) return say(false, 'check.authorizationRefused', { address, status });
   const unregistered = `${connection.redirectUri}/${randomBytes(9).toString('base64url')}`;
-  const other = await open({ ...connection, redirectUri: unregistered });
+  const other = await openPage({ ...connection, redirectUri: unregistered });
   return 'status' in other && other.status >= 400 && other.status < 500
     ? say(true, 'check.authorization', { address })
     : say(null, 'check.authorizationUntold', { address });

@@ -35,7 +35,7 @@ const pauseAhead = 30_000;
  * Whether a grant was issued to this application at this service. If not, it is never sent, and somebody must authorize
  * again.
  */
-export const fits = ({ tokenUrl, clientId, service }: Grant, connection: Connection): boolean =>
+export const isGrantFor = ({ tokenUrl, clientId, service }: Grant, connection: Connection): boolean =>
   clientId === connection.clientId &&
   (service === undefined || service === connection.service) &&
   (tokenUrl === connection.tokenUrl || new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin);
@@ -61,7 +61,7 @@ export class Tokens {
     if (opening) return opening.then(() => this.token(connection, advisor, rejected));
     const grant = this.entry(connection, advisor)?.grant;
     if (!grant) throw notAuthorized(connection, advisor);
-    if (grant.refused || !fits(grant, connection)) throw authorizeAgain(connection, advisor);
+    if (grant.refused || !isGrantFor(grant, connection)) throw authorizeAgain(connection, advisor);
     const usable = usableToken(grant, clock, rejected);
     if (usable === undefined) return this.renew(connection, advisor, rejected);
     if (grant.refreshToken !== null && isNearEnd(grant, clock.now())) this.renewAhead(connection, advisor);

@@ -1,16 +1,17 @@
+import { defaultAdvisor } from '../default-advisor';
 import { createHash, randomUUID } from 'node:crypto';
 import { within, type Clock } from '../service/clock';
 import type { Movable } from '../state/moving';
 import {
   endOf,
   key,
-  type Condition,
   type StoreEntry,
+  unchanged,
   type Operation,
   type Store,
   type Version,
 } from '../state/store';
-import { defaultAdvisor, type Connection } from './connection';
+import type { Connection } from './connection';
 import { previousSecretVariable } from './data-keys';
 import { isOver, newGrant, type Grant } from './grants';
 
@@ -104,12 +105,6 @@ const isInUse = ({ accessToken, refreshToken }: Grant): boolean =>
 
 const isOtherPerson = (before: Grant, now: Grant): boolean =>
   before.identity !== null && now.identity !== null && before.identity.subject !== now.identity.subject;
-
-const unchanged = (place: Buffer, found: { readonly version: Version } | undefined): Condition => ({
-  table,
-  key: place,
-  ...(found && { version: found.version }),
-});
 
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
 
@@ -339,9 +334,9 @@ export class Vault {
       return false;
     }
     const value: Intent = { by: life, name, at: store.now() };
-    const conditions = [unchanged(place, found)];
+    const conditions = [unchanged(table, place, found)];
     if (store.isShared && !this.unwritten.has(name))
-      conditions.push(unchanged(known?.key ?? key(grantKind, store.hash(name)), known));
+      conditions.push(unchanged(table, known?.key ?? key(grantKind, store.hash(name)), known));
     const isOurs = await store.write([{ table, put: place, value }], conditions);
     if (isOurs) {
       this.intents.set(name, value);
@@ -365,7 +360,7 @@ export class Vault {
         return false;
       }
       const latest = found ? { ...entry, awaiting: found.value.awaiting } : entry;
-      if (await this.write(store, name, latest, [unchanged(place, found)])) return true;
+      if (await this.write(store, name, latest, [unchanged(table, place, found)])) return true;
     }
   }
 
@@ -390,7 +385,7 @@ export class Vault {
 
   async sweepLinks(isOver: (link: Link) => boolean): Promise<void> {
     const store = await this.store();
-    for await (const entries of pagesOf<Link>(store, linkKind)) {
+    for await (const entries of entryPages<Link>(store, linkKind)) {
       const over = entries.filter(({ value }) => isOver(value));
       if (over.length > 0) await store.write(over.map(({ key: remove }): Operation => ({ table, remove })));
     }
@@ -426,7 +421,7 @@ export class Vault {
     const kept = new Map<string, Kept>();
     const intents = new Map<string, Intent>();
     let read = 0;
-    for await (const entries of pagesOf<GrantRecord>(store, grantKind)) {
+    for await (const entries of entryPages<GrantRecord>(store, grantKind)) {
       read += entries.length;
       for (const { key: place, version, value } of entries) {
         const before = kept.get(nameIn(value))?.entry.grant.refreshedAt ?? -1;
@@ -436,7 +431,7 @@ export class Vault {
           kept.set(nameIn(value), { key: place, version, entry: value });
       }
     }
-    for await (const entries of pagesOf<Intent>(store, intentKind))
+    for await (const entries of entryPages<Intent>(store, intentKind))
       for (const { value } of entries) intents.set(value.name, value);
     const prefix = key(grantKind);
     const count = await store.count(table, prefix, endOf(prefix));
@@ -571,7 +566,7 @@ export class Vault {
   }
 }
 
-async function* pagesOf<T>(store: Store, kind: string): AsyncGenerator<readonly StoreEntry<T>[]> {
+async function* entryPages<T>(store: Store, kind: string): AsyncGenerator<readonly StoreEntry<T>[]> {
   const prefix = key(kind);
   for (let from = prefix; ;) {
     const page = await store.page<T>(table, { from, to: endOf(prefix), limit: entriesAtOnce });

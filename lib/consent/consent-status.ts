@@ -40,7 +40,7 @@ export type PollResult =
   /** Nothing was learned about the number. */
   | { readonly kind: 'unanswered'; readonly problem?: Problem };
 
-export const statusOf = (data: {
+export const consentStatusOf = (data: {
   readonly memberId?: number | string | null | undefined;
   readonly state: string;
   readonly lastChanged?: number | null | undefined;

@@ -9,7 +9,7 @@ import {
   nothingKnown,
   outageIn,
   outcomeAfter,
-  statusOf,
+  consentStatusOf,
   type ConsentStatus,
   type PollResult,
   type WaitOutcome,
@@ -370,7 +370,7 @@ export class Waits {
       const service = await client();
       const options = { advisor, lane: 'polls', priority: 'poll' } as const;
       const answer = await service.call('getConsent', { query: subject }, options);
-      return { began, result: resultOf(statusOf(answer.data)) };
+      return { began, result: resultOf(consentStatusOf(answer.data)) };
     } catch (fault) {
       return { began, result: resultOfFault(fault) };
     }

@@ -36,7 +36,7 @@ export const badgeOf = (
 };
 
 /** The service of the chosen environment, or the variable that decides it; undefined if none is chosen. */
-const serviceOf = (environment: unknown): unknown => {
+const serviceOfEnvironment = (environment: unknown): unknown => {
   if (isVariable(environment)) return environment;
   const found = typeof environment === 'string' ? RED.nodes.node(environment) : null;
   return found ? savedOr(found['service'], 'simulator') : undefined;
@@ -60,7 +60,7 @@ export const addBadge = (form: Form): void => {
   form.row('environment').after(badge);
   let shown: unknown;
   form.onChange((values) => {
-    const service = serviceOf(values['environment']);
+    const service = serviceOfEnvironment(values['environment']);
     badge.toggle(service !== undefined);
     if (service === undefined || service === shown) return;
     shown = service;

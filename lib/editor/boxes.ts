@@ -1,7 +1,8 @@
 import { countText, signsOutsideGsm } from '../guards/segments';
 import { placeholder } from '../runtime/kinds';
 import type { TypedField } from '../runtime/spec';
-import { numberOf, zoneOfEnvironment } from './locale';
+import { valueIn } from './dom';
+import { localNumber, zoneOfEnvironment } from './locale';
 import { isTimeZone, ownTimeZone, wallTimeIn } from '../runtime/dates';
 import { momentIn, writtenOf } from './moments';
 import type { Say } from './red';
@@ -21,19 +22,17 @@ const fewestLines = 3;
 const mostLines = 10;
 const shownForeign = 3;
 
-const valueOf = (element: JQuery): string => String(element.val() ?? '');
-
 const countOf = (text: string, say: Say): string => {
   const fixed = text.replace(placeholder, '');
   const { units, room, segments, encoding } = countText(fixed);
   // With placeholders, the count is of the least length that the text will have.
   const count =
     fixed !== text
-      ? say('count.atLeast', { characters: numberOf(units), segments: numberOf(segments) })
+      ? say('count.atLeast', { characters: localNumber(units), segments: localNumber(segments) })
       : say('count.exact', {
-          characters: numberOf(units),
-          room: numberOf(room),
-          segments: numberOf(segments),
+          characters: localNumber(units),
+          room: localNumber(room),
+          segments: localNumber(segments),
         });
   return encoding === 'gsm7'
     ? count
@@ -53,11 +52,11 @@ const textArea = (say: Say): Box => {
     takes: () => true,
     show(text) {
       // Writing the same text again would move the cursor to the end.
-      if (valueOf(element) !== text) element.val(text);
+      if (valueIn(element) !== text) element.val(text);
       grow(text);
       note.text(countOf(text, say));
     },
-    read: () => valueOf(element),
+    read: () => valueIn(element),
   };
 };
 
@@ -68,7 +67,7 @@ const momentBox = (say: Say): Box => {
   /** The zones that are offered first. */
   let first: readonly string[] = [];
   const readZones = (): void => {
-    ofEnvironment = zoneOfEnvironment(valueOf(environment));
+    ofEnvironment = zoneOfEnvironment(valueIn(environment));
     first = [...new Set([ofEnvironment, own].filter((zone) => zone !== ''))];
   };
   readZones();
@@ -106,21 +105,21 @@ const momentBox = (say: Say): Box => {
   environment.on('change', () => {
     const [usual = ''] = first;
     readZones();
-    const isUntouched = valueOf(element) === '' && valueOf(choice) === usual;
-    choose(isUntouched ? (first[0] ?? '') : valueOf(choice));
+    const isUntouched = valueIn(element) === '' && valueIn(choice) === usual;
+    choose(isUntouched ? (first[0] ?? '') : valueIn(choice));
   });
   return {
     element,
     note,
     takes: (written) => written.trim() === '' || momentIn(written, first) !== undefined,
     show(written) {
-      const chosen = valueOf(choice);
+      const chosen = valueIn(choice);
       const moment = momentIn(written, [chosen, ...first]);
       const { wall, zone } = moment ?? { wall: '', zone: chosen };
-      if (valueOf(element) !== wall) element.val(wall);
+      if (valueIn(element) !== wall) element.val(wall);
       choose(zone);
     },
-    read: () => writtenOf({ wall: valueOf(element), zone: valueOf(choice) }),
+    read: () => writtenOf({ wall: valueIn(element), zone: valueIn(choice) }),
   };
 };
 

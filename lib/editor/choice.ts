@@ -1,8 +1,7 @@
 import type { ChoiceField } from '../runtime/spec';
+import { valueIn } from './dom';
 import type { EditedNode, Say } from './red';
 import { chosenIn, isUnknown, isVariable, noVariable } from './values';
-
-const valOf = (input: JQuery): string => String(input.val() ?? '');
 
 /** The select holds the variable as one more option, so that its value is always what will be saved. */
 const addVariable = (input: JQuery, saved: string): void => {
@@ -17,7 +16,7 @@ const addVariable = (input: JQuery, saved: string): void => {
   }
   if (saved === noVariable) option.prop('selected', true);
   entry.on('input change', () => {
-    option.val(isVariable(valOf(entry)) ? valOf(entry) : `\${${valOf(entry).replace(/[${}]/g, '')}}`);
+    option.val(isVariable(valueIn(entry)) ? valueIn(entry) : `\${${valueIn(entry).replace(/[${}]/g, '')}}`);
     input.trigger('change');
   });
   input.on('change', sync);
@@ -25,7 +24,7 @@ const addVariable = (input: JQuery, saved: string): void => {
 };
 
 /** A saved value without an option stays chosen until somebody chooses another: opening a node must not change it. */
-const keep = (input: JQuery, saved: string, say: Say): void => {
+const keepSaved = (input: JQuery, saved: string, say: Say): void => {
   const text = isVariable(saved) ? saved : say('option.unknown', { choice: saved });
   input.append($('<option>').attr('value', saved).text(text)).val(saved);
 };
@@ -40,7 +39,7 @@ export const choice = (
   const saved = chosenIn(field, node[field.name]);
   const isOffered = field.variable && (isVariable(saved) || saved === noVariable);
   input.val(saved);
-  if (!isOffered && (isUnknown(field, saved) || isVariable(saved))) keep(input, saved, say);
+  if (!isOffered && (isUnknown(field, saved) || isVariable(saved))) keepSaved(input, saved, say);
   if (field.variable) addVariable(input, saved);
-  return { input, read: () => ({ [field.name]: valOf(input) }) };
+  return { input, read: () => ({ [field.name]: valueIn(input) }) };
 };

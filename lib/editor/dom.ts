@@ -7,6 +7,9 @@ export const button = (name: string, words: string, press: () => void): JQuery =
     .append(icon(name), $('<span>', { text: words }))
     .on('click', press);
 
+/** The text in a box, or the chosen option. */
+export const valueIn = (input: JQuery): string => String(input.val() ?? '');
+
 /** An unchanged text is not set again, because setting it draws it anew. */
 export const setText = (element: JQuery, text: string): void => {
   if (element.text() !== text) element.text(text);

@@ -1,9 +1,10 @@
 import type { Field, JsonField, RowsField, TicksField, TypedField, ValueType } from '../runtime/spec';
 import { addBox, hasBox } from './boxes';
 import { choice } from './choice';
+import { valueIn } from './dom';
 import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, Say, TypedInputType } from './red';
-import { asNumber, filledRows, isSource, savedOr, tickedAnd } from './values';
+import { savedNumber, filledRows, isSource, savedOr, tickedAnd } from './values';
 
 /** The controls of one field; `read` gives its properties as they would be saved. */
 export interface Control {
@@ -11,12 +12,10 @@ export interface Control {
   read(): Readonly<Record<string, unknown>>;
 }
 
-const sources = ['msg', 'flow', 'global', 'env', 'jsonata'] as const;
+const lookupTypes = ['msg', 'flow', 'global', 'env', 'jsonata'] as const;
 
 /** The editor's own icon for literals. */
 const textIcon = 'red/images/typedInput/az.svg';
-
-const valOf = (input: JQuery): string => String(input.val() ?? '');
 
 /** The typed input shows a box of its own in place of ours, so the label must name that box. */
 const nameTypedInput = (input: JQuery, say: Say): void => {
@@ -105,7 +104,7 @@ const json = (field: JsonField, input: JQuery, node: EditedNode, say: Say): Cont
       return text;
     }
   };
-  return { input, read: () => ({ [field.name]: parse(valOf(input)) }) };
+  return { input, read: () => ({ [field.name]: parse(valueIn(input)) }) };
 };
 
 const ticks = (field: TicksField, input: JQuery, node: EditedNode): Control => {
@@ -113,7 +112,7 @@ const ticks = (field: TicksField, input: JQuery, node: EditedNode): Control => {
   const boxes = input.find('input[type=checkbox]');
   const others = $(`#${input.attr('id') ?? ''}-others`);
   boxes.each((_, box) => {
-    $(box).prop('checked', saved.includes(valOf($(box))));
+    $(box).prop('checked', saved.includes(valueIn($(box))));
   });
   others.val(saved.filter((value) => !field.options.includes(value)).join(' '));
   return {
@@ -123,8 +122,8 @@ const ticks = (field: TicksField, input: JQuery, node: EditedNode): Control => {
         boxes
           .filter(':checked')
           .get()
-          .map((box) => valOf($(box))),
-        valOf(others),
+          .map((box) => valueIn($(box))),
+        valueIn(others),
       ),
     }),
   };
@@ -137,7 +136,7 @@ const rows = (field: RowsField, input: JQuery, node: EditedNode, say: Say): Cont
     const box = $(`#${prefix}-${row}`);
     const given = saved.find((entry) => entry.field === row);
     const savedType = given?.valueType ?? literal;
-    const types = [...new Set([literal, ...sources, savedType])];
+    const types = [...new Set([literal, ...lookupTypes, savedType])];
     const typeField = $(`#${prefix}-${row}Type`).val(savedType);
     box.val(given?.value ?? '');
     box.typedInput({ types: types.map((type) => offered(type, say)), default: literal, typeField });
@@ -172,10 +171,10 @@ export const controlOf = (field: Field, node: EditedNode, spec: EditorSpec, root
       return { input, read: () => ({ [field.name]: input.prop('checked') === true }) };
     case 'number':
       input.val(String(savedOr(node[field.name], field.default)));
-      return { input, read: () => ({ [field.name]: asNumber(valOf(input)) }) };
+      return { input, read: () => ({ [field.name]: savedNumber(valueIn(input)) }) };
     case 'credential':
     case 'environment':
     case 'text':
-      return { input, read: () => ({ [field.name]: valOf(input) }) };
+      return { input, read: () => ({ [field.name]: valueIn(input) }) };
   }
 };

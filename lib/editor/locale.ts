@@ -1,7 +1,6 @@
+import { baseOf } from '../languages';
 import { isTimeZone } from '../runtime/dates';
 import type { EditedNode, Say } from './red';
-
-const baseOf = (tag: string): string => tag.split('-')[0] ?? '';
 
 export const environmentSays = (...said: Parameters<Say>): string | undefined =>
   RED.nodes.getType('advisor-environment')?._(...said);
@@ -26,7 +25,7 @@ export const locale = (): string => {
   return navigator.languages.find((tag) => baseOf(tag) === spoken) ?? spoken;
 };
 
-export const numberOf = (value: number): string => new Intl.NumberFormat(locale()).format(value);
+export const localNumber = (value: number): string => new Intl.NumberFormat(locale()).format(value);
 
 /** The time zone of an environment; empty when it has none or does not exist. */
 export const zoneOfEnvironment = (id: unknown): string => {

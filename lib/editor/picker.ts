@@ -1,7 +1,7 @@
 import type { TypedField } from '../runtime/spec';
 import { ask, faultText } from './ask';
 import { button, iconButton, placeBeside, textBox } from './dom';
-import { numberOf } from './locale';
+import { localNumber } from './locale';
 import { OptionList } from './options';
 import { type Choice, foundIn, idsIn, type RecordKind, toggled } from './records';
 import type { Form, Say } from './red';
@@ -111,8 +111,8 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
         options.mark(idsIn(values[field.name], values[`${field.name}Type`]).map(String));
       }
       if (options.count === 0) note.text(say('picker.nothing'));
-      else if (total === null) note.text(say('picker.some', { count: numberOf(options.count) }));
-      else note.text(say('picker.of', { count: numberOf(options.count), total: numberOf(total) }));
+      else if (total === null) note.text(say('picker.some', { count: localNumber(options.count) }));
+      else note.text(say('picker.of', { count: localNumber(options.count), total: localNumber(total) }));
     } catch (fault) {
       if (mine !== question) return;
       if (wanted === 1) options.show([], false);

@@ -25,7 +25,7 @@ const firstOf = (...values: unknown[]): string => values.map(text).find((value) 
 
 const joined = (...parts: string[]): string => parts.filter((part) => part !== '').join(' · ');
 
-const choiceOf: Readonly<Record<RecordKind, (record: Values, say: Say) => Choice>> = {
+const recordChoice: Readonly<Record<RecordKind, (record: Values, say: Say) => Choice>> = {
   contacts: (contact, say) => {
     const value = text(contact['contactId']);
     const name = `${text(contact['firstName'])} ${text(contact['lastName'])}`;
@@ -59,7 +59,7 @@ export const foundIn = (what: RecordKind, page: unknown, before: number, say: Sa
   const size = typeof pageInfo?.pageSize === 'number' ? pageInfo.pageSize : Infinity;
   const total = typeof pageInfo?.totalRecord === 'number' ? pageInfo.totalRecord : null;
   return {
-    choices: data.map((record) => choiceOf[what](record, say)).filter(({ value }) => value !== ''),
+    choices: data.map((record) => recordChoice[what](record, say)).filter(({ value }) => value !== ''),
     total,
     hasMore: data.length > 0 && (total === null ? data.length >= size : before + data.length < total),
   };

@@ -12,7 +12,7 @@ export const holdsVariable = (text: string): boolean => /\$\{[^}]+\}/.test(text)
 /** The value of a choice by variable until the variable is named. */
 export const noVariable = '${}';
 
-const sources: readonly string[] = [
+const readableTypes: readonly string[] = [
   ...(['msg', 'flow', 'global', 'env', 'jsonata'] satisfies ValueType[]),
   ...(['str', 'num', 'bool', 'json', 'date'] satisfies ValueType[]),
   'fields',
@@ -21,7 +21,7 @@ const sources: readonly string[] = [
 ];
 
 /** Whether nodes of this version can read values of this type. */
-export const isSource = (type: string): boolean => sources.includes(type);
+export const isSource = (type: string): boolean => readableTypes.includes(type);
 
 /** The saved value, or its default where an older flow has none. */
 export const savedOr = (value: unknown, fallback: unknown): unknown =>
@@ -47,7 +47,7 @@ export const withDefaults = (fields: readonly Field[], saved: Values): Values =>
 };
 
 /** `16` is saved as a number; a text that is not a number is saved as written, and the form shows the problem. */
-export const asNumber = (text: string): number | string => {
+export const savedNumber = (text: string): number | string => {
   const trimmed = text.trim();
   return trimmed === '' || Number.isNaN(Number(trimmed)) ? trimmed : Number(trimmed);
 };

@@ -1,7 +1,6 @@
-import { endOf, keptAfterRemoval, key, type Operation, type Store, type Table } from '../state/store';
+import { endOf, keptAfterRemoval, key, type Operation, tables, type Store, type Table } from '../state/store';
 import { recordKinds } from './records';
 
-const tables: readonly Table[] = ['work', 'wait'];
 const removedAtOnce = 500;
 const absentKey = (node: string): Buffer => key('absent', node);
 
@@ -57,7 +56,7 @@ export const existingEverywhere = async (
 };
 
 /** The nodes that have records. */
-const nodesIn = async (store: Store): Promise<Set<string>> => {
+const nodesOnRecord = async (store: Store): Promise<Set<string>> => {
   const nodes = new Set<string>();
   for (const table of tables)
     for (const kind of ['job', 'event-first'])
@@ -73,7 +72,7 @@ export const betterHolderOf = async (
   store: Store,
   existing: ReadonlySet<string>,
 ): Promise<string | undefined> => {
-  const nodes = [...(await nodesIn(store))];
+  const nodes = [...(await nodesOnRecord(store))];
   if (nodes.every((id) => doesExist(id, existing))) return undefined;
   for (const process of await idsUnder(store, 'work', key('present'))) {
     if (process === store.processName || !(await store.isAlive?.(process))) continue;
@@ -89,7 +88,7 @@ export const betterHolderOf = async (
  */
 export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<string>): Promise<void> => {
   const now = store.now();
-  const missing = new Set([...(await nodesIn(store))].filter((id) => !doesExist(id, existing)));
+  const missing = new Set([...(await nodesOnRecord(store))].filter((id) => !doesExist(id, existing)));
 
   for (const id of await idsUnder(store, 'work', key('absent'))) {
     if (missing.has(id)) continue;

@@ -17,8 +17,6 @@ const keptWhole = (value: object): boolean =>
 const isLive = (value: unknown): boolean =>
   value instanceof EventEmitter || value instanceof Promise || value instanceof WeakMap;
 
-type Fields = Record<string, unknown>;
-
 /** Copies what can be stored on disk. What two properties share, their copies share: it is stored once. */
 class Copier {
   /** Something could not be copied: a function, a connection, a part that contains itself. */
@@ -43,8 +41,11 @@ class Copier {
     return copy;
   }
 
-  copyOfFields(value: Fields, isLeftOut: (key: string) => boolean = () => false): Fields {
-    const copy: Fields = {};
+  copyOfFields(
+    value: Record<string, unknown>,
+    isLeftOut: (key: string) => boolean = () => false,
+  ): Record<string, unknown> {
+    const copy: Record<string, unknown> = {};
     for (const key of Object.keys(value)) {
       const kept = isLeftOut(key) ? this.drop() : this.copyOf(value[key]);
       if (kept === undefined) continue;
@@ -61,7 +62,7 @@ class Copier {
     if (value instanceof Map)
       return new Map([...value].map(([key, item]) => [this.copyOf(key), this.copyOf(item)] as const));
     if (value instanceof Set) return new Set([...value].map((item) => this.copyOf(item)));
-    return this.copyOfFields(value as Fields);
+    return this.copyOfFields(value as Record<string, unknown>);
   }
 
   private drop(): unknown {
@@ -72,7 +73,7 @@ class Copier {
 
 /** A message and what its list held for each item. */
 export interface Input {
-  readonly message: Fields;
+  readonly message: Record<string, unknown>;
   readonly entries?: readonly unknown[] | undefined;
 }
 

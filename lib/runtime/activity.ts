@@ -55,7 +55,7 @@ export interface FailureReport {
   readonly msg: Readonly<Record<string, unknown>>;
 }
 
-const mostFailures = 1000;
+const mostFailuresKept = 1000;
 const failuresKeptFor = 30 * day;
 const failuresGatheredFor = 200;
 /** Milliseconds that a reading of failures waits for the latest to be on record: a store may be read that cannot be written. */
@@ -69,13 +69,13 @@ const mostScanned = 20_000;
 const table = 'work';
 
 type IdKind = 'w' | 'q' | 'l';
-const idOf = (kind: IdKind, name: Buffer): string => kind + name.toString('base64url');
+const itemId = (kind: IdKind, name: Buffer): string => kind + name.toString('base64url');
 /** The key in an id of this kind; undefined when it is not an id that was given out. */
 const nameIn = (kind: IdKind, id: string): Buffer | undefined => {
   if (!id.startsWith(kind)) return undefined;
   const name = Buffer.from(id.slice(1), 'base64url');
   const isName = kind === 'l' ? isJobKey(name) : isItemKey(name);
-  return isName && idOf(kind, name) === id ? name : undefined;
+  return isName && itemId(kind, name) === id ? name : undefined;
 };
 
 interface Searched {
@@ -93,7 +93,7 @@ const searched = (phone = ''): Searched => {
   return text.startsWith('+') && digits.length >= 8 ? { whole: `+${digits}` } : { digits };
 };
 
-const listed = <T>(
+const listedPage = <T>(
   data: readonly T[],
   { page, pageSize }: ActivityQuery,
   totalRecord: number | null,
@@ -122,9 +122,9 @@ const filteredPage = async <T>(
       if (matches > skip && data.length < asked.pageSize) data.push(item);
     }
     scanned += 1;
-    if (matches > skip + asked.pageSize || scanned >= mostScanned) return listed(data, asked, null);
+    if (matches > skip + asked.pageSize || scanned >= mostScanned) return listedPage(data, asked, null);
   }
-  return listed(data, asked, matches);
+  return listedPage(data, asked, matches);
 };
 
 interface Read {
@@ -135,14 +135,14 @@ interface Read {
 async function* queuedOf({ node, reader }: Read, skip: number): AsyncGenerator<QueueItem> {
   for await (const { key: name, item, advisor, since, isBegun, notBefore, list } of reader.items(skip))
     yield {
-      id: idOf('q', name),
+      id: itemId('q', name),
       node,
       phone: item.phone ?? null,
       advisor,
       since,
       state: isBegun ? 'sending' : notBefore === undefined ? 'queued' : 'held',
       notBefore: notBefore ?? null,
-      list: list ? idOf('l', list) : null,
+      list: list ? itemId('l', list) : null,
     };
 }
 
@@ -205,7 +205,7 @@ export class Activity {
       const found = await Promise.all(places.map((waits) => waits.list(mostSorted, { phone: whole })));
       const all = await this.waitItems(found.flat().map(({ wait }) => wait));
       const sorted = all.toSorted((one, other) => one.since - other.since);
-      return listed(sorted.slice(skip, skip + asked.pageSize), asked, all.length);
+      return listedPage(sorted.slice(skip, skip + asked.pageSize), asked, all.length);
     }
     const page: Wait[] = [];
     for (const [at, waits] of places.entries()) {
@@ -214,7 +214,7 @@ export class Activity {
       page.push(...found.map(({ wait }) => wait));
       skip = Math.max(skip - (counts[at] ?? 0), 0);
     }
-    return listed(await this.waitItems(page), asked, total);
+    return listedPage(await this.waitItems(page), asked, total);
   }
 
   async *allWaits(phone?: string): AsyncGenerator<WaitItem> {
@@ -277,7 +277,7 @@ export class Activity {
 
   async queue(asked: ActivityQuery): Promise<Listed<QueueItem>> {
     const { whole, digits, name } = searched(asked.phone);
-    if (name !== undefined) return listed([], asked, 0);
+    if (name !== undefined) return listedPage([], asked, 0);
     const { advisor, state } = asked;
     const part = whole?.slice(1) ?? digits;
     const readers = await this.readers();
@@ -305,7 +305,7 @@ export class Activity {
         skip = 0;
       }
     }
-    return listed(data, asked, total);
+    return listedPage(data, asked, total);
   }
 
   /** The number of queued items of this process. An estimate where there are very many lists: see `QueueReader.count`. */
@@ -345,12 +345,12 @@ export class Activity {
       total += count;
       if (skip < count && data.length < asked.pageSize)
         for await (const { key: name, ...list } of reader.lists(skip)) {
-          data.push({ id: idOf('l', name), node, ...list });
+          data.push({ id: itemId('l', name), node, ...list });
           if (data.length === asked.pageSize) break;
         }
       skip = Math.max(skip - count, 0);
     }
-    return listed(data, asked, total);
+    return listedPage(data, asked, total);
   }
 
   async failures(asked: ActivityQuery): Promise<Listed<Failure>> {
@@ -365,11 +365,11 @@ export class Activity {
 
   async failureRecords(asked: ActivityQuery): Promise<Listed<FailureRecord>> {
     const { whole, digits, name } = searched(asked.phone);
-    if (name !== undefined) return listed([], asked, 0);
+    if (name !== undefined) return listedPage([], asked, 0);
     const part = whole?.slice(1) ?? digits;
     const all = (await this.failuresOnRecord()).filter((item) => isFor(item, part, asked.advisor));
     const skip = skippedBy(asked);
-    return listed(all.slice(skip, skip + asked.pageSize), asked, all.length);
+    return listedPage(all.slice(skip, skip + asked.pageSize), asked, all.length);
   }
 
   private async failuresOnRecord(): Promise<readonly FailureRecord[]> {
@@ -377,7 +377,7 @@ export class Activity {
     await within(systemClock, writtenWithin, written);
     const store = await this.environment.store();
     const { from, to } = this.failureRange();
-    const range = { from, to, limit: mostFailures, reverse: true };
+    const range = { from, to, limit: mostFailuresKept, reverse: true };
     const found = await store.page<FailureRecord>(table, range);
     const oldest = this.environment.clock.now() - failuresKeptFor;
     return found.map(({ value }) => value).filter(({ at }) => at >= oldest);
@@ -399,7 +399,7 @@ export class Activity {
       traceId: traceId ?? null,
       ...(!isQuotedIn(message) && { problem: { message, ...(wording && { wording }) } }),
     });
-    if (this.failing.length > mostFailures) this.failing.shift();
+    if (this.failing.length > mostFailuresKept) this.failing.shift();
     this.forgetTimer ??= systemClock.after(failuresGatheredFor, () => {
       void this.flush();
     });
@@ -430,7 +430,7 @@ export class Activity {
       store.count(table, from, to),
       store.count(table, from, oldest),
     ]);
-    const tooMany = Math.max(count - mostFailures, expired);
+    const tooMany = Math.max(count - mostFailuresKept, expired);
     if (tooMany <= 0) return;
     const found = await store.page(table, { from, to, limit: tooMany });
     await store.write(found.map(({ key: remove }) => ({ table, remove })));
@@ -524,7 +524,7 @@ export class Activity {
       const { node } = itemIn(item);
       const consent = consents.find((each) => each.consent.waiterOf(item))?.consent;
       return {
-        id: idOf('w', item),
+        id: itemId('w', item),
         node: nodes.get(node) ?? { id: node, name: '' },
         phone: 'phone' in subject ? subject.phone : null,
         ...('memberId' in subject && { memberId: subject.memberId }),

@@ -4,7 +4,7 @@ import { ServiceError } from '../service/errors';
 import { activityOf } from './activity';
 import { whoseAdvisor } from './advisor';
 import type { Environment } from './environment';
-import { faultInSettings, plain, type Plain, source, type Source } from './inputs';
+import { faultInSettings, plainSettings, type PlainSettings, source, type Source } from './inputs';
 import { Job } from './job';
 import { nodeError } from './errors';
 import { metrics } from './metrics';
@@ -25,7 +25,7 @@ export interface Tools {
   readonly status: Status;
   readonly exit: Exit;
   source(name: string): Source;
-  readonly plain: Plain;
+  readonly plain: PlainSettings;
   /** Throws `not_configured` when the node has no environment, or a disabled one. */
   environment(): Environment;
   /** The time of the environment's clock, by which statuses show times; a simulator's clock can be moved. */
@@ -185,7 +185,7 @@ const startNode = (
     exit,
     advisorSource,
     source: (name) => source(RED, node, spec, config, name),
-    plain: plain(spec, config),
+    plain: plainSettings(spec, config),
     environment() {
       if (environment) return environment;
       throw nodeError('not_configured', 'no_environment');

@@ -2,14 +2,12 @@ import type { ServiceError, MessageValue } from '../service/errors';
 import { invalidInput } from './errors';
 import type { Message, Red, RunningNode } from './red';
 import { wrongSetting } from './settings';
-import type { Field, NodeSpec } from './spec';
+import type { NodeSpec, TypedField } from './spec';
 import type { Id } from '../service/endpoints';
 import { anyId, isNothing, isRecord } from './kinds';
 
 /** Reads a property of a node for one message: the value, or a promise of it. */
 export type Getter = (msg: Message) => unknown;
-
-type TypedField = Extract<Field, { kind: 'typed' }>;
 
 const simpleName = /^[A-Za-z_$][\w$]*$/;
 
@@ -191,13 +189,13 @@ export const faultInSettings = (
  * Properties that are the same for every message, or their defaults where an older flow lacks them. Their values are
  * checked before a message is read.
  */
-export interface Plain {
+export interface PlainSettings {
   readonly text: (name: string) => string;
   readonly number: (name: string) => number;
   readonly flag: (name: string) => boolean;
 }
 
-export const plain = (spec: NodeSpec, config: Record<string, unknown>): Plain => {
+export const plainSettings = (spec: NodeSpec, config: Record<string, unknown>): PlainSettings => {
   const fallback = (name: string): unknown => {
     const field = spec.fields.find((f) => f.name === name);
     if (!field || !('default' in field)) throw new Error(`${spec.type} has no property ${name}`);

@@ -11,14 +11,14 @@ const folder = join(__dirname, '..', '..', 'locales');
 
 type SentenceGroup = Record<string, unknown>;
 
-const read = (language: Language, file: string): SentenceGroup => {
+const readFile = (language: Language, file: string): SentenceGroup => {
   const path = join(folder, language, file);
   return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as SentenceGroup) : {};
 };
 
-const readAll = (language: Language): SentenceGroup => ({
-  ...read(language, 'common.json'),
-  ...read(language, 'runtime.json'),
+const readSentences = (language: Language): SentenceGroup => ({
+  ...readFile(language, 'common.json'),
+  ...readFile(language, 'runtime.json'),
 });
 
 const groups = processMemory('calculated', new Map<string, SentenceGroup>());
@@ -39,13 +39,13 @@ const find = (group: SentenceGroup, key: string): string | undefined => {
 /** The sentence of a key, with its placeholders. */
 export const sentence = (language: Language, key: string): string | undefined =>
   find(
-    once(language, () => readAll(language)),
+    once(language, () => readSentences(language)),
     key,
   );
 
 /** The label of a field in the form of a node. */
 const fieldLabel = (language: Language, type: string, field: string): string | undefined => {
-  const own = once(`${language} ${type}`, () => read(language, `${type}.json`));
+  const own = once(`${language} ${type}`, () => readFile(language, `${type}.json`));
   return find(own, `label.${field}`) ?? find(own, `row.${field}`) ?? sentence(language, `label.${field}`);
 };
 

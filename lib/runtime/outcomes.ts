@@ -66,7 +66,7 @@ class OutcomeError extends Error {
 }
 
 /** Fields are assigned one by one: `Object.assign` takes longer than the rest of an outcome. */
-const write = (msg: Message, fields: Readonly<Record<string, unknown>> | undefined): void => {
+const writeFields = (msg: Message, fields: Readonly<Record<string, unknown>> | undefined): void => {
   for (const name in fields) msg[name] = fields[name];
 };
 
@@ -117,13 +117,13 @@ export const createExit = (
   return {
     nameOf: (outcome) => outputs[portOf(outcome)] ?? '',
     leave(msg, outcome, { mark, toCount = atOnce } = {}) {
-      write(msg, outcome.set);
+      writeFields(msg, outcome.set);
       if (outcome.repeated) msg.repeated = true;
       else if ('repeated' in msg) delete msg.repeated;
       const port = portOf(outcome);
       if (port !== 1) {
         msg.payload = outcome.payload;
-        write(msg, outcome.carry);
+        writeFields(msg, outcome.carry);
         if ('error' in msg) delete msg.error;
         if (!outcome.repeated) toCount(() => left?.(msg, outputs[port] ?? ''));
         send(msg, port, mark);

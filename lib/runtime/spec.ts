@@ -164,7 +164,7 @@ export interface NodeSpec {
 export type CredentialKinds = Record<string, { type: 'text' | 'password' }>;
 
 /** The credentials in the shape that `registerType` takes. */
-const credentialsOf = (spec: NodeSpec): CredentialKinds =>
+const credentialKindsOf = (spec: NodeSpec): CredentialKinds =>
   Object.fromEntries(
     spec.fields
       .filter((field) => field.kind === 'credential')
@@ -182,7 +182,7 @@ export interface Registered {
 
 export const registeredOf = (spec: NodeSpec): Registered => ({
   type: spec.type,
-  credentials: credentialsOf(spec),
+  credentials: credentialKindsOf(spec),
 });
 
 /** `name`, `environment` and `advisor`/`advisorType`: every flow node begins with these fields. */

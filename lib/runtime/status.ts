@@ -25,12 +25,12 @@ const todo = new Map<string, string>([
   ['not_configured', 'status.notConfigured'],
 ]);
 
-const subjects = ['phone', 'text', 'date', 'group'];
+const inputSubjects = ['phone', 'text', 'date', 'group'];
 
 /** The kind of a failure: its code, or for an invalid input the kind of value that is invalid. */
 const kindOf = (why: Problem): string => {
   const key = why.code === 'invalid_input' ? (why.wording?.key ?? '') : '';
-  return subjects.find((subject) => key.startsWith(subject)) ?? why.code;
+  return inputSubjects.find((subject) => key.startsWith(subject)) ?? why.code;
 };
 
 /** `at` is the time of the failure. */

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Id } from './endpoints';
 import { reasons, type Result } from './exchange';
-import { exact, parse, parseShallow, shallow } from './json';
+import { exact, isObject, parse, parseShallow, shallow, type JsonObject } from './json';
 import {
   type Code,
   serviceError,
@@ -170,11 +170,11 @@ export const quickLook = (schema: z.ZodType): Fit => {
 };
 
 /** The quick check of each response schema. */
-const fits = new WeakMap<z.ZodType, Fit>();
+const fitsBySchema = new WeakMap<z.ZodType, Fit>();
 
 const fitOf = (schema: z.ZodType): Fit => {
-  const fit = fits.get(schema) ?? quickLook(schema);
-  fits.set(schema, fit);
+  const fit = fitsBySchema.get(schema) ?? quickLook(schema);
+  fitsBySchema.set(schema, fit);
   return fit;
 };
 
@@ -197,10 +197,6 @@ export interface Assessment {
   readonly status?: number;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-const isFields = (body: unknown): body is Fields => typeof body === 'object' && body !== null;
-
 const done: Happened = { what: 'done' };
 const isServiceCode = (code: string): code is ServiceCode => Object.hasOwn(serviceCodes, code);
 
@@ -212,7 +208,7 @@ const codeOfStatus = (status: number): ServiceCode => {
   return found ?? 'invalid_request';
 };
 
-const sentence = (plan: Plan, code: Code, detail: string): Pick<Told, 'key' | 'values'> => {
+const sentenceFor = (plan: Plan, code: Code, detail: string): Pick<Told, 'key' | 'values'> => {
   if (!isServiceCode(code)) return { key: 'other_code', values: { code } };
   switch (code) {
     case 'invalid_request':
@@ -248,7 +244,7 @@ const bareSentence = (plan: Plan, code: ServiceCode, status: number): Pick<Told,
 
 const tell = (plan: Plan, code: Code, status: number, more: Partial<Problem>): Told => ({
   code,
-  ...sentence(plan, code, more.detail ?? ''),
+  ...sentenceFor(plan, code, more.detail ?? ''),
   more: { status, ...more },
   hasProblemBody: true,
 });
@@ -265,18 +261,18 @@ const texts = ['title', 'detail', 'traceId', 'instance', 'type'] as const;
  * A problem body has at least its code and `retryable` (contract, *Errors*; RFC 9457). The JSON of a gateway has
  * neither, and must not count as the service's word on whether a text was sent.
  */
-const isProblemBody = (body: unknown): body is Fields & { code: string; retryable: boolean } =>
-  isFields(body) &&
+const isProblemBody = (body: unknown): body is JsonObject & { code: string; retryable: boolean } =>
+  isObject(body) &&
   typeof body['code'] === 'string' &&
   body['code'] !== '' &&
   body['code'].length <= 100 &&
   typeof body['retryable'] === 'boolean';
 
 /** A body without `retryable` but with a code of the contract: enough for a 4xx, which is final. */
-const isPartOfProblem = (body: unknown): body is Fields & { code: ServiceCode } =>
-  isFields(body) && typeof body['code'] === 'string' && isServiceCode(body['code']);
+const isPartOfProblem = (body: unknown): body is JsonObject & { code: ServiceCode } =>
+  isObject(body) && typeof body['code'] === 'string' && isServiceCode(body['code']);
 
-const problemFields = (body: Fields): Partial<Problem> => {
+const problemFields = (body: JsonObject): Partial<Problem> => {
   const fields: Partial<Problem> = {};
   if (typeof body['retryable'] === 'boolean') fields.retryable = body['retryable'];
   for (const name of texts) {

@@ -1,4 +1,7 @@
-const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null;
+/** An object of JSON, or an array. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null;
 
 /** A deeper answer is hostile: code that clones or prints it later recurses on the stack. */
 const deepest = 64;
@@ -62,7 +65,7 @@ const mayBeRounded = /\d{16}/;
 
 /** The value of a text, in which long integers are exact. */
 export const exact = (value: unknown, text: string): unknown =>
-  isNested(value) && mayBeRounded.test(text) ? parse(quoteLongIntegers(text)) : value;
+  isObject(value) && mayBeRounded.test(text) ? parse(quoteLongIntegers(text)) : value;
 
 const goesDeeper = (value: object, than: number): boolean => {
   if (than === 0) return true;
@@ -75,6 +78,6 @@ const goesDeeper = (value: object, than: number): boolean => {
 
 /** The value of a text, or undefined when it is nested too deeply. */
 export const shallow = (value: unknown, text: string): unknown =>
-  isNested(value) && text.length > 2 * deepest && goesDeeper(value, deepest) ? undefined : value;
+  isObject(value) && text.length > 2 * deepest && goesDeeper(value, deepest) ? undefined : value;
 
 export const parseShallow = (text: string): unknown => shallow(exact(parse(text), text), text);

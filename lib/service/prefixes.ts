@@ -35,10 +35,11 @@ export const contractScope = (scope: string, prefixes: Prefixes): string => {
   return (isText ? 'text' : 'core') + scope.slice(at);
 };
 
-const escaped = (word: string): string => word.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+/** A regular expression for exactly this text. */
+export const patternOf = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 /** Finds the names of scopes, in the service's words. */
 export const scopeNames = ({ core, text }: Prefixes): RegExp =>
   new RegExp(
-    `(?<![\\w.])(?:${escaped(core)}|${escaped(text)})(?:\\.[a-z]+)+\\b|\\boffline_access\\b|\\bopenid\\b`,
+    `(?<![\\w.])(?:${patternOf(core)}|${patternOf(text)})(?:\\.[a-z]+)+\\b|\\boffline_access\\b|\\bopenid\\b`,
   );

@@ -4,7 +4,8 @@ import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { isLoopback } from '../addresses';
 
-type Variables = Readonly<Record<string, string | undefined>>;
+/** The environment variables of a process. */
+export type Variables = Readonly<Record<string, string | undefined>>;
 
 /** The variable in lower or upper case, as curl and others read it. */
 const variable = (variables: Variables, name: string): string =>
@@ -50,7 +51,7 @@ const decoded = (text: string): string => {
   }
 };
 
-const credentialsOf = ({ username, password }: URL): Record<string, string> => {
+const proxyCredentials = ({ username, password }: URL): Record<string, string> => {
   if (username === '' && password === '') return {};
   const pair = `${decoded(username)}:${decoded(password)}`;
   return { 'proxy-authorization': `Basic ${Buffer.from(pair).toString('base64')}` };
@@ -75,7 +76,7 @@ export const tunnelThrough = (proxy: string, timeout: number): buildConnector.co
       port: portOf(url),
       method: 'CONNECT',
       path: target,
-      headers: { host: target, ...credentialsOf(url) },
+      headers: { host: target, ...proxyCredentials(url) },
       agent: false,
     });
     let isSettled = false;

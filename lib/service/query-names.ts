@@ -442,7 +442,7 @@ const namesToSet = (
 };
 
 /** `contacts: page, pageSize; groups: page` */
-const listed = (judged: readonly JudgedName[]): string =>
+const sourceList = (judged: readonly JudgedName[]): string =>
   [...new Set(judged.map(({ source }) => source))]
     .map((source) => {
       const names = judged.filter((each) => each.source === source).map(({ name }) => name);
@@ -501,8 +501,8 @@ export const judgeQueryNames = async (
     const zero = unfound.find(({ fromZero }) => fromZero !== undefined);
     const hasFound = wrong.length > unfound.length;
     const told = {
-      wrong: listed(wrong),
-      unfound: listed(unfound),
+      wrong: sourceList(wrong),
+      unfound: sourceList(unfound),
       names: JSON.stringify(namesToSet(names, judged)),
       zero: zero?.fromZero ?? '',
       reason,
@@ -513,8 +513,8 @@ export const judgeQueryNames = async (
     return judgement(false, hasFound ? 'check.namesSomeFound' : 'check.namesNotFound', told);
   }
   if (unanswered.length > 0)
-    return judgement('untried', 'check.namesUnanswered', { names: listed(unanswered), reason });
-  const values = { right: listed(right), untold: listed(untold) };
+    return judgement('untried', 'check.namesUnanswered', { names: sourceList(unanswered), reason });
+  const values = { right: sourceList(right), untold: sourceList(untold) };
   if (right.length > 0)
     return judgement(true, untold.length > 0 ? 'check.namesPartly' : 'check.names', values);
   return untold.length > 0

@@ -1,5 +1,6 @@
 import { endpoints, type EndpointName, type Id } from './endpoints';
 import { type MessageValues, ServiceError } from './errors';
+import { isObject } from './json';
 import { wirePath, wireScope, type Prefixes } from './prefixes';
 import {
   isRefused as isForWantOfQuery,
@@ -12,7 +13,7 @@ import {
   type Judgement,
   type Query,
 } from './query-names';
-import { nobody, ServiceReader, type ReadCredentials, type ReadSettings } from './service-reader';
+import { nobodysPhone, ServiceReader, type ReadCredentials, type ReadSettings } from './service-reader';
 import { trustedUrl } from './transport';
 
 /** The parts of a connection that can be right or wrong. */
@@ -62,7 +63,7 @@ const alike = (one: ReadAnswer, other: ReadAnswer): boolean =>
   one.page === other.page;
 
 /** An address without its query, which may hold secrets. */
-export const shown = (address: string): string => {
+export const shownAddress = (address: string): string => {
   const { origin, pathname } = new URL(address);
   return origin + pathname.replace(/\/+$/, '');
 };
@@ -240,9 +241,6 @@ const prefixesOf = async (
   return found(true, 'check.prefixes', right);
 };
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;
-
 const dateFields = ['birthDate', 'clientAnniversary', 'dateTimeCreated', 'dateTimeModified'] as const;
 const iso = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$/;
 /** The most contacts that are read to find a date. */
@@ -296,7 +294,7 @@ interface Facts {
   readonly unread?: ReadAnswer | undefined;
 }
 
-const factsOf = async (
+const learnedFacts = async (
   { wanted, prefixes }: Rehearsal,
   contacts: ReadAnswer,
   read: (id: Id) => Promise<ReadAnswer>,
@@ -310,7 +308,7 @@ const factsOf = async (
         : all(null, 'check.contactsUnasked'),
     };
   const ids = (pageIn(contacts)?.data ?? []).flatMap((item) => {
-    const id = isRecord(item) ? item['contactId'] : undefined;
+    const id = isObject(item) ? item['contactId'] : undefined;
     return typeof id === 'number' || typeof id === 'string' ? [id] : [];
   });
   const formats = new Map<string, string>();
@@ -319,7 +317,7 @@ const factsOf = async (
   for (const id of ids.slice(0, mostContacts)) {
     const seen = await read(id);
     const { kind, data } = seen;
-    if (kind !== 'fine' || !isRecord(data)) {
+    if (kind !== 'fine' || !isObject(data)) {
       unread = seen;
       if (isUnanswered(seen)) break;
       // The contact may have been deleted since the search.
@@ -369,7 +367,7 @@ const readNowhere = (
   reader.read(
     part === 'text' ? 'getConsent' : 'searchContacts',
     { ...credentials, prefixes: { ...prefixes, [part]: nowhere } },
-    part === 'text' ? { phone: nobody } : {},
+    part === 'text' ? { phone: nobodysPhone } : {},
   );
 
 /** All checks that need a token. */
@@ -399,7 +397,7 @@ const withToken = async (
   const core = { contacts, groups, content };
   const reads = { text, core };
   const wrong = isOfService(text)
-    ? await reader.read('getConsent', { token, apiKey: wrongKey }, { phone: nobody })
+    ? await reader.read('getConsent', { token, apiKey: wrongKey }, { phone: nobodysPhone })
     : await reader.read('searchContacts', { token, apiKey: wrongKey });
   const key = apiKey(reads, wrong);
 
@@ -415,7 +413,7 @@ const withToken = async (
         [wireName(names, 'contacts', 'pageSize')]: mostContacts,
       })
     : contacts;
-  const facts = await factsOf(rehearsal, listed, (contactId) =>
+  const facts = await learnedFacts(rehearsal, listed, (contactId) =>
     reader.read('getContact', { token }, {}, { params: { contactId } }),
   );
   const prefixes = await prefixesOf(rehearsal, reads, (part) =>
@@ -423,7 +421,7 @@ const withToken = async (
   );
   const missing = prefixes.ok === true ? missingOf(rehearsal, core, facts.unread) : undefined;
   return [
-    reachability([text, contacts, groups, content], shown(rehearsal.baseUrl)),
+    reachability([text, contacts, groups, content], shownAddress(rehearsal.baseUrl)),
     tokenFinding(reads, key.ok === true),
     key,
     scopesOf(rehearsal, reads, key.ok === true),
@@ -445,7 +443,7 @@ const tokenFault = ({ tokenless }: Rehearsal, fault: unknown): Finding => {
  * fact. Throws ServiceError `not_configured`.
  */
 export const rehearse = async (rehearsal: Rehearsal): Promise<Finding[]> => {
-  const address = shown(trustedUrl(rehearsal.baseUrl, 'baseUrl').href);
+  const address = shownAddress(trustedUrl(rehearsal.baseUrl, 'baseUrl').href);
   const reader = new ServiceReader(rehearsal);
   try {
     const asking = Promise.resolve()

@@ -15,14 +15,14 @@ const text = maybe(z.string());
  * A long integer arrives as the text of its digits, so that ids are not rounded; a number of the contract is converted
  * back.
  */
-const numberOf = (value: unknown): unknown =>
+const numberOfDigits = (value: unknown): unknown =>
   typeof value === 'string' && /^-?\d{16,}$/.test(value) ? Number(value) : value;
-const number = maybe(z.preprocess(numberOf, z.number()));
+const number = maybe(z.preprocess(numberOfDigits, z.number()));
 const whole = maybe(integer);
 const flag = maybe(z.boolean());
 /** The contract says integer; an id that is a string, or an integer that a number cannot hold, is passed on. */
-const anyId = z.union([integer, z.string()]);
-const id = maybe(anyId);
+const foreignId = z.union([integer, z.string()]);
+const id = maybe(foreignId);
 /** An empty id in a request would change its meaning. */
 const givenId = z.union([integer, z.string().min(1)]);
 
@@ -70,7 +70,7 @@ export const contactInput = z
 export const idResult = z.looseObject({ id: maybe(z.union([integer.min(0), z.string()])) });
 
 export const contactDetail = z.looseObject({
-  contactId: anyId,
+  contactId: foreignId,
   identifier: text,
   remoteContactId: text,
   source: whole,
@@ -95,7 +95,7 @@ export const contactDetail = z.looseObject({
   city: text,
   state: text,
   postalCode: text,
-  groupIds: maybe(z.array(anyId)),
+  groupIds: maybe(z.array(foreignId)),
   remoteContactUrl: text,
   customFields: maybe(
     z.array(z.looseObject({ key: text, label: text, author: text, display: text, value: text })),
@@ -141,7 +141,7 @@ export const groupMembership = z.object({
 
 const contentItem = z.looseObject({ title: text, url: text });
 
-const pageOf = <T extends z.ZodType>(item: T) =>
+const pageSchema = <T extends z.ZodType>(item: T) =>
   z.looseObject({
     data: z.array(item),
     pageInfo: maybe(
@@ -149,9 +149,9 @@ const pageOf = <T extends z.ZodType>(item: T) =>
     ),
   });
 
-export const contactPage = pageOf(contactSummary);
-export const groupPage = pageOf(groupSummary);
-export const contentPage = pageOf(contentItem);
+export const contactPage = pageSchema(contactSummary);
+export const groupPage = pageSchema(groupSummary);
+export const contentPage = pageSchema(contentItem);
 
 /** Query parameter names are ours, because the contract shows none (*Endpoints*, Gaps); the setting `names` renames them. */
 const paging = { page: integer.min(1).optional(), pageSize: integer.min(1).max(largestPage).optional() };

@@ -38,7 +38,7 @@ const defaults = {
 } as const;
 
 /** Nobody has this number: it is set aside for fiction. */
-export const nobody = '+12025550100';
+export const nobodysPhone = '+12025550100';
 
 /** Pages of gateways name the path that was asked for, and number what they refuse. */
 const comparablePage = (text: string, { core, text: texting }: Prefixes): string =>
@@ -172,7 +172,7 @@ export class ServiceReader {
    * but a number that is none gets 400 from the service (contract, *Limits*).
    */
   async readConsent(credentials: ReadCredentials): Promise<ReadAnswer> {
-    const seen = await this.read('getConsent', credentials, { phone: nobody });
+    const seen = await this.read('getConsent', credentials, { phone: nobodysPhone });
     if (seen.kind !== 'problem' || seen.status !== 404) return seen;
     const malformed = await this.read('getConsent', credentials, { phone: '0' });
     return malformed.status === 404 ? { ...seen, kind: 'nothing' } : seen;

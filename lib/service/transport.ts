@@ -35,12 +35,12 @@ export interface Transport {
 }
 
 /** package.json is two folders up, or three in the compiled package. */
-const versionOf = (folder: string): string => {
+const packageVersion = (folder: string): string => {
   const path = ['../..', '../../..'].map((up) => join(folder, up, 'package.json')).find(existsSync);
   return path === undefined ? '' : (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
 };
 
-export const ownVersion = versionOf(__dirname);
+export const ownVersion = packageVersion(__dirname);
 
 /**
  * The `User-Agent` is for firewalls and readers of the service's log (RFC 9110, section 10.1.5); `Accept` is what we

@@ -66,7 +66,7 @@ const firstKey = Buffer.from([0]);
 /** The empty key sorts before all others, but lmdb accepts no empty key. */
 const startOf = (key: Buffer): Buffer => (key.length === 0 ? firstKey : key);
 
-const isEmpty = ({ from, to, limit }: Range): boolean => limit <= 0 || Buffer.compare(from, to) >= 0;
+const isEmptyRange = ({ from, to, limit }: Range): boolean => limit <= 0 || Buffer.compare(from, to) >= 0;
 
 const optionsOf = ({ from, to, limit, skip: offset = 0, reverse = false }: Range) =>
   reverse
@@ -218,14 +218,14 @@ export class DatabaseFile {
   }
 
   range(place: FileTable, range: Range): readonly { key: Buffer; value: Buffer }[] {
-    if (isEmpty(range)) return [];
+    if (isEmptyRange(range)) return [];
     const found = Array.from(this.places[place].getRange(optionsOf(range)));
     if (found.length < range.limit) this.checkEnd(place, range, found.at(-1)?.key);
     return found;
   }
 
   keys(place: FileTable, range: Range): readonly Buffer[] {
-    if (isEmpty(range)) return [];
+    if (isEmptyRange(range)) return [];
     const found = Array.from(this.places[place].getKeys(optionsOf(range)));
     if (found.length < range.limit) this.checkEnd(place, range, found.at(-1));
     return found;

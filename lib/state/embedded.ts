@@ -12,7 +12,7 @@ interface SharedFile {
   readonly opening: Promise<Store>;
 }
 
-const shared = processMemory('stores', new Map<string, SharedFile>());
+const sharedFiles = processMemory('stores', new Map<string, SharedFile>());
 const closing = processMemory('stores', new Map<string, Promise<void>>());
 /** A deploy closes and opens stores. A store in memory is kept, or a deploy would lose what is in it. */
 const inMemory = processMemory('storesInMemory', new Map<string, MemoryStore>());
@@ -64,11 +64,11 @@ const realPathOf = (directory: string): string => {
  */
 export const openEmbedded = async (options: EmbeddedOptions): Promise<Store> => {
   const directory = realPathOf(options.directory);
-  let entry = shared.get(directory);
+  let entry = sharedFiles.get(directory);
   if (!entry) {
     const before = closing.get(directory) ?? Promise.resolve();
     entry = { users: 0, opening: before.then(() => openOnce({ ...options, directory })) };
-    shared.set(directory, entry);
+    sharedFiles.set(directory, entry);
   }
   entry.users += 1;
   const mine = entry;
@@ -79,7 +79,7 @@ export const openEmbedded = async (options: EmbeddedOptions): Promise<Store> => 
     isOpen = false;
     mine.users -= 1;
     if (mine.users > 0) return;
-    shared.delete(directory);
+    sharedFiles.delete(directory);
     if (!store.durable) return;
     const ending = store.close();
     closing.set(directory, ending);

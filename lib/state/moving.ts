@@ -39,7 +39,7 @@ const table = 'work';
 const atOnce = 200;
 const progressKey = (name: string): Buffer => key('moving', name);
 
-async function* pagesOf<T>(
+async function* recordPages<T>(
   store: Store,
   { table: from, prefix }: Movable<T>,
 ): AsyncGenerator<StoreEntry<T>[]> {
@@ -54,7 +54,7 @@ async function* pagesOf<T>(
 
 /** Whether there is a record to move. */
 export const isThere = async (store: Store, movable: Movable): Promise<boolean> => {
-  for await (const page of pagesOf(store, movable))
+  for await (const page of recordPages(store, movable))
     if (page.some((entry) => isMeant(movable, entry))) return true;
   return false;
 };
@@ -65,7 +65,7 @@ const isMeant = (movable: Movable, { value }: StoreEntry<unknown>): boolean =>
 const copyAll = async (from: Store, to: Store, movables: readonly Movable[]): Promise<number> => {
   let count = 0;
   for (const movable of movables) {
-    for await (const page of pagesOf(from, movable)) {
+    for await (const page of recordPages(from, movable)) {
       const own: Operation[] = [];
       const writes: Promise<boolean>[] = [];
       for (const entry of page) {
@@ -92,7 +92,7 @@ const copyAll = async (from: Store, to: Store, movables: readonly Movable[]): Pr
 const removeAll = async (from: Store, movables: readonly Movable[]): Promise<void> => {
   // Records by which the others are found come first in the list, and are removed last.
   for (const movable of [...movables].reverse()) {
-    for await (const page of pagesOf(from, movable)) {
+    for await (const page of recordPages(from, movable)) {
       const removals = page
         .filter((entry) => isMeant(movable, entry))
         .map(({ key: remove }): Operation => ({ table: movable.table, remove }));

@@ -814,20 +814,20 @@ interface SharedDatabase {
   opened: Promise<Slot>;
 }
 
-const shared = processMemory('stores', new Map<string, SharedDatabase>());
+const sharedDatabases = processMemory('stores', new Map<string, SharedDatabase>());
 /** The leases that this process gave up, by name of the database; resolved when the database is closed. */
 const closing = processMemory('stores', new Map<string, Promise<readonly Lease[]>>());
 
 /** Opens the database for a group. A process has one for each pair, however many use it; it closes with its last user. */
 export const openPostgres = (options: PostgresOptions): PostgresHandle => {
   const name = JSON.stringify([options.url, options.group]);
-  let entry = shared.get(name);
+  let entry = sharedDatabases.get(name);
   if (!entry) {
     const database = new Database(options);
     const before = closing.get(name) ?? Promise.resolve([]);
     entry = { users: 0, database, opened: before.then((leases) => database.open(leases)) };
     entry.opened.catch(() => undefined);
-    shared.set(name, entry);
+    sharedDatabases.set(name, entry);
   }
   const mine = entry;
   mine.users += 1;
@@ -853,8 +853,8 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
     handOn: (slot, to) => database.handOn(slot, to),
     takeIn: (id) => database.takeIn(id),
     abandon: () => {
-      if (database.slots.size > 0 || shared.get(name) !== mine) return;
-      shared.delete(name);
+      if (database.slots.size > 0 || sharedDatabases.get(name) !== mine) return;
+      sharedDatabases.delete(name);
       void database.close();
     },
     close: async () => {
@@ -862,7 +862,7 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
       isOpen = false;
       mine.users -= 1;
       if (mine.users > 0) return;
-      if (shared.get(name) === mine) shared.delete(name);
+      if (sharedDatabases.get(name) === mine) sharedDatabases.delete(name);
       const ending = database.close();
       closing.set(name, ending);
       await ending;

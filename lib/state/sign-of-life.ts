@@ -26,7 +26,7 @@ const throughShortPath = async <T>(path: string, use: (short: string) => Promise
   }
 };
 
-const listen = (address: string): Promise<Server | undefined> =>
+const listenAt = (address: string): Promise<Server | undefined> =>
   throughShortPath(
     address,
     (short) =>
@@ -55,7 +55,7 @@ const candidates = (): readonly string[] => {
 
 export const showLife = async (directory: string): Promise<SignOfLife> => {
   for (const address of candidates()) {
-    const server = await listen(resolve(directory, address));
+    const server = await listenAt(resolve(directory, address));
     if (!server) continue;
     return {
       address,

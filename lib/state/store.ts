@@ -186,8 +186,11 @@ export const endOf = (prefix: Buffer): Buffer => {
 };
 
 /** The condition that a record is still as it was read, or still missing. */
-export const unchanged = (table: Table, key: Buffer, read: StoreEntry<unknown> | undefined): Condition =>
-  read ? { table, key, version: read.version } : { table, key };
+export const unchanged = (
+  table: Table,
+  key: Buffer,
+  read: { readonly version: Version } | undefined,
+): Condition => (read ? { table, key, version: read.version } : { table, key });
 
 /** The clock for ages: the store, whose time never runs back. For a simulator it is its own clock, which can be moved. */
 export const ageClock = (

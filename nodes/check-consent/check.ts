@@ -1,5 +1,5 @@
 import { consentOf } from '../../lib/consent/consent';
-import { resultOfFault, nothingKnown, statusOf } from '../../lib/consent/consent-status';
+import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { RecipientTurn } from '../../lib/texting/recipient-node';
@@ -20,7 +20,7 @@ export const checkOnce =
     const options = { advisor, lane: tools.node.id, signal };
     try {
       const { data, attempts } = await client.call('getConsent', { query: subject }, options);
-      const status = statusOf(data);
+      const status = consentStatusOf(data);
       if (status.state !== 'accepted')
         return notAccepted(dryRun ? 'dry_run' : 'not_accepted', status, subject, { attempts });
       const { waits, history } = await consentOf(environment);

@@ -43,9 +43,9 @@ const asRecord = (contact: unknown, where: MessageValue): Readonly<Record<string
 };
 
 /** `first_name` and `Firstname` both count as `firstName`. */
-const plain = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+const plainName = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 
-const meantBy = new Map(Object.keys(contactFieldKinds).map((field) => [plain(field), field]));
+const meantBy = new Map(Object.keys(contactFieldKinds).map((field) => [plainName(field), field]));
 
 /** The most names that an error lists: a contact may come with dozens of columns of a table. */
 const mostNames = 5;
@@ -56,9 +56,9 @@ const nothingGiven = (contact: Readonly<Record<string, unknown>>): ServiceError 
     (name) => !Object.hasOwn(contactFieldKinds, name) && name !== 'contactId',
   );
   if (others.length === 0) return invalidInput('contact_empty');
-  const field = others.find((name) => meantBy.has(plain(name)));
+  const field = others.find((name) => meantBy.has(plainName(name)));
   if (field !== undefined)
-    return invalidInput('contact_misspelt', { field, meant: meantBy.get(plain(field)) ?? '' });
+    return invalidInput('contact_misspelt', { field, meant: meantBy.get(plainName(field)) ?? '' });
   const names = others.slice(0, mostNames).join(', ');
   return invalidInput('contact_unknown', {
     fields: hideNumbers(others.length > mostNames ? `${names}, …` : names),
@@ -78,7 +78,7 @@ const withNumber = (body: ContactBody, country: string): ContactBody => {
 };
 
 /** The body of a create or an update, with only the fields that were given. */
-export const bodyOf = (contact: unknown, where: MessageValue, country: string): ContactBody => {
+export const contactBody = (contact: unknown, where: MessageValue, country: string): ContactBody => {
   const record = asRecord(contact, where);
   const body = withNumber(fieldsGiven(record, contactFieldKinds), country);
   if (Object.keys(body).length === 0) throw nothingGiven(record);

@@ -13,11 +13,10 @@ import { anyId, idFrom, oneOrList } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
 import { isRecord } from '../../lib/runtime/kinds';
+import type { Config } from '../../lib/runtime/register';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
-import { bodyOf, changesOf, contactReader, merged } from './input';
+import { contactBody, changesOf, contactReader, merged } from './input';
 import { contactFieldKinds } from './spec';
-
-type Config = Readonly<Record<string, unknown>>;
 
 const creating = (tools: Tools, config: Config): ItemOperation => {
   const contact = tools.source('contact');
@@ -33,7 +32,7 @@ const creating = (tools: Tools, config: Config): ItemOperation => {
     },
     carries: (item) => ({ contact: item }),
     async work({ caller, item, known }) {
-      const body = bodyOf(item, contact.where, caller.environment.settings.country);
+      const body = contactBody(item, contact.where, caller.environment.settings.country);
       const result = await caller.call('createContact', { body });
       if (result.id != null) known.contactId = result.id;
       return result;
@@ -79,7 +78,7 @@ const updateOne = ({ caller, item }: OperationTurn<unknown>, id: Id, where: Mess
   const { country } = caller.environment.settings;
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => oneAtATime(contactKey(caller, id), work);
   if (!merge) {
-    const body = bodyOf(item, where, country);
+    const body = contactBody(item, where, country);
     return inTurn(() => caller.call('updateContact', { params, body }));
   }
   const changes = changesOf(item, where, country);
@@ -90,7 +89,7 @@ const updateOne = ({ caller, item }: OperationTurn<unknown>, id: Id, where: Mess
 };
 
 /** For operations that need nothing but the id. */
-const byId = (
+const byContactId = (
   tools: Tools,
   operate: (caller: OperationTurn<unknown>['caller'], id: Id) => Promise<unknown>,
 ): ItemOperation => {
@@ -109,10 +108,10 @@ const byId = (
 };
 
 const getting = (tools: Tools): ItemOperation =>
-  byId(tools, (caller, contactId) => caller.call('getContact', { params: { contactId } }));
+  byContactId(tools, (caller, contactId) => caller.call('getContact', { params: { contactId } }));
 
 const deleting = (tools: Tools): ItemOperation =>
-  byId(tools, (caller, contactId) =>
+  byContactId(tools, (caller, contactId) =>
     oneAtATime(contactKey(caller, contactId), async () => {
       await caller.call('deleteContact', { params: { contactId } });
       return { id: contactId };

@@ -128,7 +128,7 @@ const soon = async <T>(work: Promise<T>): Promise<T> => {
   return done;
 };
 
-const pageIn = (request: Request): { readonly page: number; readonly pageSize: number } => ({
+const pageAsked = (request: Request): { readonly page: number; readonly pageSize: number } => ({
   page: numberIn(request, 'page', 1, 1_000_000),
   pageSize: numberIn(request, 'pageSize', 50, largestPage),
 });
@@ -139,7 +139,7 @@ export const advisorsIn = (
   advisors: readonly AdvisorItem[],
 ): readonly AdvisorItem[] | Listed<AdvisorItem> => {
   if (request.query['page'] === undefined) return advisors;
-  const { page, pageSize } = pageIn(request);
+  const { page, pageSize } = pageAsked(request);
   const isWell = ({ state }: AdvisorItem): number => Number(state === 'authorized');
   const sorted = advisors.toSorted((one, other) => isWell(one) - isWell(other));
   const data = sorted.slice((page - 1) * pageSize, page * pageSize);
@@ -156,7 +156,7 @@ export const readActivity = async (
 ): Promise<object> => {
   const activity = activityIn(asked);
   const { request, mayWrite, form } = asked;
-  const { page, pageSize } = pageIn(request);
+  const { page, pageSize } = pageAsked(request);
   if (what === 'lists') return soon(activity.lists({ page, pageSize }));
   const phone = textIn(request, 'phone');
   if (phone !== '' && !mayWrite) return { data: [], pageInfo: { page, pageSize, totalRecord: 0 } };

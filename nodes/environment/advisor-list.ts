@@ -1,15 +1,16 @@
+import { defaultAdvisor } from '../../lib/default-advisor';
 import { isDeepStrictEqual } from 'node:util';
-import { defaultAdvisor, type Connection } from '../../lib/auth/connection';
+import type { Connection } from '../../lib/auth/connection';
 import { missingScopes, type Grant } from '../../lib/auth/grants';
 import { clientScopes } from '../../lib/auth/token-endpoint';
-import { fits } from '../../lib/auth/tokens';
+import { isGrantFor } from '../../lib/auth/tokens';
 import { stateOf, type VaultEntry } from '../../lib/auth/vault';
 import type { AdvisorItem } from '../../lib/runtime/environment';
 import { systemClock } from '../../lib/service/clock';
 import { connectionOf, serviceOf, type EnvironmentValues } from './config';
 import type { Services } from './services';
 
-const shown = (
+const advisorItem = (
   advisor: string,
   state: AdvisorItem['state'],
   grant: Grant | undefined,
@@ -45,7 +46,12 @@ const listClient = (
   const isRefused = client.isRefused(connection);
   if (!grant && !isRefused && !isDeployed) return [];
   return [
-    shown(defaultAdvisor, isRefused ? 'authorize_again' : 'authorized', grant, clientScopes(connection)),
+    advisorItem(
+      defaultAdvisor,
+      isRefused ? 'authorize_again' : 'authorized',
+      grant,
+      clientScopes(connection),
+    ),
   ];
 };
 
@@ -60,16 +66,18 @@ export const listAdvisors = async (
   deployed = values,
 ): Promise<readonly (AdvisorItem & { readonly awaiting?: string | null })[]> => {
   if (values && serviceOf(values) === 'simulator')
-    return [shown(defaultAdvisor, 'authorized', undefined, [])];
+    return [advisorItem(defaultAdvisor, 'authorized', undefined, [])];
   // Stored authorizations can be listed and disconnected, whatever the form lacks.
   const connection = connectionIn(id, values);
   if (connection?.grant === 'client_credentials')
     return listClient(tokens, connection, isDeepStrictEqual(connection, connectionIn(id, deployed)));
   const stateNow = (entry: VaultEntry): AdvisorItem['state'] =>
-    connection && !fits(entry.grant, connection) ? 'authorize_again' : stateOf(entry, systemClock.now());
+    connection && !isGrantFor(entry.grant, connection)
+      ? 'authorize_again'
+      : stateOf(entry, systemClock.now());
   return vault.useNow(() =>
     vault.list(id, connection).map(([advisor, entry]) => ({
-      ...shown(advisor, stateNow(entry), entry.grant, connection?.scopes ?? entry.grant.asked),
+      ...advisorItem(advisor, stateNow(entry), entry.grant, connection?.scopes ?? entry.grant.asked),
       ...(entry.awaiting ? { awaiting: entry.awaiting.identity?.label ?? null } : {}),
     })),
   );

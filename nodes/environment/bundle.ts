@@ -16,7 +16,7 @@ import { variablesIn } from './variables';
 
 const dependencies = ['lmdb', 'undici', 'axios', 'zod', 'libphonenumber-js', 'pg'] as const;
 
-const versionOf = (name: string): string | null => {
+const dependencyVersion = (name: string): string | null => {
   try {
     const { version } = JSON.parse(readFileSync(require.resolve(`${name}/package.json`), 'utf8')) as {
       version?: unknown;
@@ -27,12 +27,12 @@ const versionOf = (name: string): string | null => {
   }
 };
 
-export const versions = (nodeRed: unknown): object => ({
+export const installedVersions = (nodeRed: unknown): object => ({
   package: ownVersion,
   nodeRed: typeof nodeRed === 'string' ? nodeRed : null,
   node: process.version,
   platform: `${process.platform} ${process.arch}`,
-  dependencies: Object.fromEntries(dependencies.map((name) => [name, versionOf(name)])),
+  dependencies: Object.fromEntries(dependencies.map((name) => [name, dependencyVersion(name)])),
 });
 
 const kinds: Readonly<Record<string, RegExp>> = {
@@ -62,7 +62,7 @@ const told = (field: Field, value: unknown): unknown => {
 export const settingsTold = (written: EnvironmentValues): object =>
   Object.fromEntries(spec.fields.map((field) => [field.name, told(field, written[field.name])]));
 
-const mostFailures = 100;
+const mostFailuresTold = 100;
 
 const failureTold = ({ at, node, phone, code, traceId }: Failure): object => ({
   at: new Date(at).toISOString(),
@@ -76,13 +76,17 @@ const failureTold = ({ at, node, phone, code, traceId }: Failure): object => ({
 export const bundleOf = async (RED: Red, services: Services, asked: RouteRequest): Promise<object> => {
   const { id, form } = asked;
   const { running, written } = form;
-  const whole = { made: new Date().toISOString(), versions: versions(nodeRedOf(RED)), environment: id };
+  const whole = {
+    made: new Date().toISOString(),
+    versions: installedVersions(nodeRedOf(RED)),
+    environment: id,
+  };
   const settings = settingsTold(written);
   if (!running) return { ...whole, settings, state: null, advisors: [], failures: [] };
   const state = (await serviceState(asked)) as Readonly<Record<string, unknown>>;
   const { store, pausedUntil, lateBy, trouble, fault } = state;
   const known = await listAdvisors(services, id, running.values, running.values).catch(() => []);
-  const found = await activityOf(running).failureRecords({ page: 1, pageSize: mostFailures });
+  const found = await activityOf(running).failureRecords({ page: 1, pageSize: mostFailuresTold });
   return {
     ...whole,
     settings,

@@ -4,7 +4,7 @@ import { splitScopes } from '../../lib/auth/grants';
 import { isTimeZone } from '../../lib/runtime/dates';
 import { minutesOf } from '../../lib/guards/text-hours';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
-import { faultInSettings, plain, excerpt } from '../../lib/runtime/inputs';
+import { faultInSettings, plainSettings, excerpt } from '../../lib/runtime/inputs';
 import { invalidInput, type NodeErrorKey, nodeError } from '../../lib/runtime/errors';
 import { isCountry, isNothing, isRecord } from '../../lib/runtime/kinds';
 import { lazy } from '../../lib/runtime/lazy';
@@ -20,7 +20,11 @@ export type EnvironmentValues = Readonly<Record<string, unknown>>;
 
 const text = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
 
-const prefixOf = (values: EnvironmentValues, setting: 'corePrefix' | 'textPrefix', usual: string): string => {
+const prefixSetting = (
+  values: EnvironmentValues,
+  setting: 'corePrefix' | 'textPrefix',
+  usual: string,
+): string => {
   const prefix = text(values[setting]) || usual;
   if (prefixPattern.test(prefix)) return prefix;
   throw nodeError('not_configured', 'setting_prefix', {
@@ -31,8 +35,8 @@ const prefixOf = (values: EnvironmentValues, setting: 'corePrefix' | 'textPrefix
 
 /** Throws `not_configured`. */
 const prefixesOf = (values: EnvironmentValues): Prefixes => ({
-  core: prefixOf(values, 'corePrefix', usualPrefixes.core),
-  text: prefixOf(values, 'textPrefix', usualPrefixes.text),
+  core: prefixSetting(values, 'corePrefix', usualPrefixes.core),
+  text: prefixSetting(values, 'textPrefix', usualPrefixes.text),
 });
 
 /** The scopes in the contract's words; scopes with the service's own prefixes are translated. */
@@ -120,7 +124,7 @@ const faultInHours = (values: EnvironmentValues): ServiceError | undefined => {
 
 /** The values are checked by `checkSettings` before anything is sent. */
 export const settingsOf = (values: EnvironmentValues): EnvironmentSettings => {
-  const { flag, number } = plain(spec, values);
+  const { flag, number } = plainSettings(spec, values);
   return {
     country: text(values['country']).toUpperCase(),
     timeZone: text(values['timeZone']),
@@ -196,7 +200,7 @@ export const requestSettingsOf = (values: EnvironmentValues): RequestSettings =>
   checkSettings(values);
   const { consentPattern, maxConcurrent } = settingsOf(values);
   checkPattern(consentPattern);
-  const { number, text: chosen } = plain(spec, values);
+  const { number, text: chosen } = plainSettings(spec, values);
   return {
     prefixes: prefixesOf(values),
     proxy: proxyOf(values),
@@ -253,11 +257,12 @@ const checkService = (values: EnvironmentValues): void => {
 
 /** The address of the database; empty when the state is kept in the user directory. */
 export const storeUrlOf = (values: EnvironmentValues): string =>
-  plain(spec, values).text('store') === 'postgres' ? text(values['storeUrl']) : '';
+  plainSettings(spec, values).text('store') === 'postgres' ? text(values['storeUrl']) : '';
 
 /** The fault of the setting of the store; undefined when it is right. */
 const faultInStore = (values: EnvironmentValues): ServiceError | undefined => {
-  if (serviceOf(values) === 'simulator' || plain(spec, values).text('store') !== 'postgres') return undefined;
+  if (serviceOf(values) === 'simulator' || plainSettings(spec, values).text('store') !== 'postgres')
+    return undefined;
   const name = environmentName(values);
   const unset = unsetIn(values, ['storeUrl']);
   if (unset.length > 0) return variablesUnset(values, unset);
@@ -267,7 +272,9 @@ const faultInStore = (values: EnvironmentValues): ServiceError | undefined => {
 };
 
 export const grantOf = (values: EnvironmentValues): Connection['grant'] =>
-  plain(spec, values).text('grant') === 'client_credentials' ? 'client_credentials' : 'authorization_code';
+  plainSettings(spec, values).text('grant') === 'client_credentials'
+    ? 'client_credentials'
+    : 'authorization_code';
 
 const codeOnly: readonly Setting[] = ['authUrl', 'redirectUri'];
 
@@ -298,8 +305,8 @@ export const connectionOf = (environment: string, values: EnvironmentValues): Co
     prefixes,
     proxy: proxyOf(values),
     seed: grant === 'authorization_code' ? text(values['refreshToken']) : '',
-    retries: plain(spec, values).number('retries'),
-    timeout: plain(spec, values).number('timeout') * 1000,
+    retries: plainSettings(spec, values).number('retries'),
+    timeout: plainSettings(spec, values).number('timeout') * 1000,
   };
 };
 

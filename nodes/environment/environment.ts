@@ -1,8 +1,8 @@
+import { defaultAdvisor } from '../../lib/default-advisor';
 import { mailedLinkLifetime } from '../../lib/auth/authorization';
 import type { Connection } from '../../lib/auth/connection';
-import { defaultAdvisor } from '../../lib/auth/connection';
 import { isOver } from '../../lib/auth/grants';
-import { fits } from '../../lib/auth/tokens';
+import { isGrantFor } from '../../lib/auth/tokens';
 import { consentOf, isAcceptedCommand } from '../../lib/consent/consent';
 import { forgetRequests } from '../../lib/consent/request-history';
 import { forgetOnce } from '../../lib/guards/once';
@@ -347,7 +347,9 @@ export class RunningEnvironment implements Environment {
     const entry = this.ownServices.vault.get(connection, advisor);
     if (!entry) return 'unknown';
     const { grant } = entry;
-    return isOver(grant, this.clock.now()) || !fits(grant, connection) ? 'authorize_again' : 'authorized';
+    return isOver(grant, this.clock.now()) || !isGrantFor(grant, connection)
+      ? 'authorize_again'
+      : 'authorized';
   }
 
   get tokensPausedUntil(): number {

@@ -30,7 +30,7 @@ const credentialsOf = (RED: Red, id: string): EnvironmentValues | undefined =>
   RED.nodes.getCredentials(id) as EnvironmentValues | undefined;
 
 /** The texts that a setting consists of: scopes are a list, or one text with spaces between them. */
-const textsOf = (name: string, value: unknown): readonly unknown[] => {
+const textsIn = (name: string, value: unknown): readonly unknown[] => {
   if (Array.isArray(value)) return value as unknown[];
   return name === 'scopes' && typeof value === 'string' ? splitScopes(value) : [value];
 };
@@ -156,12 +156,12 @@ export class FormReader {
   }
 
   private mayResolve(name: string, text: unknown): boolean {
-    return this.mayDeploy || textsOf(name, this.written[name]).includes(text);
+    return this.mayDeploy || textsIn(name, this.written[name]).includes(text);
   }
 
   private resolved(name: string, value: unknown): unknown {
     if (variablesIn(value).length === 0) return value;
-    const texts = textsOf(name, value).map((text) =>
+    const texts = textsIn(name, value).map((text) =>
       this.mayResolve(name, text) ? resolve(text, this.variableValue) : text,
     );
     return Array.isArray(value) ? texts : texts.length === 1 ? texts[0] : texts.join(' ');
@@ -170,7 +170,7 @@ export class FormReader {
   /** Variables of the form that are not resolved for this user. */
   private withheld(): string[] {
     const texts = Object.entries(this.form).flatMap(([name, value]) =>
-      textsOf(name, value).filter((text) => !this.mayResolve(name, text)),
+      textsIn(name, value).filter((text) => !this.mayResolve(name, text)),
     );
     return [...new Set(variablesIn(texts))];
   }
@@ -180,7 +180,7 @@ export class FormReader {
     return Object.fromEntries(
       entries.map(([name, value]) => [
         name,
-        textsOf(name, value).filter((text) => this.mayResolve(name, text)),
+        textsIn(name, value).filter((text) => this.mayResolve(name, text)),
       ]),
     );
   }

@@ -35,11 +35,11 @@ export const reply = async (
     const result = await work();
     response.set('Cache-Control', 'no-store').json(hide(result));
   } catch (fault) {
-    fail({ log, request, response }, fault, hide);
+    replyFault({ log, request, response }, fault, hide);
   }
 };
 
-export const fail = (
+export const replyFault = (
   { log, request, response }: { log: Log; request: Request; response: Response },
   fault: unknown,
   hide = asItIs,

@@ -7,17 +7,17 @@ import type { NodeSpec } from '../../lib/runtime/spec';
 /** A node of any type, as the flow has it. */
 export type SavedNode = Readonly<Record<string, unknown>>;
 
-export const idOf = ({ id }: SavedNode): string => (typeof id === 'string' ? id : '');
+export const nodeId = ({ id }: SavedNode): string => (typeof id === 'string' ? id : '');
 
 /** The name of a node as the editor shows it. */
 export const nodeName = (node: SavedNode): string => {
   const { name, type } = node;
-  return typeof name === 'string' && name !== '' ? `"${name}"` : `${String(type)} ${idOf(node)}`;
+  return typeof name === 'string' && name !== '' ? `"${name}"` : `${String(type)} ${nodeId(node)}`;
 };
 
 /** Nodes that run: neither they nor their tabs are disabled. */
 export const runningIn = (nodes: readonly SavedNode[]): SavedNode[] => {
-  const off = new Set(nodes.filter((node) => node['disabled'] === true).map(idOf));
+  const off = new Set(nodes.filter((node) => node['disabled'] === true).map(nodeId));
   return nodes.filter((node) => node['d'] !== true && !off.has(String(node['z'])));
 };
 

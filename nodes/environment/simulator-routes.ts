@@ -3,7 +3,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Red } from '../../lib/runtime/red';
 import { hour, minute } from '../../lib/durations';
 import { cookieOf } from './pages';
-import { fail, jsonOnly, Refused, reply } from './reply';
+import { replyFault, jsonOnly, Refused, reply } from './reply';
 import type { Services } from './services';
 
 const cookie = 'advisor-texting-simulator';
@@ -71,7 +71,7 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
     const { key } = request.query;
     const handle = (): void => {
       serve(request, response).catch((fault: unknown) => {
-        fail({ log, request, response }, fault);
+        replyFault({ log, request, response }, fault);
       });
     };
     const isKeyed = typeof key === 'string' && request.path === '/' && keys.spend(key);

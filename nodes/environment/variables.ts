@@ -1,4 +1,5 @@
 import { splitScopes } from '../../lib/auth/grants';
+import { patternOf } from '../../lib/service/prefixes';
 import type { EnvironmentValues } from './config';
 import { spec } from './spec';
 
@@ -54,8 +55,6 @@ const spellingsOf = (setting: string, value: string): string[] => {
     .flatMap((spelling) => [spelling, inQuery(spelling), inQuery(spelling).replaceAll('+', '%20')]);
 };
 
-const escaped = (text: string): string => text.replaceAll(/[$()*+./?[\\\]^{|}]/g, String.raw`\$&`);
-
 /** Shorter values are hidden only as whole words: `US` must not be replaced in `USING`. */
 const shortest = 4;
 
@@ -81,8 +80,8 @@ export const hiderOf = (
   const longestFirst = [...names.keys()].sort((a, b) => b.length - a.length);
   const sought = longestFirst.map((spelling) =>
     spelling.length < shortest
-      ? String.raw`(?<![\p{L}\p{N}])${escaped(spelling)}(?![\p{L}\p{N}])`
-      : escaped(spelling),
+      ? String.raw`(?<![\p{L}\p{N}])${patternOf(spelling)}(?![\p{L}\p{N}])`
+      : patternOf(spelling),
   );
   // Case is ignored: the host of an address is in lower case, whatever the variable holds (RFC 3986, section 6.2.2.1).
   const pattern = new RegExp(sought.join('|'), 'giu');

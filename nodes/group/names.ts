@@ -19,7 +19,7 @@ interface RememberedNames {
 const rememberFor = minute;
 
 /** All nodes of an environment share the names, by advisor. */
-const namesOf = new WeakMap<Environment, Map<string, RememberedNames>>();
+const namesByEnvironment = new WeakMap<Environment, Map<string, RememberedNames>>();
 
 const readNames = async (caller: Caller): Promise<Names> => {
   const names = new Map<string, Id[]>();
@@ -37,11 +37,11 @@ const readNames = async (caller: Caller): Promise<Names> => {
   return names;
 };
 
-const lookUp = (caller: Caller, olderThan: number): RememberedNames => {
+const rememberedNames = (caller: Caller, olderThan: number): RememberedNames => {
   const { environment, advisor } = caller;
   const now = environment.clock.now();
-  const byAdvisor = namesOf.get(environment) ?? new Map<string, RememberedNames>();
-  namesOf.set(environment, byAdvisor);
+  const byAdvisor = namesByEnvironment.get(environment) ?? new Map<string, RememberedNames>();
+  namesByEnvironment.set(environment, byAdvisor);
   const known = byAdvisor.get(advisor);
   if (known && now - known.at < olderThan) return known;
   const fresh: RememberedNames = { at: now, names: readNames(caller) };
@@ -54,16 +54,16 @@ const lookUp = (caller: Caller, olderThan: number): RememberedNames => {
 
 /** To be called when a group was, or may have been, created or deleted. */
 export const forgetNames = ({ environment, advisor }: Caller): void => {
-  namesOf.get(environment)?.delete(advisor);
+  namesByEnvironment.get(environment)?.delete(advisor);
 };
 
 /** The result of `find` on the groups. When it finds nothing among the remembered groups, they are read again. */
 const found = async <T>(caller: Caller, find: (names: Names) => T | undefined): Promise<T | undefined> => {
-  const remembered = namesOf.get(caller.environment)?.get(caller.advisor);
-  const current = lookUp(caller, rememberFor);
+  const remembered = namesByEnvironment.get(caller.environment)?.get(caller.advisor);
+  const current = rememberedNames(caller, rememberFor);
   const known = find(await current.names);
   // Somebody else may have created the group since.
-  return known === undefined && current === remembered ? find(await lookUp(caller, 0).names) : known;
+  return known === undefined && current === remembered ? find(await rememberedNames(caller, 0).names) : known;
 };
 
 const withId = (names: Names, text: string): Id | undefined =>
@@ -120,7 +120,7 @@ export const groupNamed = async (
 ): Promise<{ readonly id: Id; readonly name: string; readonly isOnlyOne: boolean }> => {
   const wanted = await groupFrom(caller, value, where);
   for (const olderThan of [rememberFor, 0]) {
-    for (const [name, ids] of await lookUp(caller, olderThan).names) {
+    for (const [name, ids] of await rememberedNames(caller, olderThan).names) {
       const id = ids.find((each) => isSame(each, wanted));
       if (id !== undefined) return { id, name, isOnlyOne: ids.length === 1 };
     }

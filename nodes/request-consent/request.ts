@@ -1,5 +1,5 @@
 import { consentOf, type Consent } from '../../lib/consent/consent';
-import { statusOf } from '../../lib/consent/consent-status';
+import { consentStatusOf } from '../../lib/consent/consent-status';
 import {
   ConsentLimit,
   type RequestReply,
@@ -38,7 +38,7 @@ const ifAccepted = async (
   let status;
   try {
     const answer = await client.call('getConsent', { query: { phone } }, { advisor, signal });
-    status = statusOf(answer.data);
+    status = consentStatusOf(answer.data);
   } catch {
     throw fault;
   }

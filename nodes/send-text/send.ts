@@ -1,5 +1,5 @@
 import { consentTest } from './missing-consent';
-import { resultOfFault, nothingKnown, statusOf } from '../../lib/consent/consent-status';
+import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
 import { countText } from '../../lib/guards/segments';
 import type { Mutable } from '../../lib/mutable';
 import { writtenOffset } from '../../lib/runtime/dates';
@@ -160,7 +160,7 @@ export const sendHandler = (tools: Tools): Handler => {
     const { segments } = countText(text);
     const { state, memberId, attempts } = await client
       .call('getConsent', { query: { phone } }, { advisor, lane: tools.node.id, signal })
-      .then(({ data, attempts }) => ({ ...statusOf(data), attempts }), nothingKnownIf404);
+      .then(({ data, attempts }) => ({ ...consentStatusOf(data), attempts }), nothingKnownIf404);
     if (state !== 'accepted') return needsConsent(state ?? 'unknown_number', attempts, { segments, ...held });
     const dates = datesOf(order.delivery, movedTo, environment.settings);
     return sent({ memberId }, { text, attempts, offset: order.offset, ...dates }, held);

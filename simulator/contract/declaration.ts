@@ -197,7 +197,7 @@ export type OperationName = keyof typeof contract;
 export const operationNames = Object.keys(contract) as OperationName[];
 
 /** The query parameters of an endpoint with their rules, and the name of its search. */
-export const queryOf = (
+export const queryRulesOf = (
   name: OperationName,
 ): { readonly search: string | undefined; readonly rules: Readonly<Record<string, z.ZodType>> } => {
   const { search, query }: Declared = contract[name];

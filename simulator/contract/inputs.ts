@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { Refusal } from '../problem';
 import type { Habits } from '../profiles';
-import { contract, none, queryOf, type ContractRequest, type OperationName } from './declaration';
+import { contract, none, queryRulesOf, type ContractRequest, type OperationName } from './declaration';
 import type { Route } from './routes';
 import { keptDate, nameOnWire, ownIds } from './wire';
 
@@ -21,7 +21,7 @@ const readQuery = (name: OperationName, text: string, habits: Habits): unknown =
   }
   const values: Record<string, string | number> = {};
   const renamed = new Map<string, string>();
-  const { search, rules } = queryOf(name);
+  const { search, rules } = queryRulesOf(name);
   for (const [parameter, rule] of Object.entries(rules)) {
     const onWire = nameOnWire(search, parameter, habits);
     renamed.set(parameter, onWire);

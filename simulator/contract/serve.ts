@@ -4,7 +4,7 @@ import type { EndpointReply } from '../handlers/handler';
 import { isProcessed, effectName, type Effect } from '../effects';
 import type { Faults } from '../faults';
 import { readBody, saysWhoItIs, tooLarge } from '../http';
-import { inHabits, perform, write, type Ready } from '../injection';
+import { inHabits, perform, writeReady, type Ready } from '../injection';
 import type { Ledger, LedgerEntry } from '../ledger';
 import { magicOf } from '../magic';
 import type { TokenIssuer } from '../oauth/tokens';
@@ -60,7 +60,7 @@ export const serveContract = async (
     const route = routeOf(entry.method, path, habits);
     entry.endpoint = route.name;
     entry.advisor = advisorOf(around, request, route.name);
-    const asked = readInputs(route, query, await bodyOf(request, route.name), habits);
+    const asked = readInputs(route, query, await contractBody(request, route.name), habits);
     const phones = phonesIn(asked);
     if (phones.length > 0) entry.phone = phones.join(',');
     if (route.name === 'sendMessage') entry.text = (asked.body as { text: string }).text;
@@ -97,7 +97,7 @@ const carryOut = (
   if (met === undefined) {
     const ready = run();
     entry.status = ready.status;
-    write(response, ready);
+    writeReady(response, ready);
     return;
   }
   const effect = inHabits(met, state);
@@ -148,7 +148,7 @@ const refuse = (response: ServerResponse, error: unknown, path: string, entry: L
         });
   entry.status = refusal.status;
   entry.outcome = refusal.code;
-  write(response, problem(refusal, path));
+  writeReady(response, problem(refusal, path));
 };
 
 const routeOf = (method: string, path: string, habits: Habits): Route => {
@@ -189,7 +189,7 @@ const advisorOf = (
   return access.advisor;
 };
 
-const bodyOf = async (request: IncomingMessage, name: OperationName): Promise<string> => {
+const contractBody = async (request: IncomingMessage, name: OperationName): Promise<string> => {
   if (!wantsBody(name)) {
     request.resume();
     return '';

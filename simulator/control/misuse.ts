@@ -22,7 +22,7 @@ const complaints = { 'en-US': z.locales.en, de: z.locales.de, 'es-ES': z.locales
 export const sentencesIn = (language: Language) => complaints[language]().localeError;
 
 /** A rule of our own (see rule.ts) names its sentence; messages of zod are in the language already. */
-const inWords = (issue: z.core.$ZodIssue, words: SimulatorWords): z.core.$ZodIssue => {
+const issueInWords = (issue: z.core.$ZodIssue, words: SimulatorWords): z.core.$ZodIssue => {
   const key: unknown = issue.code === 'custom' ? issue.params?.['says'] : undefined;
   return typeof key === 'string' ? { ...issue, message: words.say(key as KeyOf<Catalogue>) } : issue;
 };
@@ -30,7 +30,7 @@ const inWords = (issue: z.core.$ZodIssue, words: SimulatorWords): z.core.$ZodIss
 export const asRefusal = (error: unknown, words: SimulatorWords): Refusal => {
   if (error instanceof Misuse) return new Refusal(error.code, words.say(error.key, error.values));
   if (error instanceof z.ZodError) {
-    const issues = error.issues.map((issue) => inWords(issue, words));
+    const issues = error.issues.map((issue) => issueInWords(issue, words));
     return new Refusal('invalid_request', z.prettifyError({ issues }));
   }
   return new Refusal('internal_error', error instanceof Error ? error.message : String(error));

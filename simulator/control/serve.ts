@@ -37,7 +37,7 @@ const whole = (text: string | null, otherwise: number): number => {
   return Number.isInteger(value) && value > 0 ? value : otherwise;
 };
 
-const reply =
+const consentReply =
   (given: 'accepted' | 'declined'): ControlHandler =>
   (simulation, question) => {
     simulation.answer(phoneOf(question), given, question.read(advisorBody).advisor);
@@ -68,8 +68,8 @@ const operations: readonly (readonly [method: string, path: RegExp, operation: C
       ),
   ],
   ['GET', /^magic$/, () => magicNumbers.map(({ phone, name, does }) => ({ phone, name, does }))],
-  ['POST', /^phones\/([^/]+)\/accept$/, reply('accepted')],
-  ['POST', /^phones\/([^/]+)\/decline$/, reply('declined')],
+  ['POST', /^phones\/([^/]+)\/accept$/, consentReply('accepted')],
+  ['POST', /^phones\/([^/]+)\/decline$/, consentReply('declined')],
   [
     'POST',
     /^phones\/([^/]+)\/reset$/,
@@ -125,7 +125,7 @@ const operations: readonly (readonly [method: string, path: RegExp, operation: C
   ],
 ];
 
-const bodyOf = async (request: IncomingMessage): Promise<unknown> => {
+const controlBody = async (request: IncomingMessage): Promise<unknown> => {
   const parsed = parsedBody(request);
   if (parsed !== undefined) return parsed;
   const body = await readBody(request, limit);
@@ -156,7 +156,7 @@ export const serveControl = async (
   try {
     const [found, operation] = findOperation(method, path);
     const params = found.slice(1).map((part) => decodeURIComponent(part));
-    const body = method === 'GET' ? undefined : await bodyOf(request);
+    const body = method === 'GET' ? undefined : await controlBody(request);
     const result = await operation(simulation, {
       query: new URLSearchParams(query),
       params,

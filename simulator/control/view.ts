@@ -1,7 +1,7 @@
+import { defaultAdvisor } from '../../lib/default-advisor';
 import type { Simulation } from '../simulation';
 import { memberIdOf, type Account } from '../state/account';
 import { fullNameOf } from '../state/contact-book';
-import { defaultAdvisor } from '../state/identities';
 import { arrived, consentStateOf, freshLine, type Line } from '../state/line';
 import { toldSettings } from '../state/settings';
 import { friendPhones, seededConsent, type Contact } from '../state/seed';
@@ -26,7 +26,7 @@ const phoneView = (account: Account, contact: Contact | undefined, line: Line, n
 });
 
 /** Numbers on which something has happened, then those of the seed that nobody has texted yet. */
-const phonesOf = (account: Account, now: number) => {
+const phonesIn = (account: Account, now: number) => {
   // Lines are in order of creation: of two touched within one millisecond, the one created later comes first.
   const lines = [...account.lines.values()].reverse().sort((one, other) => other.touched - one.touched);
   const busy = lines
@@ -72,7 +72,7 @@ export const stateView = (simulation: Simulation, advisor?: string) => {
       accounts.length > 1
         ? new Set(accounts.flatMap(({ lines }) => [...lines.keys()])).size
         : main.lines.size,
-    phones: accounts.flatMap((account) => phonesOf(account, now)),
+    phones: accounts.flatMap((account) => phonesIn(account, now)),
     contacts: {
       count: accounts.reduce((sum, { contacts }) => sum + contacts.count, 0),
       sample: main.contacts.page('fullName', 'asc', 1, shownContacts).map((one) => contactView(main, one)),

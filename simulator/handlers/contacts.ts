@@ -1,7 +1,7 @@
 import { Refusal } from '../problem';
 import type { Account } from '../state/account';
 import { emailStatuses, emailStatusOf, fullNameOf } from '../state/contact-book';
-import { sourceOf, sources, type Contact } from '../state/seed';
+import { sourceOf, contactSources, type Contact } from '../state/seed';
 import { defaultPageSize, type EndpointHandler } from './handler';
 
 const missing = (): Refusal => new Refusal('not_found', 'There is no such contact.');
@@ -47,7 +47,7 @@ export const getContact: EndpointHandler<'getContact'> = ({ id }, account) => {
       identifier: identifierOf(contact),
       ...crm(contact),
       source: contact.source,
-      sourceText: sources[contact.source] ?? null,
+      sourceText: contactSources[contact.source] ?? null,
       firstName: fields.firstName ?? null,
       lastName: fields.lastName ?? null,
       nickname: fields.nickname ?? null,
@@ -85,7 +85,7 @@ const summary = (contact: Contact, { groups }: Account) => ({
   emailAddressDisposition: 0,
   status: 'Active',
   source: contact.source,
-  sourceText: sources[contact.source] ?? null,
+  sourceText: contactSources[contact.source] ?? null,
   groupCount: contact.groupIds.length,
   groupNames: contact.groupIds.map((groupId) => groups.get(groupId)?.name ?? ''),
   ...crm(contact),

@@ -84,7 +84,7 @@ export const requestConsent: EndpointHandler<'requestConsent'> = ({ body }, acco
   return { body: { successes, failures }, outcome: successes.length > 0 ? 'asked' : 'rejected' };
 };
 
-const nobody = (): Refusal =>
+const noContact = (): Refusal =>
   new Refusal('not_found', "No contact owns that phone number on the advisor's account.");
 
 export const getConsent: EndpointHandler<'getConsent'> = ({ query }, account, { settings, clock }) => {
@@ -94,10 +94,10 @@ export const getConsent: EndpointHandler<'getConsent'> = ({ query }, account, { 
   }
   const phone = given ?? account.phoneOfMember(memberId ?? 0);
   const contact = phone === undefined ? undefined : account.knownContact(phone);
-  if (phone === undefined || contact === undefined) throw nobody();
+  if (phone === undefined || contact === undefined) throw noContact();
   const line = account.line(contact, phone);
   const isMadeLater = contact.source === sourceOf.texting && line.asked && line.answer === null;
-  if (isMadeLater && clock.now() < line.lastChanged + settings.habits.contactDelay * 1000) throw nobody();
+  if (isMadeLater && clock.now() < line.lastChanged + settings.habits.contactDelay * 1000) throw noContact();
   const state = account.check(line);
   return {
     body: { memberId: memberIdOf(contact.contactId), state, lastChanged: line.lastChanged },

@@ -43,7 +43,7 @@ const page = (title: string, content: string): string =>
 </html>
 `;
 
-const choice = ({ advisor, name, email }: AdvisorIdentity, index: number): string =>
+const identityChoice = ({ advisor, name, email }: AdvisorIdentity, index: number): string =>
   `<label><input type="radio" name="advisor" value="${escapeHtml(advisor)}"${index === 0 ? ' checked' : ''}> ` +
   `${escapeHtml(name)} (${escapeHtml(email)})</label>`;
 
@@ -60,7 +60,7 @@ export const authorizePage = (
     'Authorize texting',
     `<h1>Allow “${escapeHtml(clientId)}” to text for you?</h1>
 <form method="post">
-<fieldset><legend>Sign in as</legend>${identities.map(choice).join('')}</fieldset>
+<fieldset><legend>Sign in as</legend>${identities.map(identityChoice).join('')}</fieldset>
 <p>It asks to:</p><ul>${asked.scopes.map((scope) => scopeItem(scope, habits)).join('')}</ul>
 <p>Then you return to <code>${escapeHtml(asked.redirectUri)}</code></p>
 <div class="buttons"><button name="decision" value="deny">Deny</button>

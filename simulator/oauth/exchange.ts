@@ -1,5 +1,5 @@
+import { defaultAdvisor } from '../../lib/default-advisor';
 import { verifyChallenge } from 'pkce-challenge';
-import { defaultAdvisor } from '../state/identities';
 import { provisionedScopes, type Settings } from '../state/settings';
 import type { Codes } from './codes';
 import { readParameters } from './parameters';

@@ -3,7 +3,7 @@ import { isProcessed, effectName } from '../effects';
 import type { Faults } from '../faults';
 import { isForeignOrigin } from '../guard';
 import { answer, readBody, saysWhoItIs, tooLarge } from '../http';
-import { inHabits, perform, write, type Ready } from '../injection';
+import { inHabits, perform, writeReady, type Ready } from '../injection';
 import type { Ledger, LedgerEntry } from '../ledger';
 import { injected, problemBody } from '../problem';
 import type { State } from '../state/state';
@@ -130,7 +130,7 @@ export const serveToken = async (
   const issuer = `http://${request.headers.host ?? ''}`;
   const form = request.method === 'POST' ? await formBody(request) : undefined;
   if (!saysWhoItIs(request, state.settings.habits)) {
-    write(response, { status: 403, type: '', body: '' });
+    writeReady(response, { status: 403, type: '', body: '' });
     ledger.add({ ...entry, status: 403, outcome: 'forbidden' });
     return;
   }
@@ -145,7 +145,7 @@ export const serveToken = async (
         )
       : undefined;
   if (effect === undefined) {
-    if (carriedOut !== undefined) write(response, carriedOut);
+    if (carriedOut !== undefined) writeReady(response, carriedOut);
     entry.status = carriedOut?.status ?? 0;
   } else {
     if (carriedOut === undefined) entry.outcome = effectName(effect);

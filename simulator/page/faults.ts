@@ -31,7 +31,7 @@ const chosen = (): FaultInput => ({
   ...frequencies[often.selectedIndex]?.[1],
 });
 
-const describe = (fault: Fault): HTMLElement => {
+const faultItem = (fault: Fault): HTMLElement => {
   const where = say(fault.endpoint === undefined ? 'faults.any' : `faults.request.${fault.endpoint}`);
   const what =
     fault.kind === undefined
@@ -59,7 +59,7 @@ export const showFaults = (faults: readonly Fault[]): void => {
     {
       key: ({ index }) => String(index),
       version: ({ fault }) => JSON.stringify(fault),
-      draw: ({ fault }) => element('li', {}, describe(fault), element('small', {}, remaining(fault))),
+      draw: ({ fault }) => element('li', {}, faultItem(fault), element('small', {}, remaining(fault))),
     },
   );
   list.hidden = faults.length === 0;

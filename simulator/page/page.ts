@@ -70,7 +70,7 @@ const count = (id: string, value: number): void => {
 const advisorName = (key: string): string =>
   state?.identities.find((identity) => identity.advisor === key)?.name ?? key;
 
-const choice = (key: string): HTMLElement => {
+const advisorChoice = (key: string): HTMLElement => {
   const name = advisorName(key);
   const label = key === everybody ? say('advisor.all') : name === key ? key : `${name} (${key})`;
   return element('option', { value: key }, label);
@@ -80,7 +80,7 @@ const showAdvisors = (advisors: readonly string[]): void => {
   const offered = [everybody, ...advisors];
   if ([...advisor.options].map((option) => option.value).join('\n') !== offered.join('\n')) {
     const chosen = advisor.value;
-    advisor.replaceChildren(...offered.map(choice));
+    advisor.replaceChildren(...offered.map(advisorChoice));
     advisor.value = offered.includes(chosen) ? chosen : everybody;
   }
   advisorField.hidden = advisors.length < 2;

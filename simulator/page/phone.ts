@@ -1,6 +1,6 @@
 import { button, element } from './dom';
 import type { ShownLine, PhoneMessage, Phone } from './shape';
-import { arrival, isUpcoming, thread } from './thread';
+import { arrivesAt, isUpcoming, thread } from './thread';
 import { clockTime } from './when';
 import { listed, say } from './words';
 
@@ -59,7 +59,7 @@ export const lastActivity = (phone: Phone, now: number): number =>
     .flatMap(({ messages }) => messages)
     .filter((message) => message.kind !== 'reply')
     .reduce(
-      (latest, message) => Math.max(latest, isUpcoming(message, now) ? message.at : arrival(message)),
+      (latest, message) => Math.max(latest, isUpcoming(message, now) ? message.at : arrivesAt(message)),
       0,
     );
 

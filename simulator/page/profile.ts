@@ -29,7 +29,7 @@ const sameValue = (one: Value, other: Value): boolean => JSON.stringify(one) ===
 const namesAre = (value: Value): string =>
   profileNames.find((name) => sameValue(value, profiles[name].names)) ?? 'own';
 
-const labelOf = (habit: keyof Habits, value: Value): string => {
+const habitLabel = (habit: keyof Habits, value: Value): string => {
   if (typeof value === 'number') {
     return value === 0
       ? say('habit.contactDelay.none')
@@ -53,7 +53,7 @@ const drawHabit = (habit: keyof Habits, current: Value, change: ChangeSettings):
   const values = offered(habit, current);
   const select = element('select', { 'data-action': habit });
   select.append(
-    ...values.map((value, index) => element('option', { value: String(index) }, labelOf(habit, value))),
+    ...values.map((value, index) => element('option', { value: String(index) }, habitLabel(habit, value))),
   );
   select.value = String(values.findIndex((value) => sameValue(value, current)));
   select.addEventListener('change', () => {

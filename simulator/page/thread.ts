@@ -7,9 +7,9 @@ import { say } from './words';
 const longest = 60;
 
 /** When the message arrives on the phone; `at` is when the service accepted it. */
-export const arrival = (message: PhoneMessage): number => message.scheduledFor ?? message.at;
+export const arrivesAt = (message: PhoneMessage): number => message.scheduledFor ?? message.at;
 
-export const isUpcoming = (message: PhoneMessage, now: number): boolean => arrival(message) > now;
+export const isUpcoming = (message: PhoneMessage, now: number): boolean => arrivesAt(message) > now;
 
 /** Undefined where only one advisor texts: messages then need no name. */
 type NameAdvisor = ((advisor: string) => string) | undefined;
@@ -31,7 +31,7 @@ const bubble = (message: PhoneMessage, now: number, advisor: string | undefined)
   if (message.kind === 'consent-request') made.append(element('strong', {}, say('message.consent-request')));
   made.append(
     element('p', { dir: 'auto' }, message.text),
-    element('time', { datetime: isoTime(arrival(message)) }, note(message, now)),
+    element('time', { datetime: isoTime(arrivesAt(message)) }, note(message, now)),
   );
   return made;
 };
@@ -46,15 +46,15 @@ export const thread = (
   const list = element('ol');
   const all = lines
     .flatMap(({ advisor, messages }) => messages.map((message) => ({ advisor, message })))
-    .sort((one, other) => arrival(one.message) - arrival(other.message));
+    .sort((one, other) => arrivesAt(one.message) - arrivesAt(other.message));
   if (all.length === 0) list.append(element('li', { class: 'day' }, say('thread.nothing')));
   let previous: number | undefined;
   for (const { advisor, message } of all.slice(-longest)) {
-    if (previous === undefined || !sameDay(previous, arrival(message))) {
-      const today = sameDay(arrival(message), now) ? say('thread.today') : shortDay(arrival(message));
+    if (previous === undefined || !sameDay(previous, arrivesAt(message))) {
+      const today = sameDay(arrivesAt(message), now) ? say('thread.today') : shortDay(arrivesAt(message));
       list.append(element('li', { class: 'day' }, today));
     }
-    previous = arrival(message);
+    previous = arrivesAt(message);
     list.append(bubble(message, now, nameAdvisor?.(advisor)));
   }
   return element(

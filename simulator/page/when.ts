@@ -2,7 +2,7 @@ import { amount, dateFormat, listed, inOneAmount } from './words';
 
 const time = dateFormat({ timeStyle: 'short' });
 const timeWithSeconds = dateFormat({ timeStyle: 'medium' });
-const day = dateFormat({ weekday: 'short', day: 'numeric', month: 'short' });
+const dayFormat = dateFormat({ weekday: 'short', day: 'numeric', month: 'short' });
 const longDay = dateFormat({ weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' });
 
 /**
@@ -14,7 +14,7 @@ const valid = (at: number): number => Math.min(Math.max(at, -8.64e15), 8.64e15);
 export const clockTime = (at: number): string => time.format(valid(at));
 export const clockSeconds = (at: number): string => timeWithSeconds.format(valid(at));
 export const fullDay = (at: number): string => longDay.format(valid(at));
-export const shortDay = (at: number): string => day.format(valid(at));
+export const shortDay = (at: number): string => dayFormat.format(valid(at));
 export const isoTime = (at: number): string => new Date(valid(at)).toISOString();
 
 export const sameDay = (one: number, other: number): boolean => fullDay(one) === fullDay(other);

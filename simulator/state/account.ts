@@ -2,7 +2,7 @@ import { magicOf } from '../magic';
 import type { AdvisorIdentity } from './identities';
 import { ContactBook, type ContactBookRecord } from './contact-book';
 import { GroupBook, type GroupBookRecord } from './group-book';
-import { consentStateOf, freshLine, keep, type ConsentState, type Line } from './line';
+import { consentStateOf, freshLine, keepMessage, type ConsentState, type Line } from './line';
 import { seededConsent, sourceOf, type Contact } from './seed';
 
 export interface AccountRecord {
@@ -87,7 +87,7 @@ export class Account {
   deliver(line: Line, text: string, scheduledFor: number | null): number | null {
     const id = this.around.nextMessageId();
     const messageId = scheduledFor === null ? id : null;
-    keep(line, { id, at: this.around.now(), kind: 'text', text, messageId, scheduledFor });
+    keepMessage(line, { id, at: this.around.now(), kind: 'text', text, messageId, scheduledFor });
     if (scheduledFor !== null) this.around.arrivesAt(scheduledFor);
     return messageId;
   }
@@ -129,7 +129,7 @@ export class Account {
 
   private note(line: Line, kind: 'consent-request' | 'reply', text: string): void {
     const id = this.around.nextMessageId();
-    keep(line, { id, at: this.around.now(), kind, text, messageId: null, scheduledFor: null });
+    keepMessage(line, { id, at: this.around.now(), kind, text, messageId: null, scheduledFor: null });
   }
 
   private newcomer(phone: string): Contact['fields'] {

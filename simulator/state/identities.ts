@@ -1,11 +1,10 @@
+import { defaultAdvisor } from '../../lib/default-advisor';
 /** An advisor as the identity provider knows them. */
 export interface AdvisorIdentity {
   readonly advisor: string;
   readonly name: string;
   readonly email: string;
 }
-
-export const defaultAdvisor = 'default';
 
 /** Advisors that can always be chosen on the authorization page. */
 export const knownIdentities: readonly AdvisorIdentity[] = [

@@ -46,7 +46,7 @@ export const consentStateOf = (line: Line): ConsentState => {
   return line.asked || line.answer === 'declined' ? 'pending' : 'none';
 };
 
-export const keep = (line: Line, message: PhoneMessage): void => {
+export const keepMessage = (line: Line, message: PhoneMessage): void => {
   line.messages.push(message);
   if (line.messages.length > 2 * keptMessages) line.messages = line.messages.slice(-keptMessages);
   line.touched = message.at;

@@ -13,7 +13,7 @@ export interface Contact {
 }
 
 export const firstContactId = 1001;
-export const sources = ['Manual', 'API', 'Texting', 'CRM'] as const;
+export const contactSources = ['Manual', 'API', 'Texting', 'CRM'] as const;
 export const sourceOf = { manual: 0, api: 1, texting: 2, crm: 3 } as const;
 
 export const seededGroups = [
@@ -94,12 +94,12 @@ const bulkPattern = /^\+1([3-9]\d\d)55501(\d\d)$/;
 
 const firstCreated = Date.UTC(2023, 0, 2, 9);
 
-const pick = <T>(list: readonly T[], at: number): T => list[at % list.length] as T;
+const cycled = <T>(list: readonly T[], at: number): T => list[at % list.length] as T;
 
 const bulkContact = (index: number): ContactFields => {
   const mixed = shuffled(index);
-  const firstName = pick(firstNames, mixed >>> 28);
-  const lastName = `${pick(lastNames, mixed >>> 24)} ${middle.charAt(mixed % middle.length)}`;
+  const firstName = cycled(firstNames, mixed >>> 28);
+  const lastName = `${cycled(lastNames, mixed >>> 24)} ${middle.charAt(mixed % middle.length)}`;
   const phone = bulkPhone(index);
   return {
     firstName,
@@ -146,7 +146,7 @@ export const seededContact = (index: number, today: () => Date): Contact => {
   return {
     contactId: firstContactId + index,
     fields: known === undefined ? bulkContact(index - friends.length) : friendFields(known, today()),
-    source: known === undefined ? shuffled(index) % sources.length : sourceOf.crm,
+    source: known === undefined ? shuffled(index) % contactSources.length : sourceOf.crm,
     created,
     modified: created,
     groupIds: seededGroupsOf(index),

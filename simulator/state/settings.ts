@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isConfidential } from '../../lib/addresses';
-import { allScopes, operationNames, queryOf } from '../contract/declaration';
+import { allScopes, operationNames, queryRulesOf } from '../contract/declaration';
 import { nameOnWire, scopeOnWire } from '../contract/wire';
 import { habitChoices, profileNames, profileOf, profiles, type Habits, type ProfileName } from '../profiles';
 import { rule } from '../rule';
@@ -17,7 +17,7 @@ const redirectUri = z.string().refine((uri) => {
 /** One segment of a path, and one word of a scope. */
 const prefix = z.string().refine((word) => /^[\w~-]+$/.test(word), rule('control.prefix'));
 
-const queries = operationNames.map(queryOf);
+const queries = operationNames.map(queryRulesOf);
 const renamed = z.enum(
   queries.flatMap(({ search, rules }) =>
     Object.keys(rules).flatMap((name) => (search === undefined ? [name] : [name, `${search}.${name}`])),
@@ -58,9 +58,9 @@ const habitsChange = z.strictObject(habitShape).partial();
 
 const seconds = z.number().positive();
 
-type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-const given = <T extends object>(values: T): Given<T> =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Given<T>;
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+const defined = <T extends object>(values: T): Defined<T> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Defined<T>;
 
 const shape = {
   /** When off, consent requests get a 409. */
@@ -84,7 +84,7 @@ export const settingsSchema = z.object({
     .object(habitShape)
     .partial()
     .prefault({})
-    .transform((saved): Habits => ({ ...profiles.usual, ...given(saved) })),
+    .transform((saved): Habits => ({ ...profiles.usual, ...defined(saved) })),
 });
 export const settingsChange = z
   .strictObject({
@@ -127,5 +127,5 @@ export const defaultSettings: Settings = {
 export const changeSettings = (settings: Settings, change: SettingsChange): Settings => {
   const { profile, habits, ...others } = settingsChange.parse(change);
   const before = profile === undefined ? settings.habits : profiles[profile];
-  return { ...settings, ...given(others), habits: { ...before, ...given(habits ?? {}) } };
+  return { ...settings, ...defined(others), habits: { ...before, ...defined(habits ?? {}) } };
 };

@@ -97,7 +97,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'a variable is resolved for who may deploy, or where it is deployed',
       file: form,
       changes: [
-        ['return this.mayDeploy || textsOf(name, this.written[name]).includes(text);', 'return true;'],
+        ['return this.mayDeploy || textsIn(name, this.written[name]).includes(text);', 'return true;'],
       ],
       shownBy: { 'security/routes.test.ts': ['resolves no variable for ${user}'] },
       needsBuild: true,
@@ -282,7 +282,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/auth/vault.ts',
       changes: [
         [
-          'if (await this.write(store, name, latest, [unchanged(place, found)])) return true;',
+          'if (await this.write(store, name, latest, [unchanged(table, place, found)])) return true;',
           'if (await this.write(store, name, latest)) return true;',
         ],
       ],

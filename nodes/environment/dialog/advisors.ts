@@ -1,3 +1,4 @@
+import { defaultAdvisor } from '../../../lib/default-advisor';
 import { ask, faultText } from '../../../lib/editor/ask';
 import { button, onEnter, textBox } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
@@ -5,7 +6,6 @@ import { type Card, cardOf } from './card';
 import { type ListedAdvisor, notYet } from './facts';
 
 const pollEvery = 2000;
-const defaultAdvisor = 'default';
 
 /** The settings of the form that decide the list, deployed or not. No secret is among them. */
 const shownIn = (values: Values): string =>

@@ -1,6 +1,6 @@
 import { ask } from '../../../lib/editor/ask';
 import { notify } from '../../../lib/editor/dom';
-import { environmentSays, numberOf } from '../../../lib/editor/locale';
+import { environmentSays, localNumber } from '../../../lib/editor/locale';
 import type { EditedNode, Say } from '../../../lib/editor/red';
 import { isVariable } from '../../../lib/editor/values';
 
@@ -49,7 +49,7 @@ export const warnOfRemoval = (): void => {
         asked.push(countIn(environment, [...ids].slice(from, from + idsAtOnce)));
     leaving.clear();
     const count = (await Promise.all(asked)).reduce((sum, each) => sum + each, 0);
-    if (count > 0) notify(say('removal', { count: numberOf(count) }), 'warning', 20_000);
+    if (count > 0) notify(say('removal', { count: localNumber(count) }), 'warning', 20_000);
   };
   const leaves = (about: unknown): void => {
     const node = about as Partial<EditedNode>;

@@ -2,7 +2,7 @@ import type { Form, Say, Values } from '../../../lib/editor/red';
 import { holdsVariable } from '../../../lib/editor/values';
 import { prefixPattern, usualPrefixes, wireScope, type Prefixes } from '../../../lib/service/prefixes';
 
-const nodesIn = (types: string): string[] =>
+const nodeTitles = (types: string): string[] =>
   types
     .split(' ')
     .filter((type) => type !== '')
@@ -26,7 +26,7 @@ export const addScopes = (form: Form): void => {
   const { say } = form;
   const ticks = form.row('scopes').find('.advisor-ticks');
   ticks.find('small').each((_, small) => {
-    const nodes = nodesIn($(small).attr('data-nodes') ?? '');
+    const nodes = nodeTitles($(small).attr('data-nodes') ?? '');
     $(small).text(
       nodes.length > 0 ? say('scopes.neededBy', { nodes: nodes.join(', ') }) : say('scopes.stay'),
     );

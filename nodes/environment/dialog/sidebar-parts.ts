@@ -11,10 +11,19 @@ import {
   setText,
   textBox,
 } from '../../../lib/editor/dom';
-import { locale, numberOf } from '../../../lib/editor/locale';
+import { locale, localNumber } from '../../../lib/editor/locale';
 import { momentOf } from '../../../lib/editor/words';
 import { linkTo, openWindow } from '../../../lib/editor/window';
-import { carefulButton, labelOf, pageSize, Pager, revealButton, Rows, say, type Row } from './sidebar-rows';
+import {
+  carefulButton,
+  nodeLabel,
+  rowsPerPage,
+  Pager,
+  revealButton,
+  Rows,
+  say,
+  type Row,
+} from './sidebar-rows';
 
 interface Advisor {
   readonly advisor: string;
@@ -126,7 +135,7 @@ export abstract class SidebarPart<T> {
   abstract clear(): void;
 
   protected count(total: number | null): void {
-    setText(this.total, total === null ? '' : numberOf(total));
+    setText(this.total, total === null ? '' : localNumber(total));
   }
 
   protected act(method: 'POST' | 'DELETE', path: string): void {
@@ -158,7 +167,7 @@ abstract class PagedPart<T, Answer extends Listed<unknown>> extends SidebarPart<
   }
 
   get path(): string {
-    return `${this.route}?page=${String(this.pager.page)}&pageSize=${String(pageSize)}`;
+    return `${this.route}?page=${String(this.pager.page)}&pageSize=${String(rowsPerPage)}`;
   }
 
   show(answer: Answer): void {
@@ -220,7 +229,7 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
     this.due = nexts.length > 0 ? Math.min(...nexts) : null;
     // Without the right to see numbers, a search finds nothing.
     this.search.toggle(this.host.mayWrite);
-    const isScanned = this.phone !== '' && totalRecord === null && data.length < pageSize;
+    const isScanned = this.phone !== '' && totalRecord === null && data.length < rowsPerPage;
     const isNobody = this.phone !== '' && totalRecord === 0;
     setText(this.searched, isScanned ? say('sidebar.scanned') : isNobody ? say('sidebar.nobody') : '');
     this.searched.toggle(isScanned || isNobody);
@@ -301,9 +310,9 @@ export class ListsPart extends PagedPart<ListItem, Listed<ListItem>> {
       row,
       update: ({ total, done, advisor, since: begun }) => {
         reveal.refresh();
-        setText(head, labelOf(node));
-        setAttributes(bar, { max: String(total), value: String(done), 'aria-label': labelOf(node) });
-        setText(facts, joined(`${numberOf(done)} / ${numberOf(total)}`, advisor, since(begun)));
+        setText(head, nodeLabel(node));
+        setAttributes(bar, { max: String(total), value: String(done), 'aria-label': nodeLabel(node) });
+        setText(facts, joined(`${localNumber(done)} / ${localNumber(total)}`, advisor, since(begun)));
       },
     };
   }
@@ -315,7 +324,7 @@ export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
   }
 
   override get path(): string {
-    return `queue?state=held&page=${String(this.pager.page)}&pageSize=${String(pageSize)}`;
+    return `queue?state=held&page=${String(this.pager.page)}&pageSize=${String(rowsPerPage)}`;
   }
 
   protected keyOf({ id }: QueueItem): string {
@@ -338,7 +347,7 @@ export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
         reveal.refresh();
         setText(head, phone ?? '');
         const leaves = say('sidebar.leaves', { time: timeOf(notBefore ?? begun) });
-        setText(facts, joined(labelOf(node), advisor, since(begun), leaves));
+        setText(facts, joined(nodeLabel(node), advisor, since(begun), leaves));
       },
     };
   }
@@ -378,7 +387,7 @@ export class FailuresPart extends PagedPart<Advised, Failures> {
         reveal.refresh();
         setText(head, this.codes[code] ?? code);
         const isDetailTold = detail === null || advice?.includes(detail) === true;
-        setText(facts, joined(timeOf(at), labelOf(node), phone));
+        setText(facts, joined(timeOf(at), nodeLabel(node), phone));
         setText(
           advised,
           [
@@ -462,7 +471,7 @@ export class ServicePart extends SidebarPart<ServiceState> {
   show({ service, pausedUntil, lateBy, queued, store, trouble, clock, mayWrite }: ServiceState): void {
     this.due = pausedUntil;
     const paused = pausedUntil !== null && say('sidebar.paused', { time: timeOf(pausedUntil) });
-    const late = lateBy >= 1000 && say('sidebar.late', { seconds: numberOf(Math.round(lateBy / 1000)) });
+    const late = lateBy >= 1000 && say('sidebar.late', { seconds: localNumber(Math.round(lateBy / 1000)) });
     const wrong = joined(trouble, paused, late);
     setText(this.alarm, wrong);
     this.alarm.toggle(wrong !== '');
@@ -476,7 +485,7 @@ export class ServicePart extends SidebarPart<ServiceState> {
       badgeOf(service, say).title,
       paused === false ? say('sidebar.ready') : paused,
       late === false ? say('sidebar.punctual') : late,
-      ...(queued === null ? [] : [say('sidebar.queued', { count: numberOf(queued) })]),
+      ...(queued === null ? [] : [say('sidebar.queued', { count: localNumber(queued) })]),
       store === null ? say('sidebar.noStore') : stores[store],
       ...(clock === null ? [] : [say('sidebar.clock', { time: timeOf(clock) })]),
     ]);

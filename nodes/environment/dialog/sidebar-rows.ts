@@ -1,6 +1,6 @@
 import type { NodeName } from '../../../lib/runtime/activity-items';
 import { button, disable, iconButton, setText } from '../../../lib/editor/dom';
-import { environmentSays, numberOf } from '../../../lib/editor/locale';
+import { environmentSays, localNumber } from '../../../lib/editor/locale';
 import type { EditedNode, Say } from '../../../lib/editor/red';
 
 export const say: Say = (key, parts) => environmentSays(key, parts) ?? key;
@@ -24,7 +24,7 @@ const pathOf = (id: string): readonly EditedNode[] => {
 };
 
 /** The label of a node on the canvas. */
-export const labelOf = ({ id, name }: NodeName): string =>
+export const nodeLabel = ({ id, name }: NodeName): string =>
   pathOf(id)
     .map((node) => RED.utils.getNodeLabel(node, node.id))
     .join(' › ') ||
@@ -135,7 +135,7 @@ export class Rows<T> {
   }
 }
 
-export const pageSize = 20;
+export const rowsPerPage = 20;
 
 /** Turns the pages of a part. */
 export class Pager {
@@ -151,14 +151,14 @@ export class Pager {
 
   /** `total` is null when it is not known. */
   show(total: number | null, shown: number): void {
-    const first = (this.page - 1) * pageSize;
+    const first = (this.page - 1) * rowsPerPage;
     if (shown === 0 && this.page > 1) {
-      this.page = total === null ? this.page - 1 : Math.max(Math.ceil(total / pageSize), 1);
+      this.page = total === null ? this.page - 1 : Math.max(Math.ceil(total / rowsPerPage), 1);
       this.read();
       return;
     }
-    const isMore = total === null ? shown === pageSize : first + shown < total;
-    setText(this.where, `${numberOf(first + 1)} – ${numberOf(first + shown)}`);
+    const isMore = total === null ? shown === rowsPerPage : first + shown < total;
+    setText(this.where, `${localNumber(first + 1)} – ${localNumber(first + shown)}`);
     const hadFocus = this.element[0]?.contains(document.activeElement) === true;
     disable(this.back, first === 0);
     disable(this.on, !isMore);

@@ -31,7 +31,7 @@ const mayRead = (): boolean => RED.user.hasPermission('advisor-texting.read');
 
 /** Statuses after which an environment is no longer shown: it may not be seen, or is not deployed. */
 const refusals = [401, 403, 404];
-const statusOf = (fault: unknown): number | undefined =>
+const httpStatusOf = (fault: unknown): number | undefined =>
   ((fault as Error).cause as { status?: number } | undefined)?.status;
 
 /** One environment, and all that goes on in it. */
@@ -151,7 +151,7 @@ class Section implements SidebarSection {
         return answer;
       } catch (fault) {
         problems.add(this.sentenceOf(fault));
-        statuses.add(statusOf(fault));
+        statuses.add(httpStatusOf(fault));
         return undefined;
       }
     };
@@ -176,7 +176,7 @@ class Section implements SidebarSection {
 
   private sentenceOf(fault: unknown): string {
     const isDisabled = RED.nodes.node(this.id)?.['d'] === true;
-    return isDisabled && statusOf(fault) === 404 ? say('sidebar.disabled') : faultText(fault);
+    return isDisabled && httpStatusOf(fault) === 404 ? say('sidebar.disabled') : faultText(fault);
   }
 
   private clear(parts: readonly { clear(): void }[]): void {
