@@ -67,7 +67,8 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   /** Whether there may be jobs after the cursor. */
   private hasBacklog = true;
   private isReading = false;
-  private loading = 0;
+  /** Work under way that needs the resets: until it has ended, none is forgotten. */
+  private needingResets = 0;
   private isStarted = false;
   /** A time of the clock: items that are held until an earlier time have been taken up. */
   private takenUpUntil = 0;
@@ -190,8 +191,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   private judgeHeld(): void {
     if (this.isJudgingDue) return;
     this.isJudgingDue = true;
-    // No reset is forgotten before the sweep.
-    this.loading += 1;
+    this.needingResets += 1;
     this.judging = this.judging
       .catch(() => undefined)
       .then(() => {
@@ -203,7 +203,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
         );
       })
       .finally(() => {
-        this.loading -= 1;
+        this.needingResets -= 1;
         this.forgetResets();
       });
     this.track(this.judging);
@@ -286,7 +286,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   /** Removes resets that everything before them has met: in one commit with the last such outcome, or later. */
   private forgetResets(): void {
     if (this.resets.isEmpty || this.isClosing) return;
-    if (this.hasBacklog || this.isReading || this.loading > 0) return;
+    if (this.hasBacklog || this.isReading || this.needingResets > 0) return;
     for (const job of this.open.values()) if (!job.isRead) return;
     for (const { signal } of this.atWork.keys()) if (isResetBy(signal)) return;
     const met = this.resets.all;
@@ -297,7 +297,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
 
   /** Reads the next page of a job: settles what needs no work, and queues the rest. */
   private async load(job: OpenJob<I, O, E>): Promise<void> {
-    this.loading += 1;
+    this.needingResets += 1;
     this.retain(job);
     try {
       const page = await job.load(this.store);
@@ -305,7 +305,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
       this.queuePage(job, page);
     } finally {
       // Only now have its items met the resets.
-      this.loading -= 1;
+      this.needingResets -= 1;
       this.dismiss(job);
     }
     this.forgetResets();
@@ -416,14 +416,26 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   private endWithout(reason: Reason, job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I): void {
     this.letGo(job, page, item);
     this.retain(job);
-    this.track(
-      this.host
-        .ended(job, item, reason)
-        .then((outcome) => this.settle(job, page, item, outcome))
-        .finally(() => {
-          this.dismiss(job);
-        }),
-    );
+    this.needingResets += 1;
+    this.track(this.putEndWithout(reason, job, page, item));
+  }
+
+  private async putEndWithout(
+    reason: Reason,
+    job: OpenJob<I, O, E>,
+    page: ItemPage<I, E>,
+    item: I,
+  ): Promise<void> {
+    try {
+      const outcome = await this.host.ended(job, item, reason);
+      const settled = this.settle(job, page, item, outcome);
+      // The end is in the next commit, so the resets may be forgotten in that one. Without an end, they stay.
+      this.needingResets -= 1;
+      this.forgetResets();
+      await settled;
+    } finally {
+      this.dismiss(job);
+    }
   }
 
   private async holdBack(
@@ -437,14 +449,14 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     page.held.set(item.index, notBefore);
     const put = this.keys.held(notBefore, job.arrival, item.index);
     job.beside.push({ table: this.table, put, value: 0 });
-    this.loading += 1;
+    this.needingResets += 1;
     try {
       await this.changed(job, page);
       this.takenUpUntil = Math.min(this.takenUpUntil, notBefore);
       // A reset that came meanwhile did not find the item among those held.
       if (this.resets.isReset(job.arrival, item)) this.endWithout('reset', job, page, item);
     } finally {
-      this.loading -= 1;
+      this.needingResets -= 1;
     }
     await this.expectHeld();
   }
@@ -491,7 +503,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     isMeant: (arrival: Buffer, item: I) => boolean,
     to = endOf(this.keys.allHeld),
   ): Promise<void> {
-    this.loading += 1;
+    this.needingResets += 1;
     try {
       for (let from = this.keys.allHeld; !this.isClosing;) {
         const found = await this.store.page<0>(this.table, { from, to, limit: mostAtHand });
@@ -501,7 +513,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
         for (const entry of found) await this.takeUp(entry.key, isMeant);
       }
     } finally {
-      this.loading -= 1;
+      this.needingResets -= 1;
     }
     this.forgetResets();
     this.pump();

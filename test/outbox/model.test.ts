@@ -128,11 +128,16 @@ class Machine {
         await turn();
         return 'sent';
       },
-      ended: async (_job, _item, reason) => reason,
+      ended: async (_job, { name }, reason) => {
+        // As with a key, which is given back first.
+        for (let turns = name % 5; turns > 0; turns--) await turn();
+        return reason;
+      },
       kindsOf: (outcome) => [outcome],
       emit: async (job, { name }, { outcome, repeated, isLast, counts }: Leaving<string>) => {
         if (process.isDead) return never;
         this.told.push({ name, outcome, repeated });
+        for (let turns = name % 3; turns > 0; turns--) await turn();
         if (isLast) {
           const { total: _total, ...kinds } = counts;
           const sum = Object.values(kinds).reduce((all, count) => all + count, 0);
