@@ -58,7 +58,7 @@ export interface FailureReport {
 const mostFailuresKept = 1000;
 const failuresKeptFor = 30 * day;
 const failuresGatheredFor = 200;
-/** Milliseconds that a reading of failures waits for the latest to be on record: a store may be read that cannot be written. */
+/** Milliseconds within which failures are on record, unless the store cannot be written: it may still be read. */
 const writtenWithin = 1000;
 /** Up to this number, waits are sorted by their beginning; above it, they come in the order of their keys. */
 const mostSorted = 1000;
@@ -161,7 +161,7 @@ export class Activity {
   private readonly listeners = new Set<() => void>();
   private failing: FailureRecord[] = [];
   private forgetTimer: (() => void) | undefined;
-  private writing: Promise<void> = Promise.resolve();
+  private writing: Promise<void> | undefined;
 
   constructor(private readonly environment: Environment) {}
 
@@ -373,8 +373,7 @@ export class Activity {
   }
 
   private async failuresOnRecord(): Promise<readonly FailureRecord[]> {
-    const written = Promise.all(this.all().map((activity) => activity.flush()));
-    await within(systemClock, writtenWithin, written);
+    await Promise.all(this.all().map((activity) => activity.flush()));
     const store = await this.environment.store();
     const { from, to } = this.failureRange();
     const range = { from, to, limit: mostFailuresKept, reverse: true };
@@ -406,18 +405,27 @@ export class Activity {
     this.changed();
   }
 
-  /** Puts on record the failures that are still in memory. */
+  /** Puts on record the failures that are still in memory, and waits for that as long as a store needs that can be written. */
   async flush(): Promise<void> {
     this.forgetTimer?.();
     this.forgetTimer = undefined;
-    const failing = this.failing;
-    this.failing = [];
-    if (failing.length > 0)
-      this.writing = this.writing
-        .then(async () => this.writeFailures(await this.environment.store(), failing))
+    this.writing ??= this.writeAll().finally(() => {
+      this.writing = undefined;
+    });
+    await within(systemClock, writtenWithin, this.writing);
+  }
+
+  /** One write at a time: while it waits for the store, the latest failures are gathered in memory. */
+  private async writeAll(): Promise<void> {
+    while (this.failing.length > 0) {
+      const failing = this.failing;
+      this.failing = [];
+      try {
+        await this.writeFailures(await this.environment.store(), failing);
+      } catch {
         // The store shows its own trouble.
-        .catch(() => undefined);
-    await this.writing;
+      }
+    }
   }
 
   private async writeFailures(store: Store, failures: readonly FailureRecord[]): Promise<void> {

@@ -348,6 +348,30 @@ describe('what goes on: queue and failures', () => {
     should((await activityOf(environment).failures(some)).data).have.length(2);
   });
 
+  it('are the latest thousand also after a store that could not be written for long, and no more are in memory', async () => {
+    const store = createMemoryStore();
+    const { environment } = await failing(store);
+    const write = store.write.bind(store);
+    const writable = gate();
+    let written = 0;
+    store.write = async (...args) => {
+      await writable.opened;
+      written += args[0].filter((operation) => 'put' in operation).length;
+      return write(...args);
+    };
+    const problem = { code: 'queue_full', message: 'No.', retryable: true, attempts: 0 };
+    const activity = activityOf(environment);
+    for (let n = 0; n < 5000; n++) {
+      activity.failed({ node: { id: 'send', name: '' }, problem, msg: { phone: numbered(n) } });
+      if (n % 500 === 0) void activity.flush();
+    }
+    writable.open();
+    const { data, pageInfo } = await activity.failures({ page: 1, pageSize: 1000 });
+    should(pageInfo.totalRecord).equal(1000);
+    should(new Set(data.map(({ phone }) => phone)).has(numbered(4999))).be.true();
+    should(written).be.belowOrEqual(1001);
+  });
+
   it('keeps nothing of a dry run', async () => {
     const { flow, environment } = await failing(createMemoryStore());
     await flow.ask({ phone: 'nobody', text: 'x', dryRun: true });
