@@ -159,10 +159,12 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
     return committed;
   }
 
-  protected track(work: Promise<void>): void {
+  /** A close waits for the work; `ended` is called when it has ended, also in a fault. */
+  protected track(work: Promise<void>, ended?: () => void): void {
     this.underWay += 1;
     const land = (): void => {
       this.underWay -= 1;
+      ended?.();
       if (this.underWay === 0) this.landed?.();
     };
     work.then(land, (fault: unknown) => {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../service/clock';
 import { endOf, key, TakenOver, type StoreEntry, type Operation, type Store } from '../state/store';
 import { OpenJob, type NodeItem, type NewJob, type ItemPage } from './open-job';
@@ -54,6 +55,8 @@ export interface RequestOptions<I extends NodeItem, O, E> extends OutboxOptions<
 
 /** The most jobs in memory whose items are yet to be done; the others lie in the store. */
 const mostAtHand = 32;
+/** The most items whose ends are on their way to the record or out of the node: while there are more, none is taken up. */
+const mostEnding = 256;
 /** The number of ticks for which an item may hold the clock: a machine that stands still meanwhile loses one, not all. */
 const holdTicks = { count: 10, ms: 50 };
 
@@ -62,6 +65,9 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   /** Jobs with items to be done, served in turn. */
   private queue: OpenJob<I, O, E>[] = [];
   private active = 0;
+  private ending = 0;
+  /** Sweeps that wait for room. */
+  private readonly waiting = new Set<() => void>();
   /** The last job that was taken into memory. */
   private cursor: Buffer | undefined;
   /** Whether there may be jobs after the cursor. */
@@ -213,6 +219,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     this.isClosing = true;
     this.forgetAlarm?.();
     for (const cancel of this.atWork.keys()) cancel.abort();
+    for (const wake of this.waiting) wake();
     await super.close();
   }
 
@@ -236,7 +243,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
 
   private pump(): void {
     if (!this.isStarted || this.isClosing) return;
-    while (this.active < 2 * this.request.width) {
+    while (this.active < 2 * this.request.width && this.ending < mostEnding) {
       const job = this.queue.shift();
       if (!job) break;
       const next = job.next();
@@ -247,7 +254,31 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
         this.track(this.carryOut(job, next.page, next.item));
       }
     }
-    if (this.hasBacklog && !this.isReading && this.queue.length < mostAtHand / 2) this.track(this.read());
+    const isShort = this.queue.length < mostAtHand / 2 && this.ending < mostEnding;
+    if (this.hasBacklog && !this.isReading && isShort) this.track(this.read());
+    for (const wake of this.waiting) wake();
+  }
+
+  /** Counts an item that ends: its outcome takes up memory until it has left. */
+  private trackEnd(work: Promise<void>): void {
+    this.ending += 1;
+    this.track(work, () => {
+      this.ending -= 1;
+      if (this.ending === mostEnding - 1) this.pump();
+    });
+  }
+
+  /** Resolves when `isFull` no longer holds; with false when the node closes. */
+  private async hasRoom(isFull: () => boolean): Promise<boolean> {
+    while (isFull() && !this.isClosing)
+      await new Promise<void>((resolve) => {
+        const wake = (): void => {
+          this.waiting.delete(wake);
+          resolve();
+        };
+        this.waiting.add(wake);
+      });
+    return !this.isClosing;
   }
 
   /** The next jobs of the store, up to the first that is still on its way there. */
@@ -321,7 +352,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     if (page.told.has(item.index)) return;
     const ended = page.ended.get(item.index);
     const reason = this.reasonNotTo(job, page, item);
-    if (ended) this.track(this.tellAgain(job, page, item, ended));
+    if (ended) this.trackEnd(this.tellAgain(job, page, item, ended));
     else if (reason) this.endWithout(reason, job, page, item);
     else if (!page.held.has(item.index)) job.toDo.push({ page, item });
   }
@@ -378,7 +409,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     for (const { beside } of ends) job.beside.push(...beside);
     let step: Promise<void> | undefined;
     // An outcome is put on record also while the node closes.
-    if (outcome !== undefined) this.track(this.settle(job, page, item, outcome));
+    if (outcome !== undefined) this.trackEnd(this.settle(job, page, item, outcome));
     else if (held && isResetBy(signal)) this.endWithout('reset', job, page, item);
     else if (held) step = this.holdBack(job, page, item, held.notBefore);
     else if (page.begun.has(item.index)) step = turn.undo();
@@ -417,7 +448,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     this.letGo(job, page, item);
     this.retain(job);
     this.needingResets += 1;
-    this.track(this.putEndWithout(reason, job, page, item));
+    this.trackEnd(this.putEndWithout(reason, job, page, item));
   }
 
   private async putEndWithout(
@@ -511,6 +542,8 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
         if (!last) break;
         from = after(this.keys.allHeld, last.key).from;
         for (const entry of found) await this.takeUp(entry.key, isMeant);
+        // Reads may be answered at once: others have their turn between two pages.
+        await nextTurn();
       }
     } finally {
       this.needingResets -= 1;
@@ -532,12 +565,17 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
       this.queuePage(job, page);
       const item = page.items.find((each) => each.index === index);
       if (!item || !page.held.has(index) || !isMeant(arrival, item)) return;
-      const reason = this.reasonNotTo(job, page, item);
+      const reasonNow = (): Reason | undefined => this.reasonNotTo(job, page, item);
+      const isFull = (): boolean =>
+        this.ending >= mostEnding || (!reasonNow() && this.queue.length >= mostAtHand);
+      if (!(await this.hasRoom(isFull)) || !page.held.has(index)) return;
+      const reason = reasonNow();
       if (reason) this.endWithout(reason, job, page, item);
       else {
         this.letGo(job, page, item);
         job.toDo.push({ page, item });
         if (!this.queue.includes(job)) this.queue.push(job);
+        this.pump();
       }
     } finally {
       this.dismiss(job);
