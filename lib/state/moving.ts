@@ -31,8 +31,11 @@ export interface Destination {
 interface Progress {
   /** The name of the destination. */
   readonly id: string;
-  /** `copied`: the records that are left here must be removed. `given up`: the copies at the destination must not be used. */
-  readonly state: 'copying' | 'copied' | 'given up';
+  /**
+   * `copied`: the records that are left here must be removed. `removed`: they are, and what is here has come since. `given
+   * up`: the copies at the destination must not be used.
+   */
+  readonly state: 'copying' | 'copied' | 'removed' | 'given up';
 }
 
 const table = 'work';
@@ -117,7 +120,9 @@ export const moveRecords = async (
   const all = await movables();
   if (!known && all.length === 0) return 0;
   if (known?.state === 'given up') await (await open(known.id)).discard();
-  const id = known && known.state !== 'given up' ? known.id : randomUUID();
+  if (known?.state === 'removed') await (await open(known.id)).release();
+  const isUnderWay = known?.state === 'copying' || known?.state === 'copied';
+  const id = isUnderWay ? known.id : randomUUID();
   let count = 0;
   const destination = await open(id);
   if (known?.state !== 'copied') {
@@ -142,7 +147,11 @@ export const stayHere = async (
 ): Promise<void> => {
   const place = progressKey(name);
   const known = (await from.get<Progress>(table, place))?.value;
-  if (known?.state === 'copied') await removeAll(from, await movables());
-  if (known?.state === 'copying')
-    await from.write([{ table, put: place, value: { ...known, state: 'given up' } satisfies Progress }]);
+  const note = (state: Progress['state']): Promise<boolean> =>
+    from.write([{ table, put: place, value: { ...known, state } }]);
+  if (known?.state === 'copied') {
+    await removeAll(from, await movables());
+    await note('removed');
+  }
+  if (known?.state === 'copying') await note('given up');
 };
