@@ -422,10 +422,11 @@ export class EmbeddedStore implements Store {
    * owner may have made the same ones: they are given up.
    */
   private lose(): void {
-    if (this.owned === undefined) return;
-    this.owned = undefined;
     void this.queue.pause();
     this.queue.rejectAll(new Error('another process has taken over the store'));
+    // A commit that was under way at the loss reports it once more.
+    if (this.owned === undefined) return;
+    this.owned = undefined;
     this.setTrouble(
       `Another process has taken over the state in ${this.directory}: nothing is sent from here until it ends. ` +
         'Give each Node-RED its own user directory.',
@@ -480,7 +481,7 @@ export class EmbeddedStore implements Store {
       this.queue.settle(owner?.value, this.holder);
       clearTimeout(this.retry);
       this.retry = undefined;
-      if (owner?.version !== this.owned) this.lose();
+      if (owner?.value.holder !== this.holder) this.lose();
       else this.begin();
     } catch (fault) {
       if (!this.isClosed) this.fail(fault);

@@ -143,7 +143,7 @@ export class WriteQueue {
         return;
       }
       this.queue = [...batch.taken, ...this.queue];
-      if (this.target === target) this.events.lost();
+      this.events.lost();
     } catch (fault) {
       this.unsure = batch;
       this.target = undefined;

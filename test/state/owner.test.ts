@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseFile, loadLmdb } from '../../lib/state/database-file';
 import { openEmbedded } from '../../lib/state/embedded';
 import { endOf, key, type Store } from '../../lib/state/store';
 import { sealerOf } from './sealer';
@@ -154,6 +155,51 @@ describe('the owner of a store', function () {
     ] as const)
       assert.deepEqual(await numbersOf(store, name), each.lines.filter(isNumber).map(Number));
     await store.close();
+  });
+
+  it('gives up also the commit that was under way when another took over', async () => {
+    const store = await open();
+    await store.write([{ table: 'work', put: key('a'), value: 'before' }]);
+    const { commit } = DatabaseFile.prototype;
+    let go = (): void => undefined;
+    const gate = new Promise<void>((resolve) => (go = resolve));
+    const isCommitting = new Promise<void>((begun) => {
+      DatabaseFile.prototype.commit = async function (...args) {
+        begun();
+        await gate;
+        return commit.apply(this, args);
+      };
+    });
+    const isTroubled = (isIt: boolean): Promise<void> =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if ((store.trouble !== undefined) !== isIt) return;
+          unlisten();
+          resolve();
+        };
+        const unlisten = store.onChange(look);
+        look();
+      });
+    const other = new DatabaseFile(await loadLmdb(), join(directory, 'store.mdb'));
+    try {
+      const written = store.write([{ table: 'work', put: key('a'), value: 'stale' }]);
+      written.catch(() => undefined);
+      await isCommitting;
+      const { value, version } = other.meta('owner') ?? assert.fail();
+      await other.hand(version, { ...value, holder: 'other' });
+      await isTroubled(true);
+      DatabaseFile.prototype.commit = commit;
+      go();
+      await other.hand(version + 1, { commit: value.commit, time: value.time });
+      await isTroubled(false);
+      await assert.rejects(written, /another process/);
+      assert.equal((await store.get('work', key('a')))?.value, 'before');
+    } finally {
+      DatabaseFile.prototype.commit = commit;
+      go();
+      await other.close();
+      await store.close();
+    }
   });
 
   it('gives a rolling update to each process in turn, and loses nothing', async () => {
