@@ -440,8 +440,8 @@ export class Activity {
     ]);
     const tooMany = Math.max(count - mostFailuresKept, expired);
     if (tooMany <= 0) return;
-    const found = await store.page(table, { from, to, limit: tooMany });
-    await store.write(found.map(({ key: remove }) => ({ table, remove })));
+    const found = await store.keys(table, { from, to, limit: tooMany });
+    await store.write(found.map((remove) => ({ table, remove })));
   }
 
   private failureRange(): { prefix: Buffer; from: Buffer; to: Buffer } {

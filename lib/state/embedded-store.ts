@@ -9,6 +9,7 @@ import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
 import { Sealing, versionOf, type Sealer } from './sealing';
 import {
   checkWrite,
+  fullPage,
   NewerFormat,
   reasonOf,
   storeClosed,
@@ -173,9 +174,11 @@ export class EmbeddedStore implements Store {
   }
 
   async page<T>(table: Table, range: Range): Promise<readonly StoreEntry<T>[]> {
-    const read = this.read((file) => file.range(table, range));
-    const found = read instanceof Promise ? await read : read;
-    return found.flatMap(({ key, value }) => this.open<T>(table, key, value) ?? []);
+    return fullPage(
+      range,
+      (each) => this.read((file) => file.range(table, each)),
+      ({ key, value }) => this.open<T>(table, key, value),
+    );
   }
 
   async keys(table: Table, range: Range): Promise<readonly Buffer[]> {

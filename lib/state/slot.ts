@@ -7,6 +7,7 @@ import {
   checkSize,
   checkWrite,
   endOf,
+  fullPage,
   isShared,
   key as keyOf,
   storeClosed,
@@ -148,8 +149,14 @@ export class Slot implements Store, Fence {
   }
 
   async page<T>(table: Table, range: Range): Promise<readonly StoreEntry<T>[]> {
-    const rows = await this.range(true, table, range);
-    return rows.flatMap(({ key, value }) => this.opened<T>(table, bare(key), value) ?? []);
+    return fullPage(
+      range,
+      async (each) => {
+        const rows = await this.range(true, table, each);
+        return rows.map(({ key, value }) => ({ key: bare(key), value }));
+      },
+      ({ key, value }) => this.opened<T>(table, key, value),
+    );
   }
 
   async keys(table: Table, range: Range): Promise<readonly Buffer[]> {

@@ -34,7 +34,10 @@ export interface Store {
   /** A hash of 16 bytes, for what is personal in a key, such as a phone number: keys are not encrypted on disk. */
   hash(text: string): Buffer;
   get<T>(table: Table, key: Buffer): Promise<StoreEntry<T> | undefined>;
-  /** Reads the range in one turn of the event loop. A record that cannot be read is left out, and set aside once. */
+  /**
+   * Reads the range in one turn of the event loop. A record that cannot be read is left out, and set aside once; fewer
+   * than `limit` records mean all the same that the range has no more.
+   */
   page<T>(table: Table, range: Range): Promise<readonly StoreEntry<T>[]>;
   /** As `page`, but reads keys alone: nothing is decrypted. */
   keys(table: Table, range: Range): Promise<readonly Buffer[]>;
@@ -201,6 +204,31 @@ export const ageClock = (
 
 /** The key that follows `key` immediately. */
 export const nextKey = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)]);
+
+/** The fewest records that are read at once where many in a row cannot be opened. */
+const readOn = 100;
+
+/** Reads a page, and on where records of it cannot be opened, until it is full or the range ends. */
+export const fullPage = async <R extends { readonly key: Buffer }, T>(
+  range: Range,
+  read: (range: Range) => readonly R[] | Promise<readonly R[]>,
+  open: (row: R) => StoreEntry<T> | undefined,
+): Promise<readonly StoreEntry<T>[]> => {
+  const entries: StoreEntry<T>[] = [];
+  for (let left = range; ;) {
+    const reading = read(left);
+    const rows = reading instanceof Promise ? await reading : reading;
+    for (const row of rows) {
+      const entry = entries.length < range.limit && open(row);
+      if (entry) entries.push(entry);
+    }
+    const last = rows.at(-1);
+    if (!last || entries.length === range.limit || rows.length < left.limit) return entries;
+    const bounds = range.reverse ? { to: last.key } : { from: nextKey(last.key) };
+    left = { ...left, ...bounds, limit: Math.max(range.limit, readOn), skip: 0 };
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+};
 
 /** Removes all records whose keys begin with `prefix`. */
 export const removeUnder = async (store: Store, table: Table, prefix: Buffer): Promise<void> => {

@@ -1,11 +1,19 @@
 import fc from 'fast-check';
 import assert from 'node:assert/strict';
-import { endOf, key, type Condition, type Operation, type Store, type Table } from '../../lib/state/store';
+import {
+  endOf,
+  key,
+  nextKey,
+  type Condition,
+  type Operation,
+  type Store,
+  type Table,
+} from '../../lib/state/store';
 
 export interface Engine {
   open(): Promise<Store>;
-  /** Closes the store and opens it again; undefined where nothing survives that. */
-  reopen?(store: Store): Promise<Store>;
+  /** Closes the store and opens it again, with the key of a word; undefined where nothing survives that. */
+  reopen?(store: Store, word?: string): Promise<Store>;
   dispose(): Promise<void>;
 }
 
@@ -136,6 +144,34 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       assert.equal(await store.count('work', everything.from, everything.to), keys.length);
       assert.equal(await store.count('work', key(Buffer.from([1])), key(Buffer.from([255]))), 3);
       assert.equal(await store.count('work', key(Buffer.from([255])), key(Buffer.from([1]))), 0);
+    });
+
+    it('fills each page, whatever of the range cannot be read', async () => {
+      const nameOf = (n: number): string => String(n).padStart(3, '0');
+      const names = Array.from({ length: 300 }, (_, n) => nameOf(n));
+      // The first and the last cannot be read, nor can every other one, nor many in a row.
+      const isLost = (n: number): boolean =>
+        n === 0 || n === 299 || (n < 20 ? n % 2 === 1 : n > 30 && n < 260);
+      const write = (some: readonly string[]): Promise<boolean> =>
+        store.write(some.map((name) => put(name, name)));
+      await write(names.filter((_, n) => isLost(n)));
+      if (engine.reopen) store = await engine.reopen(store, 'another');
+      else await store.write(names.map((name) => remove(name)));
+      const readable = names.filter((_, n) => !isLost(n));
+      await write(readable);
+      for (const limit of [1, 2, 7, 150])
+        for (const reverse of [false, true]) {
+          const found: unknown[] = [];
+          for (let { from, to }: { from: Buffer; to: Buffer } = everything; ;) {
+            const page = await store.page('work', { from, to, limit, reverse });
+            found.push(...page.map(({ value }) => value));
+            const last = page.at(-1);
+            if (!last || page.length < limit) break;
+            if (reverse) to = last.key;
+            else from = nextKey(last.key);
+          }
+          assert.deepEqual(found, reverse ? [...readable].reverse() : readable, `${limit} at a time`);
+        }
     });
 
     it('finds what begins with a prefix', async () => {

@@ -11,12 +11,17 @@ testEngine('memory', async () => ({ open: async () => createMemoryStore(), dispo
 
 testEngine('embedded', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'advisor-store-'));
-  const open = () => openEmbedded({ directory, sealer: sealerOf('test'), warn: (text) => assert.fail(text) });
+  const open = (word = 'test') =>
+    openEmbedded({
+      directory,
+      sealer: sealerOf(word),
+      warn: (text) => word === 'test' && assert.fail(text),
+    });
   return {
     open,
-    reopen: async (store) => {
+    reopen: async (store, word) => {
       await store.close();
-      return open();
+      return open(word);
     },
     dispose: async () => rmSync(directory, { recursive: true, force: true }),
   };

@@ -28,20 +28,20 @@ let databases = 0;
 testEngine('PostgreSQL', async () => {
   const group = `group ${++databases}`;
   let handle: PostgresHandle;
-  const open = async (): Promise<Slot> => {
+  const open = async (word = 'test'): Promise<Slot> => {
     handle = openPostgres({
       url: server.url(),
       group,
-      sealer: async () => sealerOf('test'),
-      warn: (text) => assert.fail(text),
+      sealer: async () => sealerOf(word),
+      warn: (text) => word === 'test' && assert.fail(text),
     });
     return handle.opened;
   };
   return {
     open,
-    reopen: async () => {
+    reopen: async (_store, word) => {
       await handle.close();
-      return open();
+      return open(word);
     },
     dispose: () => handle.close(),
   };
