@@ -44,9 +44,10 @@ const help = `Usage: npm run bench [-- [NAME…] [options]]
   --rounds N      rounds of each measurement (default 5); some take fewer or more
   --scale N       multiplies the counts (default 1)
   --versions V    4, 5 or 5,4 (default)
+  --heap N        limits V8's heap in Node-RED to so many megabytes
   --profile DIR   writes CPU profiles of what runs in Node-RED
 
-Only what was measured whole is written down: both versions, scale 1, the usual rounds or more, no profiles.`;
+Only what was measured whole is written down: both versions, scale 1, the usual rounds or more, no profiles, no other heap.`;
 
 const usualRounds = 5;
 
@@ -56,6 +57,7 @@ const { values, positionals } = parseArgs({
     rounds: { type: 'string', default: String(usualRounds) },
     scale: { type: 'string', default: '1' },
     versions: { type: 'string', default: '5,4' },
+    heap: { type: 'string' },
     profile: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -67,6 +69,7 @@ const isWhole =
   Number(values.rounds) >= usualRounds &&
   versions.includes(4) &&
   versions.includes(5) &&
+  values.heap === undefined &&
   values.profile === undefined;
 
 const resultsFile = join(__dirname, 'results.json');
@@ -105,7 +108,11 @@ const measure = async (part: Part): Promise<Measured> => {
     versions,
     scaled: (count) => Math.max(1, Math.round(count * scale)),
     async start(version, database) {
-      const node = await startBenchRed(version, service.url, { profile: values.profile, database });
+      const node = await startBenchRed(version, service.url, {
+        profile: values.profile,
+        database,
+        heap: values.heap === undefined ? undefined : Number(values.heap),
+      });
       running.push(node);
       return node;
     },

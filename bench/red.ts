@@ -24,6 +24,8 @@ interface Told {
 }
 
 const within = 10 * 60_000;
+/** Megabytes: what V8 takes for new objects on a small machine. */
+const smallSemiSpace = 4;
 
 /** A real Node-RED with the packed package and the flows to be measured. */
 export const startBenchRed = async (
@@ -32,7 +34,13 @@ export const startBenchRed = async (
   {
     profile,
     database,
-  }: { readonly profile?: string | undefined; readonly database?: string | undefined } = {},
+    heap,
+  }: {
+    readonly profile?: string | undefined;
+    readonly database?: string | undefined;
+    /** Megabytes of V8's heap; without a limit, it leaves garbage lying as long as the machine has room. */
+    readonly heap?: number | undefined;
+  } = {},
 ): Promise<BenchRed> => {
   const userDir = freshUserDir();
   if (database !== undefined)
@@ -40,7 +48,13 @@ export const startBenchRed = async (
   for (const file of ['bench-driver.js', 'bench-driver.html']) {
     cpSync(join(__dirname, 'nodes', file), join(userDir, 'nodes', file));
   }
-  const red = await startRed({ version, userDir, env: { NODE_OPTIONS: '--expose-gc' } });
+  const limits =
+    heap === undefined ? [] : [`--max-old-space-size=${heap}`, `--max-semi-space-size=${smallSemiSpace}`];
+  const red = await startRed({
+    version,
+    userDir,
+    env: { NODE_OPTIONS: ['--expose-gc', ...limits].join(' ') },
+  });
   await red.deploy(benchFlows(url, database));
   let asked = 0;
   return {

@@ -34,12 +34,6 @@ export const whileWorking = async (node: BenchRed): Promise<number> => {
   return median(found);
 };
 
-/** What it has once its garbage is collected: a busy V8 leaves that lying for long, and more of it the newer it is. */
-const whenCollected = async (node: BenchRed): Promise<number> => {
-  await node.order('memory');
-  return anonymous(node);
-};
-
 const writtenBy = (node: BenchRed): number =>
   Number(/write_bytes: (\d+)/.exec(readFileSync(`/proc/${String(node.red.pid)}/io`, 'utf8'))?.[1]);
 
@@ -113,7 +107,6 @@ export const million: Part = {
       const idle = await start(version);
       await idle.restart();
       const empty = await whileWorking(idle);
-      const held = await whenCollected(idle);
       await bareCalls(idle, around, scaled(100_000));
       const busy = anonymous(idle);
       await idle.close();
@@ -125,13 +118,11 @@ export const million: Part = {
       await atRest(() => writtenBy(waiting));
       const seconds = await firstPollAfterRestart(around, waiting);
       const full = await whileWorking(waiting);
-      const fullHeld = await whenCollected(waiting);
       await waiting.close();
       const polled = `${where}: ${named} waits that are polled`;
       rows.push(
         ...rowsOf(polled, { full, empty }, { what: 'poll', seconds }),
         memoryRow(polled, full, 'a flow that makes bare calls instead has', busy),
-        memoryRow(`${polled}, once garbage is collected`, fullHeld, 'an idle flow then has', held),
       );
 
       const queued = await start(version);
