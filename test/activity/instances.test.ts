@@ -218,6 +218,14 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
       await allLeaveFrom(withNewNodes(two.environment));
     });
 
+    it('tells whoever looks there that something has changed in what the ended one has left', async () => {
+      let changes = 0;
+      const unlisten = activityOf(two.environment).onChange(() => (changes += 1));
+      await allLeaveFrom(withNewNodes(two.environment));
+      unlisten();
+      should(changes).be.above(0);
+    });
+
     it('goes from an instance that does not have its node to one that does: nothing is lost or sent twice', async () => {
       const three = environments.start('three');
       await three.opening;

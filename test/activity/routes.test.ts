@@ -316,4 +316,17 @@ describe('what goes on, for others than people', () => {
       ]),
     );
   });
+
+  it('numbers that so that an editor sees when it has missed the end of a runtime and the start of the next', async () => {
+    const numbersOfTwo = (): Promise<number[]> =>
+      new Promise((resolve) => {
+        const numbers: number[] = [];
+        const publish = (_topic: string, { number }: { number: number }): void => {
+          if (numbers.push(number) === 2) resolve(numbers);
+        };
+        announcerOf({ comms: { publish } } as unknown as Red)('one');
+      });
+    const before = await numbersOfTwo();
+    for (const number of await numbersOfTwo()) should(before).not.containEql(number - 1);
+  });
 });

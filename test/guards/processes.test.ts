@@ -6,7 +6,7 @@ import type { Environment, EnvironmentSettings } from '../../lib/runtime/environ
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import { openPostgres, type PostgresHandle } from '../../lib/state/postgres';
-import type { Store } from '../../lib/state/store';
+import { TakenOver, type Store } from '../../lib/state/store';
 import * as runtime from '../../nodes/send-text/runtime';
 import { spec } from '../../nodes/send-text/spec';
 import { startSimulator, type Simulator } from '../../simulator';
@@ -64,6 +64,61 @@ const told = async (instance: Instance, from: string): Promise<Arrived> => {
     await pause(2);
   }
 };
+
+/** A service that is reached, and answers when it is let go. */
+const slowService = async () => {
+  const [reached, held] = [gate(), gate()];
+  const service = await startServer(async () => {
+    reached.open();
+    await held.opened;
+    return { body: { successes: [{ messageId: 1, memberId: 2 }], failures: [] } };
+  });
+  const on = { baseUrl: `${service.url}/v1`, apiKey: 'key', token: () => 'token' };
+  return { on, reached, held, received: () => service.received.length };
+};
+
+describe('a text with a key, whose process loses its store', () => {
+  afterEach(async () => {
+    await simulator.close();
+    await closeAll();
+  });
+
+  it('and does not know whether it is on record, keeps the key for whoever goes on with it', async () => {
+    await begin(noon);
+    const { on, reached, held, received } = await slowService();
+    const memory = createMemoryStore();
+    const environment = environmentOn(on, { store: memory, settings: { journal: true } });
+    const [recorded, heard] = [gate(), gate()];
+    let [writes, isHeard] = [0, false];
+    /** Its first write is made; it hears later that another process has taken the store over. */
+    const lost: Store = {
+      ...memory,
+      write: async (...written) => {
+        const isMade = ++writes === 1;
+        if (isMade) await memory.write(...written);
+        recorded.open();
+        await heard.opened;
+        isHeard = true;
+        throw new TakenOver(isMade);
+      },
+    };
+    const before = { ...environment, store: () => (isHeard ? memory : lost) };
+    const first = new Instance({ spec, runtime }, before, byOrder);
+    first.send(text('first'));
+    await recorded.opened;
+    const next = new Instance({ spec, runtime }, environment, byOrder);
+    await reached.opened;
+    heard.open();
+    should(endOf(await told(first, 'first'))).equal('outcome_unknown');
+    next.send(text('repeat'));
+    for (let turns = 0; turns < 50; turns++) await turn();
+    held.open();
+    should(endOf(await told(next, 'repeat'))).equal('already sent');
+    should(endOf(await told(next, 'first'))).equal('sent');
+    should(received()).equal(1);
+    await Promise.all([first.close(), next.close()]);
+  });
+});
 
 describe('a text with a key, whose process is killed', function () {
   this.timeout(120_000);
@@ -269,18 +324,6 @@ describe('of processes that share one PostgreSQL', function () {
       { numRuns: 12 },
     );
   });
-
-  /** A service that is reached, and answers when it is let go. */
-  const slowService = async () => {
-    const [reached, held] = [gate(), gate()];
-    const service = await startServer(async () => {
-      reached.open();
-      await held.opened;
-      return { body: { successes: [{ messageId: 1, memberId: 2 }], failures: [] } };
-    });
-    const on = { baseUrl: `${service.url}/v1`, apiKey: 'key', token: () => 'token' };
-    return { on, reached, held, received: () => service.received.length };
-  };
 
   it('a repeat is not sent while nobody has gone on with what a killed one had under way', async () => {
     await begin(noon);

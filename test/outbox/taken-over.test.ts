@@ -4,6 +4,9 @@ import { RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox
 import { systemClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import { TakenOver, type JointWriter, type Store } from '../../lib/state/store';
+import { environmentOn } from '../support/environment';
+import { Instance } from '../support/instance';
+import { sendFolder } from '../texting/setup';
 
 interface Text {
   readonly index: number;
@@ -139,5 +142,25 @@ describe('what a process that ended has left', () => {
     assert.deepEqual(new Set(commits[0]), new Set(['left', 'own']));
     assert.equal(await left.count('work', ...jobs), 0);
     await Promise.all([first.outbox.close(), second.outbox.close()]);
+  });
+});
+
+describe('a node whose store cannot be opened', () => {
+  /** The outcome of a text, and what the node has reported by then. */
+  const outcomeWith = async (fault: Error): Promise<readonly [code: unknown, errors: number]> => {
+    const service = { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'key', token: () => 'token' };
+    const environment = environmentOn(service, { settings: { journal: true } });
+    const node = new Instance(sendFolder, { ...environment, store: () => Promise.reject(fault) });
+    const [left] = await node.ask({ phone: '+12025550101', text: 'Hello' });
+    await node.close();
+    return [(left?.msg.error as { code?: unknown } | undefined)?.code, node.errors.length];
+  };
+
+  it('reports no error when another process has taken the store over', async () => {
+    assert.deepEqual(await outcomeWith(new TakenOver(false)), ['not_configured', 0]);
+  });
+
+  it('reports any other fault', async () => {
+    assert.deepEqual(await outcomeWith(new Error('broken')), ['not_configured', 1]);
   });
 });

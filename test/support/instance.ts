@@ -98,6 +98,8 @@ export class Mortal {
 /** One node as a process of its own has it: several of one id may run side by side, and none needs to be closed. */
 export class Instance {
   readonly arrivals = new Arrivals<Arrived>();
+  /** What the node has reported as errors. */
+  readonly errors: unknown[] = [];
   private readonly node = new EventEmitter();
 
   constructor(
@@ -123,7 +125,7 @@ export class Instance {
       wires,
       status: () => undefined,
       warn: () => undefined,
-      error: () => undefined,
+      error: (said: unknown) => this.errors.push(said),
       _complete: () => undefined,
       send: (sent: Message | readonly (Message | null)[]) => {
         [sent].flat().forEach((msg, port) => {
