@@ -29,6 +29,7 @@ import {
   type Store,
   type StoreCommand,
 } from './store';
+import { minute } from '../durations';
 import { processMemory } from '../process-memory';
 
 /**
@@ -102,6 +103,9 @@ const commands = keyOf('order');
 const answeredWithin = 120_000;
 /** Milliseconds between two checks whether other processes have carried out a command. */
 const lookForAnswers = 200;
+const commandsAtOnce = 100;
+/** Milliseconds for which each pulse tries a command that nobody could carry out. */
+const tryCommandsFor = minute;
 /** Pulses between two searches for slots that were taken over and have no work left. */
 const dropEvery = 10;
 
@@ -146,6 +150,10 @@ class Database implements SlotDatabase, JointWriter {
   private readonly newsListeners = new Set<() => void>();
   /** The keys of commands that are being carried out. */
   private readonly obeying = new Set<string>();
+  /** When new commands were last read, by the store's time. */
+  private commandsReadAt = 0;
+  /** When all commands were last read, by the monotonic clock. */
+  private allCommandsReadAt = -Infinity;
   private readonly listeners = new Set<() => void>();
   /** Writes have a pool of their own, so that neither a pulse nor a commit waits behind reads. */
   private pools: { readonly reading: Pool; readonly writing: Pool } | undefined;
@@ -646,15 +654,35 @@ class Database implements SlotDatabase, JointWriter {
     if (++this.pulses % dropEvery === 0) await this.dropEmpty();
   }
 
+  /** Commands that nobody could carry out stay until their node comes. They are tried for a minute, then once a minute. */
   private async readCommands(): Promise<void> {
-    const prefixes = Array.from(this.slots.keys(), (slot) =>
-      Buffer.concat([prefixOf(this.group, slot), commands]),
-    );
-    const { rows } = await this.writing.query<{ key: Buffer; value: Buffer }>(
-      `select key, value from unnest($1::bytea[], $2::bytea[]) x(a, b)
-       join ${schema}.work on key >= a and key < b order by key limit 100`,
-      [prefixes, prefixes.map(endOf)],
-    );
+    const [now, elapsed] = [this.now(), performance.now()];
+    const areAllDue = elapsed - this.allCommandsReadAt >= tryCommandsFor;
+    const prefixes: Buffer[] = [];
+    const starts = Array.from(this.slots.values(), ({ lease, since }) => {
+      const prefix = keyOf(prefixOf(this.group, lease.slot), commands);
+      prefixes.push(prefix);
+      return areAllDue || elapsed - since < tryCommandsFor
+        ? prefix
+        : keyOf(prefix, this.commandsReadAt - tryCommandsFor);
+    });
+    const ends = prefixes.map(endOf);
+    for (let last: Buffer = Buffer.alloc(0); ;) {
+      const { rows } = await this.writing.query<{ key: Buffer; value: Buffer }>(
+        `select key, value from unnest($1::bytea[], $2::bytea[]) x(a, b)
+         join ${schema}.work on key >= a and key < b and key > $3 order by key limit ${commandsAtOnce}`,
+        [starts, ends, last],
+      );
+      this.obeyAll(rows);
+      const final = rows.at(-1);
+      if (!final || rows.length < commandsAtOnce) break;
+      last = final.key;
+    }
+    this.commandsReadAt = now;
+    if (areAllDue) this.allCommandsReadAt = elapsed;
+  }
+
+  private obeyAll(rows: readonly { readonly key: Buffer; readonly value: Buffer }[]): void {
     for (const { key, value } of rows) {
       const slot = this.slots.get(key.readUInt32BE(8));
       const name = key.toString('latin1');

@@ -73,6 +73,8 @@ export class Slot implements Store, Fence {
   readonly isShared = true;
   /** Another process has the slot: nothing may be done that follows from what was read here. */
   isLost = false;
+  /** The monotonic time from which on this process knows the slot. */
+  readonly since = performance.now();
   private isClosed = false;
   private newlyDamaged = 0;
   private doubt = -Infinity;

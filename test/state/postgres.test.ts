@@ -470,6 +470,24 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal(server.query(pending).trim(), '0');
   });
 
+  it('do what they are told also behind many commands that nobody there can carry out', async () => {
+    const [one, two] = [start('one'), start('two')];
+    const [own, others] = await Promise.all([one.opened, two.opened]);
+    let isObeyed = false;
+    two.onCommand(async (slot, { kind }) => {
+      isObeyed ||= slot === others && kind === 'block';
+      return isObeyed;
+    });
+    for (let n = 0; n < 150; n++)
+      own.tellOthers({ kind: 'of a node elsewhere', at: own.now() }).catch(() => undefined);
+    const pending = `select count(*) from advisor_texting.work where substr(key, 13, 6) = 'order\\000'::bytea`;
+    await until(() => server.query(pending).trim() === '150');
+    await one.close();
+    const three = await start('three').opened;
+    void three.tellOthers({ kind: 'block', at: three.now() });
+    await until(() => isObeyed);
+  });
+
   it('wait while the database has no connection to give, and go on when it has', async function () {
     this.timeout(180_000);
     await start('first').opened;
