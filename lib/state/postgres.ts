@@ -92,7 +92,7 @@ export interface PostgresOptions {
 export interface KeyRow {
   read(): unknown;
   reread(): Promise<unknown>;
-  write(document: object): Promise<'stored' | 'failed'>;
+  write(document: object): Promise<'stored' | 'failed' | 'unkept'>;
 }
 
 const shortestPause = 250;
@@ -330,7 +330,9 @@ class Database implements SlotDatabase, JointWriter {
         const slot = await this.inTurn(async () => {
           await this.connect();
           await this.readTime(this.writing);
-          const own = await this.takeOwn(before);
+          // After an attempt that failed half-way, this process has its slot already.
+          const taken = [...this.slots.values()].find(({ kind }) => kind === 'own');
+          const own = taken ?? (await this.takeOwn(before));
           // The number of processes must be known before the first request, because limits are divided by it.
           this.lookAround((await this.leases.beat([own.lease.slot], false)).rows);
           return own;
@@ -391,8 +393,9 @@ class Database implements SlotDatabase, JointWriter {
     for (const listener of [...this.listeners]) listener();
   }
 
-  /** Shows the trouble; resolves when the task may be repeated. */
-  failed(fault: unknown): Promise<void> {
+  /** Shows the trouble; resolves when the task may be repeated, and rejects when the database is closed. */
+  async failed(fault: unknown): Promise<void> {
+    if (this.isClosed) throw storeClosed();
     this.say(fault);
     this.failures += 1;
     return pause(Math.min(longestPause, shortestPause * 2 ** (this.failures - 1)));
@@ -517,6 +520,8 @@ class Database implements SlotDatabase, JointWriter {
   private async readKeys(pool: Pool): Promise<Sealer> {
     const name = `keys ${this.group.toString('hex')}`;
     const client = await pool.connect();
+    let isLocked = true;
+    let failure: unknown;
     try {
       await client.query('begin');
       await client.query(`insert into ${schema}.meta values ($1, '') on conflict do nothing`, [name]);
@@ -525,27 +530,31 @@ class Database implements SlotDatabase, JointWriter {
         [name],
       );
       const found = rows[0]?.value ?? '';
-      let isUnderWay = true;
       const write = `update ${schema}.meta set value = $2 where name = $1`;
       const sealer = await this.options.sealer({
         read: () => (found === '' ? undefined : (JSON.parse(found) as unknown)),
         reread: () => Promise.resolve(undefined),
         write: async (document) => {
+          // Once the row is unlocked, it may hold the keys of another process.
+          if (!isLocked) return 'unkept';
           try {
-            await (isUnderWay ? client : this.writing).query(write, [name, JSON.stringify(document)]);
+            await client.query(write, [name, JSON.stringify(document)]);
             return 'stored';
-          } catch {
+          } catch (fault) {
+            failure = fault;
             return 'failed';
           }
         },
       });
+      // Nothing may be sealed with keys that other processes could not read.
+      if (failure) throw failure as Error;
       await client.query('commit');
-      isUnderWay = false;
       return sealer;
     } catch (fault) {
       await client.query('rollback').catch(() => undefined);
       throw fault;
     } finally {
+      isLocked = false;
       client.release();
     }
   }

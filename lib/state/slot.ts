@@ -35,7 +35,7 @@ export interface SlotDatabase {
   onChange(listener: () => void): () => void;
   now(): number;
   warn(text: string): void;
-  /** Resolves when the task may be repeated. */
+  /** Resolves when the task may be repeated, and rejects when the database is closed. */
   failed(fault: unknown): Promise<void>;
   /** Gives a command to the holder of one slot, or to the holders of all others. */
   tell(to: { readonly only: Slot } | { readonly allBut: Slot }, command: StoreCommand): Promise<void>;

@@ -488,6 +488,97 @@ describe('several processes on one PostgreSQL', () => {
     await until(() => isObeyed);
   });
 
+  it('find in their slot what was left there, also when the first attempt to open it fails half-way', async () => {
+    const one = start('one');
+    const { part } = await one.opened;
+    await (await one.opened).write([put('job', 'left')]);
+    await one.close();
+    await until(
+      () =>
+        server.query(`select max(until) < now() from advisor_texting.lease where slot = ${part}`).trim() ===
+        't',
+    );
+    server.query(`create sequence advisor_texting.renewals`);
+    server.query(
+      `create function advisor_texting.fail_once() returns trigger language plpgsql as
+       $$ begin
+         if new.token = old.token and nextval('advisor_texting.renewals') = 1 then raise exception 'not now'; end if;
+         return new;
+       end $$`,
+    );
+    server.query(
+      `create trigger fail_once before update on advisor_texting.lease
+       for each row execute function advisor_texting.fail_once()`,
+    );
+    try {
+      const store = await start('two').opened;
+      assert.equal((await store.get('work', key('job', 'n')))?.value, 'left');
+      assert.match(warnings.join(), /not now/);
+    } finally {
+      server.query(`drop function advisor_texting.fail_once cascade`);
+      server.query(`drop sequence advisor_texting.renewals`);
+    }
+  });
+
+  it('leave nobody waiting for what another has, once they are closed', async () => {
+    const [one, two] = [start('one'), start('two')];
+    await two.opened;
+    const own = await one.opened;
+    await until(() => own.others().length > 0);
+    const [other] = own.others();
+    await one.close();
+    await assert.rejects(async () => other?.get('work', key('job', 'n')), /closed/);
+    await assert.rejects(
+      async () => other?.page('work', { from: key('a'), to: key('b'), limit: 1 }),
+      /closed/,
+    );
+    assert.deepEqual(warnings, []);
+  });
+
+  it('seal nothing with keys that the database did not take', async () => {
+    const made: object[] = [];
+    const read: unknown[] = [];
+    const open = (name: string): PostgresHandle => {
+      const handle = openPostgres({
+        url: `${server.url()}&application_name=${name}`,
+        group,
+        sealer: async (keys) => {
+          read.push(keys.read());
+          if (keys.read() === undefined) {
+            made.push({ by: name, attempt: made.length });
+            await keys.write(made.at(-1) ?? {});
+          }
+          return sealerOf('test');
+        },
+        warn: () => undefined,
+      });
+      handles.push(handle);
+      return handle;
+    };
+    await start('first').opened;
+    group = `group ${++databases}`;
+    server.query(`create sequence advisor_texting.changes`);
+    server.query(
+      `create function advisor_texting.fail_once() returns trigger language plpgsql as
+       $$ begin
+         if nextval('advisor_texting.changes') = 1 then raise exception 'not now'; end if;
+         return new;
+       end $$`,
+    );
+    server.query(
+      `create trigger fail_once before update on advisor_texting.meta
+       for each row execute function advisor_texting.fail_once()`,
+    );
+    try {
+      await open('one').opened;
+      await open('two').opened;
+      assert.deepEqual(read, [undefined, undefined, { by: 'one', attempt: 1 }]);
+    } finally {
+      server.query(`drop function advisor_texting.fail_once cascade`);
+      server.query(`drop sequence advisor_texting.changes`);
+    }
+  });
+
   it('wait while the database has no connection to give, and go on when it has', async function () {
     this.timeout(180_000);
     await start('first').opened;
