@@ -162,13 +162,14 @@ interface ListEnvironment {
   store(): Store | Promise<Store>;
 }
 
-const listsByStore = new WeakMap<Store, Map<string, DoNotText>>();
+const listsByStore = new WeakMap<object, Map<string, DoNotText>>();
 
-/** The list of an environment: the same for all its nodes. */
+/** The list of an environment: the same for all its nodes, also those in other uses of its subflow. */
 export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotText> => {
   const store = await environment.store();
-  const lists = listsByStore.get(store) ?? new Map<string, DoNotText>();
-  listsByStore.set(store, lists);
+  const { behind = store } = store;
+  const lists = listsByStore.get(behind) ?? new Map<string, DoNotText>();
+  listsByStore.set(behind, lists);
   const list = lists.get(environment.id) ?? new DoNotText(store, environment.id);
   lists.set(environment.id, list);
   return list;

@@ -91,6 +91,7 @@ export const openEmbedded = async (options: EmbeddedOptions): Promise<Store> => 
 
 const handleOf = (store: Store, close: () => Promise<void>): Store => ({
   durable: store.durable,
+  behind: store,
   get trouble() {
     return store.trouble;
   },

@@ -810,6 +810,7 @@ const slotsOfStores = new WeakMap<Store, Slot>();
 export const storeOf = (slot: Slot, close: () => Promise<void>): Store => {
   const store: Store = {
     durable: slot.durable,
+    behind: slot,
     isShared: true,
     get isLost() {
       return slot.isLost;

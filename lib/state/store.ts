@@ -11,6 +11,8 @@ export interface Store {
   readonly durable: boolean;
   /** Other processes use the store at the same time. */
   readonly isShared?: boolean;
+  /** What is behind this handle: the same for all handles of one store in this process. */
+  readonly behind?: object;
   /** The name of this process among those that share the store. */
   readonly processName?: string;
   /** The name of this part of a shared store. */

@@ -1,14 +1,19 @@
 import fc from 'fast-check';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import should from 'should';
 import { doNotTextOf } from '../../lib/guards/do-not-text';
 import { nodeError } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
+import { openEmbedded } from '../../lib/state/embedded';
 import { createMemoryStore } from '../../lib/state/memory';
 import { key, type Store } from '../../lib/state/store';
 import * as listRuntime from '../../nodes/do-not-text/runtime';
 import { spec as listSpec } from '../../nodes/do-not-text/spec';
 import { alsoClose, closeAll, startServer } from '../service/support';
+import { sealerOf } from '../state/sealer';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
@@ -354,6 +359,25 @@ describe('the do-not-text list', () => {
       held.open();
       await blocking;
       should((await left).map(({ from }) => from).sort()).deepEqual(['block', 'send']);
+    });
+
+    it('answers when that has ended also in another use of the subflow that holds the environment', async () => {
+      const directory = mkdtempSync(join(tmpdir(), 'advisor-list-'));
+      const options = { directory, sealer: sealerOf('test'), warn: () => undefined };
+      const stores = await Promise.all([openEmbedded(options), openEmbedded(options)]);
+      alsoClose({ close: async () => rmSync(directory, { recursive: true }) });
+      for (const each of stores) alsoClose(each);
+      const [one, other] = await Promise.all(
+        stores.map((store) => doNotTextOf({ id: 'environment', store: () => store })),
+      );
+      const ended = await one?.begin('+12025550100');
+      let isDone = false;
+      const heard = new Promise<string>((resolve) => one?.onBlock(resolve));
+      const blocking = other?.block('+12025550100', null, 0).then(() => (isDone = true));
+      await Promise.race([heard, blocking]);
+      isDone.should.be.false();
+      if (typeof ended === 'function') ended();
+      await blocking;
     });
 
     it('lets it be repeated no more', async () => {
