@@ -106,6 +106,13 @@ const isInUse = ({ accessToken, refreshToken }: Grant): boolean =>
 const isOtherPerson = (before: Grant, now: Grant): boolean =>
   before.identity !== null && now.identity !== null && before.identity.subject !== now.identity.subject;
 
+/** Puts into `read` what this process has under the name, or has not. */
+const keepOwn = <T>(read: Map<string, T>, own: ReadonlyMap<string, T>, name: string): void => {
+  const value = own.get(name);
+  if (value === undefined) read.delete(name);
+  else read.set(name, value);
+};
+
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
 
 /** What was looked up for a connection: the answers that every text needs. */
@@ -140,8 +147,9 @@ export class Vault {
   private openingStore: Promise<Store> | undefined;
   private closing: Promise<unknown> = Promise.resolve();
   private isLoaded = false;
-  /** The number of changes in memory. */
+  /** The number of changes in memory, and of the last one of each authorization. */
   private changes = 0;
+  private readonly lastChange = new Map<string, number>();
 
   constructor(options: VaultOptions) {
     this.options = options;
@@ -308,6 +316,7 @@ export class Vault {
     else this.kept.delete(name);
     // The other process has ended its refresh.
     if (this.isInDoubt(name)) this.intents.delete(name);
+    this.note(name);
     this.changed();
   }
 
@@ -340,7 +349,7 @@ export class Vault {
     const isOurs = await store.write([{ table, put: place, value }], conditions);
     if (isOurs) {
       this.intents.set(name, value);
-      this.changes += 1;
+      this.note(name);
     }
     return isOurs;
   }
@@ -409,10 +418,13 @@ export class Vault {
 
   private async load(): Promise<Store> {
     const store = await this.options.openStore();
+    // Read before the authorizations: what is made meanwhile must be noticed.
+    const seen = store.isShared ? await store.get(table, granted) : undefined;
     await this.readAll(store);
     this.isLoaded = true;
     this.changed();
-    if (store.isShared) setImmediate(() => void this.watch(store, this.openingStore).catch(() => undefined));
+    if (store.isShared)
+      setImmediate(() => void this.watch(store, this.openingStore, seen?.version).catch(() => undefined));
     return store;
   }
 
@@ -435,16 +447,17 @@ export class Vault {
       for (const { value } of entries) intents.set(value.name, value);
     const prefix = key(grantKind);
     const count = await store.count(table, prefix, endOf(prefix));
-    // This process has written meanwhile, so what was read may be old.
-    if (changes !== this.changes) return this.readAll(store);
     if (count > read) {
       this.options.warn(
         `Stored authorizations cannot be opened. They are kept. If the credential secret has changed, start Node-RED once with the previous one in the environment variable ${previousSecretVariable} to get them back; otherwise authorize again.`,
       );
     }
-    for (const name of this.unwritten) {
-      const own = this.kept.get(name);
-      if (own) kept.set(name, own);
+    for (const name of this.unwritten) keepOwn(kept, this.kept, name);
+    // What this process has changed meanwhile may be newer than what was read.
+    for (const [name, change] of this.lastChange) {
+      if (change <= changes) continue;
+      keepOwn(kept, this.kept, name);
+      keepOwn(intents, this.intents, name);
     }
     this.kept = kept;
     this.intents = intents;
@@ -464,9 +477,12 @@ export class Vault {
   }
 
   /** Watches for authorizations that other processes make or end. */
-  private async watch(store: Store, opening: Promise<Store> | undefined): Promise<void> {
-    let seen = (await store.get(table, granted))?.version;
-    for (;;) {
+  private async watch(
+    store: Store,
+    opening: Promise<Store> | undefined,
+    before: Version | undefined,
+  ): Promise<void> {
+    for (let seen = before; ;) {
       await new Promise((resolve) => setTimeout(resolve, lookEvery).unref());
       if (this.openingStore !== opening || store.isLost) return;
       const now = (await store.get(table, granted))?.version;
@@ -522,6 +538,7 @@ export class Vault {
 
   private take(name: string, kept: Kept): void {
     this.kept.set(name, kept);
+    this.note(name);
     this.changed();
   }
 
@@ -535,6 +552,7 @@ export class Vault {
     ]);
     this.kept.delete(name);
     this.intents.delete(name);
+    this.note(name);
   }
 
   private find(connection: Connection, advisor: string): VaultEntry | undefined {
@@ -559,8 +577,12 @@ export class Vault {
     return seed ? [...found, [defaultAdvisor, seed]] : found;
   }
 
-  private changed(): void {
+  private note(name: string): void {
     this.changes += 1;
+    this.lastChange.set(name, this.changes);
+  }
+
+  private changed(): void {
     this.views = new WeakMap();
     for (const listener of this.listeners) listener();
   }

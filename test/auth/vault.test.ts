@@ -91,6 +91,64 @@ describe('vault', () => {
     should(await vault.intend(name)).be.true();
   });
 
+  describe('on a store that others use too', () => {
+    let memory: Store;
+    const vaultOn = (life: string, page: Store['page']): Vault => {
+      const store = Object.assign(Object.create(memory) as Store, { isShared: true, page });
+      return new Vault({ openStore: () => Promise.resolve(store), clock, life, warn: () => undefined });
+    };
+    const grant = (advisor: string, refreshToken: string): Grant => ({
+      ...newGrant(connection(), advisor),
+      refreshToken,
+    });
+    const hears = (vault: Vault, advisor: string): Promise<void> =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if (vault.get(connection(), advisor)) resolve();
+        };
+        vault.onChange(look);
+        look();
+      });
+    let other: Vault;
+    beforeEach(() => {
+      memory = createMemoryStore();
+      other = vaultOn('other', (table, range) => memory.page(table, range));
+    });
+
+    it('hears of an authorization that another makes while it opens', async () => {
+      let isFirst = true;
+      const vault = vaultOn('ours', async (table, range) => {
+        const found = await memory.page(table, range);
+        if (isFirst) await other.authorized(connection(), grant('alice', 'first'));
+        isFirst = false;
+        return found as never;
+      });
+      const release = vault.hold();
+      await hears(vault, 'alice');
+      await release();
+    });
+
+    it('hears of one also while it renews others all the time', async () => {
+      let renewals = 0;
+      const vault: Vault = vaultOn('ours', async (table, range) => {
+        const found = await memory.page(table, range);
+        if (vault.isOpen) {
+          const before = vault.get(connection(), 'bob')?.grant.refreshToken ?? '';
+          const entry = { grant: grant('bob', `renewed ${++renewals}`), awaiting: null };
+          await vault.replace(vault.name(connection(), 'bob'), entry, [before]);
+        }
+        return found as never;
+      });
+      await other.authorized(connection(), grant('bob', 'first'));
+      const release = vault.hold();
+      await vault.opening;
+      await other.authorized(connection(), grant('alice', 'first'));
+      await hears(vault, 'alice');
+      should(vault.get(connection(), 'bob')?.grant.refreshToken).equal(`renewed ${renewals}`);
+      await release();
+    });
+  });
+
   it('leaves nothing readable on disk', async () => {
     const red = await start();
     await authorize(red, connection(), 'canary-advisor');
