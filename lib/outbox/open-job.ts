@@ -41,6 +41,8 @@ export class ItemPage<I extends NodeItem, E> {
   readonly told: Set<number>;
   /** Until when items are held, by index. */
   readonly held: Map<number, number>;
+  /** Until when items were held that are no longer, by index. */
+  private readonly released: Map<number, number>;
 
   constructor(
     readonly number: number,
@@ -51,20 +53,41 @@ export class ItemPage<I extends NodeItem, E> {
     this.ended = new Map(steps?.ended);
     this.told = new Set(steps?.told);
     this.held = new Map(steps?.held);
+    this.released = new Map(steps?.released);
+  }
+
+  hold(index: number, notBefore: number): void {
+    this.begun.delete(index);
+    this.released.delete(index);
+    this.held.set(index, notBefore);
+  }
+
+  letGo(index: number): void {
+    const notBefore = this.held.get(index);
+    if (notBefore === undefined) return;
+    this.held.delete(index);
+    this.released.set(index, notBefore);
+  }
+
+  /** The time from which the age of an item counts, where it is or was held. */
+  heldUntil(index: number): number | undefined {
+    return this.held.get(index) ?? this.released.get(index);
   }
 
   end(index: number, ended: Ended<E>): void {
     this.begun.delete(index);
+    this.released.delete(index);
     this.ended.set(index, ended);
   }
 
   get steps(): StepsRecord<E> {
-    const { begun, ended, told, held } = this;
+    const { begun, ended, told, held, released } = this;
     return {
       ...(begun.size > 0 && { begun: [...begun] }),
       ...(ended.size > 0 && { ended: [...ended] }),
       ...(told.size > 0 && { told: [...told] }),
       ...(held.size > 0 && { held: [...held] }),
+      ...(released.size > 0 && { released: [...released] }),
     };
   }
 }
@@ -258,10 +281,12 @@ export class OpenJob<I extends NodeItem, O, E> {
     // Where the steps were lost, nobody knows what had begun.
     const isInDoubt = store.isInDoubt?.(record.at) ?? false;
     const isUnsure = isInDoubt || (!steps && (await this.hasLostSteps(store, number)));
+    // Later steps say more: a text that has begun with its acceptance may have been put off since.
+    const hasBegun = isUnsure || (!steps && record.single?.begun === true);
     for (const { index } of page.items) {
       const isOpen = !page.ended.has(index) && !page.told.has(index);
       const isHeld = (page.held.get(index) ?? -Infinity) > (isInDoubt ? store.now() : -Infinity);
-      if (isOpen && !isHeld && (isUnsure || record.single?.begun)) page.begun.add(index);
+      if (isOpen && !isHeld && hasBegun) page.begun.add(index);
     }
     const meanwhile = this.pages.get(number);
     if (meanwhile) return meanwhile;

@@ -42,6 +42,8 @@ export interface MessageRecord extends Input {
 export interface StepsRecord<E> {
   /** Items that are not to begin before a time. */
   readonly held?: readonly (readonly [index: number, notBefore: number])[];
+  /** Items that were held until a time, and are no longer: their age counts from then. */
+  readonly released?: readonly (readonly [index: number, notBefore: number])[];
   readonly begun?: readonly number[];
   readonly ended?: readonly (readonly [index: number, ended: Ended<E>])[];
   readonly told?: readonly number[];

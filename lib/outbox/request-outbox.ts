@@ -363,7 +363,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     if (record.space !== this.options.space) return 'moved';
     if (this.resets.isReset(arrival, item)) return 'reset';
     if (!isOld) return undefined;
-    const notBefore = page.held.get(item.index);
+    const notBefore = page.heldUntil(item.index);
     const age = notBefore === undefined ? this.store.now() - record.at : this.request.clock.now() - notBefore;
     return age > this.request.resumeWithin ? 'stale' : undefined;
   }
@@ -476,8 +476,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     notBefore: number,
   ): Promise<void> {
     this.letGo(job, page, item);
-    page.begun.delete(item.index);
-    page.held.set(item.index, notBefore);
+    page.hold(item.index, notBefore);
     const put = this.keys.held(notBefore, job.arrival, item.index);
     job.beside.push({ table: this.table, put, value: 0 });
     this.needingResets += 1;
@@ -496,7 +495,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   private letGo(job: OpenJob<I, O, E>, page: ItemPage<I, E>, { index }: I): void {
     const notBefore = page.held.get(index);
     if (notBefore === undefined) return;
-    page.held.delete(index);
+    page.letGo(index);
     job.dirty.add(page);
     job.beside.push({ table: this.table, remove: this.keys.held(notBefore, job.arrival, index) });
   }

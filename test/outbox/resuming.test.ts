@@ -1,0 +1,102 @@
+import should from 'should';
+import type { NodeItem } from '../../lib/outbox/open-job';
+import { Held, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
+import { MovableClock } from '../../lib/service/clock';
+import { createMemoryStore } from '../../lib/state/memory';
+import { hour } from '../../lib/durations';
+import { turn } from './process';
+
+type Work = RequestHost<NodeItem, object, string>['work'];
+
+const sends: Work = async (_job, _item, { begin }) => {
+  await begin();
+  return 'sent';
+};
+
+describe('a text that was put off when its node closed', () => {
+  const clock = new MovableClock(() => 1_750_000_000_000);
+  const store = createMemoryStore({ clock });
+  let told: string[] = [];
+
+  const start = async (work: Work): Promise<RequestOutbox<NodeItem, object, string>> => {
+    told = [];
+    const outbox = new RequestOutbox<NodeItem, object, string>({
+      store,
+      node: 'node',
+      space: 'space',
+      width: 4,
+      resumeWithin: hour,
+      clock,
+      host: {
+        work,
+        kindsOf: (outcome) => [outcome],
+        ended: async (_job, _item, reason) => reason,
+        held: () => undefined,
+        emit: async (_job, _item, { outcome }) => {
+          told.push(outcome);
+          return true;
+        },
+        fault: (fault) => {
+          throw fault;
+        },
+      },
+    });
+    await outbox.start();
+    for (let turns = 0; turns < 20; turns++) await turn();
+    return outbox;
+  };
+  const accept = (outbox: RequestOutbox<NodeItem, object, string>, count: number): void => {
+    const items = Array.from({ length: count }, (_, index) => ({ index }));
+    outbox.accept({ message: {}, order: {}, items, count }, undefined);
+  };
+  const haveLeft = async (count: number): Promise<void> => {
+    while (told.length < count) await turn();
+  };
+
+  for (const count of [1, 3])
+    it(`is sent by the next start when the service had certainly not taken it: ${count}`, async () => {
+      let putOff = 0;
+      const before = await start(async (_job, _item, { begin, undo, signal }) => {
+        await begin();
+        await undo();
+        putOff += 1;
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        return undefined;
+      });
+      accept(before, count);
+      while (putOff < count) await turn();
+      await before.close();
+
+      const after = await start(sends);
+      await haveLeft(count);
+      await after.close();
+      should(new Set(told)).eql(new Set(['sent']));
+    });
+
+  for (const count of [1, 3])
+    it(`is sent by the next start when it had been held for long and its time had just come: ${count}`, async () => {
+      const notBefore = clock.now() + 10 * hour;
+      let [held, waiting] = [0, 0];
+      const before = await start(async (_job, { index }, { begin, signal }) => {
+        if (clock.now() < notBefore) {
+          held += 1;
+          throw new Held(notBefore);
+        }
+        waiting += 1;
+        if (index === 1) await begin();
+        if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        return undefined;
+      });
+      accept(before, count);
+      while (held < count) await turn();
+      const moved = clock.move(10 * hour + 1000);
+      while (waiting < count) await turn();
+      await before.close();
+      await moved;
+
+      const after = await start(sends);
+      await haveLeft(count);
+      await after.close();
+      should(new Set(told)).eql(new Set(['sent']));
+    });
+});
