@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Operation } from '../state/store';
 import { OpenJob, type NodeItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, Outbox, readAtOnce, type Host, type OutboxOptions, type Removals } from './outbox';
@@ -47,11 +48,32 @@ export interface Outlook {
   readonly people: number | undefined;
 }
 
+const asName = (key: Buffer): string => key.toString('latin1');
+
+/** Ends a hundred items at a time, so that they share commits. `end` gives nothing for one that is left as it is. */
+const inBulk = async <T>(
+  items: Iterable<T> | AsyncIterable<T>,
+  end: (item: T) => Promise<void> | undefined,
+): Promise<void> => {
+  const ending: Promise<void>[] = [];
+  for await (const item of items) {
+    const one = end(item);
+    if (!one) continue;
+    // Its fault is met below, perhaps only after the next item was read.
+    one.catch(() => undefined);
+    ending.push(one);
+    if (ending.length >= readAtOnce) await Promise.all(ending.splice(0));
+  }
+  await Promise.all(ending);
+};
+
 type Meant<I extends NodeItem, O> = (record: JobRecord<I, O>, arrival: Buffer, item: I) => boolean;
 
 /** Items that wait to be ended from outside. None of them is in memory. */
 export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, WaitHost<I, O, E, W>> {
   private isSweepingResets = false;
+  /** Items that have ended and are yet to be told, by their keys: each is told once in the life of the node. */
+  private readonly leaving = new Set<string>();
   private waiting = 0;
   /** How many of `waiting` are on record. */
   private recorded = 0;
@@ -111,15 +133,18 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
       onRecord?.();
       this.record(waiting.length);
     };
-    const accepted = this.commitWaits(job, waiting);
+    // With the job, it goes on record that they are yet to be told: no poll comes by them.
+    const untold = others.map((item) => this.willTell(job, item));
+    const accepted = this.commitWaits(job, waiting, untold);
     this.track(
       accepted
         .then(async () => {
-          for (const item of others) {
+          await inBulk(others, async (item) => {
+            // The next start tells the rest.
+            if (this.isClosing) return;
             const page = await job.page(this.store, pageOf(item.index));
-            const outcome = this.host.atOnce(item);
-            if (outcome !== undefined) this.track(this.settle(job, page, item, outcome));
-          }
+            await this.endAtOnce(job, page, item);
+          });
         })
         .finally(() => {
           this.dismiss(job);
@@ -196,7 +221,9 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
   }
 
   protected override besideTold(job: OpenJob<I, O, E>, item: I): Operation[] {
-    return [{ table: this.table, remove: this.keys.ended(job.arrival, item.index) }];
+    const remove = this.keys.ended(job.arrival, item.index);
+    this.leaving.delete(asName(remove));
+    return [{ table: this.table, remove }];
   }
 
   protected override besideUnaccepted(arrival: Buffer, item: I, order: O): Promise<Removals> {
@@ -204,10 +231,14 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
     return this.wait.entries(this.options.space).removals(wait);
   }
 
-  private async commitWaits(job: OpenJob<I, O, E>, items: readonly I[]): Promise<void> {
-    if (job.isLong) return this.commit(job, this.partsOf(job, items));
+  private async commitWaits(
+    job: OpenJob<I, O, E>,
+    items: readonly I[],
+    untold: readonly Operation[],
+  ): Promise<void> {
+    if (job.isLong) return this.commit(job, this.partsOf(job, items, untold));
     const { operations, committed } = this.begin(job, items);
-    job.beside.push(...operations);
+    job.beside.push(...operations, ...untold);
     try {
       await this.commit(job);
     } finally {
@@ -216,7 +247,13 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
   }
 
   /** A wait may be polled as soon as its part is written; its outcome waits until the job is on record. */
-  private *partsOf(job: OpenJob<I, O, E>, items: readonly I[]): Generator<readonly Operation[]> {
+  private *partsOf(
+    job: OpenJob<I, O, E>,
+    items: readonly I[],
+    untold: readonly Operation[],
+  ): Generator<readonly Operation[]> {
+    for (let from = 0; from < untold.length; from += waitsAtOnce)
+      yield untold.slice(from, from + waitsAtOnce);
     for (let from = 0; from < items.length; from += waitsAtOnce) {
       const { operations, committed } = this.begin(job, items.slice(from, from + waitsAtOnce));
       try {
@@ -250,7 +287,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
       await this.changed(job, page);
       return;
     }
-    job.beside.push({ table: this.table, put: this.keys.ended(job.arrival, item.index), value: 0 });
+    job.beside.push(this.willTell(job, item));
     const onRecord = this.putEnd(job, page, item, outcome);
     this.waiting = Math.max(0, this.waiting - 1);
     this.record(-1);
@@ -259,6 +296,20 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
     this.track(this.tell(job, page, item, outcome, false));
   }
 
+  /** Ends an item that cannot be waited for. */
+  private async endAtOnce(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I): Promise<void> {
+    const outcome = this.host.atOnce(item);
+    if (outcome !== undefined) await this.settle(job, page, item, outcome);
+  }
+
+  /** Notes that the outcome of an item is yet to be told: the result puts that on record. */
+  private willTell(job: OpenJob<I, O, E>, item: I): Operation {
+    const put = this.keys.ended(job.arrival, item.index);
+    this.leaving.add(asName(put));
+    return { table: this.table, put, value: 0 };
+  }
+
+  /** Tells what an earlier start has left; what ends in this one is told as it ends. */
   private async tellEnded(): Promise<void> {
     const { allEnded } = this.keys;
     for (let last: Buffer | undefined; !this.isClosing;) {
@@ -267,10 +318,17 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
       for (const key of found) {
         last = key;
         const { arrival, index } = endedIn(key);
+        const name = asName(key);
         const isFound = await this.withItem(arrival, index, async (job, page, item) => {
+          if (this.leaving.has(name)) return;
           const ended = page.ended.get(index);
-          if (ended) await this.tellAgain(job, page, item, ended);
-          else this.writeAside([{ table: this.table, remove: key }]);
+          if (ended) {
+            this.leaving.add(name);
+            await this.tellAgain(job, page, item, ended);
+          } else if (!page.told.has(index) && this.host.atOnce(item) !== undefined) {
+            this.leaving.add(name);
+            await this.endAtOnce(job, page, item);
+          } else this.writeAside([{ table: this.table, remove: key }]);
         });
         if (!isFound) this.writeAside([{ table: this.table, remove: key }]);
       }
@@ -304,8 +362,10 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
 
   private async beginAgain(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I): Promise<void> {
     if (job.record.space !== this.options.space) return;
-    const outcome = this.host.atOnce(item);
-    if (outcome !== undefined) return this.settle(job, page, item, outcome);
+    if (this.host.atOnce(item) !== undefined) {
+      job.beside.push(this.willTell(job, item));
+      return this.endAtOnce(job, page, item);
+    }
     const { operations, committed } = this.begin(job, [item]);
     try {
       await this.store.write(operations);
@@ -316,15 +376,11 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
 
   private async sweep(reason: 'reset' | 'moved', isMeant: Meant<I, O>): Promise<number> {
     let count = 0;
-    // A hundred waits end at a time: they share commits.
-    const ending: Promise<void>[] = [];
-    for await (const { job, page, item } of this.waitingItems()) {
-      if (!isMeant(job.record, job.arrival, item)) continue;
+    await inBulk(this.waitingItems(), ({ job, page, item }) => {
+      if (!isMeant(job.record, job.arrival, item)) return undefined;
       count += 1;
-      ending.push(this.cancel(reason, job, page, item));
-      if (ending.length >= readAtOnce) await Promise.all(ending.splice(0));
-    }
-    await Promise.all(ending);
+      return this.cancel(reason, job, page, item);
+    });
     return count;
   }
 
@@ -369,6 +425,8 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
       } finally {
         reading.end();
       }
+      // Reads may be answered at once: others have their turn between two pages.
+      await nextTurn();
     }
   }
 
@@ -376,7 +434,8 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
     job: OpenJob<I, O, E>,
   ): AsyncGenerator<{ job: OpenJob<I, O, E>; page: ItemPage<I, E>; item: I }> {
     try {
-      for (let number = 0; number < job.pageCount; number++) {
+      for (let number = 0; number < job.pageCount && !this.isClosing; number++) {
+        if (number > 0) await nextTurn();
         const page = await job.page(this.store, number);
         for (const item of page.items)
           if (!page.ended.has(item.index) && !page.told.has(item.index)) yield { job, page, item };

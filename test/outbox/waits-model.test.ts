@@ -124,6 +124,7 @@ class Machine {
       emit: async (job, { name }, { outcome, repeated, isLast, counts }) => {
         if (process.isDead) return never;
         this.told.push({ name, outcome, repeated });
+        for (let turns = name % 3; turns > 0; turns--) await turn();
         if (isLast) {
           const { total: _total, ...kinds } = counts;
           const sum = Object.values(kinds).reduce((all, count) => all + count, 0);
@@ -135,7 +136,7 @@ class Machine {
       fault: (fault) => {
         throw fault;
       },
-      atOnce: () => undefined,
+      atOnce: ({ name }) => (name % 7 === 3 ? 'wrong' : undefined),
       waitOf: (item, person, order) => ({
         item,
         advisor: 'default',
