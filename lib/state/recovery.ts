@@ -2,8 +2,10 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
+  copyFileSync,
   existsSync,
   fsyncSync,
+  linkSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -56,6 +58,16 @@ const putInPlace = (made: string, path: string): void => {
   syncPath(made);
   renameSync(made, path);
   syncPath(dirname(path));
+};
+
+/** The file keeps its name until another takes its place: a start that finds none begins anew, with nothing in it. */
+const keepAside = (path: string, aside: string): void => {
+  try {
+    linkSync(path, aside);
+  } catch {
+    // Some file systems have no links.
+    copyFileSync(path, aside);
+  }
 };
 
 const removeLeftovers = (path: string): void => {
@@ -262,7 +274,7 @@ const replaceFile = async (
   if (lost > 0) {
     const date = new Date().toISOString().replaceAll(/[:.]/g, '-');
     const aside = join(dirname(path), `store-damaged-${date}.mdb`);
-    renameSync(path, aside);
+    keepAside(path, aside);
     warn(
       `The stored state was damaged. ${kept} record(s) could be read and were carried over, ${lost} could not; the damaged ` +
         `file was set aside as ${aside}. Texts and waits among those that were lost have to be sent in again.`,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import {
+import fs, {
   closeSync,
   ftruncateSync,
   mkdtempSync,
@@ -12,9 +12,10 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loadLmdb } from '../../lib/state/database-file';
 import { openEmbedded } from '../../lib/state/embedded';
 import { PageReader } from '../../lib/state/page-reader';
-import { probe } from '../../lib/state/recovery';
+import { prepareFile, probe } from '../../lib/state/recovery';
 import { key, type Store } from '../../lib/state/store';
 import { sealerOf } from './sealer';
 import { startStore } from './processes';
@@ -111,6 +112,27 @@ describe('a damaged file', function () {
     const { starts } = await countsAfterStarts();
     assert.equal(starts, 1);
     assert.equal(asides().length, 1, 'it is told once');
+  });
+
+  it('keeps what can be read also when the start that carries it over is broken off', async () => {
+    const leaves = pagesOf(2);
+    change((leaves[Math.floor(leaves.length / 2)] ?? 0) * pageSize, Buffer.alloc(pageSize, 0xa5));
+    const { renameSync } = fs;
+    fs.renameSync = (from, to) => {
+      if (to === path) throw new Error('broken off');
+      renameSync(from, to);
+    };
+    const damage = { isDamaged: true, isFirst: true };
+    try {
+      await assert.rejects(
+        prepareFile(await loadLmdb(), path, () => undefined, damage),
+        /broken off/,
+      );
+    } finally {
+      fs.renameSync = renameSync;
+    }
+    const { wait, work } = await countsAfterStarts();
+    assert.ok(wait + work > waits + works - 100, `${wait} waits and ${work} texts are left`);
   });
 
   it('may have held whatever was written before pages of it were lost, and nothing that came later', async () => {
