@@ -35,7 +35,8 @@ const listenAt = (address: string): Promise<Server | undefined> =>
           socket.on('error', () => undefined);
           socket.end();
         });
-        server.once('error', () => done(undefined));
+        // Accepting a connection may fail later, as where too many files are open.
+        server.on('error', () => done(undefined));
         server.listen(short, () => {
           server.unref();
           done(server);

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import net, { type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseFile, loadLmdb } from '../../lib/state/database-file';
 import { openEmbedded } from '../../lib/state/embedded';
+import { showLife } from '../../lib/state/sign-of-life';
 import { endOf, key, type Store } from '../../lib/state/store';
 import { sealerOf } from './sealer';
 import { startStore, type StoreProcess } from './processes';
@@ -219,6 +221,23 @@ describe('the owner of a store', function () {
     for (const [n, each] of processes.entries())
       assert.deepEqual(await numbersOf(store, String(n)), each.lines.filter(isNumber).map(Number));
     await store.close();
+  });
+
+  it('lives on when it cannot accept those who ask for a sign of its life', async () => {
+    const made: Server[] = [];
+    const { createServer } = net;
+    net.createServer = ((listener: () => void) => {
+      const server = createServer(listener);
+      made.push(server);
+      return server;
+    }) as typeof createServer;
+    try {
+      const life = await showLife(directory);
+      for (let n = 0; n < 2; n++) made[0]?.emit('error', new Error('too many open files'));
+      await life.close();
+    } finally {
+      net.createServer = createServer;
+    }
   });
 
   it('leaves the files to nobody else, and no socket behind', async () => {
