@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { minute } from '../durations';
 import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
@@ -73,6 +74,9 @@ type Task = () => Promise<Visited>;
 interface Extra {
   readonly tasks: AsyncIterator<Task>;
   readonly done: () => void;
+  /** The next task, while it is being read and until it is taken. */
+  reading?: Promise<void> | undefined;
+  next?: IteratorResult<Task> | undefined;
 }
 
 /**
@@ -376,7 +380,8 @@ export class Poller {
     for (let count = 0; count < this.pageSize; count++) {
       await this.free();
       if (this.isStopped) return false;
-      const next = await extra.tasks.next();
+      const next = await this.nextOf(extra);
+      if (!next) return count > 0;
       if (next.done === true) {
         this.extras.delete(extra);
         extra.done();
@@ -385,6 +390,25 @@ export class Poller {
       void this.occupy(next.value);
     }
     return true;
+  }
+
+  /** Undefined while the next task is being read: lists do not wait for it, for it may be the only one among many waits. */
+  private async nextOf(extra: Extra): Promise<IteratorResult<Task> | undefined> {
+    extra.reading ??= this.read(extra);
+    if (!extra.next) await Promise.race([extra.reading, nextTurn()]);
+    const { next } = extra;
+    if (next) extra.next = extra.reading = undefined;
+    return next;
+  }
+
+  private async read(extra: Extra): Promise<void> {
+    try {
+      extra.next = await extra.tasks.next();
+    } catch {
+      // The store itself tells the user what troubles it. There are no further tasks after a fault.
+      extra.next = { done: true, value: undefined };
+    }
+    this.poke();
   }
 
   /** Starts a visit where there is room for one. */
@@ -420,7 +444,7 @@ export class Poller {
   }
 
   private sleepNeeded(): number {
-    if (this.extras.size > 0) return 0;
+    for (const { reading, next } of this.extras) if (!reading || next) return 0;
     let until = Infinity;
     for (const cursor of this.cursors.values()) {
       // The release of the barrier wakes the loop.

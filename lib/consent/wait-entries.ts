@@ -169,9 +169,10 @@ export class WaitEntries {
     return this.holds(this.recordKey(group, item));
   }
 
-  /** Whether any of the entries may have been lost. */
-  async hasLost(): Promise<boolean> {
-    for (const prefix of [this.records, this.lists.ring, this.lists.end])
+  /** Whether any of the entries, or of the records for one number, may have been lost. */
+  async hasLost(phone?: string): Promise<boolean> {
+    const all = [this.records, this.lists.ring, this.lists.end];
+    for (const prefix of phone === undefined ? all : [this.listPrefix(phone)])
       if (await this.store.hasLost(table, prefix, rangeEnd(prefix))) return true;
     return false;
   }

@@ -182,8 +182,18 @@ export class Waits {
       .finally(() => (this.late -= dues.length));
   }
 
-  hasLost(): Promise<boolean> {
-    return this.entries.hasLost();
+  hasLost(phone?: string): Promise<boolean> {
+    return this.entries.hasLost(phone);
+  }
+
+  /** All waits for a number, of whichever node. */
+  async *waitsFor(phone: string): AsyncGenerator<Wait> {
+    for (let last: Buffer | undefined; ;) {
+      const found = await this.list(batch, { phone, last });
+      for (const { wait } of found) yield wait;
+      last = found.at(-1)?.key;
+      if (!last) return;
+    }
   }
 
   isIntact(wait: Wait): Promise<boolean> {
@@ -491,7 +501,11 @@ export class Waits {
         const found = first?.take();
         if (!found) break;
         const outcome = outcomeFor(found);
-        if (outcome) ends.push(this.end(found, outcome));
+        if (!outcome) continue;
+        const ending = this.end(found, outcome);
+        // Its fault is met below, perhaps only after more was read.
+        ending.catch(() => undefined);
+        ends.push(ending);
       }
       await Promise.all(ends);
       if (ends.length < batch) return;

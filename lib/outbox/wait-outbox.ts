@@ -2,13 +2,24 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Operation } from '../state/store';
 import { OpenJob, type NodeItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, Outbox, readAtOnce, type Host, type OutboxOptions, type Removals } from './outbox';
-import { after, arrivalIn, endedIn, itemIn, itemKey, pageOf, type JobRecord } from './records';
+import {
+  after,
+  arrivalIn,
+  endedIn,
+  itemIn,
+  itemKey,
+  pageOf,
+  type JobRecord,
+  type ResetRecord,
+} from './records';
 
 /** The entries by which polls find a wait `W`. */
 export interface WaitPolling<W> {
   begin(waits: readonly W[]): { readonly operations: readonly Operation[]; readonly committed: () => void };
-  /** Whether an entry may have been lost, as after damage. */
-  hasLost(): Promise<boolean>;
+  /** Whether an entry, or one for this number, may have been lost, as after damage. */
+  hasLost(phone?: string): Promise<boolean>;
+  /** All waits for a number, of whichever node. */
+  waitsFor(phone: string): AsyncIterable<W>;
   /** Whether polls find a wait. */
   isIntact(wait: W): Promise<boolean>;
   removals(wait: W): Promise<Removals & { readonly seen: () => Promise<unknown> }>;
@@ -67,10 +78,25 @@ const inBulk = async <T>(
   await Promise.all(ending);
 };
 
+/** The numbers that resets are for; undefined when one of them is for all. */
+const numbersIn = (resets: readonly ResetRecord[]): readonly string[] | undefined =>
+  resets.some(({ phones }) => !phones) ? undefined : resets.flatMap(({ phones = [] }) => phones);
+
+interface WaitingItem<I extends NodeItem, O, E> {
+  readonly job: OpenJob<I, O, E>;
+  readonly page: ItemPage<I, E>;
+  readonly item: I;
+}
+
 type Meant<I extends NodeItem, O> = (record: JobRecord<I, O>, arrival: Buffer, item: I) => boolean;
 
 /** Items that wait to be ended from outside. None of them is in memory. */
-export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, WaitHost<I, O, E, W>> {
+export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buffer }> extends Outbox<
+  I,
+  O,
+  E,
+  WaitHost<I, O, E, W>
+> {
   private isSweepingResets = false;
   /** Items that have ended and are yet to be told, by their keys: each is told once in the life of the node. */
   private readonly leaving = new Set<string>();
@@ -191,8 +217,15 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
 
   /** Polls all waits now, or those for these numbers; also those that were accepted before and are not on record yet. */
   flush(phones?: readonly string[]): void {
-    const accepted = Promise.allSettled(this.committing.values());
-    this.track(accepted.then(() => this.wait.entries(this.options.space).flush(this.waitsFor(phones))));
+    this.flushOnRecord(phones).catch((fault: unknown) => {
+      this.host.fault(fault);
+    });
+  }
+
+  /** A close does not wait for it: the next start does not go on with it either. */
+  private async flushOnRecord(phones: readonly string[] | undefined): Promise<void> {
+    await Promise.allSettled(this.committing.values());
+    await this.wait.entries(this.options.space).flush(this.waitsOf(this.waitingItems(phones)));
   }
 
   /** Undefined when nothing waits. With more jobs than are read, the next poll counts as due now. */
@@ -343,7 +376,8 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
       while (!this.resets.isEmpty) {
         const met = this.resets.all;
         await Promise.allSettled(this.committing.values());
-        await this.sweep('reset', (_record, arrival, item) => this.resets.isReset(arrival, item));
+        const isMeant: Meant<I, O> = (_record, arrival, item) => this.resets.isReset(arrival, item);
+        await this.sweep('reset', isMeant, numbersIn(met.map(([, record]) => record)));
         if (this.isClosing) return;
         await this.store.write(this.withoutResets(met));
         this.resets.forget(met);
@@ -374,9 +408,13 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
     }
   }
 
-  private async sweep(reason: 'reset' | 'moved', isMeant: Meant<I, O>): Promise<number> {
+  private async sweep(
+    reason: 'reset' | 'moved',
+    isMeant: Meant<I, O>,
+    phones?: readonly string[],
+  ): Promise<number> {
     let count = 0;
-    await inBulk(this.waitingItems(), ({ job, page, item }) => {
+    await inBulk(this.waitingItems(phones), ({ job, page, item }) => {
       if (!isMeant(job.record, job.arrival, item)) return undefined;
       count += 1;
       return this.cancel(reason, job, page, item);
@@ -404,13 +442,38 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
     }
   }
 
-  private async *waitsFor(phones: readonly string[] | undefined): AsyncGenerator<W> {
-    for await (const { job, item } of this.waitingItems())
-      if (this.isFor(phones, item)) yield this.waitOf(job, item);
+  private async *waitsOf(items: AsyncIterable<WaitingItem<I, O, E>>): AsyncGenerator<W> {
+    for await (const { job, item } of items) yield this.waitOf(job, item);
+  }
+
+  /** The items that wait: all, or those for these numbers. */
+  private async *waitingItems(phones?: readonly string[]): AsyncGenerator<WaitingItem<I, O, E>> {
+    if (!phones) {
+      yield* this.allWaiting();
+      return;
+    }
+    const entries = this.wait.entries(this.options.space);
+    for (const phone of new Set(phones)) {
+      // What was lost is not found by its number.
+      const isFound = !(await entries.hasLost(phone));
+      yield* isFound ? this.waitingFor(phone, entries) : this.filtered(phone);
+    }
+  }
+
+  private async *filtered(phone: string): AsyncGenerator<WaitingItem<I, O, E>> {
+    for await (const each of this.allWaiting()) if (each.item.phone === phone) yield each;
+  }
+
+  private async *waitingFor(phone: string, entries: WaitPolling<W>): AsyncGenerator<WaitingItem<I, O, E>> {
+    for await (const { item } of entries.waitsFor(phone)) {
+      const { node, arrival, index } = itemIn(item);
+      const job = node === this.options.node && !this.isClosing ? await this.jobAt(arrival) : undefined;
+      if (job) yield* this.waitingIn(job, pageOf(index), (found) => found.index === index);
+    }
   }
 
   /** All items that wait, in the order of arrival; a hundred jobs in memory at a time. */
-  private async *waitingItems(): AsyncGenerator<{ job: OpenJob<I, O, E>; page: ItemPage<I, E>; item: I }> {
+  private async *allWaiting(): AsyncGenerator<WaitingItem<I, O, E>> {
     for (let last: Buffer | undefined; !this.isClosing;) {
       const reading = this.open.read();
       try {
@@ -430,15 +493,20 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
     }
   }
 
+  /** Those of a job, or of one page of it. Dismisses the job. */
   private async *waitingIn(
     job: OpenJob<I, O, E>,
-  ): AsyncGenerator<{ job: OpenJob<I, O, E>; page: ItemPage<I, E>; item: I }> {
+    only?: number,
+    isMeant: (item: I) => boolean = () => true,
+  ): AsyncGenerator<WaitingItem<I, O, E>> {
+    const [first, last] = only === undefined ? [0, job.pageCount - 1] : [only, only];
     try {
-      for (let number = 0; number < job.pageCount && !this.isClosing; number++) {
-        if (number > 0) await nextTurn();
+      for (let number = first; number <= last && !this.isClosing; number++) {
+        if (number > first) await nextTurn();
         const page = await job.page(this.store, number);
         for (const item of page.items)
-          if (!page.ended.has(item.index) && !page.told.has(item.index)) yield { job, page, item };
+          if (isMeant(item) && !page.ended.has(item.index) && !page.told.has(item.index))
+            yield { job, page, item };
       }
     } finally {
       this.dismiss(job);
@@ -488,9 +556,5 @@ export class WaitOutbox<I extends NodeItem, O, E, W> extends Outbox<I, O, E, Wai
 
   private waitOf(job: OpenJob<I, O, E>, item: I): W {
     return this.host.waitOf(itemKey(this.options.node, job.arrival, item.index), item, job.record.order);
-  }
-
-  private isFor(phones: readonly string[] | undefined, { phone }: I): boolean {
-    return phones === undefined || (phone !== undefined && phones.includes(phone));
   }
 }

@@ -316,6 +316,23 @@ describe('waits on rings', () => {
     });
   });
 
+  it('are polled at their times while a flush looks for others', async () => {
+    const world = new World();
+    await world.add(ann);
+    const { opened, open } = gate();
+    const late = world.wait(bob);
+    const flushed = world.waits.flush(
+      (async function* () {
+        await opened;
+        yield late;
+      })(),
+    );
+    await world.clock.move(seconds(95));
+    world.times(ann).length.should.equal(4);
+    open();
+    await flushed;
+  });
+
   it('begun together are not polled together', async () => {
     const world = new World(1000);
     await world.accept(...range(300).map((n) => world.wait(numberOf(n))));
