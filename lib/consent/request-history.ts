@@ -1,5 +1,6 @@
 import { Held } from '../outbox/request-outbox';
 import { randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
 import { mayBeCarriedOut, ServiceError } from '../service/errors';
@@ -302,6 +303,8 @@ export class RequestHistory {
       const last = page.at(-1);
       if (!last || page.length < sweepPage) return;
       from = nextKey(last.key);
+      // Reads may be answered at once: others have their turn between two pages.
+      await nextTurn();
     }
   }
 }

@@ -140,19 +140,24 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
           if (this.hasBacklog) this.pump();
         },
         (fault: unknown) => {
-          if (fault instanceof TakenOver) this.refuse(job, fault.isInDoubt);
-          else throw fault;
+          if (fault instanceof TakenOver) {
+            // What came with an outcome of another node is told again by the process that took over.
+            if (!job.onRecord) this.refuse(job, fault.isInDoubt ? 'in_doubt' : 'refused');
+            return;
+          }
+          // What is at hand meets the same fault as it begins, and leaves with it.
+          if (!isAtHand && !this.isClosing) this.refuse(job, 'refused');
+          // What came later may have waited for this job.
+          this.pump();
+          throw fault;
         },
       ),
     );
     if (isAtHand) this.pump();
   }
 
-  /** Called when the store was taken over before a job was on record; in doubt, another process may carry it out. */
-  private refuse(job: OpenJob<I, O, E>, isInDoubt: boolean): void {
-    // The job came with an outcome of another node, which the process that took over tells again.
-    if (job.onRecord) return;
-    const reason = isInDoubt ? 'in_doubt' : 'refused';
+  /** Lets the items of a job leave that is not on record; in doubt, another process may carry it out. */
+  private refuse(job: OpenJob<I, O, E>, reason: 'refused' | 'in_doubt'): void {
     for (const item of job.newItems()) this.track(this.tellRefused(job, item, reason));
   }
 

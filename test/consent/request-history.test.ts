@@ -52,6 +52,22 @@ describe('the history of consent requests', () => {
     should(sent).equal(2);
   });
 
+  it('is looked through for what is old without stopping the event loop, also where reads are answered at once', async () => {
+    const value = { of: 'x', at: begin, shownAt: begin, id: 'x', unanswered: 1, answer: {} };
+    for (let number = 0; number < 1000; number++)
+      await store.write([{ table: 'wait', put: key('space/asked', number), value }]);
+    let turns = 0;
+    const reads = new Set<number>();
+    const { page } = store;
+    store.page = (table, range) => {
+      reads.add(turns);
+      return page(table, range);
+    };
+    await history().ask('default', ann, daily, request);
+    for (; turns < 50; turns++) await turn();
+    should(reads.size).be.aboveOrEqual(10);
+  });
+
   it('keeps numbers, advisors and environments apart', async () => {
     await history().ask('default', ann, daily, request);
     await history().ask('default', bob, daily, request);

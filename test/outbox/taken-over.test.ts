@@ -14,6 +14,8 @@ interface Text {
 
 const jobs = [Buffer.from('job\0'), Buffer.from('job\x01')] as const;
 
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 const until = async (isSo: () => boolean): Promise<void> => {
   while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
 };
@@ -98,6 +100,22 @@ describe('what a node takes on while another process takes its store over', () =
     node.accept(1, () => undefined);
     await node.outbox.close();
     assert.deepEqual(node.told, []);
+  });
+});
+
+describe('a list that is too large for the store', () => {
+  it('leaves as not carried out, and what came after it is sent', async () => {
+    const node = nodeOn(createMemoryStore());
+    await node.outbox.start();
+    const items = Array.from({ length: 250 }, (_, index) => ({ index }));
+    const message = { payload: Buffer.alloc(65 * 1024 * 1024) };
+    node.outbox.accept({ message, order: {}, items, count: items.length }, undefined);
+    node.accept(1);
+    for (let turns = 0; turns < 1000 && node.told.length < 251; turns++) await nextTurn();
+    const outcomes = node.told.map(({ outcome }) => outcome).sort();
+    assert.deepEqual(outcomes, [...items.map(() => 'refused'), 'sent']);
+    assert.equal(node.faults.length, 1);
+    await node.outbox.close();
   });
 });
 
