@@ -83,7 +83,7 @@ class Machine {
       space: 'space',
       width: 4,
       resumeWithin,
-      clock: this.clock,
+      clock: this.disk.clockOf(process, this.clock),
       host: this.hostIn(process),
     });
     void outbox.start();

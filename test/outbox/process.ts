@@ -1,3 +1,4 @@
+import type { Clock, MovableClock } from '../../lib/service/clock';
 import { createMemoryStore, type MemoryStore } from '../../lib/state/memory';
 import type { Operation, Store } from '../../lib/state/store';
 
@@ -16,6 +17,7 @@ export interface Process {
 export class Disk {
   readonly memory: MemoryStore;
   private reads = 0;
+  private readonly holds = new Set<() => void>();
 
   /** Reads take so many turns of the event loop each, one after the other. */
   constructor(
@@ -26,7 +28,9 @@ export class Disk {
   }
 
   start(onRecord: (operations: readonly Operation[]) => void = () => undefined): Process {
-    const { memory } = this;
+    const { memory, holds } = this;
+    for (const release of holds) release();
+    holds.clear();
     const process: Process = {
       isDead: false,
       commitsLeft: Infinity,
@@ -49,6 +53,20 @@ export class Disk {
       },
     };
     return process;
+  }
+
+  /** A clock that does not wait for a process that is dead. */
+  clockOf(process: Process, clock: MovableClock): Clock {
+    return {
+      now: () => clock.now(),
+      after: (ms, task) => clock.after(ms, task),
+      hold: () => {
+        const release = clock.hold();
+        if (process.isDead) release();
+        this.holds.add(release);
+        return release;
+      },
+    };
   }
 
   /** As from a server: what was read may be old by the time it is here. */

@@ -4,7 +4,7 @@ import { paceOf, type Pace } from '../../lib/consent/rings';
 import { Waits, type Wait } from '../../lib/consent/waits';
 import type { NodeItem } from '../../lib/outbox/open-job';
 import { WaitOutbox, type WaitHost } from '../../lib/outbox/wait-outbox';
-import { MovableClock, type Clock } from '../../lib/service/clock';
+import { MovableClock } from '../../lib/service/clock';
 import { Disk, kill, never, turn, type Process } from './process';
 
 const begin = 1_750_000_000_000;
@@ -56,7 +56,6 @@ class Machine {
   readonly consented = new Set<string>();
   private readonly clock = new MovableClock(() => begin);
   private readonly disk: Disk;
-  private readonly holds = new Set<() => void>();
   private life: Life;
 
   constructor(slow: readonly number[]) {
@@ -64,27 +63,10 @@ class Machine {
     this.life = this.start();
   }
 
-  /** A clock that does not wait for a process that is dead. */
-  private clockOf(process: Process): Clock {
-    const { clock } = this;
-    return {
-      now: () => clock.now(),
-      after: (ms, task) => clock.after(ms, task),
-      hold: () => {
-        const release = clock.hold();
-        if (process.isDead) release();
-        this.holds.add(release);
-        return release;
-      },
-    };
-  }
-
   private start(): Life {
-    for (const release of this.holds) release();
-    this.holds.clear();
     const process = this.disk.start();
     const { store } = process;
-    const clock = this.clockOf(process);
+    const clock = this.disk.clockOf(process, this.clock);
     const waits: Waits = new Waits({
       store,
       space: Buffer.from(space),
