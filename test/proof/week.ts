@@ -167,7 +167,7 @@ class Service {
       note('ask', '', asked.phoneNumbers?.[0] ?? '');
       return json(200, { successes: [{ memberId: 2, consentState: 'pending' }], failures: [] });
     }
-    const phone = new URL(path, 'http://service').searchParams.get('phone') ?? '';
+    const phone = decodeURIComponent(/[?&]phone=([^&]*)/.exec(path)?.[1] ?? '');
     return json(200, {
       memberId: 2,
       state: this.accepted.has(phone) ? 'accepted' : 'pending',
@@ -206,6 +206,21 @@ const connection: Connection = {
   scopes: [],
   seed: '',
   retries: 4,
+};
+
+const plans = new Map(
+  (Object.keys(endpoints) as EndpointName[]).map((name) => [
+    name,
+    planEndpoint(name, '/v1', { names: new Map(), prefixes: usualPrefixes }),
+  ]),
+);
+
+/** By a secret of its own, numbers would have another share of an interval in each run of a seed. */
+const hashes = new Map<string, Buffer>();
+const hashOf = (text: string): Buffer => {
+  const hash = hashes.get(text) ?? createHash('sha256').update(text).digest().subarray(0, 16);
+  hashes.set(text, hash);
+  return hash;
 };
 
 /** One Node-RED: the real client, limits, tokens, outboxes, waits and request history, on a time that is moved. */
@@ -280,12 +295,6 @@ class Process {
       paused: () => undefined,
       requested: undefined,
     };
-    const plans = new Map(
-      (Object.keys(endpoints) as EndpointName[]).map((name) => [
-        name,
-        planEndpoint(name, '/v1', { names: new Map(), prefixes: usualPrefixes }),
-      ]),
-    );
     this.client = {
       call: async (name, request, options) => {
         const plan = plans.get(name);
@@ -406,8 +415,7 @@ class Process {
       ...memory,
       ...(instances > 1 && { isShared: true }),
       now: () => this.world.age,
-      // By a secret of its own, numbers would have another share of an interval in each run of a seed.
-      hash: (text) => createHash('sha256').update(text).digest().subarray(0, 16),
+      hash: hashOf,
       get: async (table, key) => {
         await this.alive();
         const found = await memory.get(table, placed(table, key));
