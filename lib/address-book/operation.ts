@@ -1,5 +1,6 @@
 import { endpoints, type EndpointName, type Id, type RequestOf, type ResponseOf } from '../service/endpoints';
 import { closeLimit, systemClock } from '../service/clock';
+import { onAbort } from '../service/concurrency';
 import { anyAdvisor } from '../runtime/advisor';
 import type { Environment } from '../runtime/environment';
 import type { Source } from '../runtime/inputs';
@@ -179,14 +180,20 @@ export class Streams<C = Caller> {
   }
 
   private async settle(stream: Stream<C>, search: (stream: Stream<C>) => Promise<void>): Promise<void> {
+    let forget = (): void => undefined;
+    // What a search reads may not come for as long as the store is away.
+    const givenUp = new Promise<void>((resolve) => {
+      forget = onAbort(stream.givenUp, resolve);
+    });
     try {
-      await search(stream);
+      await Promise.race([search(stream), givenUp]);
     } catch (thrown) {
       const why = problemOf(thrown);
       const at = this.tools.now();
       this.tools.status.show(() => failureLook(this.tools.words, why, at, this.tools.now()));
       stream.job.fail(thrown);
     } finally {
+      forget();
       this.running.delete(stream);
     }
     if (stream.closing && !stream.job.isSettled)
