@@ -122,7 +122,7 @@ const states = ['queued', 'held', 'sending'] as const;
 const mostPatient = 8000;
 
 /** Limits the wait for somebody who is looking: the store may be away for long. */
-const soon = async <T>(work: Promise<T>): Promise<T> => {
+export const soon = async <T>(work: Promise<T>): Promise<T> => {
   const done = await within(systemClock, mostPatient, work);
   if (done === 'late') throw new Refused(503, 'refused.storeAway');
   return done;
@@ -285,6 +285,6 @@ export const cancelItem = async (kind: 'w' | 'q' | 'l', asked: RouteRequest): Pr
 export const pendingIn = async ({ form, request }: RouteRequest): Promise<object> => {
   const { node } = request.query;
   const wanted = node === undefined ? undefined : [node].flat().map(String);
-  const counts = await Promise.all((form.running?.uses() ?? []).map((each) => each.pending(wanted)));
+  const counts = await soon(Promise.all((form.running?.uses() ?? []).map((each) => each.pending(wanted))));
   return { count: counts.reduce((sum, count) => sum + count, 0) };
 };

@@ -4,7 +4,7 @@ import { lastFour } from '../../lib/runtime/log';
 import type { Red } from '../../lib/runtime/red';
 import type { Field } from '../../lib/runtime/spec';
 import { ownVersion } from '../../lib/service/transport';
-import { serviceState } from './activity';
+import { serviceState, soon } from './activity';
 import { listAdvisors } from './advisor-list';
 import type { EnvironmentValues } from './config';
 import type { RouteRequest } from './form';
@@ -86,7 +86,9 @@ export const bundleOf = async (RED: Red, services: Services, asked: RouteRequest
   const state = (await serviceState(asked)) as Readonly<Record<string, unknown>>;
   const { store, pausedUntil, lateBy, trouble, fault } = state;
   const known = await listAdvisors(services, id, running.values, running.values).catch(() => []);
-  const found = await activityOf(running).failureRecords({ page: 1, pageSize: mostFailuresTold });
+  const failures = activityOf(running).failureRecords({ page: 1, pageSize: mostFailuresTold });
+  // Where the store is away, that is what the bundle has to tell.
+  const found = await soon(failures).catch(() => ({ data: [] }));
   return {
     ...whole,
     settings,

@@ -1,10 +1,12 @@
+import { mock } from 'node:test';
 import should from 'should';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Red } from '../../lib/runtime/red';
 import type { Clock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
-import { announcerOf, health, serviceState } from '../../nodes/environment/activity';
+import { announcerOf, health, pendingIn, serviceState } from '../../nodes/environment/activity';
+import { bundleOf } from '../../nodes/environment/bundle';
 import { RunningEnvironment } from '../../nodes/environment/environment';
 import { runningOf } from '../../nodes/environment/running';
 import { servicesOf } from '../../nodes/environment/services';
@@ -328,5 +330,49 @@ describe('what goes on, for others than people', () => {
       });
     const before = await numbersOfTwo();
     for (const number of await numbersOfTwo()) should(before).not.containEql(number - 1);
+  });
+
+  describe('while the store is away', () => {
+    beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+    afterEach(() => mock.timers.reset());
+    /** Moves time until the work has ended. */
+    const settled = async <T>(work: Promise<T>): Promise<T | Error> => {
+      let result: { readonly value: T | Error } | undefined;
+      work.then(
+        (value) => (result = { value }),
+        (fault: unknown) => (result = { value: fault as Error }),
+      );
+      for (let seconds = 0; seconds < 60 && !result; seconds++) {
+        await nextTurn();
+        mock.timers.tick(1000);
+      }
+      return result?.value ?? new Error('nobody was answered');
+    };
+    const away = new Promise<never>(() => undefined);
+    const begin = () => {
+      const quiet = (): void => undefined;
+      const RED = {
+        settings: { available: () => false },
+        log: { info: quiet, warn: quiet, error: quiet },
+      } as unknown as Red;
+      const services = { ...servicesOf(RED), openStore: () => away };
+      const running = new RunningEnvironment(services, 'env', {}, () => undefined);
+      const request = { headers: {}, query: {}, acceptsLanguages: () => ['en'] };
+      return { RED, services, running, asked: { form: { running, written: {} }, request } as never };
+    };
+
+    it('gives a support bundle, without failures', async () => {
+      const { RED, services, asked } = begin();
+      should(await settled(bundleOf(RED, services, asked))).containDeep({
+        failures: [],
+        state: { store: null },
+      });
+    });
+
+    it('says so instead of how much would be cancelled', async () => {
+      const { running, asked } = begin();
+      running.addPending({ id: 'node' }, () => away);
+      should(await settled(pendingIn(asked))).containEql({ status: 503 });
+    });
   });
 });
