@@ -106,8 +106,11 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
   protected readonly host: H;
   protected readonly recorder: Recorder;
   protected readonly open = new OpenJobs<OpenJob<I, O, E>>();
-  /** Jobs that are accepted and not on record yet, in the order of arrival. */
-  protected readonly committing = new Map<OpenJob<I, O, E>, Promise<void>>();
+  /**
+   * Jobs that are accepted and not on record yet, in the order of arrival: also those of an earlier start of this node,
+   * which has closed before the store took them.
+   */
+  protected readonly committing: Map<OpenJob<I, O, E>, Promise<void>>;
   protected readonly resets = new Resets();
   protected isClosing = false;
   private underWay = 0;
@@ -121,6 +124,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
     this.store = options.store;
     this.host = options.host;
     this.recorder = recorderOf(options.store);
+    this.committing = this.recorder.committing(`${table} ${options.node}`) as typeof this.committing;
   }
 
   /** Waits for what has begun, up to the limit of a close. What has not begun stays on record for the next start. */

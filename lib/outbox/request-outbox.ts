@@ -314,9 +314,12 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
       if (!this.open.get(job.name) && !reading.isOld(job.name)) this.take(job);
     }
     this.forgetResets();
-    // Else the commit goes on from here when it is done.
-    const isOnItsWay = first !== undefined && this.committing.has(first);
-    if (found.length > 0 || !isOnItsWay) this.pump();
+    const onItsWay = first && this.committing.get(first);
+    const goOn = (): void => {
+      this.pump();
+    };
+    if (found.length > 0 || !onItsWay) goOn();
+    else onItsWay.then(goOn, goOn);
   }
 
   /** Removes resets that everything before them has met: in one commit with the last such outcome, or later. */

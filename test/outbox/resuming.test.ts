@@ -1,9 +1,11 @@
 import should from 'should';
 import type { NodeItem } from '../../lib/outbox/open-job';
 import { Held, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
-import { MovableClock } from '../../lib/service/clock';
+import { MovableClock, systemClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
+import type { Store } from '../../lib/state/store';
 import { hour } from '../../lib/durations';
+import { gate } from '../support/gate';
 import { turn } from './process';
 
 type Work = RequestHost<NodeItem, object, string>['work'];
@@ -99,4 +101,62 @@ describe('a text that was put off when its node closed', () => {
       await after.close();
       should(new Set(told)).eql(new Set(['sent']));
     });
+});
+
+describe('texts that the store has not taken yet when their node closes', () => {
+  it('are sent by the next start of the node, once the store takes them', async () => {
+    const memory = createMemoryStore();
+    const { opened, open } = gate();
+    const store: Store = {
+      ...memory,
+      write: async (operations, conditions) => {
+        await opened;
+        return memory.write(operations, conditions);
+      },
+    };
+    const told: string[] = [];
+    const outbox = (): RequestOutbox<NodeItem, object, string> =>
+      new RequestOutbox<NodeItem, object, string>({
+        store,
+        node: 'node',
+        space: 'space',
+        width: 4,
+        resumeWithin: hour,
+        clock: systemClock,
+        host: {
+          work: sends,
+          kindsOf: (outcome) => [outcome],
+          ended: async (_job, _item, reason) => reason,
+          held: () => undefined,
+          emit: async (_job, { phone }, { outcome }) => {
+            told.push(`${String(phone)} ${outcome}`);
+            return true;
+          },
+          fault: (fault) => {
+            throw fault;
+          },
+        },
+      });
+    const accept = (to: RequestOutbox<NodeItem, object, string>, phone: string): void => {
+      to.accept({ message: {}, order: {}, items: [{ index: 0, phone }], count: 1 }, undefined);
+    };
+    const pass = async (turns: number): Promise<void> => {
+      for (let left = turns; left > 0; left--) await turn();
+    };
+    const before = outbox();
+    for (let each = 0; each < 60; each++) accept(before, `before ${each}`);
+    await pass(10);
+    // A close gives up after a while.
+    const closed = before.close();
+    const after = outbox();
+    await after.start();
+    await pass(10);
+    accept(after, 'after');
+    await pass(10);
+    open();
+    for (let turns = 0; turns < 1000 && told.length < 61; turns++) await turn();
+    await Promise.all([closed, after.close()]);
+    const expected = [...Array.from({ length: 60 }, (_, each) => `before ${each} sent`), 'after sent'];
+    should(told.sort()).eql(expected.sort());
+  });
 });
