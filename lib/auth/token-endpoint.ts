@@ -307,7 +307,7 @@ export class TokenEndpoints {
     const { clock, post } = this.options;
     const { tokenUrl, clientId, clientSecret, proxy, timeout = timeLimit } = connection;
     const all = { ...fields, client_id: clientId, client_secret: clientSecret };
-    const release = clock.hold?.();
+    const release = clock.keepStill?.();
     try {
       const answer = read(await post(tokenUrl, all, { timeout, proxy }), clock.now());
       return inContractWords(answer, connection);
@@ -320,7 +320,7 @@ export class TokenEndpoints {
     }
   }
 
-  /** A corrected secret makes another `Access`: the remembered failure does not hold for it. */
+  /** A corrected secret makes another `EndpointAccess`: the remembered failure does not hold for it. */
   private accessOf({ tokenUrl, clientId, clientSecret }: Connection): EndpointAccess {
     const name = createHash('sha256')
       .update(JSON.stringify([tokenUrl, clientId, clientSecret]))

@@ -128,7 +128,7 @@ export class Tokens {
     let tried: string | undefined;
     for (;;) {
       // Meanwhile another process may have refreshed it, or somebody disconnected it.
-      const release = clock.hold?.();
+      const release = clock.keepStill?.();
       await vault.reread(name).finally(release);
       const entry = this.entry(connection, advisor);
       if (!entry) throw notAuthorized(connection, advisor);
@@ -177,7 +177,7 @@ export class Tokens {
   private async intend(name: string, connection: Connection): Promise<boolean> {
     const { vault, clock } = this.options;
     if (this.unstored.has(name)) return true;
-    const release = clock.hold?.();
+    const release = clock.keepStill?.();
     const intending = vault.intend(name).finally(release);
     intending.catch(() => undefined);
     const isOurs = await within(clock, storingLimit, intending);

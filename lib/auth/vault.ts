@@ -166,7 +166,7 @@ export class Vault {
   }
 
   /** Keeps the vault open until the result is called. */
-  hold(): () => Promise<void> {
+  keepOpen(): () => Promise<void> {
     this.holders += 1;
     this.store().catch(() => undefined);
     let isHeld = true;
@@ -180,7 +180,7 @@ export class Vault {
 
   /** Opens the vault for the time of the work. */
   async use<T>(work: () => T | Promise<T>): Promise<T> {
-    const release = this.hold();
+    const release = this.keepOpen();
     try {
       await this.opening;
       return await work();
@@ -191,7 +191,7 @@ export class Vault {
 
   /** For somebody who is looking: throws `VaultAway` when another process has the store. */
   async useNow<T>(work: () => T | Promise<T>): Promise<T> {
-    const release = this.hold();
+    const release = this.keepOpen();
     try {
       const { opening } = this;
       if (opening && (await within(this.options.clock, lookingLimit, opening)) === 'late')

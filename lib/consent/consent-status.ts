@@ -56,7 +56,7 @@ export const resultOf = (status: ConsentStatus): PollResult => ({
 });
 
 /** Statuses that say nothing about the number: unauthorized, timeout, too early, too many requests. */
-const passing = new Set([401, 408, 425, 429]);
+const temporaryStatuses = new Set([401, 408, 425, 429]);
 
 /**
  * Only the service's own word counts, and that is a problem body: without one, a gateway or a firewall answered in its
@@ -66,7 +66,7 @@ export const resultOfFault = (fault: unknown): PollResult => {
   if (!(fault instanceof ServiceError)) return { kind: 'unanswered' };
   const { problem, hasProblemBody } = fault;
   const status = problem.status ?? 0;
-  const isRefusal = hasProblemBody && status >= 400 && status <= 499 && !passing.has(status);
+  const isRefusal = hasProblemBody && status >= 400 && status <= 499 && !temporaryStatuses.has(status);
   if (!isRefusal || problem.code === 'authorization_required') return { kind: 'unanswered', problem };
   return { kind: status === 404 ? 'unknown_number' : 'refused', problem };
 };

@@ -101,7 +101,7 @@ export class Consent {
     await Promise.all(
       (this.store.others?.() ?? []).map(async (store) => {
         const entries = new WaitEntries(store, key(this.environment.space));
-        if (await entries.holdsAny(advisor, subjects)) await store.tellHolder?.(command);
+        if (await entries.hasAny(advisor, subjects)) await store.tellHolder?.(command);
       }),
     );
   }

@@ -128,7 +128,7 @@ export class Poller {
   }
 
   /** An entry due at `due` is being written to `list`: its cursor stays before it until the result is called. */
-  holdBack(list: EntryList, due: number): () => void {
+  keepCursorBefore(list: EntryList, due: number): () => void {
     const cursor = this.cursorOf(list);
     const barrier = { due };
     cursor.barriers.add(barrier);
@@ -201,7 +201,7 @@ export class Poller {
   }
 
   private async run(): Promise<void> {
-    this.hold();
+    this.keepClockStill();
     let isKnown = false;
     while (!this.isStopped) {
       try {
@@ -415,7 +415,7 @@ export class Poller {
   private async occupy(visit: Task, cursor?: Cursor): Promise<void> {
     this.running += 1;
     if (cursor) cursor.visits += 1;
-    const release = this.options.clock.hold?.();
+    const release = this.options.clock.keepStill?.();
     const visiting = visit();
     await settled(visiting);
     this.running -= 1;
@@ -439,7 +439,7 @@ export class Poller {
       this.letGo();
       await new Promise<void>((resolve) => (this.slotFreed = resolve));
       this.slotFreed = undefined;
-      this.hold();
+      this.keepClockStill();
     }
   }
 
@@ -461,7 +461,7 @@ export class Poller {
       this.wake = () => {
         this.wake = undefined;
         cancel();
-        this.hold();
+        this.keepClockStill();
         resolve();
       };
       this.letGo();
@@ -473,8 +473,8 @@ export class Poller {
   }
 
   /** A clock that can be moved stands still while due waits are read. */
-  private hold(): void {
-    this.release ??= this.options.clock.hold?.();
+  private keepClockStill(): void {
+    this.release ??= this.options.clock.keepStill?.();
   }
 
   private letGo(): void {

@@ -166,7 +166,7 @@ export class WaitEntries {
 
   /** Whether there is a record, readable or not. */
   exists(group: Buffer, item: Buffer): Promise<boolean> {
-    return this.holds(this.recordKey(group, item));
+    return this.has(this.recordKey(group, item));
   }
 
   /** Whether any of the entries, or of the records for one number, may have been lost. */
@@ -181,11 +181,11 @@ export class WaitEntries {
   async isIntact({ advisor, subject, item }: Wait): Promise<boolean> {
     const group = this.groupOf(advisor, subject);
     const found = await this.find(group, item);
-    return found ? this.holds(this.listKey(found.at, found.wait, group)) : this.exists(group, item);
+    return found ? this.has(this.listKey(found.at, found.wait, group)) : this.exists(group, item);
   }
 
   /** Whether anybody waits for one of these, or for a number that was seen to be a member's. */
-  async holdsAny(advisor: string, subjects: readonly Subject[]): Promise<boolean> {
+  async hasAny(advisor: string, subjects: readonly Subject[]): Promise<boolean> {
     const groups = subjects.map((subject) => this.groupOf(advisor, subject));
     const prefixes = groups.flatMap((group) => [key(this.records, group), key(this.members, group)]);
     const found = await Promise.all(
@@ -194,7 +194,7 @@ export class WaitEntries {
     return found.some(({ length }) => length > 0);
   }
 
-  private async holds(whole: Buffer): Promise<boolean> {
+  private async has(whole: Buffer): Promise<boolean> {
     const keys = await this.store.keys(table, { from: whole, to: nextKey(whole), limit: 1 });
     return keys.length > 0;
   }

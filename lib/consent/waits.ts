@@ -161,7 +161,9 @@ export class Waits {
       }
       return additions;
     });
-    const releases = [...earliest].map(([interval, due]) => poller.holdBack({ kind: 'ring', interval }, due));
+    const releases = [...earliest].map(([interval, due]) =>
+      poller.keepCursorBefore({ kind: 'ring', interval }, due),
+    );
     return {
       operations,
       committed: () => {
@@ -527,7 +529,7 @@ export class Waits {
 
   /** A clock that can be moved stands still while the store works. */
   private steady<T>(work: Promise<T>): Promise<T> {
-    const release = this.options.clock.hold?.();
+    const release = this.options.clock.keepStill?.();
     return release ? work.finally(release) : work;
   }
 }

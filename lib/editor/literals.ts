@@ -13,7 +13,7 @@ import {
   wholeId,
 } from '../runtime/kinds';
 import type { TypedField } from '../runtime/spec';
-import { holds, mayHold, type Say, type Values } from './values';
+import { isMet, mayBeMet, type Say, type Values } from './values';
 
 /** An environment as the editor knows it. */
 export interface EnvironmentSeen {
@@ -79,7 +79,7 @@ const groupProblem =
     if (!isNamed) return say('invalid.group');
     // Whether a word without a digit is an id, only the service knows.
     const isLikeId = anyId(value) !== undefined && /\d/.test(value);
-    return !isLikeId && field.idOnly && holds(field.idOnly, values) ? say('invalid.deleteById') : undefined;
+    return !isLikeId && field.idOnly && isMet(field.idOnly, values) ? say('invalid.deleteById') : undefined;
   };
 
 const recordProblem =
@@ -127,7 +127,7 @@ export const literalProblem = (
       return each(value, say, (id) => (anyId(id) === undefined ? say('invalid.id') : undefined));
     case 'group': {
       const isNone = field.several === true && Array.isArray(value) && value.length === 0;
-      const mayBeNothing = field.optional !== undefined && mayHold(field.optional, values);
+      const mayBeNothing = field.optional !== undefined && mayBeMet(field.optional, values);
       return isNone || (mayBeNothing && isNothing(value))
         ? undefined
         : each(value, say, groupProblem(field, values, say));

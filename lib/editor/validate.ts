@@ -19,7 +19,7 @@ import {
   isSource,
   isUnknown,
   isVariable,
-  mayHold,
+  mayBeMet,
   noVariable,
   type Say,
   type Values,
@@ -50,7 +50,7 @@ const isBlank = (text: string, type: string): boolean =>
   (['str', 'num', 'env'].includes(type) ? text.trim() : text) === '';
 
 const mayBeEmpty = ({ required, optional }: TypedField, type: string, values: Values): boolean =>
-  !required || (type !== 'json' && optional !== undefined && mayHold(optional, values));
+  !required || (type !== 'json' && optional !== undefined && mayBeMet(optional, values));
 
 const typedProblem = (
   field: TypedField,

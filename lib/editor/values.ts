@@ -1,7 +1,7 @@
 import { chosenIn, isVariable, type Values } from '../runtime/settings';
 import type { ChoiceField, Field, FieldRow, RowsField, ValueType } from '../runtime/spec';
 
-export { applies, chosenIn, holds, isVariable, mayHold, type Values } from '../runtime/settings';
+export { applies, chosenIn, isMet, isVariable, mayBeMet, type Values } from '../runtime/settings';
 
 /** Gives the string of a key in the user's language, with each `__name__` filled in from `parts`. */
 export type Say = (key: string, parts?: Readonly<Record<string, unknown>>) => string;

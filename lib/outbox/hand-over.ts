@@ -13,9 +13,10 @@ interface Offer {
 }
 
 const offers = processMemory('handOvers', new Map<string, Offer>());
-const passing = processMemory('handOvers', {
-  count: 0,
-  leaving: [] as string[],
+/** What has arrived and will count as told, unless another node of ours claims it before. */
+const concluding = processMemory('handOvers', {
+  lastOffer: 0,
+  arrived: [] as string[],
   timer: undefined as NodeJS.Timeout | undefined,
 });
 
@@ -30,10 +31,10 @@ const conclude = (id: string): void => {
 };
 
 const concludeAll = (): void => {
-  clearTimeout(passing.timer);
-  passing.timer = undefined;
-  const due = passing.leaving;
-  passing.leaving = [];
+  clearTimeout(concluding.timer);
+  concluding.timer = undefined;
+  const due = concluding.arrived;
+  concluding.arrived = [];
   for (const id of due) if (offers.get(id)?.claims === 0) conclude(id);
 };
 
@@ -45,16 +46,16 @@ const concludeAll = (): void => {
 export const handOver = {
   /** Called before a message leaves; the messages of one outcome share an offer. */
   offer(msg: object, told: () => void, shared?: string): string {
-    if (shared === undefined) passing.count += 1;
-    const id = shared ?? String(passing.count);
+    if (shared === undefined) concluding.lastOffer += 1;
+    const id = shared ?? String(concluding.lastOffer);
     if (shared === undefined) offers.set(id, { told, claims: 0 });
     (msg as Marked)[mark] = id;
     return id;
   },
   /** The message has reached the nodes that it was for. */
   arrived(id: string): void {
-    passing.leaving.push(id);
-    passing.timer ??= setTimeout(concludeAll, grace).unref();
+    concluding.arrived.push(id);
+    concluding.timer ??= setTimeout(concludeAll, grace).unref();
   },
   /** The message did not arrive: nobody can claim it any more. */
   withdraw(id: string): void {

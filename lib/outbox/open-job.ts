@@ -117,7 +117,7 @@ export class OpenJob<I extends NodeItem, O, E> {
   readonly toDo: { readonly page: ItemPage<I, E>; readonly item: I }[] = [];
   readonly dirty = new Set<ItemPage<I, E>>();
   /** Operations that belong into one commit with the next steps. */
-  readonly beside: Operation[] = [];
+  readonly inNextCommit: Operation[] = [];
   private readonly pages = new Map<number, ItemPage<I, E>>();
   private nextPage = 0;
   /** Pages whose items are in `toDo`, or have been. */
@@ -338,7 +338,7 @@ export class OpenJob<I extends NodeItem, O, E> {
   /** What is to be written of the job now. */
   operations(): Operation[] {
     const { table, keys, arrival, record } = this;
-    const operations = this.beside.splice(0);
+    const operations = this.inNextCommit.splice(0);
     if (this.isRemoved) return operations;
     if (this.untold === 0) {
       this.isRemoved = true;

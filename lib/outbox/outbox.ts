@@ -18,11 +18,19 @@ import {
   type ResetRecord,
 } from './records';
 
-/**
- * The reason why an item ends without its work. It is refused when it could not be put on record, and in doubt when it
- * may be on record: another process would carry it out then.
- */
-export type Reason = 'unknown' | 'stale' | 'reset' | 'moved' | 'refused' | 'in_doubt';
+/** The reason why an item ends without its work. */
+export type Reason =
+  /** It was begun in an earlier life of the process, and nobody knows whether its request was carried out. */
+  | 'begun'
+  /** It was accepted too long ago. */
+  | 'stale'
+  | 'reset'
+  /** It was accepted for another service. */
+  | 'moved'
+  /** It could not be put on record. */
+  | 'refused'
+  /** It may be on record: then another process, which has taken over the store, carries it out. */
+  | 'taken_over';
 
 /** An outcome about to leave. */
 export interface Leaving<E> {
@@ -294,7 +302,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
           try {
             for (const page of order === undefined ? [] : pages)
               for (const item of (await store.get<readonly I[]>(table, page))?.value ?? []) {
-                const { operations, committed } = await this.besideUnaccepted(arrival, item, order as O);
+                const { operations, committed } = await this.withUnaccepted(arrival, item, order as O);
                 removals.push(...operations);
                 written.push(committed);
               }
@@ -347,17 +355,17 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
   }
 
   /** Operations to write in one commit with *told*, besides the records of the job. */
-  protected besideTold(_job: OpenJob<I, O, E>, _item: I): Operation[] {
+  protected withTold(_job: OpenJob<I, O, E>, _item: I): Operation[] {
     return [];
   }
 
   /** Removes what else was written for an item of a list that was never accepted; `committed` is called afterwards. */
-  protected besideUnaccepted(_arrival: Buffer, _item: I, _order: O): Promise<Removals> {
+  protected withUnaccepted(_arrival: Buffer, _item: I, _order: O): Promise<Removals> {
     return Promise.resolve({ operations: [], committed: () => undefined });
   }
 
   private told(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I, kinds: readonly string[]): void {
-    job.beside.push(...this.besideTold(job, item));
+    job.inNextCommit.push(...this.withTold(job, item));
     job.markTold(page, item, kinds);
     this.changed(job, page).catch((fault: unknown) => {
       this.host.fault(fault);

@@ -22,12 +22,12 @@ export const isResetBy = ({ reason }: AbortSignal): boolean => reason === byRese
 export interface ItemTurn {
   /** Aborts when what has not begun is cancelled, or the node closes; `isResetBy` tells which. */
   readonly signal: AbortSignal;
-  /** Puts the item on record as begun, with `beside`. Awaited before a request that must not be made twice. */
-  readonly begin: (beside?: readonly Operation[]) => Promise<void>;
+  /** Puts the item on record as begun, with these operations. Awaited before a request that must not be made twice. */
+  readonly begin: (operations?: readonly Operation[]) => Promise<void>;
   /** Puts the item on record as not begun: its request was certainly not carried out, and waits. */
-  readonly undo: (beside?: readonly Operation[]) => Promise<void>;
+  readonly undo: (operations?: readonly Operation[]) => Promise<void>;
   /** Adds operations to the commit that ends the turn. `settled` is called when that is written, or cannot be. */
-  readonly atEnd: (beside: readonly Operation[], settled: () => void) => void;
+  readonly atEnd: (operations: readonly Operation[], settled: () => void) => void;
   /** Where the steps are put on record. */
   readonly store: Store;
 }
@@ -58,7 +58,7 @@ const mostAtHand = 32;
 /** The most items whose ends are on their way to the record or out of the node: while there are more, none is taken up. */
 const mostEnding = 256;
 /** The number of ticks for which an item may hold the clock: a machine that stands still meanwhile loses one, not all. */
-const holdTicks = { count: 10, ms: 50 };
+const clockTicks = { count: 10, ms: 50 };
 
 /** Items whose work is one request. */
 export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, RequestHost<I, O, E>> {
@@ -142,7 +142,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
         (fault: unknown) => {
           if (fault instanceof TakenOver) {
             // What came with an outcome of another node is told again by the process that took over.
-            if (!job.onRecord) this.refuse(job, fault.isInDoubt ? 'in_doubt' : 'refused');
+            if (!job.onRecord) this.refuse(job, fault.isInDoubt ? 'taken_over' : 'refused');
             return;
           }
           // What is at hand meets the same fault as it begins, and leaves with it.
@@ -157,7 +157,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   }
 
   /** Lets the items of a job leave that is not on record; in doubt, another process may carry it out. */
-  private refuse(job: OpenJob<I, O, E>, reason: 'refused' | 'in_doubt'): void {
+  private refuse(job: OpenJob<I, O, E>, reason: 'refused' | 'taken_over'): void {
     for (const item of job.newItems()) this.track(this.tellRefused(job, item, reason));
   }
 
@@ -367,7 +367,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
 
   private reasonNotTo({ record, arrival }: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I) {
     const isOld = record.life !== this.life;
-    if (page.begun.has(item.index)) return 'unknown';
+    if (page.begun.has(item.index)) return 'begun';
     if (record.space !== this.options.space) return 'moved';
     if (this.resets.isReset(arrival, item)) return 'reset';
     if (!isOld) return undefined;
@@ -380,24 +380,24 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     const cancel = new AbortController();
     const { signal } = cancel;
     this.atWork.set(cancel, { arrival: job.arrival, item });
-    const release = this.holdClock();
-    const ends: { readonly beside: readonly Operation[]; readonly settled: () => void }[] = [];
+    const release = this.keepClockStill();
+    const ends: { readonly operations: readonly Operation[]; readonly settled: () => void }[] = [];
     const turn: ItemTurn = {
       signal,
       store: this.store,
-      begin: (beside = []) => {
+      begin: (operations = []) => {
         release();
         page.begun.add(item.index);
-        job.beside.push(...beside);
+        job.inNextCommit.push(...operations);
         return this.changed(job, page);
       },
-      undo: (beside = []) => {
+      undo: (operations = []) => {
         page.begun.delete(item.index);
-        job.beside.push(...beside);
+        job.inNextCommit.push(...operations);
         return this.changed(job, page);
       },
-      atEnd: (beside, settled) => {
-        ends.push({ beside, settled });
+      atEnd: (operations, settled) => {
+        ends.push({ operations, settled });
       },
     };
     let outcome: E | undefined;
@@ -414,7 +414,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
       this.active -= 1;
       job.holders -= 1;
     }
-    for (const { beside } of ends) job.beside.push(...beside);
+    for (const { operations } of ends) job.inNextCommit.push(...operations);
     let step: Promise<void> | undefined;
     // An outcome is put on record also while the node closes.
     if (outcome !== undefined) this.trackEnd(this.settle(job, page, item, outcome));
@@ -437,15 +437,15 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
    * clock. Otherwise a text that waited for its hours would find them over. An item that itself waits for the clock
    * must not hold it for ever.
    */
-  private holdClock(): () => void {
-    const release = this.request.clock.hold?.();
+  private keepClockStill(): () => void {
+    const release = this.request.clock.keepStill?.();
     if (!release) return () => undefined;
-    let left = holdTicks.count;
+    let left = clockTicks.count;
     const tick = (): void => {
-      if (left-- > 0) limit = setTimeout(tick, holdTicks.ms);
+      if (left-- > 0) limit = setTimeout(tick, clockTicks.ms);
       else release();
     };
-    let limit = setTimeout(tick, holdTicks.ms);
+    let limit = setTimeout(tick, clockTicks.ms);
     return () => {
       clearTimeout(limit);
       release();
@@ -486,7 +486,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     this.letGo(job, page, item);
     page.hold(item.index, notBefore);
     const put = this.keys.held(notBefore, job.arrival, item.index);
-    job.beside.push({ table: this.table, put, value: 0 });
+    job.inNextCommit.push({ table: this.table, put, value: 0 });
     this.needingResets += 1;
     try {
       await this.changed(job, page);
@@ -505,7 +505,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     if (notBefore === undefined) return;
     page.letGo(index);
     job.dirty.add(page);
-    job.beside.push({ table: this.table, remove: this.keys.held(notBefore, job.arrival, index) });
+    job.inNextCommit.push({ table: this.table, remove: this.keys.held(notBefore, job.arrival, index) });
   }
 
   /** Sets the alarm for the first held item. */
@@ -524,7 +524,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   }
 
   private async wake(): Promise<void> {
-    const release = this.request.clock.hold?.();
+    const release = this.request.clock.keepStill?.();
     try {
       const until = this.request.clock.now() + 1;
       // Set before the sweep: an item that is held during it lowers this again.

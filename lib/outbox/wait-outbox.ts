@@ -253,13 +253,13 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
     };
   }
 
-  protected override besideTold(job: OpenJob<I, O, E>, item: I): Operation[] {
+  protected override withTold(job: OpenJob<I, O, E>, item: I): Operation[] {
     const remove = this.keys.ended(job.arrival, item.index);
     this.leaving.delete(asName(remove));
     return [{ table: this.table, remove }];
   }
 
-  protected override besideUnaccepted(arrival: Buffer, item: I, order: O): Promise<Removals> {
+  protected override withUnaccepted(arrival: Buffer, item: I, order: O): Promise<Removals> {
     const wait = this.host.waitOf(itemKey(this.options.node, arrival, item.index), item, order);
     return this.wait.entries(this.options.space).removals(wait);
   }
@@ -271,7 +271,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
   ): Promise<void> {
     if (job.isLong) return this.commit(job, this.partsOf(job, items, untold));
     const { operations, committed } = this.begin(job, items);
-    job.beside.push(...operations, ...untold);
+    job.inNextCommit.push(...operations, ...untold);
     try {
       await this.commit(job);
     } finally {
@@ -315,12 +315,12 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
     outcome: E,
     removals: readonly Operation[],
   ): Promise<void> {
-    job.beside.push(...removals);
+    job.inNextCommit.push(...removals);
     if (page.ended.has(item.index) || page.told.has(item.index)) {
       await this.changed(job, page);
       return;
     }
-    job.beside.push(this.willTell(job, item));
+    job.inNextCommit.push(this.willTell(job, item));
     const onRecord = this.putEnd(job, page, item, outcome);
     this.waiting = Math.max(0, this.waiting - 1);
     this.record(-1);

@@ -107,5 +107,5 @@ export interface Environment {
    * Keeps the store open until the result is called: a node closes at the same time as its environment, and still has
    * to put on record what was under way.
    */
-  hold(): () => void;
+  keepStoreOpen(): () => void;
 }

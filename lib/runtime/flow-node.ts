@@ -144,7 +144,7 @@ const startNode = (
   if ((shownFor.get(node.id) ?? space) !== space) node.status({});
   shownFor.set(node.id, space);
   const closing = new AbortController();
-  const release = environment?.hold();
+  const release = environment?.keepStoreOpen();
   const activity = environment && activityOf(environment);
   const measured = metrics();
   const exit = createExit(RED, node, spec.outputs, words.problem, (msg, outcome, problem) => {
@@ -215,17 +215,17 @@ const startNode = (
   /** The number of messages that wait until the store is open. */
   let inLine = 0;
   /** Handlers that carry on the work of ended processes, by the view of their store. */
-  const heirs = new Map<Environment, Handler>();
+  const adopted = new Map<Environment, Handler>();
   const unlistenToStores = environment?.onStore?.((view, kind) => {
     if (closing.signal.aborted) return undefined;
     if (kind === 'gone') {
-      const heir = heirs.get(view);
-      heirs.delete(view);
-      return heir?.close?.().catch(() => undefined);
+      const ending = adopted.get(view);
+      adopted.delete(view);
+      return ending?.close?.().catch(() => undefined);
     }
     const next = start({ ...tools, environment: () => view });
     if (kind === 'orphan') {
-      heirs.set(view, next);
+      adopted.set(view, next);
       return undefined;
     }
     // The store of the handler before belongs to another process now, which does all that is left there.
@@ -236,7 +236,7 @@ const startNode = (
   });
 
   const unlistenToControls = environment?.onControl?.(node.id, (message, at, view) => {
-    const meant = view ? heirs.get(view) : handler;
+    const meant = view ? adopted.get(view) : handler;
     if (!meant || meant.opening || closing.signal.aborted) return false;
     try {
       return meant.control?.(message, at) ?? true;
@@ -253,7 +253,7 @@ const startNode = (
       return;
     }
     const until = pausedUntil(environment);
-    if (until <= environment.clock.now() || ![handler, ...heirs.values()].some((each) => each.isBusy?.()))
+    if (until <= environment.clock.now() || ![handler, ...adopted.values()].some((each) => each.isBusy?.()))
       return;
     status.show(() =>
       look(
@@ -323,7 +323,7 @@ const startNode = (
     // Messages that wait for the environment are accepted before the node closes.
     const opened = environment?.opening ?? Promise.resolve();
     opened
-      .then(() => Promise.all([handler, ...heirs.values()].map(async (each) => each.close?.())))
+      .then(() => Promise.all([handler, ...adopted.values()].map(async (each) => each.close?.())))
       .then(end, (fault: unknown) => {
         node.warn(words.problem(problemOf(fault)));
         end();

@@ -52,7 +52,9 @@ export interface ItemHandler<T, O> {
   readonly cancelled?: (() => Outcome) | undefined;
   /** The node makes no request: it needs no service, and its items belong to none. */
   readonly isLocal?: boolean | undefined;
-  /** For a node whose work may throw `Held`: called when an item ends without its work. */
+  /** The work may throw `Held`: items are put on record whatever `journal` says, so that they are not lost while held. */
+  readonly mayHold?: boolean | undefined;
+  /** Called when an item ends without its work. */
   readonly ended?: ((accepted: AcceptedItem<T, O>, reason: Reason) => Promise<void>) | undefined;
 }
 
@@ -119,7 +121,7 @@ export class NodeRequests<T extends Item, O extends Order>
   }
 
   async ended(openJob: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<Outcome> {
-    const isOnRecord = reason !== 'refused' && reason !== 'in_doubt';
+    const isOnRecord = reason !== 'refused' && reason !== 'taken_over';
     if (isOnRecord && this.environment)
       await this.handler.ended?.(this.acceptedItem(openJob, item), reason).catch((fault: unknown) => {
         // The process that has taken over the store does the same.
@@ -145,8 +147,7 @@ export class NodeRequests<T extends Item, O extends Order>
     const { tools } = this;
     const environment = tools.environment();
     const { maxConcurrent, resumeWithin, textHours } = environment.settings;
-    // Items that may be held are on record, whatever `journal` says.
-    const journal = environment.settings.journal || (this.mayHold && textHours?.outside === 'hold');
+    const journal = environment.settings.journal || (this.handler.mayHold && textHours?.outside === 'hold');
     const isKept = journal || (await this.isHeldFromBefore(environment));
     const store = await (isKept ? environment.store() : environment.memory());
     if (journal && !store.durable) tools.markUnsaved();
@@ -176,10 +177,6 @@ export class NodeRequests<T extends Item, O extends Order>
     });
   }
 
-  private get mayHold(): boolean {
-    return this.handler.ended !== undefined;
-  }
-
   private acceptedItem(openJob: OpenJob<T, O, Outcome>, item: T): AcceptedItem<T, O> {
     const { environment } = this;
     if (!environment) throw nodeError('not_configured', 'no_environment');
@@ -196,8 +193,8 @@ export class NodeRequests<T extends Item, O extends Order>
         return failedOutcome(nodeError('cancelled', 'environment_changed').problem);
       case 'stale':
         return failedOutcome(nodeError('stale', 'stale').problem);
-      case 'unknown':
-      case 'in_doubt':
+      case 'begun':
+      case 'taken_over':
         return failedOutcome(
           nodeError('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem,
         );
@@ -222,7 +219,7 @@ export class NodeRequests<T extends Item, O extends Order>
 
   /** Held texts are on record whatever `journal` says, and leave also when the environment has no text hours any more. */
   private async isHeldFromBefore(environment: Environment): Promise<boolean> {
-    if (!this.mayHold) return false;
+    if (!this.handler.mayHold) return false;
     try {
       const { jobs } = layout(this.tools.node.id);
       return (await (await environment.store()).count('work', jobs, endOf(jobs))) > 0;

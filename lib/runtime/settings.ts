@@ -13,18 +13,18 @@ const variable = /^\$\{[^}]+\}$/;
 export const isVariable = (value: unknown): boolean => typeof value === 'string' && variable.test(value);
 
 /** Whether the fields have the values in `when`. */
-export const holds = (when: When, values: Values): boolean =>
+export const isMet = (when: When, values: Values): boolean =>
   Object.entries(when).every(([name, wanted]) => wanted.includes(values[name] as string | boolean));
 
 /** Whether the fields have, or may have, the values in `when`: the value of a variable is not known. */
-export const mayHold = (when: When, values: Values): boolean =>
+export const mayBeMet = (when: When, values: Values): boolean =>
   Object.entries(when).every(([name, wanted]) => {
     const value = values[name];
     return isVariable(value) || wanted.includes(value as string | boolean);
   });
 
 /** Whether a field applies, given the others. */
-export const applies = (field: Field, values: Values): boolean => mayHold(field.when ?? {}, values);
+export const applies = (field: Field, values: Values): boolean => mayBeMet(field.when ?? {}, values);
 
 /** The option that a node takes as chosen: an empty value means the default. */
 export const chosenIn = (field: ChoiceField, value: unknown): string => {

@@ -20,7 +20,7 @@ export const look = (fill: Fill, shape: StatusLook['shape'], text: string): Stat
 });
 
 /** Failures that last until somebody acts: their status says what to do, without a time. */
-const todo = new Map<string, string>([
+const actionTexts = new Map<string, string>([
   ['authorization_required', 'status.authorizeAgain'],
   ['not_configured', 'status.notConfigured'],
 ]);
@@ -38,7 +38,7 @@ export const failureLook = (words: Words, why: Problem | undefined, at: number, 
   const time = words.time(at, now);
   const said = (): string => {
     if (!why) return words.say('status.failed', { time });
-    const action = why.wording?.key === 'not_authorized' ? 'status.authorize' : todo.get(why.code);
+    const action = why.wording?.key === 'not_authorized' ? 'status.authorize' : actionTexts.get(why.code);
     if (action !== undefined) return words.say(action);
     const kind = words.find(`failed.${kindOf(why)}`);
     return kind === undefined

@@ -93,7 +93,7 @@ export class Call {
     if (token) await token;
     // Where a turn is free, the beginning is put on record before it is taken: a turn covers the request, not the disk.
     // The clock is held so that moving it does not end the token meanwhile.
-    let release = limits.isOpen ? clock.hold?.() : undefined;
+    let release = limits.isOpen ? clock.keepStill?.() : undefined;
     if (limits.isOpen) await this.begin().catch(released(release));
     const entered = limits.enter(this.place());
     if (entered !== true) {
@@ -113,7 +113,7 @@ export class Call {
           return 0;
         }
       }
-      release ??= clock.hold?.();
+      release ??= clock.keepStill?.();
       await this.begin();
       const ended = await this.permit();
       this.attempts++;

@@ -8,7 +8,7 @@ export interface Clock {
   /** Monotonic milliseconds, for durations: setting the clock does not change them. Without it, `now` is used. */
   elapsed?(): number;
   /** Keeps a movable clock still while work that it triggered, such as a request, is under way; the result releases it. */
-  hold?(): () => void;
+  keepStill?(): () => void;
 }
 
 /** What a close waits for at most: it must end before the runtime gives up on the node. */
@@ -115,7 +115,7 @@ const settlingTurns = 8;
  * `idle` ticks in which no other work ends the clock goes on. Ticks are counted rather than time: a machine that stands
  * still for a while loses only one.
  */
-const holdTicks = { ms: 50, idle: 20, most: 600 };
+const stillTicks = { ms: 50, idle: 20, most: 600 };
 
 /** Milliseconds: a base that has not moved within them stands still. */
 const standingStill = 50;
@@ -129,18 +129,14 @@ export class MovableClock implements Clock {
   private readonly timers = new TimerHeap();
   private offset = 0;
   private order = 0;
-  private held = 0;
+  private keptStill = 0;
   /** The number of releases so far. */
   private releases = 0;
   private released: (() => void) | undefined;
   private alarm: NodeJS.Timeout | undefined;
   private moving: Promise<void> = Promise.resolve();
 
-  /** `isSettled` tells that nothing is under way, where that is known: it saves turns of the event loop. */
-  constructor(
-    base: () => number,
-    private readonly isSettled = (): boolean => false,
-  ) {
+  constructor(base: () => number) {
     this.base = base;
   }
 
@@ -157,14 +153,14 @@ export class MovableClock implements Clock {
     };
   }
 
-  hold(): () => void {
-    this.held++;
+  keepStill(): () => void {
+    this.keptStill++;
     let held = true;
     return () => {
       if (!held) return;
       held = false;
       this.releases++;
-      if (--this.held === 0) this.released?.();
+      if (--this.keptStill === 0) this.released?.();
     };
   }
 
@@ -204,12 +200,17 @@ export class MovableClock implements Clock {
   private async settle(): Promise<void> {
     for (let left = settlingTurns; left > 0; left--) {
       await turn();
-      if (this.isSettled()) return;
-      if (this.held > 0) {
+      if (this.isIdle()) return;
+      if (this.keptStill > 0) {
         if (!(await this.allReleased())) return;
         left = settlingTurns;
       }
     }
+  }
+
+  /** Whether it is known that nothing is under way: that saves turns of the event loop. */
+  protected isIdle(): boolean {
+    return false;
   }
 
   private allReleased(): Promise<boolean> {
@@ -225,10 +226,10 @@ export class MovableClock implements Clock {
       const tick = (): void => {
         idle = releases === this.releases ? idle + 1 : 0;
         ({ releases } = this);
-        if (idle >= holdTicks.idle || ++ticks >= holdTicks.most) settle(false);
-        else limit = setTimeout(tick, holdTicks.ms);
+        if (idle >= stillTicks.idle || ++ticks >= stillTicks.most) settle(false);
+        else limit = setTimeout(tick, stillTicks.ms);
       };
-      let limit = setTimeout(tick, holdTicks.ms);
+      let limit = setTimeout(tick, stillTicks.ms);
       this.released = () => {
         settle(true);
       };

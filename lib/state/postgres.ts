@@ -97,7 +97,10 @@ export interface KeyRow {
 
 const shortestPause = 250;
 const longestPause = 2000;
-/** The prefix of the commands in each slot: what its holder is to do. */
+/**
+ * The prefix of the commands in each slot: what its holder is to do. On record they are called orders: instances of
+ * another version may share the database.
+ */
 const commands = keyOf('order');
 /** Milliseconds after which nobody waits for an answer any more: the longest request has ended by then. */
 const answeredWithin = 120_000;

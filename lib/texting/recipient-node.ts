@@ -113,6 +113,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       show: this.show,
       cancelled: options.cancelled,
       isLocal: options.isLocal,
+      mayHold: guards !== undefined,
       ended: guards && ((text, reason) => guards.ended(text, reason)),
     });
     void this.outbox.opening?.then(() => {

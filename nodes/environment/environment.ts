@@ -160,7 +160,7 @@ export class RunningEnvironment implements Environment {
       unlistenToPauses();
     });
     if (!this.needsVault) return;
-    this.endings.push(vault.hold());
+    this.endings.push(vault.keepOpen());
     void this.store().catch(() => undefined);
   }
 
@@ -403,7 +403,7 @@ export class RunningEnvironment implements Environment {
     };
   }
 
-  hold(): () => void {
+  keepStoreOpen(): () => void {
     let release = (): void => undefined;
     const held = new Promise<void>((resolve) => {
       release = resolve;

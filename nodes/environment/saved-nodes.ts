@@ -1,7 +1,7 @@
 import type { EndpointName } from '../../lib/service/endpoints';
 import type { Need } from '../../lib/service/rehearsal';
 import { lazy } from '../../lib/runtime/lazy';
-import { holds, settingsIn } from '../../lib/runtime/settings';
+import { isMet, settingsIn } from '../../lib/runtime/settings';
 import type { NodeSpec } from '../../lib/runtime/spec';
 
 /** A node of any type, as the flow has it. */
@@ -36,7 +36,7 @@ export const specOf = ({ type }: SavedNode): NodeSpec | undefined => {
 const endpointsOf = (node: SavedNode): EndpointName[] => {
   const { fields, uses } = specOf(node) ?? { fields: [], uses: [] };
   const settings = settingsIn(fields, node);
-  return uses.filter(({ when = {} }) => holds(when, settings)).map(({ endpoint }) => endpoint);
+  return uses.filter(({ when = {} }) => isMet(when, settings)).map(({ endpoint }) => endpoint);
 };
 
 /** The endpoints that the running nodes of an environment call. */

@@ -282,7 +282,7 @@ export const create = (RED: NodeAPI, created: Node, config: Config): void => {
     node.status({ fill: 'red', shape: 'ring', text: words.say('status.notConfigured') });
     return;
   }
-  const release = environment.hold();
+  const release = environment.keepStoreOpen();
   const prefix = (): string => (environment.service === 'simulator' ? `${words.say('status.sim')} ` : '');
   const status = createStatus(node, prefix, systemClock, environment.clock);
   const events = new EventsNode(node, environment, words, status);

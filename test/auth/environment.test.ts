@@ -78,7 +78,7 @@ describe('environment', () => {
     const environment = environmentWith({});
     const simulator = await services.simulator.start();
     should(simulator.state().hasFlows).be.false();
-    const leave = environment.hold();
+    const leave = environment.keepStoreOpen();
     should(simulator.state().hasFlows).be.true();
     leave();
     should(simulator.state().hasFlows).be.false();

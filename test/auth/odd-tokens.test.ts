@@ -82,7 +82,7 @@ describe('a token endpoint that others wrote, and its odd answers', () => {
     clock = frozenClock();
     // A request of real time, on a clock that is moved by hand: it waits for the answer.
     const post: typeof postForm = async (...given) => {
-      const release = clock.hold();
+      const release = clock.keepStill();
       try {
         return await postForm(...given);
       } finally {

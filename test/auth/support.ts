@@ -177,7 +177,7 @@ export const startProcess = async (userDir: string, options: ProcessOptions = {}
     return post(address, fields, more);
   };
   const endpoints = new TokenEndpoints({ clock, post: recorded, random: options.random ?? (() => 1) });
-  const close = vault.hold();
+  const close = vault.keepOpen();
   await vault.opening;
   return {
     settings,

@@ -144,7 +144,7 @@ export class World {
       clock: {
         now: () => this.now(),
         after: (ms, task) => this.clock.after(ms + this.delay(), task),
-        hold: () => (this.slowness ? () => undefined : this.clock.hold()),
+        keepStill: () => (this.slowness ? () => undefined : this.clock.keepStill()),
       },
       client: () => this.client,
       concurrency: this.concurrency,

@@ -91,7 +91,7 @@ describe('what a node takes on while another process takes its store over', () =
     await node.outbox.start();
     node.accept(1);
     await until(() => node.told.length === 1);
-    assert.equal(node.told[0]?.outcome, 'in_doubt');
+    assert.equal(node.told[0]?.outcome, 'taken_over');
   });
 
   it('does not leave when it came from a node whose outcome the other process tells again', async () => {

@@ -205,7 +205,7 @@ const startTokens = async (process: Process, issuer: Issuer, isShared: boolean) 
     warn: () => undefined,
     life: name,
   });
-  const release = vault.hold();
+  const release = vault.keepOpen();
   const endpoints = new TokenEndpoints({
     clock,
     random: () => 0.5,

@@ -37,7 +37,11 @@ const phones = Array.from({ length: 12 }, (_, n) => `+1202555${String(1000 + n)}
 const never = new Promise<never>(() => undefined);
 
 /** All that happens here happens in this turn of the event loop, or in one that an immediate begins. */
-export const hasNoTurnToTake = (): boolean => !process.getActiveResourcesInfo().includes('Immediate');
+class WorldClock extends MovableClock {
+  protected override isIdle(): boolean {
+    return !process.getActiveResourcesInfo().includes('Immediate');
+  }
+}
 
 export type Random = () => number;
 /** The same numbers for the same seed, on every machine. */
@@ -256,7 +260,7 @@ class Process {
       warn: () => undefined,
       life,
     });
-    void this.vault.hold();
+    void this.vault.keepOpen();
     const tokens = (this.tokens = new Tokens({
       vault: this.vault,
       clock: this.ageClock,
@@ -552,7 +556,7 @@ class Boxes {
               return { type: code === 'outcome_unknown' ? 'unknown' : 'failed', code };
             }),
           ended: async (_job, _item, reason) =>
-            reason === 'unknown' ? { type: 'unknown' } : { type: 'failed', code: reason },
+            reason === 'begun' ? { type: 'unknown' } : { type: 'failed', code: reason },
           held: () => undefined,
         },
       });
@@ -634,7 +638,7 @@ class Burst {
 
 /** Several processes on one store, and a service, for as long as is wanted. */
 export class World {
-  readonly clock = new MovableClock(() => start, hasNoTurnToTake);
+  readonly clock = new WorldClock(() => start);
   readonly random: Random;
   readonly service: Service;
   readonly memory = createMemoryStore({ clock: { now: () => this.age } });

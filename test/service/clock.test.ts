@@ -43,7 +43,7 @@ describe('a clock that can be moved', () => {
     let finishedAt = -1;
     let nextAt = -1;
     clock.after(1000, () => {
-      const release = clock.hold();
+      const release = clock.keepStill();
       setTimeout(() => {
         finishedAt = clock.now() - start;
         release();

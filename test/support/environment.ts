@@ -87,7 +87,7 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    hold: () => () => undefined,
+    keepStoreOpen: () => () => undefined,
     changed,
     close: async () => client?.close(),
   };

@@ -49,9 +49,9 @@ export class Mortal {
         clock.after(ms, () => {
           if (!this.isDead) task();
         }),
-      hold: () => {
+      keepStill: () => {
         if (this.isDead) return () => undefined;
-        const release = clock.hold();
+        const release = clock.keepStill();
         this.holds.add(release);
         return () => {
           this.holds.delete(release);
