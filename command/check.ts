@@ -14,7 +14,7 @@ import { serviceError, ServiceError, type MessageValues } from '../lib/service/e
 import { contractScope } from '../lib/service/prefixes';
 import { checkNames, factNames, rehearse, type Finding, type Verdict } from '../lib/service/rehearsal';
 import { postForm } from '../lib/service/transport';
-import { faultInDatabase } from '../lib/state/postgres';
+import { faultInDatabase } from '../lib/state/postgres-connection';
 import { markOf, neverHad, spoken, type MarkedCheck } from '../nodes/environment/checks';
 import {
   connectionOf,

@@ -8,6 +8,7 @@ import type * as removedNodes from '../outbox/removed-nodes';
 import type * as store from '../state/embedded';
 import type * as memoryStore from '../state/memory';
 import type * as postgres from '../state/postgres';
+import type * as postgresConnection from '../state/postgres-connection';
 import type { NodeSpec } from './spec';
 
 /**
@@ -23,6 +24,7 @@ export const lazy = {
   rehearsal: () => require('../service/rehearsal') as typeof rehearsal,
   store: () => require('../state/embedded') as typeof store,
   postgres: () => require('../state/postgres') as typeof postgres,
+  postgresConnection: () => require('../state/postgres-connection') as typeof postgresConnection,
   memoryStore: () => require('../state/memory') as typeof memoryStore,
   removedNodes: () => require('../outbox/removed-nodes') as typeof removedNodes,
   /** The spec of a node, by the name of its folder; throws where there is none. */

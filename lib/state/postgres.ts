@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import type { Pool, PoolClient } from 'pg';
+import type { Pool } from 'pg';
 import { FencedWrites, type RecordChange, type FencedCondition } from './fenced-writes';
 import { GatheredReads } from './gathered-reads';
 import {
@@ -14,7 +14,8 @@ import {
   type LeaseRow,
 } from './leases';
 import type { Destination } from './moving';
-import { Sealing, type Sealer } from './sealing';
+import { pause, PostgresConnection, type KeyRow } from './postgres-connection';
+import type { Sealer, Sealing } from './sealing';
 import { doubtKey, isOfAll, prefixOf, Slot, type SlotDatabase } from './slot';
 import {
   endOf,
@@ -39,41 +40,6 @@ import { processMemory } from '../process-memory';
  * over the whole slot, and goes on with the work in it.
  */
 
-/** `pg` is an optional peer, which may not be installed: it is loaded only when a database is opened. */
-const loadPg = () => import('pg');
-
-/** Connects to a database, and resolves with the code of the fault, or undefined when the database answers. */
-export const faultInDatabase = async (url: string): Promise<string | undefined> => {
-  const { Client } = await loadPg();
-  const client = new Client({
-    connectionString: url,
-    connectionTimeoutMillis: 10_000,
-    query_timeout: 10_000,
-  });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    await client.query('select 1');
-    return undefined;
-  } catch (fault) {
-    // The message may quote the address, and with it the password: only the code is used.
-    const { code } = fault as { code?: unknown };
-    return typeof code === 'string' ? code : 'timeout';
-  } finally {
-    await client.end().catch(() => undefined);
-  }
-};
-
-/** Whether `pg` can be loaded. */
-export const isPgInstalled = (): boolean => {
-  try {
-    require.resolve('pg');
-    return true;
-  } catch {
-    return false;
-  }
-};
-
 export interface PostgresOptions {
   /** The address, as `pg` takes it. */
   readonly url: string;
@@ -86,13 +52,6 @@ export interface PostgresOptions {
   readonly leaseFor?: number;
   /** Milliseconds between two pulses. */
   readonly pulseEvery?: number;
-}
-
-/** The wrapped keys of a group. Their row is locked while the sealer is made. */
-export interface KeyRow {
-  read(): unknown;
-  reread(): Promise<unknown>;
-  write(document: object): Promise<'stored' | 'failed' | 'unkept'>;
 }
 
 const shortestPause = 250;
@@ -112,33 +71,14 @@ const tryCommandsFor = minute;
 /** Pulses between two searches for slots that were taken over and have no work left. */
 const dropEvery = 10;
 
-/**
- * Statements that bring the tables from each version to the next. Instances of the version before run on until they are
- * restarted, so a step leaves in place what they read and write. A released step is never changed.
- */
-const steps = [
-  `create table ${schema}.lease (
-     grp bytea not null, slot integer not null, holder text not null, token bigint not null, seq bigint not null,
-     until timestamptz not null, primary key (grp, slot)
-   );
-   create table ${schema}.wait (key bytea primary key, value bytea not null);
-   create table ${schema}.work (key bytea primary key, value bytea not null);
-   alter table ${schema}.wait alter column value set storage external;
-   alter table ${schema}.work alter column value set storage external;`,
-  `alter table ${schema}.lease add column if not exists busy boolean not null default false;`,
-];
-const formatVersion = steps.length;
-/** unique_violation, duplicate_schema and duplicate_table: another process is making the same tables. */
-const madeByAnother = new Set(['23505', '42P06', '42P07']);
-
 /** The data key in the database cannot be opened with this process's credential secret. */
 export class OtherSecret extends Error {}
 
 /** Carries out a command for a slot; resolves with whether it was carried out. */
 export type StoreCommandListener = (slot: Slot, command: StoreCommand) => Promise<boolean>;
 
-/** A database, for one group in this process: its connections, its pulse, and the slots that this process holds. */
-class Database implements SlotDatabase, JointWriter {
+/** The slots of a group in one database, as this process holds and sees them: by the pulse of its leases. */
+class SlotRegister implements SlotDatabase, JointWriter {
   readonly holder = randomUUID();
   readonly group: Buffer;
   readonly slots = new Map<number, Slot>();
@@ -146,6 +86,7 @@ class Database implements SlotDatabase, JointWriter {
   private elsewhere = new Map<number, Slot>();
   readonly writes: FencedWrites;
   readonly reads = new GatheredReads(() => this.reading);
+  private readonly connection: PostgresConnection;
   private readonly leases: Leases;
   private readonly watch: LeaseWatch;
   private readonly orphanListeners = new Set<(store: Slot) => void>();
@@ -158,9 +99,6 @@ class Database implements SlotDatabase, JointWriter {
   /** When all commands were last read, by the monotonic clock. */
   private allCommandsReadAt = -Infinity;
   private readonly listeners = new Set<() => void>();
-  /** Writes have a pool of their own, so that neither a pulse nor a commit waits behind reads. */
-  private pools: { readonly reading: Pool; readonly writing: Pool } | undefined;
-  private currentSealing: Sealing | undefined;
   private pulse: NodeJS.Timeout | undefined;
   /** The end of the last change of slots: the pulse and those that open one take turns. */
   private taking: Promise<unknown> = Promise.resolve();
@@ -192,6 +130,7 @@ class Database implements SlotDatabase, JointWriter {
     this.group = createHash('sha256').update(options.group).digest().subarray(0, 8);
     const { leaseFor } = this;
     const writing = (): Pool => this.writing;
+    this.connection = new PostgresConnection(options.url, this.group, options.sealer, leaseFor);
     this.leases = new Leases(writing, this.group, this.holder, leaseFor);
     this.watch = new LeaseWatch(leaseFor);
     this.writes = new FencedWrites({
@@ -216,18 +155,15 @@ class Database implements SlotDatabase, JointWriter {
   }
 
   get sealing(): Sealing {
-    if (!this.currentSealing) throw storeClosed();
-    return this.currentSealing;
+    return this.connection.sealing;
   }
 
   get reading(): Pool {
-    if (!this.pools) throw storeClosed();
-    return this.pools.reading;
+    return this.connection.reading;
   }
 
   private get writing(): Pool {
-    if (!this.pools) throw storeClosed();
-    return this.pools.writing;
+    return this.connection.writing;
   }
 
   now(): number {
@@ -331,7 +267,7 @@ class Database implements SlotDatabase, JointWriter {
       if (this.isClosed) throw storeClosed();
       try {
         const slot = await this.inTurn(async () => {
-          await this.connect();
+          await this.connection.open();
           await this.readTime(this.writing);
           // After an attempt that failed half-way, this process has its slot already.
           const taken = [...this.slots.values()].find(({ kind }) => kind === 'own');
@@ -344,7 +280,7 @@ class Database implements SlotDatabase, JointWriter {
         this.beatLater();
         return slot;
       } catch (fault) {
-        if (this.slots.size === 0) await this.disconnect();
+        if (this.slots.size === 0) await this.connection.close();
         await this.failed(fault);
       }
     }
@@ -439,8 +375,8 @@ class Database implements SlotDatabase, JointWriter {
     await this.taking;
     const leases = Array.from(this.slots.values(), ({ lease }) => lease);
     for (const slot of this.slots.values()) void slot.close();
-    if (this.pools) await this.leases.giveUp([...this.slots.keys()]).catch(() => undefined);
-    await this.disconnect();
+    if (this.connection.isOpen) await this.leases.giveUp([...this.slots.keys()]).catch(() => undefined);
+    await this.connection.close();
     return leases;
   }
 
@@ -450,131 +386,11 @@ class Database implements SlotDatabase, JointWriter {
     return done;
   }
 
-  private async connect(): Promise<void> {
-    if (this.pools) return;
-    const { Pool } = await loadPg();
-    const settings = {
-      connectionString: this.options.url,
-      connectionTimeoutMillis: 5000,
-      idleTimeoutMillis: 30_000,
-      keepAlive: true,
-      application_name: 'advisor-texting',
-      statement_timeout: 30_000,
-      query_timeout: 35_000,
-      // The server frees the locks of a process that hangs in a transaction before its lease ends, so the others can go
-      // on.
-      idle_in_transaction_session_timeout: Math.round((this.leaseFor * 2) / 3),
-    };
-    const [reading, writing] = [new Pool({ ...settings, max: 4 }), new Pool({ ...settings, max: 3 })];
-    // An `error` event without a listener would end the process. The next query on the connection reports the fault.
-    const ignore = (): void => undefined;
-    for (const pool of [reading, writing])
-      pool.on('error', ignore).on('connect', (client) => client.on('error', ignore));
-    this.pools = { reading, writing };
-    await this.prepareTables(writing);
-    this.currentSealing ??= new Sealing(await this.readKeys(writing));
-  }
-
-  private async prepareTables(pool: Pool): Promise<void> {
-    const found = await pool.query<{ there: string | null }>(`select to_regclass($1) as there`, [
-      `${schema}.meta`,
-    ]);
-    if (!found.rows[0]?.there) await this.makeSchema(pool);
-    const select = `select value from ${schema}.meta where name = 'version'`;
-    const versionIn = async (on: Pool | PoolClient, query: string): Promise<number> => {
-      const version = Number((await on.query<{ value: string }>(query)).rows[0]?.value ?? 0);
-      if (version > formatVersion) throw new NewerFormat();
-      return version;
-    };
-    if ((await versionIn(pool, select)) === formatVersion) return;
-    const client = await pool.connect();
-    try {
-      await client.query('begin');
-      // Of several processes that find an earlier version, one makes the steps; the lock lets the others see that they
-      // are done.
-      for (const step of steps.slice(await versionIn(client, `${select} for update`)))
-        await client.query(step);
-      await client.query(`update ${schema}.meta set value = '${formatVersion}' where name = 'version'`);
-      await client.query('commit');
-    } catch (fault) {
-      await client.query('rollback').catch(() => undefined);
-      throw fault;
-    } finally {
-      client.release();
-    }
-  }
-
-  /** Makes the schema with nothing in it, which is version 0. */
-  private async makeSchema(pool: Pool): Promise<void> {
-    const statements = `
-      create schema if not exists ${schema};
-      create table if not exists ${schema}.meta (name text primary key, value text not null);
-      insert into ${schema}.meta values ('version', '0') on conflict do nothing;`;
-    for (;;) {
-      try {
-        await pool.query(statements);
-        return;
-      } catch (fault) {
-        if (!madeByAnother.has((fault as { code?: string }).code ?? '')) throw fault;
-      }
-    }
-  }
-
-  private async readKeys(pool: Pool): Promise<Sealer> {
-    const name = `keys ${this.group.toString('hex')}`;
-    const client = await pool.connect();
-    let isLocked = true;
-    let failure: unknown;
-    try {
-      await client.query('begin');
-      await client.query(`insert into ${schema}.meta values ($1, '') on conflict do nothing`, [name]);
-      const { rows } = await client.query<{ value: string }>(
-        `select value from ${schema}.meta where name = $1 for update`,
-        [name],
-      );
-      const found = rows[0]?.value ?? '';
-      const write = `update ${schema}.meta set value = $2 where name = $1`;
-      const sealer = await this.options.sealer({
-        read: () => (found === '' ? undefined : (JSON.parse(found) as unknown)),
-        reread: () => Promise.resolve(undefined),
-        write: async (document) => {
-          // Once the row is unlocked, it may hold the keys of another process.
-          if (!isLocked) return 'unkept';
-          try {
-            await client.query(write, [name, JSON.stringify(document)]);
-            return 'stored';
-          } catch (fault) {
-            failure = fault;
-            return 'failed';
-          }
-        },
-      });
-      // Nothing may be sealed with keys that other processes could not read.
-      if (failure) throw failure as Error;
-      await client.query('commit');
-      return sealer;
-    } catch (fault) {
-      await client.query('rollback').catch(() => undefined);
-      throw fault;
-    } finally {
-      isLocked = false;
-      client.release();
-    }
-  }
-
   private async readTime(pool: Pool): Promise<void> {
     const { rows } = await pool.query<{ time: string }>(
       `select extract(epoch from clock_timestamp()) * 1000 as time`,
     );
     this.time.set(Number(rows[0]?.time));
-  }
-
-  private async disconnect(): Promise<void> {
-    const { pools } = this;
-    this.pools = undefined;
-    const ended = Promise.all([pools?.reading.end(), pools?.writing.end()]).catch(() => undefined);
-    // A query that hangs is not waited for.
-    await Promise.race([ended, pause(3000)]);
   }
 
   /**
@@ -777,7 +593,6 @@ class Database implements SlotDatabase, JointWriter {
   }
 }
 
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
 /** The store of a group of processes, as one of the processes uses it. */
 export interface PostgresHandle {
   /** Resolves when the database is open. After `isLost`, this is a new promise, for a new slot. */
@@ -851,7 +666,7 @@ export type { Slot } from './slot';
 
 interface SharedDatabase {
   users: number;
-  readonly database: Database;
+  readonly database: SlotRegister;
   opened: Promise<Slot>;
 }
 
@@ -864,7 +679,7 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
   const name = JSON.stringify([options.url, options.group]);
   let entry = sharedDatabases.get(name);
   if (!entry) {
-    const database = new Database(options);
+    const database = new SlotRegister(options);
     const before = closing.get(name) ?? Promise.resolve([]);
     entry = { users: 0, database, opened: before.then((leases) => database.open(leases)) };
     entry.opened.catch(() => undefined);

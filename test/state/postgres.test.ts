@@ -2,13 +2,8 @@ import should from 'should';
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
-import {
-  openPostgres,
-  storeOf,
-  type PostgresHandle,
-  type Slot,
-  faultInDatabase,
-} from '../../lib/state/postgres';
+import { openPostgres, storeOf, type PostgresHandle, type Slot } from '../../lib/state/postgres';
+import { faultInDatabase } from '../../lib/state/postgres-connection';
 import { existingEverywhere, forgetRemovedNodes } from '../../lib/outbox/removed-nodes';
 import { endOf, key, type Store } from '../../lib/state/store';
 import { Postgres } from '../support/postgres';

@@ -1,0 +1,221 @@
+import type { Pool, PoolClient } from 'pg';
+import { schema } from './leases';
+import { Sealing, type Sealer } from './sealing';
+import { NewerFormat, storeClosed } from './store';
+
+/** `pg` is an optional peer, which may not be installed: it is loaded only when a database is opened. */
+const loadPg = () => import('pg');
+
+/** Connects to a database, and resolves with the code of the fault, or undefined when the database answers. */
+export const faultInDatabase = async (url: string): Promise<string | undefined> => {
+  const { Client } = await loadPg();
+  const client = new Client({
+    connectionString: url,
+    connectionTimeoutMillis: 10_000,
+    query_timeout: 10_000,
+  });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('select 1');
+    return undefined;
+  } catch (fault) {
+    // The message may quote the address, and with it the password: only the code is used.
+    const { code } = fault as { code?: unknown };
+    return typeof code === 'string' ? code : 'timeout';
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+};
+
+/** Whether `pg` can be loaded. */
+export const isPgInstalled = (): boolean => {
+  try {
+    require.resolve('pg');
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** The wrapped keys of a group. Their row is locked while the sealer is made. */
+export interface KeyRow {
+  read(): unknown;
+  reread(): Promise<unknown>;
+  write(document: object): Promise<'stored' | 'failed' | 'unkept'>;
+}
+
+/**
+ * Statements that bring the tables from each version to the next. Instances of the version before run on until they are
+ * restarted, so a step leaves in place what they read and write. A released step is never changed.
+ */
+const steps = [
+  `create table ${schema}.lease (
+     grp bytea not null, slot integer not null, holder text not null, token bigint not null, seq bigint not null,
+     until timestamptz not null, primary key (grp, slot)
+   );
+   create table ${schema}.wait (key bytea primary key, value bytea not null);
+   create table ${schema}.work (key bytea primary key, value bytea not null);
+   alter table ${schema}.wait alter column value set storage external;
+   alter table ${schema}.work alter column value set storage external;`,
+  `alter table ${schema}.lease add column if not exists busy boolean not null default false;`,
+];
+const formatVersion = steps.length;
+/** unique_violation, duplicate_schema and duplicate_table: another process is making the same tables. */
+const madeByAnother = new Set(['23505', '42P06', '42P07']);
+
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
+
+/** The connections of a process to a database: with its tables, and with the key that seals the records of a group. */
+export class PostgresConnection {
+  /** Writes have a pool of their own, so that neither a pulse nor a commit waits behind reads. */
+  private pools: { readonly reading: Pool; readonly writing: Pool } | undefined;
+  private currentSealing: Sealing | undefined;
+
+  constructor(
+    private readonly url: string,
+    private readonly group: Buffer,
+    private readonly sealer: (keys: KeyRow) => Promise<Sealer>,
+    private readonly leaseFor: number,
+  ) {}
+
+  get isOpen(): boolean {
+    return this.pools !== undefined;
+  }
+
+  get sealing(): Sealing {
+    if (!this.currentSealing) throw storeClosed();
+    return this.currentSealing;
+  }
+
+  get reading(): Pool {
+    if (!this.pools) throw storeClosed();
+    return this.pools.reading;
+  }
+
+  get writing(): Pool {
+    if (!this.pools) throw storeClosed();
+    return this.pools.writing;
+  }
+
+  /** Connects, and makes the tables and the data key where there are none. */
+  async open(): Promise<void> {
+    if (this.pools) return;
+    const { Pool } = await loadPg();
+    const settings = {
+      connectionString: this.url,
+      connectionTimeoutMillis: 5000,
+      idleTimeoutMillis: 30_000,
+      keepAlive: true,
+      application_name: 'advisor-texting',
+      statement_timeout: 30_000,
+      query_timeout: 35_000,
+      // The server frees the locks of a process that hangs in a transaction before its lease ends, so the others can go
+      // on.
+      idle_in_transaction_session_timeout: Math.round((this.leaseFor * 2) / 3),
+    };
+    const [reading, writing] = [new Pool({ ...settings, max: 4 }), new Pool({ ...settings, max: 3 })];
+    // An `error` event without a listener would end the process. The next query on the connection reports the fault.
+    const ignore = (): void => undefined;
+    for (const pool of [reading, writing])
+      pool.on('error', ignore).on('connect', (client) => client.on('error', ignore));
+    this.pools = { reading, writing };
+    await this.prepareTables(writing);
+    this.currentSealing ??= new Sealing(await this.readKeys(writing));
+  }
+
+  private async prepareTables(pool: Pool): Promise<void> {
+    const found = await pool.query<{ there: string | null }>(`select to_regclass($1) as there`, [
+      `${schema}.meta`,
+    ]);
+    if (!found.rows[0]?.there) await this.makeSchema(pool);
+    const select = `select value from ${schema}.meta where name = 'version'`;
+    const versionIn = async (on: Pool | PoolClient, query: string): Promise<number> => {
+      const version = Number((await on.query<{ value: string }>(query)).rows[0]?.value ?? 0);
+      if (version > formatVersion) throw new NewerFormat();
+      return version;
+    };
+    if ((await versionIn(pool, select)) === formatVersion) return;
+    const client = await pool.connect();
+    try {
+      await client.query('begin');
+      // Of several processes that find an earlier version, one makes the steps; the lock lets the others see that they
+      // are done.
+      for (const step of steps.slice(await versionIn(client, `${select} for update`)))
+        await client.query(step);
+      await client.query(`update ${schema}.meta set value = '${formatVersion}' where name = 'version'`);
+      await client.query('commit');
+    } catch (fault) {
+      await client.query('rollback').catch(() => undefined);
+      throw fault;
+    } finally {
+      client.release();
+    }
+  }
+
+  /** Makes the schema with nothing in it, which is version 0. */
+  private async makeSchema(pool: Pool): Promise<void> {
+    const statements = `
+      create schema if not exists ${schema};
+      create table if not exists ${schema}.meta (name text primary key, value text not null);
+      insert into ${schema}.meta values ('version', '0') on conflict do nothing;`;
+    for (;;) {
+      try {
+        await pool.query(statements);
+        return;
+      } catch (fault) {
+        if (!madeByAnother.has((fault as { code?: string }).code ?? '')) throw fault;
+      }
+    }
+  }
+
+  private async readKeys(pool: Pool): Promise<Sealer> {
+    const name = `keys ${this.group.toString('hex')}`;
+    const client = await pool.connect();
+    let isLocked = true;
+    let failure: unknown;
+    try {
+      await client.query('begin');
+      await client.query(`insert into ${schema}.meta values ($1, '') on conflict do nothing`, [name]);
+      const { rows } = await client.query<{ value: string }>(
+        `select value from ${schema}.meta where name = $1 for update`,
+        [name],
+      );
+      const found = rows[0]?.value ?? '';
+      const write = `update ${schema}.meta set value = $2 where name = $1`;
+      const sealer = await this.sealer({
+        read: () => (found === '' ? undefined : (JSON.parse(found) as unknown)),
+        reread: () => Promise.resolve(undefined),
+        write: async (document) => {
+          // Once the row is unlocked, it may hold the keys of another process.
+          if (!isLocked) return 'unkept';
+          try {
+            await client.query(write, [name, JSON.stringify(document)]);
+            return 'stored';
+          } catch (fault) {
+            failure = fault;
+            return 'failed';
+          }
+        },
+      });
+      // Nothing may be sealed with keys that other processes could not read.
+      if (failure) throw failure as Error;
+      await client.query('commit');
+      return sealer;
+    } catch (fault) {
+      await client.query('rollback').catch(() => undefined);
+      throw fault;
+    } finally {
+      isLocked = false;
+      client.release();
+    }
+  }
+
+  async close(): Promise<void> {
+    const { pools } = this;
+    this.pools = undefined;
+    const ended = Promise.all([pools?.reading.end(), pools?.writing.end()]).catch(() => undefined);
+    // A query that hangs is not waited for.
+    await Promise.race([ended, pause(3000)]);
+  }
+}
