@@ -20,8 +20,8 @@ import {
 
 /** The reason why an item ends without its work. */
 export type Reason =
-  /** It was begun in an earlier life of the process, and nobody knows whether its request was carried out. */
-  | 'begun'
+  /** Its request may have been carried out: it was begun before a restart, or the store has lost commits since. */
+  | 'unknown'
   /** It was accepted too long ago. */
   | 'stale'
   | 'reset'

@@ -367,7 +367,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
 
   private reasonNotTo({ record, arrival }: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I) {
     const isOld = record.life !== this.life;
-    if (page.begun.has(item.index)) return 'begun';
+    if (page.begun.has(item.index)) return 'unknown';
     if (record.space !== this.options.space) return 'moved';
     if (this.resets.isReset(arrival, item)) return 'reset';
     if (!isOld) return undefined;

@@ -193,7 +193,7 @@ export class NodeRequests<T extends Item, O extends Order>
         return failedOutcome(nodeError('cancelled', 'environment_changed').problem);
       case 'stale':
         return failedOutcome(nodeError('stale', 'stale').problem);
-      case 'begun':
+      case 'unknown':
       case 'taken_over':
         return failedOutcome(
           nodeError('outcome_unknown', 'unknown_after_restart', {}, { attempts: 1 }).problem,

@@ -64,13 +64,18 @@ const withLongIntegers = (body: string): string =>
     Number.isSafeInteger(Number(digits)) ? quoted : digits,
   );
 
-/** The names of all query parameters, as the setting `names` has them: for every endpoint, or for one search. */
-export const queryNames: ReadonlySet<string> = new Set(
-  Object.values(endpoints).flatMap(({ query, search }) => {
-    const names = query instanceof z.ZodObject ? Object.keys(query.shape) : [];
-    return search === undefined ? names : [...names, ...names.map((name) => `${search}.${name}`)];
-  }),
-);
+const queries = Object.values(endpoints).map(({ query, search }) => ({
+  search,
+  names: query instanceof z.ZodObject ? Object.keys(query.shape) : [],
+}));
+
+/** The names of all query parameters, as the setting `names` has them: for every endpoint, then for one search. */
+export const queryNames: ReadonlySet<string> = new Set([
+  ...queries.flatMap(({ names }) => names),
+  ...queries.flatMap(({ search, names }) =>
+    search === undefined ? [] : names.map((name) => `${search}.${name}`),
+  ),
+]);
 
 const queryString = (query: object, onTheWire: (name: string) => string): string => {
   let written = '';

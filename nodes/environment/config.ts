@@ -268,7 +268,9 @@ const faultInStore = (values: EnvironmentValues): ServiceError | undefined => {
   if (unset.length > 0) return variablesUnset(values, unset);
   if (storeUrlOf(values) === '')
     return nodeError('not_configured', 'settings_missing', { name, settings: [{ setting: 'storeUrl' }] });
-  return lazy.postgresConnection().isPgInstalled() ? undefined : nodeError('not_configured', 'pg_missing', { name });
+  return lazy.postgresConnection().isPgInstalled()
+    ? undefined
+    : nodeError('not_configured', 'pg_missing', { name });
 };
 
 export const grantOf = (values: EnvironmentValues): Connection['grant'] =>

@@ -20,7 +20,7 @@ import { lazy } from '../../lib/runtime/lazy';
 import { elapsedBy, systemClock, within, type Clock } from '../../lib/service/clock';
 import type { ServiceError } from '../../lib/service/errors';
 import type { Client, ClientOptions } from '../../lib/service/types';
-import type { PostgresHandle, Slot } from '../../lib/state/postgres';
+import type { PostgresHandle } from '../../lib/state/postgres';
 import type { Store, StoreCommand } from '../../lib/state/store';
 import { doNotTextOf, isBlockCommand } from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
@@ -40,6 +40,7 @@ import {
 } from './config';
 import { moveToDatabase, stayInFile } from './moving';
 import type { Services, SharedServices } from './services';
+import { SharedStore, type SharedStoreHost } from './shared-store';
 import type { VariableValue } from './variables';
 
 /** A control message to a node, for all instances. */
@@ -60,23 +61,6 @@ interface Complete {
 /** Milliseconds to wait for a token at a close: the store is closed after that, within `nodeCloseTime`. */
 const longestClose = 8000;
 
-/** Milliseconds between two attempts to hand on orphans. */
-const handOnEvery = 2000;
-
-const storeOver = (slot: Slot): Store => lazy.postgres().storeOf(slot, () => Promise.resolve());
-
-/** An environment over another store, which may be that of another process. */
-const over = (environment: RunningEnvironment, store: Store, isElsewhere = false): Environment =>
-  new Proxy<Environment>(environment, {
-    get(target, property, view) {
-      if (property === 'store') return () => Promise.resolve(store);
-      if (property === 'isElsewhere') return isElsewhere;
-      const value: unknown = Reflect.get(target, property, target);
-      if (typeof value !== 'function') return value;
-      return (value as () => unknown).bind(property === 'isBlocked' ? view : target);
-    },
-  });
-
 /** An `advisor-environment` that is deployed. */
 export class RunningEnvironment implements Environment {
   readonly name: string;
@@ -87,24 +71,12 @@ export class RunningEnvironment implements Environment {
   /** The monotonic time. */
   private readonly elapsed: () => number;
   private readonly shared: SharedServices | undefined;
-  private readonly storeListeners = new Set<StoreListener>();
-  /** The number of processes that share the limits. */
-  private processes = (): number => 1;
-  private share = (most: number): number => most;
+  /** For an environment with a database. */
+  private readonly sharedStore: SharedStore | undefined;
   private load = (): number => 0;
   private toldPause = -Infinity;
   /** Listeners by the id of their node. */
   private readonly controlListeners = new Map<string, ControlListener>();
-  /** The slots of ended processes that this one has taken over. */
-  private readonly orphans = new Map<Slot, Environment>();
-  private handOn = (_slot: Slot, _to: string): Promise<boolean> => Promise.resolve(false);
-  private handingOn: Promise<void> = Promise.resolve();
-  private forgetHandOn: (() => void) | undefined;
-  private slotsElsewhere = (): readonly Slot[] => [];
-  private readonly viewsElsewhere = new WeakMap<Slot, Environment>();
-  private existingNodes: ReadonlySet<string> | undefined;
-  /** The environment over the store that replaced a lost one. */
-  private renewed: Environment | undefined;
   private readonly listeners = new Set<() => void>();
   private readonly pendingCounts = new Set<{
     readonly path: readonly string[];
@@ -142,6 +114,7 @@ export class RunningEnvironment implements Environment {
     const url = this.fault || this.service === 'simulator' ? '' : storeUrlOf(values);
     this.shared = url === '' ? undefined : services.inDatabase(url, id);
     this.ownServices = this.shared ?? services;
+    this.sharedStore = this.shared && new SharedStore(this, this.sharedStoreHost());
     if (this.service === 'simulator') this.endings.push(services.simulator.use(() => this.forgetTexts()));
     else this.openVault();
   }
@@ -182,11 +155,7 @@ export class RunningEnvironment implements Environment {
   }
 
   onStore(listener: StoreListener): () => void {
-    this.storeListeners.add(listener);
-    for (const view of this.orphans.values()) void listener(view, 'orphan');
-    return () => {
-      this.storeListeners.delete(listener);
-    };
+    return this.sharedStore?.onStore(listener) ?? (() => undefined);
   }
 
   /** This environment, and its copies in other uses of the same subflow. */
@@ -196,19 +165,8 @@ export class RunningEnvironment implements Environment {
 
   peers(): readonly Environment[] {
     const [, ...others] = this.uses();
-    const views = this.uses().flatMap(({ orphans, renewed }) =>
-      renewed ? [...orphans.values(), renewed] : [...orphans.values()],
-    );
-    return [...others, ...views, ...this.elsewhere()];
-  }
-
-  /** This environment over the slots of other processes. */
-  private elsewhere(): Environment[] {
-    return this.slotsElsewhere().map((slot) => {
-      const view = this.viewsElsewhere.get(slot) ?? over(this, slot, true);
-      this.viewsElsewhere.set(slot, view);
-      return view;
-    });
+    const views = this.uses().flatMap(({ sharedStore }) => sharedStore?.views() ?? []);
+    return [...others, ...views, ...(this.sharedStore?.elsewhere() ?? [])];
   }
 
   tellOthers(node: string, message: Readonly<Record<string, unknown>>): void {
@@ -273,19 +231,7 @@ export class RunningEnvironment implements Environment {
 
   /** Forgets data of nodes that left the flow, in a database; `existing` are the nodes that this process has. */
   forgetRemovedNodes(existing: ReadonlySet<string> | undefined): void {
-    this.existingNodes = existing;
-    if (!this.shared || !existing) return;
-    this.handOnLater();
-    const { existingEverywhere, forgetRemovedNodes } = lazy.removedNodes();
-    const forget = async (): Promise<void> => {
-      const own = await this.store();
-      const everywhere = await existingEverywhere(own, existing, this.processes);
-      if (!everywhere) return;
-      await forgetRemovedNodes(own, everywhere);
-      for (const view of this.orphans.values()) await forgetRemovedNodes(await view.store(), everywhere);
-    };
-    // The environment closes, or another process has the slot: the next start of the flows repeats this.
-    forget().catch(() => undefined);
+    this.sharedStore?.forgetRemovedNodes(existing);
   }
 
   private get needsVault(): boolean {
@@ -391,7 +337,7 @@ export class RunningEnvironment implements Environment {
       ids?.some((id) => node === id || node.split('-').includes(id)) ?? true;
     const counts = await Promise.all([
       ...asked.map(async ({ count }) => count()),
-      ...this.elsewhere().map((view) => activityOf(view).countElsewhere(isMeant)),
+      ...(this.sharedStore?.elsewhere() ?? []).map((view) => activityOf(view).countElsewhere(isMeant)),
     ]);
     return counts.reduce((sum, count) => sum + count, 0);
   }
@@ -441,129 +387,32 @@ export class RunningEnvironment implements Environment {
     return this.read;
   }
 
-  /**
-   * Opens the database that several processes share. This process has a slot of its own, and carries on the slots of
-   * processes that end.
-   */
-  private async openDatabase({ openDatabase }: SharedServices): Promise<Store> {
-    const handle = openDatabase();
-    let current: Slot | undefined;
-    let isRenewing = false;
-    this.processes = () => handle.processes;
-    this.share = (most) => handle.share(most);
-    this.slotsElsewhere = () => (current?.others() ?? []).filter(({ kind }) => kind === 'elsewhere');
-    const look = (): void => {
-      this.noteTrouble(handle.trouble, current !== undefined);
-      for (const [slot, view] of this.orphans) {
-        if (!slot.isLost) continue;
-        this.orphans.delete(slot);
-        void this.tellNodes(view, 'gone');
-      }
-      if (!current?.isLost || isRenewing) return;
-      isRenewing = true;
-      void handle.opened.then(
-        (store) => {
-          isRenewing = false;
-          current = store;
-          const kept = storeOver(store);
-          this.openedStore = Promise.resolve(kept);
-          const view = this.viewOver(kept);
-          this.renewed = view;
-          void this.tellNodes(view, 'own');
-        },
-        () => {
-          isRenewing = false;
-        },
-      );
-    };
-    this.handOn = (slot, to) => handle.handOn(slot, to);
-    const endings = [
-      handle.onChange(() => {
-        look();
+  private sharedStoreHost(): SharedStoreHost {
+    return {
+      uses: () => this.uses().flatMap(({ sharedStore }) => sharedStore ?? []),
+      replace: (store) => {
+        this.openedStore = Promise.resolve(store);
+      },
+      noteTrouble: (trouble, isOpen) => {
+        this.noteTrouble(trouble, isOpen);
+      },
+      changed: () => {
         this.changed();
-      }),
-      handle.onOrphan((store) => {
-        this.goOnWith(store);
-        this.forgetRemovedNodes(this.existingNodes);
-      }),
-      handle.addLoad(() => this.load()),
-      handle.onNews(() => {
-        activityOf(this).changed();
-        // Another process may now have the nodes of a slot that this one has taken over.
-        this.handOnLater();
-      }),
-      handle.onCommand(async (slot, command) => {
-        const view = this.orphans.get(slot);
-        return (slot === current || view !== undefined) && this.obey(command, view);
-      }),
-    ];
-    look();
-    this.changed();
+      },
+      load: () => this.load(),
+      obey: (command, view) => this.obey(command, view),
+    };
+  }
+
+  private async openDatabase({ openDatabase }: SharedServices, shared: SharedStore): Promise<Store> {
+    const handle = openDatabase();
     this.giveUpStore = () => handle.abandon();
-    this.endings.push(async () => {
-      this.forgetHandOn?.();
-      for (const end of endings) end();
-      await handle.close();
-    });
-    current = await handle.opened;
+    this.endings.push(() => shared.close());
+    const store = await shared.open(handle);
     this.giveUpStore = undefined;
-    const store = storeOver(current);
     await this.moveTo(handle, store);
-    look();
-    this.changed();
+    shared.look();
     return store;
-  }
-
-  /** This environment over another store, where this process carries on; what goes on there is news here. */
-  private viewOver(store: Store): Environment {
-    const view = over(this, store);
-    activityOf(view).onChange(() => {
-      activityOf(this).changed();
-    });
-    return view;
-  }
-
-  /** Carries on the work in the slot of an ended process. */
-  private goOnWith(slot: Slot): void {
-    const view = this.viewOver(storeOver(slot));
-    this.orphans.set(slot, view);
-    void this.tellNodes(view, 'orphan');
-  }
-
-  private async tellNodes(...told: Parameters<StoreListener>): Promise<void> {
-    await Promise.all(Array.from(this.storeListeners, async (listener) => listener(...told)));
-  }
-
-  /** Limits how often orphans are handed on: many pulses bring news. */
-  private handOnLater(): void {
-    if (this.orphans.size === 0 || this.forgetHandOn) return;
-    this.forgetHandOn = systemClock.after(handOnEvery, () => {
-      this.forgetHandOn = undefined;
-      // Attempts run one after the other. One that fails is repeated with the next news.
-      this.handingOn = this.handingOn.then(() => this.handOnOrphans()).catch(() => undefined);
-    });
-  }
-
-  /** Hands on each orphan whose nodes only another process has. */
-  private async handOnOrphans(): Promise<void> {
-    const { existingNodes } = this;
-    if (!existingNodes) return;
-    const { betterHolderOf } = lazy.removedNodes();
-    for (const [slot, view] of [...this.orphans]) {
-      const to = await betterHolderOf(await view.store(), existingNodes);
-      if (to === undefined) continue;
-      const uses = this.uses().filter(({ orphans }) => orphans.has(slot));
-      await Promise.all(uses.map((each) => each.letGoOf(slot)));
-      const isGone = await this.handOn(slot, to).catch(() => false);
-      if (!isGone && !slot.isLost) for (const each of uses) each.goOnWith(slot);
-    }
-  }
-
-  /** Resolves when nothing is under way in the slot any more. */
-  private async letGoOf(slot: Slot): Promise<void> {
-    const view = this.orphans.get(slot);
-    this.orphans.delete(slot);
-    if (view) await this.tellNodes(view, 'gone');
   }
 
   /** Moves the state that this process kept in a file to the database. */
@@ -609,7 +458,7 @@ export class RunningEnvironment implements Environment {
   }
 
   private async openStore(): Promise<Store> {
-    if (this.shared) return this.openDatabase(this.shared);
+    if (this.shared && this.sharedStore) return this.openDatabase(this.shared, this.sharedStore);
     const store = await this.ownServices.openStore();
     const look = (): void => {
       this.noteTrouble(store.trouble);
@@ -635,7 +484,7 @@ export class RunningEnvironment implements Environment {
       ...requestSettingsOf(this.values),
       ...options,
       clock: this.clock,
-      share: (most) => this.share(most),
+      share: (most) => this.sharedStore?.share(most) ?? most,
       ...(measured && { onRequest: (about) => measured.request(about) }),
       onPause: (until) => {
         measured?.pause();

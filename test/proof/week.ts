@@ -556,7 +556,7 @@ class Boxes {
               return { type: code === 'outcome_unknown' ? 'unknown' : 'failed', code };
             }),
           ended: async (_job, _item, reason) =>
-            reason === 'begun' ? { type: 'unknown' } : { type: 'failed', code: reason },
+            reason === 'unknown' ? { type: 'unknown' } : { type: 'failed', code: reason },
           held: () => undefined,
         },
       });

@@ -363,7 +363,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'what was begun before a kill is not begun again',
       file: 'lib/outbox/request-outbox.ts',
-      changes: [["    if (page.begun.has(item.index)) return 'begun';\n", '']],
+      changes: [["    if (page.begun.has(item.index)) return 'unknown';\n", '']],
       shownBy: {
         'proof/interleavings.test.ts': [
           'texts, deploys and kills: nothing is sent twice, what was sent is told, and without a kill all is told once',
