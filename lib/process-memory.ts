@@ -30,6 +30,8 @@ type ProcessMemory =
   | 'onceKeys'
   /** Changes of one contact or group run one after the other, also across a deploy. */
   | 'turns'
+  /** The instruments of the process: making one twice would count it twice. */
+  | 'metrics'
   /** Warnings that the log has already and must not repeat. */
   | 'saidOnce'
   /** Results of long calculations, by their input; they can be calculated again. */

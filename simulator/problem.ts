@@ -31,10 +31,6 @@ export class Refusal extends Error {
 /** The refusal of a gateway or a firewall in front of the service. */
 export const turnedAway = (detail: string): Refusal => new Refusal('forbidden', detail, { isBare: true });
 
-const run = randomBytes(10).toString('hex');
-let count = 0;
-const nextTraceId = (): string => run + (count++).toString(16).padStart(12, '0');
-
 /** The problem body, with every field that the contract requires (*Errors*, Problem body). */
 export const problemBody = (refusal: Refusal, instance: string): string =>
   JSON.stringify({
@@ -44,7 +40,7 @@ export const problemBody = (refusal: Refusal, instance: string): string =>
     detail: refusal.detail,
     instance,
     code: refusal.code,
-    traceId: nextTraceId(),
+    traceId: randomBytes(16).toString('hex'),
     retryable: problemCodes[refusal.code].retryable,
     ...(refusal.details === undefined ? {} : { details: refusal.details }),
   });

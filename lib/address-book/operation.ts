@@ -13,7 +13,7 @@ import { NodeRequests, type Turn } from '../runtime/node-requests';
 import { outcomeStatus } from '../runtime/outcome-status';
 import { failedOutcome, problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
-import { failureLook, look } from '../runtime/status';
+import { failureLook, look, progressLook } from '../runtime/status';
 
 /** Message fields of one outcome, filled in as they become known. */
 export type Fields = Record<string, unknown>;
@@ -120,11 +120,7 @@ export class Stream<C = Caller> {
 
   progress(done: number, total: number | undefined): void {
     const { status, words } = this.tools;
-    status.show(() => {
-      const read = words.number(done);
-      const values = { done: read, count: read, total: total === undefined ? '' : words.number(total) };
-      return look('blue', 'dot', words.say(total === undefined ? 'status.read' : 'status.progress', values));
-    });
+    status.show(() => progressLook(words, done, total));
   }
 
   /** Shows how many records a search has found. */

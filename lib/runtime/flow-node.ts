@@ -13,7 +13,14 @@ import type { Message, Red, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
 import { atNextStart } from './delivery';
-import { createStatus, failureLook, look, type Status } from './status';
+import {
+  createStatus,
+  failureLook,
+  pausedLook,
+  simulatorMark,
+  storeTroubleLook,
+  type Status,
+} from './status';
 import { type Words, wordsOf } from './language';
 import { processMemory } from '../process-memory';
 
@@ -126,14 +133,8 @@ const startNode = (
   const words = wordsOf(RED);
   const environment = environmentOf(RED, config.environment);
   let isUnsaved = false;
-  const prefix = (): string => {
-    const marks = [
-      ...(environment?.service === 'simulator' ? [words.say('status.sim')] : []),
-      ...(isUnsaved ? [words.say('status.unsaved')] : []),
-      '',
-    ];
-    return marks.join(' ');
-  };
+  const prefix = (): string =>
+    simulatorMark(words, environment?.service) + (isUnsaved ? `${words.say('status.unsaved')} ` : '');
   const status = createStatus(node, prefix, systemClock, environment?.clock);
   let hasWarned = false;
   let forgetStart = (): void => undefined;
@@ -249,19 +250,13 @@ const startNode = (
   const unlisten = environment?.onChange(() => {
     status.clearIfAuthorized((advisor) => isAuthorized(environment, advisor));
     if (environment.trouble !== undefined) {
-      status.show(() => look('red', 'ring', words.say('status.storeTrouble')));
+      status.show(() => storeTroubleLook(words));
       return;
     }
     const until = pausedUntil(environment);
     if (until <= environment.clock.now() || ![handler, ...adopted.values()].some((each) => each.isBusy?.()))
       return;
-    status.show(() =>
-      look(
-        'yellow',
-        'ring',
-        words.say('status.paused', { time: words.time(until, environment.clock.now()) }),
-      ),
-    );
+    status.show(() => pausedLook(words, until, environment.clock.now()));
   });
 
   node.on('input', (received, _send, done) => {

@@ -1,3 +1,4 @@
+import { processMemory } from '../process-memory';
 import type { Attributes, Meter, MeterProvider } from '@opentelemetry/api';
 import { ownCodes, serviceCodes } from '../service/errors';
 import type { ClientOptions } from '../service/types';
@@ -86,14 +87,14 @@ const load = (): Api | undefined => {
 };
 
 let api: { readonly found: Api | undefined } | undefined;
-const byProvider = new WeakMap<MeterProvider, Metrics>();
+const metricsByProvider = processMemory('metrics', new WeakMap<MeterProvider, Metrics>());
 
 /** The metrics, where `@opentelemetry/api` is installed; elsewhere nothing is measured. */
 export const metrics = (): Metrics | undefined => {
   api ??= { found: load() };
   const provider = api.found?.metrics.getMeterProvider();
   if (!provider) return undefined;
-  const made = byProvider.get(provider) ?? metricsOn(provider.getMeter('@advisor-texting/node-red'));
-  byProvider.set(provider, made);
+  const made = metricsByProvider.get(provider) ?? metricsOn(provider.getMeter('@advisor-texting/node-red'));
+  metricsByProvider.set(provider, made);
   return made;
 };

@@ -18,7 +18,7 @@ import { nodeError } from './errors';
 import type { Tools } from './flow-node';
 import { NodeOutbox, type CompleteOutcome, type Item, type Order, type ShowOutcome } from './node-outbox';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
-import { look } from './status';
+import { heldLook } from './status';
 
 /** An item that a node has accepted, and where. */
 export interface AcceptedItem<T, O> {
@@ -132,10 +132,7 @@ export class NodeRequests<T extends Item, O extends Order>
 
   held(count: number, notBefore: number): void {
     const { status, words, now } = this.tools;
-    status.show(() => {
-      const time = words.time(notBefore, now());
-      return look('blue', 'ring', words.say('status.held', { count: words.number(count), time }));
-    });
+    status.show(() => heldLook(words, count, notBefore, now()));
   }
 
   protected override notOpened(thrown: unknown): void {
@@ -147,7 +144,8 @@ export class NodeRequests<T extends Item, O extends Order>
     const { tools } = this;
     const environment = tools.environment();
     const { maxConcurrent, resumeWithin, textHours } = environment.settings;
-    const journal = environment.settings.journal || (this.handler.mayHold && textHours?.outside === 'hold');
+    const journal =
+      environment.settings.journal || (this.handler.mayHold === true && textHours?.outside === 'hold');
     const isKept = journal || (await this.isHeldFromBefore(environment));
     const store = await (isKept ? environment.store() : environment.memory());
     if (journal && !store.durable) tools.markUnsaved();

@@ -1,6 +1,6 @@
 import type { Tools } from './flow-node';
 import type { Outcome } from './outcomes';
-import { failureLook, look, type StatusLook } from './status';
+import { failureLook, look, progressLook, type StatusLook } from './status';
 import type { Words } from './language';
 
 interface Progress {
@@ -44,10 +44,7 @@ export const outcomeStatus =
     const at = now();
     tools.status.show(() => {
       const { done, total } = progress();
-      if (total > 0) {
-        const values = { done: words.number(done), total: words.number(total) };
-        return look('blue', 'dot', words.say('status.progress', values));
-      }
+      if (total > 0) return progressLook(words, done, total);
       if (counts)
         return countsLook(
           words,

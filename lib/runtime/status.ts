@@ -51,6 +51,63 @@ export const failureLook = (words: Words, why: Problem | undefined, at: number, 
   return { ...look('red', 'ring', said()), unauthorized };
 };
 
+/** While a list is under way, or a search whose `total` may not be known. */
+export const progressLook = (words: Words, done: number, total: number | undefined): StatusLook => {
+  const read = words.number(done);
+  return look(
+    'blue',
+    'dot',
+    total === undefined
+      ? words.say('status.read', { count: read })
+      : words.say('status.progress', { done: read, total: words.number(total) }),
+  );
+};
+
+/** The service has asked for a pause. */
+export const pausedLook = (words: Words, until: number, now: number): StatusLook =>
+  look('yellow', 'ring', words.say('status.paused', { time: words.time(until, now) }));
+
+export const storeTroubleLook = (words: Words): StatusLook =>
+  look('red', 'ring', words.say('status.storeTrouble'));
+
+/** Texts are held until their recipients may be texted; the first until `notBefore`. */
+export const heldLook = (words: Words, count: number, notBefore: number, now: number): StatusLook =>
+  look(
+    'blue',
+    'ring',
+    words.say('status.held', { count: words.number(count), time: words.time(notBefore, now) }),
+  );
+
+export interface Waiting {
+  readonly count: number;
+  /** When the next poll is due. */
+  readonly next: number;
+  /** How many people are waited for; undefined where that is not known. */
+  readonly people: number | undefined;
+  /** Why no answer comes. */
+  readonly outage: Problem | undefined;
+}
+
+export const waitingLook = (
+  words: Words,
+  { count: waiting, next, people, outage }: Waiting,
+  now: number,
+): StatusLook => {
+  const count = words.number(waiting);
+  const why = outage && words.find(`failed.${outage.code}`);
+  if (why !== undefined) return look('yellow', 'ring', words.say('status.waitingDespite', { count, why }));
+  const time = words.time(next, now);
+  if (people === undefined || people >= waiting)
+    return look('blue', 'ring', words.say('status.waiting', { count, time }));
+  const who = people === 1 ? 'status.onePerson' : 'status.people';
+  const values = { count, time, people: words.say(who, { count: words.number(people) }) };
+  return look('blue', 'ring', words.say('status.waitingPeople', values));
+};
+
+/** The mark before the status of a node on the simulator: nobody is really texted. */
+export const simulatorMark = (words: Words, service: string | undefined): string =>
+  service === 'simulator' ? `${words.say('status.sim')} ` : '';
+
 export interface Status {
   /** Shows a look. It is made only when it is drawn, at most once a second. */
   show(look: () => StatusLook): void;

@@ -11,7 +11,7 @@ import { nodeError } from '../../lib/runtime/errors';
 import { NodeOutbox, type Order, type ShowOutcome, type TakenItems } from '../../lib/runtime/node-outbox';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
-import { failureLook, look, type StatusLook } from '../../lib/runtime/status';
+import { failureLook, look, waitingLook, type StatusLook } from '../../lib/runtime/status';
 import { fieldOf, isRecord } from '../../lib/runtime/kinds';
 import { withUsedFields, type Recipient } from '../../lib/texting/recipients';
 import { cancelledWait, waitOutcome } from './outcome';
@@ -246,24 +246,15 @@ export class NodeWaits
   }
 
   private look(environment: Environment, next: number, people: number | undefined): StatusLook {
-    const { words } = this.tools;
-    const waiting = this.outbox?.count ?? 0;
-    const count = words.number(waiting);
+    const { words, now } = this.tools;
     try {
       if (!this.isAuthorized(environment)) return look('red', 'ring', words.say('status.authorizeAgain'));
     } catch (thrown) {
       // The status is drawn by a timer, where nobody would catch a fault of the environment.
-      return failureLook(words, problemOf(thrown), this.tools.now(), this.tools.now());
+      return failureLook(words, problemOf(thrown), now(), now());
     }
     const outage = this.consent?.waits.outage;
-    const why = outage && words.find(`failed.${outage.code}`);
-    if (why !== undefined) return look('yellow', 'ring', words.say('status.waitingDespite', { count, why }));
-    const time = words.time(next, this.tools.now());
-    if (people === undefined || people >= waiting)
-      return look('blue', 'ring', words.say('status.waiting', { count, time }));
-    const who = people === 1 ? 'status.onePerson' : 'status.people';
-    const values = { count, time, people: words.say(who, { count: words.number(people) }) };
-    return look('blue', 'ring', words.say('status.waitingPeople', values));
+    return waitingLook(words, { count: this.outbox?.count ?? 0, next, people, outage }, now());
   }
 
   private isAuthorized(environment: Environment): boolean {

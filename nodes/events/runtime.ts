@@ -8,7 +8,7 @@ import { wordsOf, type Words } from '../../lib/runtime/language';
 import { problemOf } from '../../lib/runtime/outcomes';
 import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
-import { createStatus, look, type Fill, type Status } from '../../lib/runtime/status';
+import { createStatus, look, simulatorMark, type Fill, type Status } from '../../lib/runtime/status';
 import { systemClock } from '../../lib/service/clock';
 import { endOf, key, type Store } from '../../lib/state/store';
 
@@ -283,7 +283,7 @@ export const create = (RED: NodeAPI, created: Node, config: Config): void => {
     return;
   }
   const release = environment.keepStoreOpen();
-  const prefix = (): string => (environment.service === 'simulator' ? `${words.say('status.sim')} ` : '');
+  const prefix = (): string => simulatorMark(words, environment.service);
   const status = createStatus(node, prefix, systemClock, environment.clock);
   const events = new EventsNode(node, environment, words, status);
   const fault = (thrown: unknown): void => {

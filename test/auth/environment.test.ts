@@ -245,7 +245,11 @@ describe('environment', () => {
 
   const wrongNames: [what: string, names: unknown, expected: RegExp][] = [
     ['that are no object', ['page'], /must be an object/],
-    ['with one that is none of ours', { pagesize: 'limit' }, /"pagesize", which is none of ours: use .*page, /],
+    [
+      'with one that is none of ours',
+      { pagesize: 'limit' },
+      /"pagesize", which is none of ours: use .*page, /,
+    ],
     ['of a search that has no such parameter', { 'groups.sortBy': 'by' }, /"groups.sortBy"/],
     ['with one that is no text', { page: 3 }, /"page" of the environment must be a text/],
   ];
