@@ -132,7 +132,7 @@ export interface VaultOptions {
 
 /**
  * The authorizations of all environments, each a record in the store. They are read when the vault opens, and then kept
- * in memory; a change is first written to the store. The vault is open while somebody holds it.
+ * in memory; a change is first written to the store. The vault is open while somebody keeps it open.
  */
 export class Vault {
   private readonly options: VaultOptions;

@@ -439,7 +439,7 @@ export class Waits {
     });
     if (!isWritten || to === found.at) return;
     const list = entries.listOf(to, found.wait);
-    // Expected at its end, which has passed, it would have all be looked at again whose end came later.
+    // The end of the wait has passed: to expect the wait at that time would visit all waits again that ended later.
     if (hasLooked) {
       poller.repeat(list);
       return;

@@ -57,7 +57,7 @@ export interface RequestOptions<I extends NodeItem, O, E> extends OutboxOptions<
 const mostAtHand = 32;
 /** The most items whose ends are on their way to the record or out of the node: while there are more, none is taken up. */
 const mostEnding = 256;
-/** The number of ticks for which an item may hold the clock: a machine that stands still meanwhile loses one, not all. */
+/** The number of ticks for which an item may keep the clock still: a machine that stops meanwhile loses one, not all. */
 const clockTicks = { count: 10, ms: 50 };
 
 /** Items whose work is one request. */
@@ -433,9 +433,9 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   }
 
   /**
-   * Keeps a simulator's clock, which can be moved, still until the item is begun; from then on its request holds the
-   * clock. Otherwise a text that waited for its hours would find them over. An item that itself waits for the clock
-   * must not hold it for ever.
+   * Keeps a simulator's clock, which can be moved, still until the item is begun; from then on its request
+   * does. Otherwise a text that waited for its hours would find them over. An item that itself waits for the clock must
+   * not keep it still for ever.
    */
   private keepClockStill(): () => void {
     const release = this.request.clock.keepStill?.();

@@ -92,7 +92,7 @@ export class Call {
     const token = this.fetchToken();
     if (token) await token;
     // Where a turn is free, the beginning is put on record before it is taken: a turn covers the request, not the disk.
-    // The clock is held so that moving it does not end the token meanwhile.
+    // The clock is kept still, so that moving it does not end the token meanwhile.
     let release = limits.isOpen ? clock.keepStill?.() : undefined;
     if (limits.isOpen) await this.begin().catch(released(release));
     const entered = limits.enter(this.place());

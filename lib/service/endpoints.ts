@@ -33,7 +33,10 @@ const endpoint = <
   declaration: Declaration<P, Q, B, R>,
 ) => declaration;
 
-/** Every endpoint of the service, once. Client, simulator, nodes, scopes and the API docs read this table. */
+/**
+ * Every endpoint of the service, once: the client, the specs of the nodes and the API docs read this table. The simulator
+ * has a reading of the contract of its own.
+ */
 export const endpoints = {
   sendMessage: endpoint({
     method: 'POST',
