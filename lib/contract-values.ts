@@ -7,14 +7,14 @@
 export const e164 = /^\+[1-9]\d{7,14}$/;
 export const largestPage = 200;
 export const longestSearch = 150;
-/** The scopes that allow an operation, and what each allows (contract, *Authentication*, 3). */
-export const operationScopes = {
-  'text.messaging.write': 'Send and schedule texts, send consent requests',
-  'text.messaging.read': 'Read texting status',
-  'core.contacts.read': 'Read contacts and contact groups',
-  'core.contacts.write': 'Create, update and delete contacts and groups',
-  'core.content.read': 'Read content library items',
-} as const;
+/** The scopes that allow an operation (contract, *Authentication*, 3). */
+export const operationScopes = [
+  'text.messaging.write',
+  'text.messaging.read',
+  'core.contacts.read',
+  'core.contacts.write',
+  'core.content.read',
+] as const;
 export const sortFields = [
   'fullName',
   'email',

@@ -14,7 +14,7 @@ type Nothing = typeof nothing;
 interface Declaration<P extends string, Q extends z.ZodType, B extends z.ZodType, R extends z.ZodType> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: P;
-  readonly scope: keyof typeof operationScopes;
+  readonly scope: (typeof operationScopes)[number];
   readonly summary: string;
   readonly repeat: Repeat;
   readonly query?: Q;

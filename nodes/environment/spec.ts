@@ -5,7 +5,7 @@ import type { NodeSpec, When } from '../../lib/runtime/spec';
 const real: When = { service: ['sandbox', 'production'] };
 const byCode: When = { ...real, grant: ['authorization_code'] };
 
-export const scopes = [...Object.keys(operationScopes), 'offline_access'];
+export const scopes = [...operationScopes, 'offline_access'] as const;
 
 /** The topic on which every editor hears where something has changed, but not what. */
 export const changedTopic = 'advisor-texting/changed';

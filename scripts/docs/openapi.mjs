@@ -1,9 +1,13 @@
 /** What each scope allows. */
-export const scopeMeanings = (operationScopes) => ({
-  ...operationScopes,
+export const scopeMeanings = {
+  'text.messaging.write': 'Send and schedule texts, send consent requests',
+  'text.messaging.read': 'Read texting status',
+  'core.contacts.read': 'Read contacts and contact groups',
+  'core.contacts.write': 'Create, update and delete contacts and groups',
+  'core.content.read': 'Read content library items',
   openid: 'Identity claims in the token (required)',
   offline_access: 'Returns a refresh token',
-});
+};
 
 const problemSchema = (codes) => ({
   type: 'object',
@@ -109,7 +113,9 @@ export const openApi = ({ endpoints, operationScopes, schemas, serviceCodes, z, 
       [endpoint.method.toLowerCase()]: operation(name, endpoint),
     };
   }
-  const scopes = scopeMeanings(operationScopes);
+  const unsaid = operationScopes.filter((scope) => !(scope in scopeMeanings));
+  if (unsaid.length > 0) throw new Error(`scripts/docs/openapi.mjs does not say what ${unsaid[0]} allows.`);
+  const scopes = { ...scopeMeanings };
   const requests = new Set(Object.values(endpoints).map(({ body }) => body));
 
   return {

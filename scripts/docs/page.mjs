@@ -89,7 +89,7 @@ const grouped = (endpoints, document) => {
 };
 
 /** The API page: the same facts as in the OpenAPI document, for people. */
-export const apiPage = ({ operationScopes, endpoints, serviceCodes }, document) => {
+export const apiPage = ({ endpoints, serviceCodes }, document) => {
   const schemas = Object.entries(document.components.schemas).flatMap(([name, schema]) => [
     `### ${name}`,
     '',
@@ -108,7 +108,7 @@ export const apiPage = ({ operationScopes, endpoints, serviceCodes }, document) 
     '',
     table(
       ['scope', 'grants', 'needed for'],
-      Object.entries(scopeMeanings(operationScopes)).map(([scope, meaning]) => [
+      Object.entries(scopeMeanings).map(([scope, meaning]) => [
         `\`${scope}\``,
         meaning,
         Object.values(endpoints)
