@@ -397,7 +397,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
   private async beginAgain(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I): Promise<void> {
     if (job.record.space !== this.options.space) return;
     if (this.host.atOnce(item) !== undefined) {
-      job.beside.push(this.willTell(job, item));
+      job.inNextCommit.push(this.willTell(job, item));
       return this.endAtOnce(job, page, item);
     }
     const { operations, committed } = this.begin(job, [item]);

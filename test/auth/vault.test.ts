@@ -123,7 +123,7 @@ describe('vault', () => {
         isFirst = false;
         return found as never;
       });
-      const release = vault.hold();
+      const release = vault.keepOpen();
       await hears(vault, 'alice');
       await release();
     });
@@ -140,7 +140,7 @@ describe('vault', () => {
         return found as never;
       });
       await other.authorized(connection(), grant('bob', 'first'));
-      const release = vault.hold();
+      const release = vault.keepOpen();
       await vault.opening;
       await other.authorized(connection(), grant('alice', 'first'));
       await hears(vault, 'alice');

@@ -60,8 +60,8 @@ export class Disk {
     return {
       now: () => clock.now(),
       after: (ms, task) => clock.after(ms, task),
-      hold: () => {
-        const release = clock.hold();
+      keepStill: () => {
+        const release = clock.keepStill();
         if (process.isDead) release();
         this.holds.add(release);
         return release;
