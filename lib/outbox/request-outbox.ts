@@ -319,7 +319,11 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
       this.pump();
     };
     if (found.length > 0 || !onItsWay) goOn();
-    else onItsWay.then(goOn, goOn);
+    else
+      onItsWay.then(goOn, (fault: unknown) => {
+        // The process that has taken over the store reads on.
+        if (!(fault instanceof TakenOver)) goOn();
+      });
   }
 
   /** Removes resets that everything before them has met: in one commit with the last such outcome, or later. */
