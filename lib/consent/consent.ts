@@ -67,7 +67,7 @@ export class Consent {
   }
 
   /** Waits at a service that the environment pointed to before are found, and never polled. */
-  entriesIn(space: string): Waits {
+  waitsAt(space: string): Waits {
     return space === this.environment.space ? this.waits : this.waitsIn(space);
   }
 

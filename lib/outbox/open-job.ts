@@ -126,7 +126,7 @@ export class OpenJob<I extends NodeItem, O, E> {
   /** How many outcomes of each kind have left the node; `record.told` counts those that are on record as told. */
   private readonly gone: Counts;
   /** Items that are yet to leave, duplicates included; `untold` are yet to be put on record as told. */
-  left: number;
+  remaining: number;
   private untold: number;
   isNew = false;
   private areCountsNew = false;
@@ -148,8 +148,8 @@ export class OpenJob<I extends NodeItem, O, E> {
     this.name = keys.job(arrival).toString('latin1');
     const told = record.told['total'] ?? 0;
     this.gone = { ...record.told };
-    this.left = record.count - told;
-    this.untold = this.left;
+    this.remaining = record.count - told;
+    this.untold = this.remaining;
   }
 
   static accepted<I extends NodeItem, O, E>(
@@ -302,14 +302,14 @@ export class OpenJob<I extends NodeItem, O, E> {
   /** Counts an outcome that leaves; gives all that have left by then. */
   countLeft(item: I, kinds: readonly string[]): Readonly<Counts> {
     countIn(this.gone, kinds, item);
-    this.left -= weightOf(item);
+    this.remaining -= weightOf(item);
     return this.gone;
   }
 
-  /** Takes `leave` back: the outcome did not arrive. */
+  /** Takes `countLeft` back: the outcome did not arrive. */
   uncountLeft(item: I, kinds: readonly string[]): void {
     countIn(this.gone, kinds, item, -1);
-    this.left += weightOf(item);
+    this.remaining += weightOf(item);
   }
 
   /** Notes that an outcome was told; true when it was the last. */

@@ -266,7 +266,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
       outcome,
       repeated,
       counts,
-      isLast: job.left === 0,
+      isLast: job.remaining === 0,
       mark: (msg) => {
         offer = handOver.offer(msg, () => this.told(job, page, item, kinds), offer);
       },

@@ -39,7 +39,7 @@ export interface RequestHost<I extends NodeItem, O, E> extends Host<I, O, E> {
    */
   work(job: OpenJob<I, O, E>, item: I, turn: ItemTurn): Promise<E | undefined>;
   /** The outcome of an item that ends without its work. */
-  ended(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<E>;
+  endWithoutWork(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<E>;
   /** Called with the number of held items, and the time until which the first is held. */
   held(count: number, notBefore: number): void;
 }
@@ -107,7 +107,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   get progress(): { readonly done: number; readonly total: number } {
     let done = 0;
     let total = 0;
-    for (const { record, left } of this.open.values()) {
+    for (const { record, remaining: left } of this.open.values()) {
       if (record.count < 2 || left === 0) continue;
       done += record.count - left;
       total += record.count;
@@ -162,9 +162,9 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   }
 
   private async tellRefused(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<void> {
-    const outcome = await this.host.ended(job, item, reason);
+    const outcome = await this.host.endWithoutWork(job, item, reason);
     const counts = job.countLeft(item, this.host.kindsOf(outcome));
-    const isLast = job.left === 0;
+    const isLast = job.remaining === 0;
     await this.host.emit(job, item, { outcome, repeated: false, counts, isLast, mark: () => undefined });
   }
 
@@ -470,7 +470,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     item: I,
   ): Promise<void> {
     try {
-      const outcome = await this.host.ended(job, item, reason);
+      const outcome = await this.host.endWithoutWork(job, item, reason);
       const settled = this.settle(job, page, item, outcome);
       // The end is in the next commit, so the resets may be forgotten in that one. Without an end, they stay.
       this.needingResets -= 1;

@@ -42,8 +42,8 @@ export interface WaitHost<I extends NodeItem, O, E, W> extends Host<I, O, E> {
 }
 
 export interface WaitOptions<I extends NodeItem, O, E, W> extends OutboxOptions<WaitHost<I, O, E, W>> {
-  /** The entries of the environment at the service that it points to, or pointed to. */
-  readonly entries: (space: string) => WaitPolling<W>;
+  /** The polls of the environment at the service that it points to, or pointed to. */
+  readonly polling: (space: string) => WaitPolling<W>;
 }
 
 /** The number of waits of a long list that are written in one commit. */
@@ -210,7 +210,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
       const one = (async function* (wait: W) {
         yield wait;
       })(this.waitOf(job, found));
-      this.track(this.wait.entries(this.options.space).flush(one));
+      this.track(this.wait.polling(this.options.space).flush(one));
       return Promise.resolve();
     });
   }
@@ -225,13 +225,13 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
   /** A close does not wait for it: the next start does not go on with it either. */
   private async flushOnRecord(phones: readonly string[] | undefined): Promise<void> {
     await Promise.allSettled(this.committing.values());
-    await this.wait.entries(this.options.space).flush(this.waitsOf(this.waitingItems(phones)));
+    await this.wait.polling(this.options.space).flush(this.waitsOf(this.waitingItems(phones)));
   }
 
   /** Undefined when nothing waits. With more jobs than are read, the next poll counts as due now. */
   async outlook(now: number): Promise<Outlook | undefined> {
     if (this.waiting === 0) return undefined;
-    const entries = this.wait.entries(this.options.space);
+    const entries = this.wait.polling(this.options.space);
     const jobs = await this.page(undefined, readAtOnce);
     if (jobs.length === readAtOnce) return { next: now, people: undefined };
     const isCounted = this.waiting <= countedWaits;
@@ -261,7 +261,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
 
   protected override withUnaccepted(arrival: Buffer, item: I, order: O): Promise<Removals> {
     const wait = this.host.waitOf(itemKey(this.options.node, arrival, item.index), item, order);
-    return this.wait.entries(this.options.space).removals(wait);
+    return this.wait.polling(this.options.space).removals(wait);
   }
 
   private async commitWaits(
@@ -298,7 +298,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
   }
 
   private begin(job: OpenJob<I, O, E>, items: readonly I[]): ReturnType<WaitPolling<W>['begin']> {
-    return this.wait.entries(this.options.space).begin(items.map((item) => this.waitOf(job, item)));
+    return this.wait.polling(this.options.space).begin(items.map((item) => this.waitOf(job, item)));
   }
 
   private record(by: number): void {
@@ -388,7 +388,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
   }
 
   private async restoreLost(): Promise<void> {
-    const entries = this.wait.entries(this.options.space);
+    const entries = this.wait.polling(this.options.space);
     if (this.isClosing || !(await entries.hasLost())) return;
     for await (const { job, page, item } of this.waitingItems())
       if (!(await entries.isIntact(this.waitOf(job, item)))) await this.beginAgain(job, page, item);
@@ -430,7 +430,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
   ): Promise<void> {
     this.retain(job);
     try {
-      const entries = this.wait.entries(job.record.space);
+      const entries = this.wait.polling(job.record.space);
       const { operations, seen, committed } = await entries.removals(this.waitOf(job, item));
       try {
         await this.endItem(job, page, item, this.host.cancelled(reason, item, await seen()), operations);
@@ -452,7 +452,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
       yield* this.allWaiting();
       return;
     }
-    const entries = this.wait.entries(this.options.space);
+    const entries = this.wait.polling(this.options.space);
     for (const phone of new Set(phones)) {
       // What was lost is not found by its number.
       const isFound = !(await entries.hasLost(phone));

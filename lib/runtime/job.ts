@@ -41,7 +41,7 @@ interface JobList {
 export class Job {
   /** Puts on record that the outcome in this message was told; see `lib/outbox/hand-over`. */
   handOver: (() => void) | undefined;
-  private left = 0;
+  private gone = 0;
   private expected = 1;
   private list: JobList | undefined;
   private raised: Error | undefined;
@@ -75,9 +75,9 @@ export class Job {
     count: number | undefined,
     shared?: string,
     id: string = this.RED.util.generateId(),
-    left = count,
+    remaining = count,
   ): string {
-    this.expected = left ?? Infinity;
+    this.expected = remaining ?? Infinity;
     this.list = { id, count, copy: copier(this.RED, this.msg, shared) };
     return id;
   }
@@ -105,8 +105,8 @@ export class Job {
     const error = this.exit.leave(msg, outcome, about);
     if (error && this.list) this.node.error(error, msg);
     else if (error) this.raised = error;
-    this.left += 1;
-    if (this.left >= this.expected) this.settle();
+    this.gone += 1;
+    if (this.gone >= this.expected) this.settle();
   }
 
   /** Sets `msg.summary` on the input message, for Complete nodes. */

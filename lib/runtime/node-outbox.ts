@@ -86,7 +86,7 @@ const jobOf = <T extends Item, O extends Order>(
   const { list } = openJob.record.order;
   const job = tools.resumed(message, openJob.record.life === life);
   // Others of the list may have left long before: the job is not in memory all the time.
-  if (list) job.asList(openJob.record.count, list.shared, list.id, openJob.left + indexes.length);
+  if (list) job.asList(openJob.record.count, list.shared, list.id, openJob.remaining + indexes.length);
   if (dropped) tools.warnOfDropped();
   openJob.attachment = job;
   return job;

@@ -55,7 +55,7 @@ export interface ItemHandler<T, O> {
   /** The work may throw `Held`: items are put on record whatever `journal` says, so that they are not lost while held. */
   readonly mayHold?: boolean | undefined;
   /** Called when an item ends without its work. */
-  readonly ended?: ((accepted: AcceptedItem<T, O>, reason: Reason) => Promise<void>) | undefined;
+  readonly endedWithoutWork?: ((accepted: AcceptedItem<T, O>, reason: Reason) => Promise<void>) | undefined;
 }
 
 /** The client of nodes that make no request. */
@@ -120,13 +120,15 @@ export class NodeRequests<T extends Item, O extends Order>
     }
   }
 
-  async ended(openJob: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<Outcome> {
+  async endWithoutWork(openJob: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<Outcome> {
     const isOnRecord = reason !== 'refused' && reason !== 'taken_over';
     if (isOnRecord && this.environment)
-      await this.handler.ended?.(this.acceptedItem(openJob, item), reason).catch((fault: unknown) => {
-        // The process that has taken over the store does the same.
-        if (!(fault instanceof TakenOver)) throw fault;
-      });
+      await this.handler
+        .endedWithoutWork?.(this.acceptedItem(openJob, item), reason)
+        .catch((fault: unknown) => {
+          // The process that has taken over the store does the same.
+          if (!(fault instanceof TakenOver)) throw fault;
+        });
     return this.outcomeWithoutWork(reason);
   }
 

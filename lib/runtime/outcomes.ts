@@ -101,7 +101,7 @@ export const createExit = (
   outputs: readonly string[],
   translate: (why: Problem) => string,
   /** Called once with each outcome that leaves; a failure comes with its problem. */
-  left?: (msg: Message, outcome: string, why?: Problem) => void,
+  onLeft?: (msg: Message, outcome: string, why?: Problem) => void,
 ): Exit => {
   const isWired = (port: number): boolean =>
     (node.wires[port] ?? []).some((id) => (RED.nodes.getNode(id) as unknown) != null);
@@ -125,13 +125,13 @@ export const createExit = (
         msg.payload = outcome.payload;
         writeFields(msg, outcome.carry);
         if ('error' in msg) delete msg.error;
-        if (!outcome.repeated) toCount(() => left?.(msg, outputs[port] ?? ''));
+        if (!outcome.repeated) toCount(() => onLeft?.(msg, outputs[port] ?? ''));
         send(msg, port, mark);
         return undefined;
       }
       const why = outcome.problem;
       if (!why) throw new Error('a failure without a problem');
-      if (!outcome.repeated) toCount(() => left?.(msg, outputs[1] ?? '', why));
+      if (!outcome.repeated) toCount(() => onLeft?.(msg, outputs[1] ?? '', why));
       const { wording: _wording, ...said } = why;
       const details = {
         ...said,

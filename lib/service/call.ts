@@ -75,11 +75,11 @@ export class Call {
 
   async run(): Promise<Completed> {
     for (;;) {
-      const ended = await this.attempt();
-      if (typeof ended !== 'number') return ended;
-      if (ended > 0) {
+      const next = await this.attempt();
+      if (typeof next !== 'number') return next;
+      if (next > 0) {
         await this.undo();
-        await this.sleep(ended);
+        await this.sleep(next);
       }
       if (this.isStopped()) throw this.stopped();
     }
@@ -115,7 +115,7 @@ export class Call {
       }
       release ??= clock.keepStill?.();
       await this.begin();
-      const ended = await this.permit();
+      const endAttempt = await this.permit();
       this.attempts++;
       // A request that must not happen twice is not cut: that would only make its outcome unknown.
       const sentAt = requested ? performance.now() : 0;
@@ -127,7 +127,7 @@ export class Call {
         duration: performance.now() - sentAt,
         isPoll: this.options.priority === 'poll',
       });
-      ended?.();
+      endAttempt?.();
       // The answer is judged before the turn is given up: a pause must hold for the next request.
       return this.judge(result);
     } finally {

@@ -328,7 +328,7 @@ export class GuardChain<T extends Recipient, O extends Order> {
   }
 
   /** A text that ends without being sent gives its key back. Those that wait for a cancelled one are cancelled too. */
-  ended(text: AcceptedItem<T, O>, reason: Reason): Promise<void> {
+  releaseKey(text: AcceptedItem<T, O>, reason: Reason): Promise<void> {
     return this.endKey(text, reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none');
   }
 

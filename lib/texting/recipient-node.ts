@@ -114,7 +114,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       cancelled: options.cancelled,
       isLocal: options.isLocal,
       mayHold: guards !== undefined,
-      ended: guards && ((text, reason) => guards.ended(text, reason)),
+      endedWithoutWork: guards && ((text, reason) => guards.releaseKey(text, reason)),
     });
     void this.outbox.opening?.then(() => {
       if (this.outbox.environment) guards?.open(this.outbox.environment);

@@ -169,7 +169,7 @@ export class NodeWaits
       node: tools.node.id,
       space: environment.space,
       host: this,
-      entries: (space) => consent.entriesIn(space),
+      polling: (space) => consent.waitsAt(space),
     });
     await outbox.prepare();
     const blocked = await doNotTextOf(environment);

@@ -28,7 +28,7 @@ const refusing = (): never => {
 const idleHost: RequestHost<NodeItem, object, string> = {
   work: refusing,
   kindsOf: (outcome) => [outcome],
-  ended: refusing,
+  endWithoutWork: refusing,
   held: () => undefined,
   emit: refusing,
   fault: (fault) => {
@@ -110,7 +110,7 @@ describe('a long list of waits that is being put on record', () => {
       node: 'node',
       space: 'space',
       host,
-      entries: () => world.waits,
+      polling: () => world.waits,
     });
     const items = listOf(1200);
     const accepted = outbox.accept(
@@ -179,7 +179,7 @@ describe('what is queued while the service is away', function () {
     const host: RequestHost<NodeItem, object, string> = {
       work: () => answered,
       kindsOf: (outcome) => [outcome],
-      ended: async (_job, _item, reason) => reason,
+      endWithoutWork: async (_job, _item, reason) => reason,
       held: () => undefined,
       emit: async () => {
         told += 1;

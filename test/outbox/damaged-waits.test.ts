@@ -84,7 +84,7 @@ describe('a wait whose entries are damaged', () => {
       moved: () => undefined,
       changed: () => undefined,
     };
-    const outbox: Outbox = new WaitOutbox({ store, node: 'node', space, host, entries: () => waits });
+    const outbox: Outbox = new WaitOutbox({ store, node: 'node', space, host, polling: () => waits });
     await outbox.prepare();
     waits.start();
     await outbox.start();

@@ -40,7 +40,7 @@ class CountingNode {
       host: {
         work,
         kindsOf: (outcome) => [outcome],
-        ended: async (_job, _item, reason) => this.end(reason),
+        endWithoutWork: async (_job, _item, reason) => this.end(reason),
         held: () => undefined,
         emit: async (_job, _item, { outcome }) => {
           await turn();

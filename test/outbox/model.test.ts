@@ -128,7 +128,7 @@ class Machine {
         await turn();
         return 'sent';
       },
-      ended: async (_job, { name }, reason) => {
+      endWithoutWork: async (_job, { name }, reason) => {
         // As with a key, which is given back first.
         for (let turns = name % 5; turns > 0; turns--) await turn();
         return reason;

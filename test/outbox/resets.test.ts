@@ -16,7 +16,7 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 const hostOf = (told: string[]) => ({
   work: () => Promise.resolve('sent'),
   kindsOf: (outcome: string) => [outcome],
-  ended: (_job: unknown, _item: unknown, reason: string) => Promise.resolve(reason),
+  endWithoutWork: (_job: unknown, _item: unknown, reason: string) => Promise.resolve(reason),
   held: () => undefined,
   emit: (_job: unknown, { phone }: NodeItem, { outcome }: { readonly outcome: string }) => {
     told.push(`${String(phone)} ${outcome}`);
@@ -98,7 +98,7 @@ describe('a reset that comes while an earlier one is still looking for its waits
         moved: () => undefined,
         changed: () => undefined,
       },
-      entries: () => world.waits,
+      polling: () => world.waits,
     });
     const count = 1000;
     const input = (index: number) => ({ index: 0, phone: phoneOf(index) });

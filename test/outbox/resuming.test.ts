@@ -32,7 +32,7 @@ describe('a text that was put off when its node closed', () => {
       host: {
         work,
         kindsOf: (outcome) => [outcome],
-        ended: async (_job, _item, reason) => reason,
+        endWithoutWork: async (_job, _item, reason) => reason,
         held: () => undefined,
         emit: async (_job, _item, { outcome }) => {
           told.push(outcome);
@@ -126,7 +126,7 @@ describe('texts that the store has not taken yet when their node closes', () => 
         host: {
           work: sends,
           kindsOf: (outcome) => [outcome],
-          ended: async (_job, _item, reason) => reason,
+          endWithoutWork: async (_job, _item, reason) => reason,
           held: () => undefined,
           emit: async (_job, { phone }, { outcome }) => {
             told.push(`${String(phone)} ${outcome}`);

@@ -40,7 +40,7 @@ const nodeOn = (
     clock: systemClock,
     host: {
       work,
-      ended: async (_job, _item, reason) => reason,
+      endWithoutWork: async (_job, _item, reason) => reason,
       kindsOf: (outcome) => [outcome],
       emit: async (_job, _item, { outcome, repeated, isLast, mark }) => {
         told.push({ outcome, repeated, isLast });

@@ -91,7 +91,7 @@ class Machine {
       node: 'node',
       space,
       host: this.hostIn(process),
-      entries: () => waits,
+      polling: () => waits,
     });
     const started = outbox.prepare().then(() => {
       waits.start();

@@ -39,7 +39,7 @@ class WaitingNode {
       }),
       node: 'node',
       space: 'space',
-      entries: () => world.waits,
+      polling: () => world.waits,
       host: {
         emit: async (_job, { phone }, { outcome, repeated }) => {
           if (this.isKilled || this.isMute) return never;

@@ -248,7 +248,7 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
     resumeWithin: hour,
     clock: process.clock,
     host: {
-      ended: async (_job, _item, reason) => reason,
+      endWithoutWork: async (_job, _item, reason) => reason,
       kindsOf: (outcome) => [outcome],
       emit: async (_job, { name }, { outcome, repeated }) => {
         await process.step('emit');

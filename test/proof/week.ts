@@ -555,7 +555,7 @@ class Boxes {
               if (code === 'cancelled' && isBrokenOff) return undefined;
               return { type: code === 'outcome_unknown' ? 'unknown' : 'failed', code };
             }),
-          ended: async (_job, _item, reason) =>
+          endWithoutWork: async (_job, _item, reason) =>
             reason === 'unknown' ? { type: 'unknown' } : { type: 'failed', code: reason },
           held: () => undefined,
         },
@@ -567,7 +567,7 @@ class Boxes {
       store,
       node: 'wait',
       space: 'environment/service',
-      entries: (space) => consent.entriesIn(space),
+      polling: (space) => consent.waitsAt(space),
       host: {
         ...common,
         atOnce: () => undefined,
