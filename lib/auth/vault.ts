@@ -2,15 +2,7 @@ import { defaultAdvisor } from '../default-advisor';
 import { createHash, randomUUID } from 'node:crypto';
 import { within, type Clock } from '../service/clock';
 import type { Movable } from '../state/moving';
-import {
-  endOf,
-  key,
-  type StoreEntry,
-  unchanged,
-  type Operation,
-  type Store,
-  type Version,
-} from '../state/store';
+import { endOf, key, pagesUnder, unchanged, type Operation, type Store, type Version } from '../state/store';
 import type { Connection } from './connection';
 import { previousSecretVariable } from './data-keys';
 import { isOver, newGrant, type Grant } from './grants';
@@ -394,7 +386,7 @@ export class Vault {
 
   async sweepLinks(isOver: (link: Link) => boolean): Promise<void> {
     const store = await this.store();
-    for await (const entries of entryPages<Link>(store, linkKind)) {
+    for await (const entries of pagesUnder<Link>(store, table, key(linkKind), entriesAtOnce)) {
       const over = entries.filter(({ value }) => isOver(value));
       if (over.length > 0) await store.write(over.map(({ key: remove }): Operation => ({ table, remove })));
     }
@@ -433,7 +425,7 @@ export class Vault {
     const kept = new Map<string, Kept>();
     const intents = new Map<string, Intent>();
     let read = 0;
-    for await (const entries of entryPages<GrantRecord>(store, grantKind)) {
+    for await (const entries of pagesUnder<GrantRecord>(store, table, key(grantKind), entriesAtOnce)) {
       read += entries.length;
       for (const { key: place, version, value } of entries) {
         const before = kept.get(nameIn(value))?.entry.grant.refreshedAt ?? -1;
@@ -443,7 +435,7 @@ export class Vault {
           kept.set(nameIn(value), { key: place, version, entry: value });
       }
     }
-    for await (const entries of entryPages<Intent>(store, intentKind))
+    for await (const entries of pagesUnder<Intent>(store, table, key(intentKind), entriesAtOnce))
       for (const { value } of entries) intents.set(value.name, value);
     const prefix = key(grantKind);
     const count = await store.count(table, prefix, endOf(prefix));
@@ -585,17 +577,6 @@ export class Vault {
   private changed(): void {
     this.views = new WeakMap();
     for (const listener of this.listeners) listener();
-  }
-}
-
-async function* entryPages<T>(store: Store, kind: string): AsyncGenerator<readonly StoreEntry<T>[]> {
-  const prefix = key(kind);
-  for (let from = prefix; ;) {
-    const page = await store.page<T>(table, { from, to: endOf(prefix), limit: entriesAtOnce });
-    if (page.length > 0) yield page;
-    const last = page.at(-1);
-    if (!last || page.length < entriesAtOnce) return;
-    from = Buffer.concat([last.key, Buffer.alloc(1)]);
   }
 }
 

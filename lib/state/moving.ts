@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { endOf, isShared, key, type StoreEntry, type Operation, type Store, type Table } from './store';
+import { isShared, key, pagesUnder, type StoreEntry, type Operation, type Store, type Table } from './store';
 
 /** Records that move together from one store to another. */
 export interface Movable<T = unknown> {
@@ -42,18 +42,8 @@ const table = 'work';
 const atOnce = 200;
 const progressKey = (name: string): Buffer => key('moving', name);
 
-async function* recordPages<T>(
-  store: Store,
-  { table: from, prefix }: Movable<T>,
-): AsyncGenerator<StoreEntry<T>[]> {
-  for (let start = prefix; ;) {
-    const page = await store.page<T>(from, { from: start, to: endOf(prefix), limit: atOnce });
-    if (page.length > 0) yield [...page];
-    const last = page.at(-1);
-    if (!last || page.length < atOnce) return;
-    start = Buffer.concat([last.key, Buffer.alloc(1)]);
-  }
-}
+const recordPages = <T>(store: Store, { table: from, prefix }: Movable<T>) =>
+  pagesUnder<T>(store, from, prefix, atOnce);
 
 /** Whether there is a record to move. */
 export const isThere = async (store: Store, movable: Movable): Promise<boolean> => {

@@ -270,3 +270,19 @@ export const isShared = (_table: Table, key: Buffer): boolean => {
   // Only the name of a space has a slash. The second text of other keys is the id of a node, which may be any word.
   return name.includes('/') && key.toString('utf8', first + 1, key.indexOf(0, first + 1)) === sharedInSpace;
 };
+
+/** All records whose keys begin with `prefix`, a page at a time. */
+export async function* pagesUnder<T>(
+  store: Store,
+  table: Table,
+  prefix: Buffer,
+  limit: number,
+): AsyncGenerator<readonly StoreEntry<T>[]> {
+  for (let from = prefix; ;) {
+    const page = await store.page<T>(table, { from, to: endOf(prefix), limit });
+    if (page.length > 0) yield page;
+    const last = page.at(-1);
+    if (!last || page.length < limit) return;
+    from = nextKey(last.key);
+  }
+}

@@ -10,7 +10,7 @@ import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
 import { createStatus, look, simulatorMark, type Fill, type Status } from '../../lib/runtime/status';
 import { systemClock } from '../../lib/service/clock';
-import { endOf, key, type Store } from '../../lib/state/store';
+import { key, pagesUnder, type Store } from '../../lib/state/store';
 
 type AdvisorState = AdvisorItem['state'];
 type Topic = AdvisorState | 'paused' | 'resumed' | 'store';
@@ -79,13 +79,8 @@ class EventsNode {
     this.lookAtStore();
     const store = await this.environment.store();
     this.hasBegun = (await store.get(table, this.marker)) !== undefined;
-    for (let from = this.prefix; ;) {
-      const page = await store.page<Told>(table, { from, to: endOf(this.prefix), limit: eventsAtOnce });
+    for await (const page of pagesUnder<Told>(store, table, this.prefix, eventsAtOnce))
       for (const { value } of page) this.told.set(value.advisor, value.state);
-      const last = page.at(-1);
-      if (!last) break;
-      from = Buffer.concat([last.key, Buffer.alloc(1)]);
-    }
     this.changed();
   }
 
