@@ -147,7 +147,7 @@ export default tseslint.config(
               regex: 'lib/service/(?!clock$)',
               allowTypeImports: true,
               message:
-                "The simulator has its own reading of the contract (simulator/contract): with the client's, a mistake would be on both sides.",
+                "The simulator has its own reading of the contract (simulator/endpoints): with the client's, a mistake would be on both sides.",
             },
           ],
         },

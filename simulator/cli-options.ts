@@ -3,7 +3,8 @@ import type { Mutable } from '../lib/mutable';
 import type { SimulatorOptions } from './index';
 import { habitChoices, habitNames, profileNames, type Habits, type ProfileName } from './profiles';
 import { UsageError } from '../lib/usage-error';
-import { settingsChange, type SettingsChange } from './state/settings';
+import type { SettingsChange } from './state/settings';
+import { settingsChange } from './state/settings-schema';
 
 const defaultPort = 4010;
 

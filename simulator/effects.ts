@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { EndpointName } from '../lib/service/endpoints';
 import { problemCodes, type ProblemCode } from './codes';
 
 /** Faults other than a problem body. Each is something that a network, a gateway or a bug really does. */
@@ -31,6 +32,20 @@ export const effectFields = {
 };
 
 export type Effect = z.output<z.ZodObject<typeof effectFields>>;
+
+export type FaultTarget = EndpointName | 'token';
+
+/** A fault to inject: what happens, to which requests, and how often. */
+export interface Fault extends Effect {
+  /** Without an endpoint, the fault is for every request of the contract, but not for the token endpoint. */
+  readonly endpoint?: FaultTarget | undefined;
+  /** The fault is only for requests that name this number. */
+  readonly phone?: string | undefined;
+  /** The share of requests that meet the fault, 0 to 1, drawn from the seeded random source. */
+  readonly rate?: number | undefined;
+  /** The number of requests that meet the fault before it ends. Without `rate` and `next`, one. */
+  readonly next?: number | undefined;
+}
 
 export const defaultDelay = 5;
 

@@ -1,23 +1,16 @@
 import { z } from 'zod';
-import { operationNames, type OperationName } from './contract/declaration';
-import { effectFields, type Effect } from './effects';
+import { effectFields, type Effect, type Fault, type FaultTarget } from './effects';
+import { endpointNames } from './endpoints';
 import { rule } from './rule';
 
-export type FaultTarget = OperationName | 'token';
+const targets: readonly FaultTarget[] = ['token', ...endpointNames];
 
-const targets: readonly FaultTarget[] = ['token', ...operationNames];
-
-/** A fault to inject: what happens, to which requests, and how often. */
-export const faultSchema = z
+export const faultSchema: z.ZodType<Fault> = z
   .strictObject({
     ...effectFields,
-    /** Without an endpoint, the fault is for every request of the contract, but not for the token endpoint. */
     endpoint: z.enum(targets).optional(),
-    /** The fault is only for requests that name this number. */
     phone: z.string().optional(),
-    /** The share of requests that meet the fault, 0 to 1, drawn from the seeded random source. */
     rate: z.number().min(0).max(1).optional(),
-    /** The number of requests that meet the fault before it ends. Without `rate` and `next`, one. */
     next: z.int().min(1).optional(),
   })
   .refine(
@@ -25,9 +18,6 @@ export const faultSchema = z
     rule('control.oneEffect'),
   )
   .refine((fault) => fault.rate === undefined || fault.next === undefined, rule('control.rateOrNext'));
-
-export type FaultInput = z.input<typeof faultSchema>;
-export type Fault = z.output<typeof faultSchema>;
 
 /** A random source that is fast and the same on every machine: a failing run can be repeated from its seed. */
 const seededRandom = (seed: number): (() => number) => {
@@ -56,8 +46,8 @@ export class Faults {
   }
 
   /** Throws a ZodError when the fault is not valid. */
-  add(input: FaultInput): Fault {
-    const fault = faultSchema.parse(input);
+  add(given: Fault): Fault {
+    const fault = faultSchema.parse(given);
     const complete = fault.rate === undefined && fault.next === undefined ? { ...fault, next: 1 } : fault;
     this.active = [...this.active, complete];
     this.changed();

@@ -13,7 +13,7 @@ import { defaultContacts } from './state/seed';
 import { isLoopback } from '../lib/addresses';
 import type { Settings, SettingsChange } from './state/settings';
 
-export type { Fault, FaultInput } from './faults';
+export type { Fault } from './effects';
 export type { LedgerEntry } from './ledger';
 export { magicNumbers, type Magic } from './magic';
 export { inStore, type SnapshotStorage } from './persistence';

@@ -4,9 +4,9 @@ import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
 import { endOf, key, type Operation, type Store } from '../lib/state/store';
-import { contactFields } from './contract/declaration';
+import { contactFields } from './contract/rules';
 import type { Simulation } from './simulation';
-import { settingsSchema } from './state/settings';
+import { settingsSchema } from './state/settings-schema';
 
 const whole = z.int();
 const contact = z.object({

@@ -4,7 +4,8 @@ import { Faults } from './faults';
 import { Ledger } from './ledger';
 import { Codes } from './oauth/codes';
 import { TokenIssuer } from './oauth/tokens';
-import { changeSettings, defaultSettings, type SettingsChange } from './state/settings';
+import { defaultSettings, type SettingsChange } from './state/settings';
+import { changeSettings } from './state/settings-schema';
 import { State } from './state/state';
 
 export interface ClientCredentials {

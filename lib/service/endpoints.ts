@@ -163,7 +163,8 @@ export type Id = number | string;
 export type EndpointName = keyof typeof endpoints;
 export type Endpoint<N extends EndpointName = EndpointName> = (typeof endpoints)[N];
 
-type ParamNames<P extends string> = P extends `${string}{${infer K}}${infer Rest}`
+/** The names of the parameters in a path: `contactId` of `/contacts/{contactId}`. */
+export type ParamNames<P extends string> = P extends `${string}{${infer K}}${infer Rest}`
   ? K | ParamNames<Rest>
   : never;
 type RequestPart<Key extends string, S> = S extends z.ZodType

@@ -1,7 +1,9 @@
 import type { z } from 'zod';
+import type { EndpointName } from '../../lib/service/endpoints';
+import { endpoints } from '../endpoints';
+import type { ContractRequest, Endpoint } from '../endpoints/endpoint';
 import { Refusal } from '../problem';
 import type { Habits } from '../profiles';
-import { contract, none, queryRulesOf, type ContractRequest, type OperationName } from './declaration';
 import type { Route } from './routes';
 import { keptDate, nameOnWire, ownIds } from './wire';
 
@@ -13,7 +15,7 @@ const refuse = (what: string, error: z.ZodError, onWire = (field: string): strin
   return new Refusal('invalid_request', `The ${what} is not valid. ${said}`, { details });
 };
 
-const readQuery = (name: OperationName, text: string, habits: Habits): unknown => {
+const readQuery = ({ query, search }: Endpoint, text: string, habits: Habits): unknown => {
   const sent = new Map<string, string>();
   for (const [key, value] of new URLSearchParams(text)) {
     if (sent.has(key)) throw new Refusal('invalid_request', `The query parameter ${key} is given twice.`);
@@ -21,7 +23,7 @@ const readQuery = (name: OperationName, text: string, habits: Habits): unknown =
   }
   const values: Record<string, string | number> = {};
   const renamed = new Map<string, string>();
-  const { search, rules } = queryRulesOf(name);
+  const rules: Readonly<Record<string, z.ZodType>> = query?.shape ?? {};
   for (const [parameter, rule] of Object.entries(rules)) {
     const onWire = nameOnWire(search, parameter, habits);
     renamed.set(parameter, onWire);
@@ -37,12 +39,10 @@ const readQuery = (name: OperationName, text: string, habits: Habits): unknown =
     const known = [...renamed.values()].join(', ') || 'none';
     throw new Refusal('invalid_request', `Unknown query parameter: ${unknown}. Known here: ${known}.`);
   }
-  const parsed = contract[name].query.safeParse(values);
-  if (!parsed.success) throw refuse('query', parsed.error, (field) => renamed.get(field) ?? field);
-  return parsed.data;
+  const parsed = query?.safeParse(values);
+  if (parsed?.success === false) throw refuse('query', parsed.error, (field) => renamed.get(field) ?? field);
+  return parsed?.data ?? {};
 };
-
-export const wantsBody = (name: OperationName): boolean => contract[name].body !== none;
 
 /** Ids and dates are accepted in the form in which this service gives them. */
 const fieldIn =
@@ -56,33 +56,34 @@ const fieldIn =
   };
 
 /** Unknown fields in request bodies are stripped (contract, *Errors*, rule 1). */
-const readJson = (name: OperationName, text: string, habits: Habits): unknown => {
-  if (!wantsBody(name)) return undefined;
+const readJson = (name: EndpointName, text: string, habits: Habits): unknown => {
+  const { body } = endpoints[name];
+  if (!body) return undefined;
   let value: unknown;
   try {
     value = JSON.parse(name === 'setContactGroups' ? ownIds(text, habits) : text, fieldIn(habits));
   } catch {
     throw new Refusal('invalid_request', 'The body is not valid JSON.');
   }
-  const parsed = contract[name].body.safeParse(value);
+  const parsed = body.safeParse(value);
   if (!parsed.success) throw refuse('body', parsed.error);
   return parsed.data;
 };
 
-const readId = (id: string | undefined): number => {
-  if (id !== undefined && !/^\d{1,15}$/.test(id))
-    throw new Refusal('invalid_request', 'The id in the path must be an integer.');
-  return Number(id ?? 0);
+const readId = (id: string): number => {
+  if (!/^\d{1,15}$/.test(id)) throw new Refusal('invalid_request', 'The id in the path must be an integer.');
+  return Number(id);
 };
 
 export const readInputs = (
-  { name, id }: Route,
+  { name, params }: Route,
   query: string,
   body: string,
   habits: Habits,
-): ContractRequest =>
-  ({
-    id: readId(id === undefined ? undefined : ownIds(id, habits)),
-    query: readQuery(name, ownIds(query, habits), habits),
-    body: readJson(name, body, habits),
-  }) as ContractRequest;
+): ContractRequest => ({
+  params: Object.fromEntries(
+    Object.entries(params).map(([param, id]) => [param, readId(ownIds(id, habits))]),
+  ),
+  query: readQuery(endpoints[name], ownIds(query, habits), habits),
+  body: readJson(name, body, habits),
+});

@@ -1,22 +1,23 @@
+import type { EndpointName } from '../../lib/service/endpoints';
+import { endpointNames, endpoints } from '../endpoints';
 import type { Habits } from '../profiles';
-import { contract, operationNames, type OperationName } from './declaration';
 import { pathsInContract } from './wire';
 
 export interface Route {
-  readonly name: OperationName;
-  /** The id as it stands in the path. */
-  readonly id: string | undefined;
+  readonly name: EndpointName;
+  /** The ids as they stand in the path, by their names in the contract. */
+  readonly params: Readonly<Record<string, string>>;
 }
 
 const fixed = new Map<string, Route>();
-const patterns: { readonly method: string; readonly pattern: RegExp; readonly name: OperationName }[] = [];
+const patterns: { readonly method: string; readonly pattern: RegExp; readonly name: EndpointName }[] = [];
 
-for (const name of operationNames) {
-  const { method, path } = contract[name];
+for (const name of endpointNames) {
+  const { method, path } = endpoints[name];
   if (path.includes('{')) {
-    patterns.push({ method, name, pattern: new RegExp(`^${path.replace(/\{\w+\}/g, '([^/]+)')}$`) });
+    patterns.push({ method, name, pattern: new RegExp(`^${path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`) });
   } else {
-    fixed.set(`${method} ${path}`, { name, id: undefined });
+    fixed.set(`${method} ${path}`, { name, params: {} });
   }
 }
 
@@ -25,7 +26,7 @@ const routeIn = (method: string, path: string): Route | undefined => {
   if (exact !== undefined) return exact;
   for (const { method: wanted, pattern, name } of patterns) {
     const match = wanted === method ? pattern.exec(path) : null;
-    if (match !== null) return { name, id: match[1] };
+    if (match !== null) return { name, params: match.groups ?? {} };
   }
   return undefined;
 };

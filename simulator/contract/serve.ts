@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { handlers } from '../handlers';
-import type { EndpointReply } from '../handlers/handler';
+import type { EndpointName } from '../../lib/service/endpoints';
+import { endpoints } from '../endpoints';
+import type { ContractRequest } from '../endpoints/endpoint';
 import { isProcessed, effectName, type Effect } from '../effects';
 import type { Faults } from '../faults';
 import { readBody, saysWhoItIs, tooLarge } from '../http';
@@ -12,8 +13,7 @@ import { injected, problemBody, Refusal, turnedAway } from '../problem';
 import type { Habits } from '../profiles';
 import type { Account } from '../state/account';
 import type { State } from '../state/state';
-import { contract, type ContractRequest, type OperationName } from './declaration';
-import { readInputs, wantsBody } from './inputs';
+import { readInputs } from './inputs';
 import { allowedMethods, findRoute, type Route } from './routes';
 import { answerOnWire, scopeOnWire } from './wire';
 
@@ -27,10 +27,6 @@ export interface ServiceContext {
   readonly ledger: Ledger;
   readonly apiKey: string;
 }
-
-/** Which handler it is, and with it the type of its request, is known only when a request comes. */
-type AnyHandler = (asked: ContractRequest, account: Account, state: State) => EndpointReply;
-const handlerOf = (name: OperationName): AnyHandler => handlers[name];
 
 const json = 'application/json';
 
@@ -75,7 +71,7 @@ export const serveContract = async (
 const carryOut = (
   around: ServiceContext,
   response: ServerResponse,
-  name: OperationName,
+  name: EndpointName,
   asked: ContractRequest,
   phones: readonly string[],
   entry: LedgerEntry,
@@ -84,7 +80,7 @@ const carryOut = (
   const { habits } = state.settings;
   const account = state.account(entry.advisor ?? '');
   const run = (): Ready => {
-    const reply = handlerOf(name)(asked, account, state);
+    const reply = endpoints[name].handle(asked, account, state);
     entry.processed = true;
     entry.outcome = reply.outcome;
     if (reply.messageId !== undefined) entry.messageId = reply.messageId;
@@ -110,16 +106,12 @@ const carryOut = (
     state.clock,
     carriedOut,
     ({ code = 'internal_error', retryAfter }) =>
-      problem(injected(code, scopeOnWire(contract[name].scope, habits), retryAfter), entry.path),
+      problem(injected(code, scopeOnWire(endpoints[name].scope, habits), retryAfter), entry.path),
   );
 };
 
 /** The effect that belongs to a magic number. */
-const magicEffect = (
-  name: OperationName,
-  phones: readonly string[],
-  account: Account,
-): Effect | undefined => {
+const magicEffect = (name: EndpointName, phones: readonly string[], account: Account): Effect | undefined => {
   for (const phone of phones) {
     const magic = magicOf(phone);
     if (magic?.effect === undefined) continue;
@@ -173,7 +165,7 @@ const checkGateway = ({ state, apiKey }: ServiceContext, request: IncomingMessag
 const advisorOf = (
   { state, tokens, apiKey }: ServiceContext,
   request: IncomingMessage,
-  name: OperationName,
+  name: EndpointName,
 ): string => {
   const { authorization, 'x-api-key': key } = request.headers;
   const token = authorization?.startsWith('Bearer ') === true ? authorization.slice(7) : undefined;
@@ -184,13 +176,13 @@ const advisorOf = (
     });
   }
   if (key !== apiKey) throw new Refusal('unauthorized', 'The x-api-key header is missing or wrong.');
-  const scope = scopeOnWire(contract[name].scope, state.settings.habits);
+  const scope = scopeOnWire(endpoints[name].scope, state.settings.habits);
   if (!access.scopes.has(scope)) throw new Refusal('forbidden', `The token lacks the scope ${scope}.`);
   return access.advisor;
 };
 
-const contractBody = async (request: IncomingMessage, name: OperationName): Promise<string> => {
-  if (!wantsBody(name)) {
+const contractBody = async (request: IncomingMessage, name: EndpointName): Promise<string> => {
+  if (!endpoints[name].body) {
     request.resume();
     return '';
   }

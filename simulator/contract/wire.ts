@@ -1,5 +1,5 @@
+import type { EndpointName } from '../../lib/service/endpoints';
 import type { Habits } from '../profiles';
-import type { OperationName } from './declaration';
 
 /** The contract on the wire of a service with certain habits. All other files use the contract's words. */
 
@@ -91,15 +91,15 @@ const failureDetails = (reasons: readonly FailureReason[], { failureDetails: sha
 const writesAsHeld = ({ ids, groupIds, dates, emptyLists, failureDetails: shape }: Habits): boolean =>
   ids === 'numbers' && groupIds === 'given' && dates === 'iso' && emptyLists === 'given' && shape === 'none';
 
-/** The answer to an operation as this service writes it. */
+/** The answer of an endpoint as this service writes it. */
 export const answerOnWire = (
-  operation: OperationName,
+  name: EndpointName,
   body: object,
   reasons: readonly FailureReason[],
   habits: Habits,
 ): string => {
   if (writesAsHeld(habits)) return JSON.stringify(body);
-  const isSend = operation === 'sendMessage';
+  const isSend = name === 'sendMessage';
   const field = (name: string, value: unknown): unknown => {
     if (typeof value === 'number' && idFields.has(name)) return idOnWire(value, habits);
     if (name === 'groupIds')

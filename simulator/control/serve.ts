@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
-import { E164 } from '../contract/declaration';
+import { E164 } from '../contract/rules';
 import { faultSchema } from '../faults';
 import { answer, answerJson, parsedBody, readBody, tooLarge } from '../http';
 import { magicNumbers } from '../magic';
 import { problemBody } from '../problem';
 import type { Simulation } from '../simulation';
-import { settingsChange, toldSettings } from '../state/settings';
+import { toldSettings } from '../state/settings';
+import { settingsChange } from '../state/settings-schema';
 import { simulatorWordsFor } from '../words';
 import type { ChangeStream } from './events';
 import { asRefusal, Misuse, sentencesIn } from './misuse';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { scopeMeanings } from '../contract/declaration';
+import { scopeMeanings } from '../contract/rules';
 import { scopeOnWire } from '../contract/wire';
 import { escapeHtml } from '../http';
 import type { Habits } from '../profiles';

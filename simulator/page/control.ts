@@ -1,4 +1,4 @@
-import type { FaultInput } from '../faults';
+import type { Fault } from '../effects';
 import type { SettingsChange } from '../state/settings';
 import type { ContactPage, SimulatorState } from './shape';
 import { language, say } from './words';
@@ -60,7 +60,7 @@ export const control = {
   answer: (phone: string, advisor: string, answer: ConsentReply) =>
     tell('POST', `phones/${encodeURIComponent(phone)}/${answer}`, { advisor }),
   advance: (seconds: number) => tell('POST', 'clock', { advance: seconds }),
-  addFault: (fault: FaultInput) => tell('POST', 'faults', fault),
+  addFault: (fault: Fault) => tell('POST', 'faults', fault),
   clearFaults: () => tell('DELETE', 'faults'),
   change: (settings: SettingsChange) => tell('PUT', 'settings', settings),
   reset: () => tell('POST', 'reset'),

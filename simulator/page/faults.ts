@@ -1,6 +1,5 @@
 import { problemCodes, type ProblemCode } from '../codes';
-import type { EffectKind } from '../effects';
-import type { Fault, FaultInput, FaultTarget } from '../faults';
+import type { EffectKind, Fault, FaultTarget } from '../effects';
 import { byId, element, showList } from './dom';
 import { readableNumber } from './phone';
 import { number, say, share, strings } from './words';
@@ -13,7 +12,7 @@ const frequencies = [
   ['next3', { next: 3 }],
   ['tenth', { rate: 0.1 }],
   ['every', { rate: 1 }],
-] as const satisfies readonly (readonly [name: string, often: FaultInput])[];
+] as const satisfies readonly (readonly [name: string, often: Fault])[];
 
 const endpoint = byId('fault-endpoint', HTMLSelectElement);
 const what = byId('fault-what', HTMLSelectElement);
@@ -23,7 +22,7 @@ const clear = byId('clear-faults', HTMLButtonElement);
 
 const option = (value: string, label: string): HTMLElement => element('option', { value }, label);
 
-const chosen = (): FaultInput => ({
+const chosen = (): Fault => ({
   ...(endpoint.value === '' ? {} : { endpoint: endpoint.value as FaultTarget }),
   ...(what.value in strings.faults.way
     ? { kind: what.value as EffectKind }
@@ -66,7 +65,7 @@ export const showFaults = (faults: readonly Fault[]): void => {
   clear.hidden = faults.length === 0;
 };
 
-export const startFaults = (add: (fault: FaultInput) => void, clearAll: () => void): void => {
+export const startFaults = (add: (fault: Fault) => void, clearAll: () => void): void => {
   endpoint.append(option('', say('faults.any')));
   for (const name of requests) endpoint.append(option(name, say(`faults.request.${name}`)));
   const errors = element('optgroup', { label: say('faults.service') });

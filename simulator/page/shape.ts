@@ -1,4 +1,4 @@
-import type { Fault } from '../faults';
+import type { Fault } from '../effects';
 import type { PhoneMessage } from '../state/line';
 import type { Settings } from '../state/settings';
 

@@ -1,4 +1,4 @@
-import type { ContactFields, sortFields } from '../contract/declaration';
+import type { ContactFields, sortFields } from '../contract/rules';
 import { birthdayOn, firstContactId, seededContact, seededIndexOfPhone, type Contact } from './seed';
 import { SortedIds, type SortKey } from './sorted-ids';
 

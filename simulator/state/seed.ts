@@ -1,5 +1,5 @@
 import { minute } from '../../lib/durations';
-import type { ContactFields } from '../contract/declaration';
+import type { ContactFields } from '../contract/rules';
 
 export interface Contact {
   readonly contactId: number;

@@ -2,7 +2,8 @@ import type { Clock } from '../../lib/service/clock';
 import { Account, type AccountRecord } from './account';
 import { Dues } from './dues';
 import { advisorIdentity, knownIdentities, type AdvisorIdentity } from './identities';
-import { changeSettings, type Settings, type SettingsChange } from './settings';
+import type { Settings, SettingsChange } from './settings';
+import { changeSettings } from './settings-schema';
 
 export interface StateRecord {
   messageId: number;

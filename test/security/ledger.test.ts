@@ -1,11 +1,11 @@
 import should from 'should';
-import type { FaultInput } from '../../simulator';
+import type { Fault } from '../../simulator';
 import { settle } from '../service/support';
 import { Flow, type Arrived } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { errorOf, sendNode } from '../texting/setup';
 
-const faults: readonly FaultInput[] = [
+const faults: readonly Fault[] = [
   { kind: 'cut-before' },
   { kind: 'cut-after' },
   { kind: 'cut-inside' },

@@ -1,5 +1,8 @@
-import type { contentTypes } from '../contract/declaration';
-import { defaultPageSize, type EndpointHandler } from './handler';
+import { z } from 'zod';
+import { defaultPageSize, paging } from '../contract/rules';
+import { endpoint } from './endpoint';
+
+const contentTypes = ['All', 'WebContent', 'Emails', 'SocialPosts', 'Print', 'DownloadContent'] as const;
 
 type ContentType = Exclude<(typeof contentTypes)[number], 'All'>;
 
@@ -69,15 +72,28 @@ const library: readonly ContentItem[] = (Object.entries(titles) as [ContentType,
   .sort((one, other) => (one.title.toLowerCase() < other.title.toLowerCase() ? -1 : 1));
 
 /** Every word of the search must be in the title. */
-export const searchContent: EndpointHandler<'searchContent'> = ({ query }) => {
-  const { contentType = 'All', searchText = '', page = 1, pageSize = defaultPageSize } = query;
-  const words = searchText.toLowerCase().split(/\s+/);
-  const found = library.filter(
-    ({ type, title }) =>
-      (contentType === 'All' || type === contentType) &&
-      words.every((word) => title.toLowerCase().includes(word)),
-  );
-  const data = found.slice((page - 1) * pageSize, page * pageSize).map(({ title, url }) => ({ title, url }));
-  const pageInfo = { page, pageSize, totalRecord: found.length, sortDirection: 'asc', sortBy: 'title' };
-  return { body: { data, pageInfo }, outcome: 'ok' };
-};
+export const searchContent = endpoint({
+  method: 'GET',
+  path: '/core/content/library/search',
+  scope: 'core.content.read',
+  query: z.object({
+    contentType: z.enum(contentTypes).optional(),
+    searchText: z.string().max(150).optional(),
+    ...paging,
+  }),
+  search: 'content',
+  handle({ query }) {
+    const { contentType = 'All', searchText = '', page = 1, pageSize = defaultPageSize } = query;
+    const words = searchText.toLowerCase().split(/\s+/);
+    const found = library.filter(
+      ({ type, title }) =>
+        (contentType === 'All' || type === contentType) &&
+        words.every((word) => title.toLowerCase().includes(word)),
+    );
+    const data = found
+      .slice((page - 1) * pageSize, page * pageSize)
+      .map(({ title, url }) => ({ title, url }));
+    const pageInfo = { page, pageSize, totalRecord: found.length, sortDirection: 'asc', sortBy: 'title' };
+    return { body: { data, pageInfo }, outcome: 'ok' };
+  },
+});
