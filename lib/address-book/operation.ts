@@ -4,13 +4,12 @@ import { onAbort } from '../service/concurrency';
 import { anyAdvisor } from '../runtime/advisor';
 import type { Environment } from '../runtime/environment';
 import type { Source } from '../runtime/inputs';
-import { isControl, type Handler, type Tools } from '../runtime/flow-node';
+import { isControl, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import { nodeError } from '../runtime/errors';
 import { type Problem, ServiceError } from '../service/errors';
 import type { Item, Order } from '../runtime/node-outbox';
 import { NodeRequests, type Turn } from '../runtime/node-requests';
-import { outcomeStatus } from '../runtime/outcome-status';
 import { failedOutcome, problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import { failureLook, look, progressLook } from '../runtime/status';
@@ -198,38 +197,27 @@ export class Streams<C = Caller> {
 }
 
 /** The handler of a node that keeps contacts, groups or content. */
-export class OperationHandler implements Handler {
-  private readonly outbox: NodeRequests<Item, OperationOrder>;
+export class OperationHandler extends NodeRequests<Item, OperationOrder> {
   private readonly streams: Streams;
   private readonly found = new WeakMap<object, Promise<unknown>>();
-  private readonly operation: string;
 
   /**
    * `operations` holds all operations of the node: an item is carried out by the one it was accepted for, even if the
    * node was changed since.
    */
   constructor(
-    private readonly tools: Tools,
+    tools: Tools,
     private readonly operations: Readonly<Record<string, BookOperation>>,
-    operation = tools.plain.text('operation'),
+    private readonly operation = tools.plain.text('operation'),
   ) {
-    this.operation = operation;
+    super(tools, { statusTexts: { first: 'status.done' } });
     this.streams = new Streams(tools, (stream, why) => this.breakOff(stream, why));
-    this.outbox = new NodeRequests<Item, OperationOrder>(tools, {
-      work: (turn) => this.work(turn),
-      completeOutcome: (outcome, order, _item, _index, entry) => this.addUsedFields(outcome, order, entry),
-      show: outcomeStatus(tools, { first: 'status.done' }, () => this.outbox.progress()),
-    });
-  }
-
-  get opening(): Promise<void> | undefined {
-    return this.outbox.opening;
   }
 
   control(msg: Message, at?: number): boolean {
     if (!isControl(msg, 'reset')) return false;
     this.streams.stop();
-    this.outbox.reset(undefined, at);
+    this.reset(undefined, at);
     return true;
   }
 
@@ -240,24 +228,24 @@ export class OperationHandler implements Handler {
       throw new Error(`there is no operation ${this.operation}`);
     }
     if (operation.kind === 'search') await this.search(operation, msg, job);
-    else await this.take(operation, msg, job);
+    else await this.takeItems(operation, msg, job);
   }
 
-  isBusy(): boolean {
-    return this.streams.isBusy || this.outbox.isBusy;
+  override isBusy(): boolean {
+    return this.streams.isBusy || super.isBusy();
   }
 
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await this.streams.close();
-    await this.outbox.close();
+    await super.close();
   }
 
-  private async take(operation: ItemOperation, msg: Message, job: Job): Promise<void> {
+  private async takeItems(operation: ItemOperation, msg: Message, job: Job): Promise<void> {
     const { source } = operation;
     const [advisor, given] = await Promise.all([this.tools.advisorSource.read(msg), operation.read(msg)]);
     const { items, list, data } = given;
     const taken = items.map((_, index): Item => ({ index }));
-    await this.outbox.take(
+    await this.take(
       msg,
       job,
       { items: taken, count: items.length, entries: items, list, source },
@@ -270,7 +258,7 @@ export class OperationHandler implements Handler {
     );
   }
 
-  private async work(turn: Turn<Item, OperationOrder>): Promise<Outcome> {
+  protected async workOn(turn: Turn<Item, OperationOrder>): Promise<Outcome> {
     const { order, item, entry, openJob } = turn;
     const operation = this.operations[order.operation];
     if (operation?.kind !== 'items') throw nodeError('cancelled', 'cancelled');
@@ -323,7 +311,13 @@ export class OperationHandler implements Handler {
     };
   }
 
-  private addUsedFields(outcome: Outcome, order: OperationOrder, entry: unknown): Outcome {
+  protected completeOutcome(
+    outcome: Outcome,
+    order: OperationOrder,
+    _item: Item,
+    _index: number,
+    entry: unknown,
+  ): Outcome {
     if (outcome.set) return outcome;
     const operation = this.operations[order.operation];
     const set = operation?.kind === 'items' ? operation.carries(entry, order.list !== undefined) : {};
@@ -360,7 +354,7 @@ export class OperationHandler implements Handler {
 
   private breakOff({ msg, job }: Stream, why: Problem): void {
     const source = this.tools.advisorSource;
-    void this.outbox.take(
+    void this.take(
       msg,
       job,
       { items: [{ index: 0, wrong: why }], count: 1, list: false, source },

@@ -50,6 +50,9 @@ const indexesOf = ({ index, duplicates = [] }: Item): readonly number[] => [
   ...duplicates.map((each) => each.index),
 ];
 
+/** How many outcomes of a list have left, by the names of the outputs. */
+export type Counts = Readonly<Record<string, number>>;
+
 const codePrefix = 'code ';
 
 /** The kinds under which `msg.summary` counts an outcome. */
@@ -61,11 +64,7 @@ const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
 };
 
 /** `msg.summary` without its id. */
-const summaryOf = (
-  tools: Tools,
-  total: number,
-  counts: Readonly<Record<string, number>>,
-): Record<string, unknown> => {
+const summaryOf = (tools: Tools, total: number, counts: Counts): Record<string, unknown> => {
   const byCode: Record<string, number> = {};
   for (const [kind, count] of Object.entries(counts))
     if (kind.startsWith(codePrefix) && count > 0) byCode[kind.slice(codePrefix.length)] = count;
@@ -92,20 +91,8 @@ const jobOf = <T extends Item, O extends Order>(
   return job;
 };
 
-/** The message fields that a node writes as used, added to an outcome; `index` is that of the item, or of a duplicate. */
-export type CompleteOutcome<T, O> = (
-  outcome: Outcome,
-  order: O,
-  item: T,
-  index: number,
-  entry: unknown,
-) => Outcome;
-
-/** Shows an outcome in the status; `counts` come with the last one of a list: how many left by each output. */
-export type ShowOutcome = (outcome: Outcome, counts?: Readonly<Record<string, number>>) => void;
-
-/** A durable machine under a node: for requests, or for waits. */
-interface Engine<T extends Item, O> {
+/** The outbox of a node: for requests, or for waits. */
+interface ItemOutbox<T extends Item, O> {
   readonly life: string;
   accept(input: NewJob<T, O>, attachment: unknown): void | Promise<void>;
   reset(phones?: readonly string[], at?: number): void;
@@ -116,7 +103,7 @@ interface Engine<T extends Item, O> {
  * The items that a flow node has accepted: each is on record before it begins, and its outcome is on record before it
  * is told. Work that a close, a kill or a deploy interrupts is carried on by the next node of the same id.
  */
-export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engine<T, O>> implements Host<
+export abstract class NodeOutbox<T extends Item, O extends Order, B extends ItemOutbox<T, O>> implements Host<
   T,
   O,
   Outcome
@@ -128,13 +115,8 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
   /** Resolves when the store is open, or cannot be opened; never rejects. */
   opening: Promise<void> | undefined;
 
-  constructor(
-    protected readonly tools: Tools,
-    private readonly completeOutcome: CompleteOutcome<T, O>,
-    protected readonly show: ShowOutcome,
-  ) {
-    // The store is opened in a microtask: callbacks of the opening may need this object, which its owner does not have
-    // yet.
+  constructor(protected readonly tools: Tools) {
+    // The store is opened in a microtask: this object is not whole before.
     this.opening = Promise.resolve()
       .then(() => this.open())
       .catch((thrown: unknown) => {
@@ -145,8 +127,20 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
       });
   }
 
-  /** Sets the engine and the environment, and starts the engine when the flows have started. */
+  /** Sets the outbox and the environment, and starts the outbox when the flows have started. */
   protected abstract open(): Promise<void>;
+
+  /** Adds the message fields that the node writes as used; `index` is that of the item, or of a duplicate. */
+  protected abstract completeOutcome(
+    outcome: Outcome,
+    order: O,
+    item: T,
+    index: number,
+    entry: unknown,
+  ): Outcome;
+
+  /** Shows an outcome in the status; `counts` come with the last one of a list. */
+  protected abstract show(outcome: Outcome, counts?: Counts): void;
 
   /**
    * Accepts the items of a message; resolves when a list of waits is on record. `completeOrder` completes the order; if it throws,
@@ -236,7 +230,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Engi
     this.show(failedOutcome(problemOf(thrown)));
   }
 
-  protected emitted(outcome: Outcome, counts: Readonly<Record<string, number>> | undefined): void {
+  protected emitted(outcome: Outcome, counts: Counts | undefined): void {
     this.show(outcome, counts);
     this.changed();
   }

@@ -15,9 +15,12 @@ import { endOf, TakenOver } from '../state/store';
 import { activityOf } from './activity';
 import type { Environment } from './environment';
 import { nodeError } from './errors';
-import type { Tools } from './flow-node';
-import { NodeOutbox, type CompleteOutcome, type Item, type Order, type ShowOutcome } from './node-outbox';
+import type { Handler, Tools } from './flow-node';
+import type { Job } from './job';
+import { NodeOutbox, type Counts, type Item, type Order } from './node-outbox';
+import { outcomeStatus, type StatusTexts } from './outcome-status';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
+import type { Message } from './red';
 import { heldLook } from './status';
 
 /** An item that a node has accepted, and where. */
@@ -42,20 +45,15 @@ export interface Turn<T, O> extends AcceptedItem<T, O>, OutboxTurn {
   readonly openJob: object;
 }
 
-/** A node's own part: from an item to its outcome. */
-export interface ItemHandler<T, O> {
-  /** A throw becomes a failure. */
-  readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
-  readonly completeOutcome: CompleteOutcome<T, O>;
-  readonly show: ShowOutcome;
+/** What holds for all items of a node. */
+export interface RequestOptions {
+  readonly statusTexts: StatusTexts;
   /** The outcome of what is cancelled; a failure where the node has no other. */
   readonly cancelled?: (() => Outcome) | undefined;
   /** The node makes no request: it needs no service, and its items belong to none. */
   readonly isLocal?: boolean | undefined;
   /** The work may throw `Held`: items are put on record whatever `journal` says, so that they are not lost while held. */
   readonly mayHold?: boolean | undefined;
-  /** Called when an item ends without its work. */
-  readonly endedWithoutWork?: ((accepted: AcceptedItem<T, O>, reason: Reason) => Promise<void>) | undefined;
 }
 
 /** The client of nodes that make no request. */
@@ -65,27 +63,34 @@ const noService: Client = {
   close: () => Promise.resolve(),
 };
 
-/** The items of a node whose work is a request. */
-export class NodeRequests<T extends Item, O extends Order>
+/** A node whose items are worked on by requests. */
+export abstract class NodeRequests<T extends Item, O extends Order>
   extends NodeOutbox<T, O, RequestOutbox<T, O, Outcome>>
-  implements RequestHost<T, O, Outcome>
+  implements RequestHost<T, O, Outcome>, Handler
 {
   private moved = 0;
   private forgetWarning: (() => void) | undefined;
+  private readonly showStatus: ReturnType<typeof outcomeStatus>;
 
   constructor(
     tools: Tools,
-    private readonly handler: ItemHandler<T, O>,
+    private readonly settings: RequestOptions,
   ) {
-    super(tools, handler.completeOutcome, handler.show);
+    super(tools);
+    this.showStatus = outcomeStatus(tools, settings.statusTexts, () => this.outbox?.progress);
   }
 
-  get isBusy(): boolean {
+  abstract input(msg: Message, job: Job): void | Promise<void>;
+
+  /** From an item to its outcome. A throw becomes a failure. */
+  protected abstract workOn(turn: Turn<T, O>): Promise<Outcome>;
+
+  isBusy(): boolean {
     return this.outbox?.isBusy ?? false;
   }
 
-  progress(): { readonly done: number; readonly total: number } {
-    return this.outbox?.progress ?? { done: 0, total: 0 };
+  show(outcome: Outcome, counts?: Counts): void {
+    this.showStatus(outcome, counts);
   }
 
   override async close(): Promise<void> {
@@ -93,17 +98,12 @@ export class NodeRequests<T extends Item, O extends Order>
     this.warnOfMoved();
   }
 
-  /** Items that are held for the number are judged again. */
-  judgeAgain(phone: string): void {
-    this.outbox?.judgeAgain(phone);
-  }
-
   async work(openJob: OpenJob<T, O, Outcome>, item: T, turn: OutboxTurn): Promise<Outcome | undefined> {
     if (item.wrong) return failedOutcome(item.wrong);
     try {
       const accepted = this.acceptedItem(openJob, item);
-      const client = this.handler.isLocal ? noService : accepted.environment.client();
-      return await this.handler.work({
+      const client = this.settings.isLocal ? noService : accepted.environment.client();
+      return await this.workOn({
         ...turn,
         ...accepted,
         client: client instanceof Promise ? await client : client,
@@ -123,18 +123,21 @@ export class NodeRequests<T extends Item, O extends Order>
   async endWithoutWork(openJob: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<Outcome> {
     const isOnRecord = reason !== 'refused' && reason !== 'taken_over';
     if (isOnRecord && this.environment)
-      await this.handler
-        .endedWithoutWork?.(this.acceptedItem(openJob, item), reason)
-        .catch((fault: unknown) => {
-          // The process that has taken over the store does the same.
-          if (!(fault instanceof TakenOver)) throw fault;
-        });
+      await this.endedWithoutWork(this.acceptedItem(openJob, item), reason).catch((fault: unknown) => {
+        // The process that has taken over the store does the same.
+        if (!(fault instanceof TakenOver)) throw fault;
+      });
     return this.outcomeWithoutWork(reason);
   }
 
   held(count: number, notBefore: number): void {
     const { status, words, now } = this.tools;
     status.show(() => heldLook(words, count, notBefore, now()));
+  }
+
+  /** Called when an item that was on record ends without its work. */
+  protected endedWithoutWork(_accepted: AcceptedItem<T, O>, _reason: Reason): Promise<void> {
+    return Promise.resolve();
   }
 
   protected override notOpened(thrown: unknown): void {
@@ -147,14 +150,14 @@ export class NodeRequests<T extends Item, O extends Order>
     const environment = tools.environment();
     const { maxConcurrent, resumeWithin, textHours } = environment.settings;
     const journal =
-      environment.settings.journal || (this.handler.mayHold === true && textHours?.outside === 'hold');
+      environment.settings.journal || (this.settings.mayHold === true && textHours?.outside === 'hold');
     const isKept = journal || (await this.isHeldFromBefore(environment));
     const store = await (isKept ? environment.store() : environment.memory());
     if (journal && !store.durable) tools.markUnsaved();
     const outbox = new RequestOutbox<T, O, Outcome>({
       store,
       node: tools.node.id,
-      space: this.handler.isLocal ? `${environment.id}/local` : environment.space,
+      space: this.settings.isLocal ? `${environment.id}/local` : environment.space,
       width: maxConcurrent,
       resumeWithin,
       clock: environment.clock,
@@ -187,7 +190,7 @@ export class NodeRequests<T extends Item, O extends Order>
   private outcomeWithoutWork(reason: Reason): Outcome {
     switch (reason) {
       case 'reset':
-        return this.handler.cancelled?.() ?? failedOutcome(nodeError('cancelled', 'cancelled').problem);
+        return this.settings.cancelled?.() ?? failedOutcome(nodeError('cancelled', 'cancelled').problem);
       case 'moved':
         this.noteMoved();
         return failedOutcome(nodeError('cancelled', 'environment_changed').problem);
@@ -219,7 +222,7 @@ export class NodeRequests<T extends Item, O extends Order>
 
   /** Held texts are on record whatever `journal` says, and leave also when the environment has no text hours any more. */
   private async isHeldFromBefore(environment: Environment): Promise<boolean> {
-    if (!this.handler.mayHold) return false;
+    if (!this.settings.mayHold) return false;
     try {
       const { jobs } = layout(this.tools.node.id);
       return (await (await environment.store()).count('work', jobs, endOf(jobs))) > 0;

@@ -37,13 +37,13 @@ const countsLook = (words: Words, counts: Counts): StatusLook => {
 
 /** Shows the progress of lists, the counts of a list that has ended, or the outcome of the last recipient. */
 export const outcomeStatus =
-  (tools: Tools, texts: StatusTexts, progress: () => Progress) =>
+  (tools: Tools, texts: StatusTexts, progress: () => Progress | undefined) =>
   /** `counts` come with the last outcome of a list, by the names of the outputs. */
   (outcome: Outcome, counts?: Readonly<Record<string, number>>): void => {
     const { words, now } = tools;
     const at = now();
     tools.status.show(() => {
-      const { done, total } = progress();
+      const { done = 0, total = 0 } = progress() ?? {};
       if (total > 0) return progressLook(words, done, total);
       if (counts)
         return countsLook(

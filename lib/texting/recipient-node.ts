@@ -1,10 +1,10 @@
 import type { Mutable } from '../mutable';
+import type { Reason } from '../outbox/outbox';
 import { readAll, type Source } from '../runtime/inputs';
-import { isControl, type Handler, type Tools } from '../runtime/flow-node';
+import { isControl, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
-import type { Order, ShowOutcome, TakenItems } from '../runtime/node-outbox';
-import { NodeRequests } from '../runtime/node-requests';
-import { outcomeStatus, type StatusTexts } from '../runtime/outcome-status';
+import type { Order, TakenItems } from '../runtime/node-outbox';
+import { NodeRequests, type AcceptedItem, type RequestOptions, type Turn } from '../runtime/node-requests';
 import { problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import { isNothing, isRecord } from '../runtime/kinds';
@@ -18,22 +18,20 @@ export interface Reading<T extends Recipient, O extends Order> extends Recipient
   readonly completeOrder: (order: Mutable<O>) => void;
 }
 
-export interface RecipientNodeOptions<T extends Recipient, O extends Order> {
+export interface RecipientNodeOptions<T extends Recipient, O extends Order> extends Omit<
+  RequestOptions,
+  'mayHold'
+> {
   /** The property that names the recipients. */
   readonly source: Source;
   /** If it throws, the message fails. */
   readonly read: (msg: Message, country: string) => Reading<T, O> | Promise<Reading<T, O>>;
-  /** The node makes no request, and needs no service. */
-  readonly isLocal?: true;
   /** For nodes that text people: what the guards must know. */
   readonly guards?: GuardOptions<T, O>;
   /** From a recipient to an outcome; a throw becomes a failure. */
   readonly work: Work<T, O>;
   /** As `work`, for `msg.dryRun`: makes no request that sends or asks anything. */
   readonly dryRun?: Work<T, O>;
-  /** The outcome of what is cancelled; a failure where the node has no other. */
-  readonly cancelled?: () => Outcome;
-  readonly statusTexts: StatusTexts;
   /** Adds what else this node's outcomes carry; `index` is the place of the recipient, or of a duplicate, in the list. */
   readonly completeOutcome?: (
     outcome: Mutable<Outcome>,
@@ -85,44 +83,22 @@ export interface Taker<T extends Recipient, O extends Order> {
 }
 
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
-export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> implements Handler {
-  private readonly outbox: NodeRequests<T, O>;
+export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> extends NodeRequests<
+  T,
+  O
+> {
   private readonly guards: GuardChain<T, O> | undefined;
-  readonly show: ShowOutcome;
 
   constructor(
     tools: Tools,
     private readonly options: RecipientNodeOptions<T, O>,
   ) {
-    this.show = outcomeStatus(tools, options.statusTexts, () => this.outbox.progress());
-    const guards =
+    super(tools, { ...options, mayHold: options.guards !== undefined });
+    this.guards =
       options.guards &&
       new GuardChain<T, O>(tools.node.id, options.guards, (phone) => {
-        this.outbox.judgeAgain(phone);
+        this.outbox?.judgeAgain(phone);
       });
-    this.guards = guards;
-    this.outbox = new NodeRequests<T, O>(tools, {
-      work: (turn) => {
-        const work = (turn.order.dryRun && options.dryRun) ?? options.work;
-        return guards ? guards.pass(turn, work) : work(turn);
-      },
-      completeOutcome: (outcome, order, recipient, index, entry) => {
-        const whole = withUsedFields(outcome, order, recipient, entry);
-        return options.completeOutcome?.(whole, order, recipient, index, entry) ?? whole;
-      },
-      show: this.show,
-      cancelled: options.cancelled,
-      isLocal: options.isLocal,
-      mayHold: guards !== undefined,
-      endedWithoutWork: guards && ((text, reason) => guards.releaseKey(text, reason)),
-    });
-    void this.outbox.opening?.then(() => {
-      if (this.outbox.environment) guards?.open(this.outbox.environment);
-    });
-  }
-
-  get opening(): Promise<void> | undefined {
-    return this.outbox.opening;
   }
 
   control(msg: Message, at?: number): boolean {
@@ -132,7 +108,7 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   }
 
   /** `taker` takes the recipients in the place of this node's own outbox, for a node that waits. */
-  input(msg: Message, job: Job, taker: Taker<T, O> = this.outbox): void | Promise<void> {
+  input(msg: Message, job: Job, taker: Taker<T, O> = this): void | Promise<void> {
     const isDry = this.isDry(msg);
     const fail = (thrown: unknown): never => {
       throw isDry ? new ServiceError({ ...problemOf(thrown), dryRun: true }) : thrown;
@@ -144,21 +120,17 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
       return fail(thrown);
     }
     // A dry run never does anything else.
-    const into = isDry ? this.outbox : taker;
+    const into = isDry ? this : taker;
     return reading instanceof Promise
-      ? reading.then((read) => this.take(msg, job, read, into), fail)
-      : this.take(msg, job, reading, into);
+      ? reading.then((read) => this.hand(msg, job, read, into), fail)
+      : this.hand(msg, job, reading, into);
   }
 
   /** Ends a whole message with one failure, which is put on record as any outcome is. */
   refuse(msg: Message, job: Job, why: Problem): void {
     const items = [{ index: 0, wrong: why } as T];
     const { source } = this.options;
-    void this.outbox.take(msg, job, { items, count: 1, list: false, source }, () => undefined);
-  }
-
-  isBusy(): boolean {
-    return this.outbox.isBusy;
+    void this.take(msg, job, { items, count: 1, list: false, source }, () => undefined);
   }
 
   /** The numbers that a control message is for; undefined means all. */
@@ -166,13 +138,35 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return phonesOfControl(msg, this.country);
   }
 
-  reset(phones: readonly string[] | undefined, at?: number): void {
-    this.outbox.reset(phones, at);
+  override close(): Promise<void> {
+    this.guards?.close();
+    return super.close();
   }
 
-  close(): Promise<void> {
-    this.guards?.close();
-    return this.outbox.close();
+  protected override async open(): Promise<void> {
+    await super.open();
+    if (this.environment) this.guards?.open(this.environment);
+  }
+
+  protected workOn(turn: Turn<T, O>): Promise<Outcome> {
+    const { dryRun, work } = this.options;
+    const wanted = (turn.order.dryRun && dryRun) ?? work;
+    return this.guards ? this.guards.pass(turn, wanted) : wanted(turn);
+  }
+
+  protected completeOutcome(
+    outcome: Outcome,
+    order: O,
+    recipient: T,
+    index: number,
+    entry: unknown,
+  ): Outcome {
+    const whole = withUsedFields(outcome, order, recipient, entry);
+    return this.options.completeOutcome?.(whole, order, recipient, index, entry) ?? whole;
+  }
+
+  protected override async endedWithoutWork(text: AcceptedItem<T, O>, reason: Reason): Promise<void> {
+    await this.guards?.releaseKey(text, reason);
   }
 
   /** Nodes that text nobody ignore `msg.dryRun`. */
@@ -181,10 +175,10 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   }
 
   private get country(): string {
-    return this.outbox.environment?.settings.country ?? '';
+    return this.environment?.settings.country ?? '';
   }
 
-  private take(msg: Message, job: Job, reading: Reading<T, O>, taker: Taker<T, O>): void | Promise<void> {
+  private hand(msg: Message, job: Job, reading: Reading<T, O>, taker: Taker<T, O>): void | Promise<void> {
     return taker.take(msg, job, { ...reading, source: this.options.source }, (order) => {
       if (this.isDry(msg)) order.dryRun = true;
       const timeZone = zoneIn(msg);

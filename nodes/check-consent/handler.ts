@@ -16,7 +16,9 @@ export const checkHandler = (tools: Tools): Handler => {
     cancelled: cancelledWait,
     statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
   });
-  const waits = new NodeWaits(tools, checks.show);
+  const waits = new NodeWaits(tools, (outcome, counts) => {
+    checks.show(outcome, counts);
+  });
 
   return {
     get opening() {

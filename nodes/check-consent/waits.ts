@@ -8,7 +8,7 @@ import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
 import { nodeError } from '../../lib/runtime/errors';
-import { NodeOutbox, type Order, type ShowOutcome, type TakenItems } from '../../lib/runtime/node-outbox';
+import { NodeOutbox, type Counts, type Order, type TakenItems } from '../../lib/runtime/node-outbox';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
 import { failureLook, look, waitingLook, type StatusLook } from '../../lib/runtime/status';
@@ -23,7 +23,7 @@ export interface WaitOrder extends Order {
   readonly start: number;
 }
 
-type Engine = WaitOutbox<Recipient, WaitOrder, Outcome, Wait>;
+type Outbox = WaitOutbox<Recipient, WaitOrder, Outcome, Wait>;
 
 const longestName = 100;
 
@@ -65,7 +65,7 @@ const redrawn = 2000;
 
 /** The waits of one node: each is on record, and leaves when it ends. */
 export class NodeWaits
-  extends NodeOutbox<Recipient, WaitOrder, Engine>
+  extends NodeOutbox<Recipient, WaitOrder, Outbox>
   implements WaitHost<Recipient, WaitOrder, Outcome, Wait>
 {
   private readonly pace: Pace;
@@ -76,8 +76,11 @@ export class NodeWaits
   private isLooking = false;
   private isStale = false;
 
-  constructor(tools: Tools, show: ShowOutcome) {
-    super(tools, (outcome, order, item, _index, entry) => withUsedFields(outcome, order, item, entry), show);
+  constructor(
+    tools: Tools,
+    protected readonly show: (outcome: Outcome, counts?: Counts) => void,
+  ) {
+    super(tools);
     const seconds = (name: string): number => tools.plain.number(name);
     this.pace = paceOf({
       pollEvery: seconds('pollEvery'),
@@ -155,7 +158,17 @@ export class NodeWaits
     super.changed();
   }
 
-  protected override emitted(outcome: Outcome, counts: Readonly<Record<string, number>> | undefined): void {
+  protected completeOutcome(
+    outcome: Outcome,
+    order: WaitOrder,
+    recipient: Recipient,
+    _index: number,
+    entry: unknown,
+  ): Outcome {
+    return withUsedFields(outcome, order, recipient, entry);
+  }
+
+  protected override emitted(outcome: Outcome, counts: Counts | undefined): void {
     if (this.outbox?.count === 0) this.show(outcome, counts);
   }
 
@@ -164,7 +177,7 @@ export class NodeWaits
     const environment = tools.environment();
     const consent = await consentOf(environment);
     if (!consent.store.durable) tools.markUnsaved();
-    const outbox: Engine = new WaitOutbox({
+    const outbox: Outbox = new WaitOutbox({
       store: consent.store,
       node: tools.node.id,
       space: environment.space,
@@ -191,7 +204,7 @@ export class NodeWaits
     });
   }
 
-  private async start(consent: Consent, outbox: Engine): Promise<void> {
+  private async start(consent: Consent, outbox: Outbox): Promise<void> {
     try {
       this.detach = consent.attach(this.tools.node.id, {
         end: async (item, { advisor, subject }, outcome, removals) => {
