@@ -186,7 +186,7 @@ export class Streams<C = Caller> {
       const why = problemOf(thrown);
       const at = this.tools.now();
       this.tools.status.show(() => failureLook(this.tools.words, why, at, this.tools.now()));
-      stream.job.fail(thrown);
+      stream.job.fail(failedOutcome(why));
     } finally {
       forget();
       this.running.delete(stream);

@@ -1,6 +1,5 @@
 import { handOver } from '../outbox/hand-over';
 import { systemClock } from '../service/clock';
-import { ServiceError } from '../service/errors';
 import { activityOf } from './activity';
 import { whoseAdvisor } from './advisor';
 import type { Environment } from './environment';
@@ -8,7 +7,7 @@ import { faultInSettings, plainSettings, type PlainSettings, source, type Source
 import { Job } from './job';
 import { nodeError } from './errors';
 import { metrics } from './metrics';
-import { createExit, problemOf, type Exit } from './outcomes';
+import { createExit, failedOutcome, problemOf, type Exit, type Outcome } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
@@ -63,6 +62,8 @@ export interface Handler {
   input(msg: Message, job: Job): void | Promise<void>;
   /** True when the message was a control message (`reset`, `flush`); `at` is the time when another process received it. */
   control?(msg: Message, at?: number): boolean;
+  /** Adds to the failure of a whole message what all failures of the node have. */
+  completeFailure?(failure: Outcome, msg: Message): Outcome;
   /** Whether the node has work that a pause of the service holds up. */
   isBusy?(): boolean;
   close?(): Promise<void>;
@@ -172,8 +173,7 @@ const startNode = (
       else if (from.storeFault) throw from.storeFault;
       return thrown;
     } catch (fault) {
-      const { dryRun } = problemOf(thrown);
-      return dryRun ? new ServiceError({ ...problemOf(fault), dryRun }) : fault;
+      return fault;
     }
   };
 
@@ -267,11 +267,11 @@ const startNode = (
     // This summary is that of the list which the message belongs to, not of this node's outcomes.
     if (summary && parts && summary.id === parts.id) delete msg.summary;
     const fail = (thrown: unknown): void => {
-      const reported = unready(thrown);
-      const why = problemOf(reported);
+      const why = problemOf(unready(thrown));
       const at = now();
       status.show(() => failureLook(words, why, at, now()));
-      job.fail(reported);
+      const failure = failedOutcome(why);
+      job.fail(handler.completeFailure?.(failure, msg) ?? failure);
     };
     const take = (): void => {
       try {

@@ -1,5 +1,5 @@
 import { ofAConnection } from '../outbox/storable-message';
-import { failedOutcome, problemOf, type Exit, type Leave, type Outcome, type Parts } from './outcomes';
+import { type Exit, type Leave, type Outcome, type Parts } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 
 type Done = (error?: Error) => void;
@@ -115,10 +115,9 @@ export class Job {
   }
 
   /** Ends the whole input with one failure; outcomes that have left stay as they are. */
-  fail(thrown: unknown): void {
+  fail(failure: Outcome): void {
     if (this.settled) return;
-    const error = this.exit.leave(this.msg, failedOutcome(problemOf(thrown)));
-    this.raised = error;
+    this.raised = this.exit.leave(this.msg, failure);
     this.settle();
   }
 

@@ -5,10 +5,10 @@ import { isControl, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import type { Order, TakenItems } from '../runtime/node-outbox';
 import { NodeRequests, type AcceptedItem, type RequestOptions, type Turn } from '../runtime/node-requests';
-import { problemOf, type Outcome } from '../runtime/outcomes';
+import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import { isNothing, isRecord } from '../runtime/kinds';
-import { ServiceError, type Problem } from '../service/errors';
+import type { Problem } from '../service/errors';
 import { GuardChain, type GuardedTurn, type GuardOptions, type Work } from './guard-chain';
 import { isDryRun, phonesOfControl, withUsedFields, type Recipient, type Recipients } from './recipients';
 
@@ -109,21 +109,17 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
 
   /** `taker` takes the recipients in the place of this node's own outbox, for a node that waits. */
   input(msg: Message, job: Job, taker: Taker<T, O> = this): void | Promise<void> {
-    const isDry = this.isDry(msg);
-    const fail = (thrown: unknown): never => {
-      throw isDry ? new ServiceError({ ...problemOf(thrown), dryRun: true }) : thrown;
-    };
-    let reading;
-    try {
-      reading = this.options.read(msg, this.country);
-    } catch (thrown) {
-      return fail(thrown);
-    }
-    // A dry run never does anything else.
-    const into = isDry ? this : taker;
+    const reading = this.options.read(msg, this.country);
+    // A dry run never waits.
+    const into = this.isDry(msg) ? this : taker;
     return reading instanceof Promise
-      ? reading.then((read) => this.hand(msg, job, read, into), fail)
+      ? reading.then((read) => this.hand(msg, job, read, into))
       : this.hand(msg, job, reading, into);
+  }
+
+  completeFailure(failure: Outcome, msg: Message): Outcome {
+    const order = { advisor: '', ...(this.isDry(msg) && { dryRun: true as const }) };
+    return withUsedFields(failure, order, { index: 0 }, undefined);
   }
 
   /** Ends a whole message with one failure, which is put on record as any outcome is. */

@@ -36,6 +36,7 @@ export const checkHandler = (tools: Tools): Handler => {
       } else waits.flush(phones);
       return true;
     },
+    completeFailure: (failure, msg) => checks.completeFailure(failure, msg),
     isBusy: () => checks.isBusy(),
     async close() {
       await Promise.all([checks.close(), waits.close()]);

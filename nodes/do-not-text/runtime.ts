@@ -146,6 +146,7 @@ const handler = (tools: Tools): Handler => {
       if (isControl(msg, 'reset')) listings.stop();
       return numbers.control(msg, at);
     },
+    completeFailure: (failure, msg) => numbers.completeFailure(failure, msg),
     isBusy: () => false,
     close: async () => {
       await listings.close();
