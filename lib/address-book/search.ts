@@ -77,7 +77,7 @@ export class Sequence {
 
   /** Lets the outcome that is held back leave, though it may not be the last: what follows has failed or was stopped. */
   release(): void {
-    if (this.held) this.job.leave(this.count - 1, this.held);
+    if (this.held) this.job.emit(this.count - 1, this.held);
     this.held = undefined;
   }
 
@@ -100,7 +100,7 @@ export class Sequence {
   /** Called when nothing more comes. */
   end(summary?: Readonly<Record<string, unknown>>): void {
     this.job.setCount(this.count);
-    if (this.held) this.job.leave(this.count - 1, this.held, { summary });
+    if (this.held) this.job.emit(this.count - 1, this.held, { summary });
     else if (summary) this.job.conclude(summary);
     this.held = undefined;
   }
@@ -134,11 +134,11 @@ const onePage = async <T>(
       search.fetch(number, settings.pageSize, stream.givenUp),
     );
   if (settings.emit === 'page') {
-    job.leave(0, { port: 0, payload: page });
+    job.emit(0, { port: 0, payload: page });
   } else {
     job.asList(page.data.length, 'payload');
     page.data.forEach((item, index) => {
-      job.leave(index, { port: 0, payload: item, set: search.set?.(item) ?? {} });
+      job.emit(index, { port: 0, payload: item, set: search.set?.(item) ?? {} });
     });
     if (page.data.length === 0) job.end();
   }
@@ -238,12 +238,12 @@ const emitPage = <T>(
 ): number => {
   if (emit === 'page') {
     const payload = fresh === page.data ? page : { ...page, data: fresh };
-    stream.job.leave(from, { port: 0, payload });
+    stream.job.emit(from, { port: 0, payload });
     return 1;
   }
   let index = from;
   for (const item of fresh) {
-    stream.job.leave(index++, { port: 0, payload: item, set: search.set?.(item) ?? {} });
+    stream.job.emit(index++, { port: 0, payload: item, set: search.set?.(item) ?? {} });
   }
   return fresh.length;
 };

@@ -124,7 +124,7 @@ export class OpenJob<I extends NodeItem, O, E> {
   private readonly queuedPages = new Set<number>();
   private areAllQueued = false;
   /** How many outcomes of each kind have left the node; `record.told` counts those that are on record as told. */
-  private readonly gone: Counts;
+  private readonly emitted: Counts;
   /** Items that are yet to leave, duplicates included; `untold` are yet to be put on record as told. */
   remaining: number;
   private untold: number;
@@ -147,7 +147,7 @@ export class OpenJob<I extends NodeItem, O, E> {
   ) {
     this.name = keys.job(arrival).toString('latin1');
     const told = record.told['total'] ?? 0;
-    this.gone = { ...record.told };
+    this.emitted = { ...record.told };
     this.remaining = record.count - told;
     this.untold = this.remaining;
   }
@@ -300,15 +300,15 @@ export class OpenJob<I extends NodeItem, O, E> {
   }
 
   /** Counts an outcome that leaves; gives all that have left by then. */
-  countLeft(item: I, kinds: readonly string[]): Readonly<Counts> {
-    countIn(this.gone, kinds, item);
+  countEmitted(item: I, kinds: readonly string[]): Readonly<Counts> {
+    countIn(this.emitted, kinds, item);
     this.remaining -= weightOf(item);
-    return this.gone;
+    return this.emitted;
   }
 
   /** Takes `countLeft` back: the outcome did not arrive. */
-  uncountLeft(item: I, kinds: readonly string[]): void {
-    countIn(this.gone, kinds, item, -1);
+  uncountEmitted(item: I, kinds: readonly string[]): void {
+    countIn(this.emitted, kinds, item, -1);
     this.remaining += weightOf(item);
   }
 

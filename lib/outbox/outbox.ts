@@ -33,7 +33,7 @@ export type Reason =
   | 'taken_over';
 
 /** An outcome about to leave. */
-export interface Leaving<E> {
+export interface OutcomeToEmit<E> {
   readonly outcome: E;
   /** The outcome may have been told before the process was killed. */
   readonly repeated: boolean;
@@ -53,7 +53,7 @@ export interface Removals {
 /** The node, as its outbox sees it. */
 export interface Host<I extends NodeItem, O, E> {
   /** Lets an outcome leave, its duplicates with it. False when it did not arrive, because this node is closing. */
-  emit(job: OpenJob<I, O, E>, item: I, leaving: Leaving<E>): Promise<boolean>;
+  emit(job: OpenJob<I, O, E>, item: I, toEmit: OutcomeToEmit<E>): Promise<boolean>;
   /** The kinds under which an outcome is counted. */
   kindsOf(outcome: E): readonly string[];
   fault(fault: unknown): void;
@@ -260,7 +260,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
   ): Promise<void> {
     if (this.isClosing) return this.keepUntold(job, page, item, outcome);
     const kinds = this.host.kindsOf(outcome);
-    const counts = job.countLeft(item, kinds);
+    const counts = job.countEmitted(item, kinds);
     let offer: string | undefined;
     const hasArrived = await this.host.emit(job, item, {
       outcome,
@@ -275,7 +275,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
     else if (hasArrived) this.told(job, page, item, kinds);
     else {
       if (offer !== undefined) handOver.withdraw(offer);
-      job.uncountLeft(item, kinds);
+      job.uncountEmitted(item, kinds);
       await this.keepUntold(job, page, item, outcome);
     }
   }

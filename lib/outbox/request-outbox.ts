@@ -163,7 +163,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
 
   private async tellRefused(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<void> {
     const outcome = await this.host.endWithoutWork(job, item, reason);
-    const counts = job.countLeft(item, this.host.kindsOf(outcome));
+    const counts = job.countEmitted(item, this.host.kindsOf(outcome));
     const isLast = job.remaining === 0;
     await this.host.emit(job, item, { outcome, repeated: false, counts, isLast, mark: () => undefined });
   }

@@ -99,7 +99,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
 > {
   private isSweepingResets = false;
   /** Items that have ended and are yet to be told, by their keys: each is told once in the life of the node. */
-  private readonly leaving = new Set<string>();
+  private readonly toTell = new Set<string>();
   private waiting = 0;
   /** How many of `waiting` are on record. */
   private recorded = 0;
@@ -255,7 +255,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
 
   protected override withTold(job: OpenJob<I, O, E>, item: I): Operation[] {
     const remove = this.keys.ended(job.arrival, item.index);
-    this.leaving.delete(asName(remove));
+    this.toTell.delete(asName(remove));
     return [{ table: this.table, remove }];
   }
 
@@ -338,7 +338,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
   /** Notes that the outcome of an item is yet to be told: the result puts that on record. */
   private willTell(job: OpenJob<I, O, E>, item: I): Operation {
     const put = this.keys.ended(job.arrival, item.index);
-    this.leaving.add(asName(put));
+    this.toTell.add(asName(put));
     return { table: this.table, put, value: 0 };
   }
 
@@ -353,13 +353,13 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
         const { arrival, index } = endedIn(key);
         const name = asName(key);
         const isFound = await this.withItem(arrival, index, async (job, page, item) => {
-          if (this.leaving.has(name)) return;
+          if (this.toTell.has(name)) return;
           const ended = page.ended.get(index);
           if (ended) {
-            this.leaving.add(name);
+            this.toTell.add(name);
             await this.tellAgain(job, page, item, ended);
           } else if (!page.told.has(index) && this.host.atOnce(item) !== undefined) {
-            this.leaving.add(name);
+            this.toTell.add(name);
             await this.endAtOnce(job, page, item);
           } else this.writeAside([{ table: this.table, remove: key }]);
         });

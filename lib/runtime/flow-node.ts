@@ -7,7 +7,7 @@ import { faultInSettings, plainSettings, type PlainSettings, source, type Source
 import { Job } from './job';
 import { nodeError } from './errors';
 import { metrics } from './metrics';
-import { createExit, failedOutcome, problemOf, type Exit, type Outcome } from './outcomes';
+import { outputsOf, failedOutcome, problemOf, type Outputs, type Outcome } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
@@ -29,7 +29,7 @@ export interface Tools {
   readonly node: RunningNode;
   readonly words: Words;
   readonly status: Status;
-  readonly exit: Exit;
+  readonly outputs: Outputs;
   source(name: string): Source;
   readonly plain: PlainSettings;
   /** Throws `not_configured` when the node has no environment, or a disabled one. */
@@ -47,8 +47,6 @@ export interface Tools {
   whenStarted(task: () => void): void;
   /** Warns, once for each node, that parts of a message could not be stored and were dropped. */
   warnOfDropped(): void;
-  /** The names of the outputs, as in `msg.outcome`. */
-  readonly outputs: readonly string[];
   /** Aborted when the node closes. */
   readonly closed: AbortSignal;
   /** Makes a job from a message in the store. Complete nodes hear of its end only when this very node accepted it. */
@@ -149,7 +147,7 @@ const startNode = (
   const release = environment?.keepStoreOpen();
   const activity = environment && activityOf(environment);
   const measured = metrics();
-  const exit = createExit(RED, node, spec.outputs, words.problem, (msg, outcome, problem) => {
+  const outputs = outputsOf(RED, node, spec.outputs, words.problem, (msg, outcome, problem) => {
     const said = problem ?? (msg.payload as { dryRun?: unknown } | null | undefined);
     // A dry run is neither a failure nor a text.
     if (said?.dryRun === true) return;
@@ -183,7 +181,7 @@ const startNode = (
     node,
     words,
     status,
-    exit,
+    outputs,
     advisorSource,
     source: (name) => source(RED, node, spec, config, name),
     plain: plainSettings(spec, config),
@@ -207,10 +205,9 @@ const startNode = (
       if (!hasWarned) node.warn(words.say('warning.dropped'));
       hasWarned = true;
     },
-    outputs: spec.outputs,
     closed: closing.signal,
     resumed: (msg, isOwn) =>
-      new Job(RED, node, exit, msg, isOwn ? (error) => node._complete(msg, error) : undefined),
+      new Job(RED, node, outputs, msg, isOwn ? (error) => node._complete(msg, error) : undefined),
   };
   let handler = start(tools);
   /** The number of messages that wait until the store is open. */
@@ -261,7 +258,7 @@ const startNode = (
 
   node.on('input', (received, _send, done) => {
     const msg = received as Message;
-    const job = new Job(RED, node, exit, msg, done);
+    const job = new Job(RED, node, outputs, msg, done);
     job.handOver = handOver.claim(msg);
     const { summary, parts } = msg as { summary?: { id?: unknown }; parts?: { id?: unknown } };
     // This summary is that of the list which the message belongs to, not of this node's outcomes.

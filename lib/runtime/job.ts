@@ -1,5 +1,5 @@
 import { ofAConnection } from '../outbox/storable-message';
-import { type Exit, type Leave, type Outcome, type Parts } from './outcomes';
+import { type Outputs, type Emission, type Outcome, type Parts } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 
 type Done = (error?: Error) => void;
@@ -20,8 +20,8 @@ const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Mess
   };
 };
 
-/** What goes with the leaving of one outcome of a job. */
-export interface Departure extends Leave {
+/** What goes with an outcome that is emitted of a job. */
+export interface ListEmission extends Emission {
   /** `msg.summary` of an array, which goes with its last outcome. */
   readonly summary?: Readonly<Record<string, unknown>> | undefined;
 }
@@ -41,7 +41,7 @@ interface JobList {
 export class Job {
   /** Puts on record that the outcome in this message was told; see `lib/outbox/hand-over`. */
   handOver: (() => void) | undefined;
-  private gone = 0;
+  private emitted = 0;
   private expected = 1;
   private list: JobList | undefined;
   private raised: Error | undefined;
@@ -50,7 +50,7 @@ export class Job {
   constructor(
     private readonly RED: Red,
     private readonly node: RunningNode,
-    private readonly exit: Exit,
+    private readonly outputs: Outputs,
     readonly msg: Message,
     private readonly done: Done | undefined,
   ) {}
@@ -84,7 +84,7 @@ export class Job {
 
   /** A job for the same message and sequence, for an outcome that has to leave again after all had left. */
   anew(): Job {
-    const job = new Job(this.RED, this.node, this.exit, this.msg, undefined);
+    const job = new Job(this.RED, this.node, this.outputs, this.msg, undefined);
     job.expected = this.expected;
     job.list = this.list;
     return job;
@@ -95,18 +95,18 @@ export class Job {
     if (this.list) this.list = { ...this.list, count };
   }
 
-  leave(index: number, outcome: Outcome, about: Departure = {}): void {
+  emit(index: number, outcome: Outcome, about: ListEmission = {}): void {
     if (this.settled) return;
     const msg = this.list ? this.partOf(this.list, index) : this.msg;
     if (about.summary && this.list) {
       this.conclude(about.summary);
       msg.summary = this.msg.summary;
     }
-    const error = this.exit.leave(msg, outcome, about);
+    const error = this.outputs.emit(msg, outcome, about);
     if (error && this.list) this.node.error(error, msg);
     else if (error) this.raised = error;
-    this.gone += 1;
-    if (this.gone >= this.expected) this.settle();
+    this.emitted += 1;
+    if (this.emitted >= this.expected) this.settle();
   }
 
   /** Sets `msg.summary` on the input message, for Complete nodes. */
@@ -117,7 +117,7 @@ export class Job {
   /** Ends the whole input with one failure; outcomes that have left stay as they are. */
   fail(failure: Outcome): void {
     if (this.settled) return;
-    this.raised = this.exit.leave(this.msg, failure);
+    this.raised = this.outputs.emit(this.msg, failure);
     this.settle();
   }
 

@@ -1,6 +1,6 @@
 import type { Mutable } from '../mutable';
 import { duplicatesOf, type NewJob, type OpenJob, type NodeItem as OutboxItem } from '../outbox/open-job';
-import { QueueFull, type Host, type Leaving } from '../outbox/outbox';
+import { QueueFull, type Host, type OutcomeToEmit } from '../outbox/outbox';
 import type { Problem } from '../service/errors';
 import { TakenOver } from '../state/store';
 import { activityOf } from './activity';
@@ -57,7 +57,7 @@ const codePrefix = 'code ';
 
 /** The kinds under which `msg.summary` counts an outcome. */
 const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
-  const name = tools.exit.nameOf(outcome);
+  const name = tools.outputs.nameOf(outcome);
   if (name === 'failed' && outcome.problem) return [name, codePrefix + outcome.problem.code];
   // `alreadySent` comes first, because duplicates are counted under the first kind.
   return outcome.alreadySent ? ['alreadySent', name] : [name];
@@ -68,7 +68,7 @@ const summaryOf = (tools: Tools, total: number, counts: Counts): Record<string, 
   const byCode: Record<string, number> = {};
   for (const [kind, count] of Object.entries(counts))
     if (kind.startsWith(codePrefix) && count > 0) byCode[kind.slice(codePrefix.length)] = count;
-  const outputs = Object.fromEntries(tools.outputs.map((name) => [name, counts[name] ?? 0]));
+  const outputs = Object.fromEntries(tools.outputs.names.map((name) => [name, counts[name] ?? 0]));
   const alreadySent = (counts['alreadySent'] ?? 0) + (counts[duplicatesOf('sent')] ?? 0);
   return { total, ...outputs, ...('sent' in outputs && { alreadySent }), byCode };
 };
@@ -187,9 +187,9 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Item
     return kindsIn(this.tools, outcome);
   }
 
-  emit(openJob: OpenJob<T, O, Outcome>, item: T, leaving: Leaving<Outcome>): Promise<boolean> {
-    const left = this.deliverOutcome(openJob, item, leaving);
-    const { outcome, isLast, counts } = leaving;
+  emit(openJob: OpenJob<T, O, Outcome>, item: T, toEmit: OutcomeToEmit<Outcome>): Promise<boolean> {
+    const left = this.deliverOutcome(openJob, item, toEmit);
+    const { outcome, isLast, counts } = toEmit;
     this.emitted(outcome, isLast && openJob.record.count > 1 ? counts : undefined);
     return left;
   }
@@ -242,7 +242,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Item
   private async deliverOutcome(
     openJob: OpenJob<T, O, Outcome>,
     item: T,
-    { outcome, repeated, counts, isLast, mark }: Leaving<Outcome>,
+    { outcome, repeated, counts, isLast, mark }: OutcomeToEmit<Outcome>,
   ): Promise<boolean> {
     const { tools } = this;
     const { order, count } = openJob.record;
@@ -262,7 +262,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Item
         const toCount = (each: () => void): void => {
           uncounted.push(each);
         };
-        job.leave(index, repeated ? { ...whole, repeated } : whole, { mark, summary, toCount });
+        job.emit(index, repeated ? { ...whole, repeated } : whole, { mark, summary, toCount });
       });
     });
     if (hasArrived) for (const each of uncounted) each();
@@ -280,7 +280,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Item
         const outcome = item.wrong && !isUnready ? failedOutcome(item.wrong) : why;
         for (const kind of kindsIn(this.tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
         left -= 1;
-        job.leave(index, this.completeOutcome(outcome, order, item, index, entries?.[index]), {
+        job.emit(index, this.completeOutcome(outcome, order, item, index, entries?.[index]), {
           ...(order.list && left === 0 && { summary: summaryOf(this.tools, count, counts) }),
         });
       }

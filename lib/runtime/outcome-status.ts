@@ -48,7 +48,7 @@ export const outcomeStatus =
       if (counts)
         return countsLook(
           words,
-          tools.outputs.map((name) => counts[name] ?? 0),
+          tools.outputs.names.map((name) => counts[name] ?? 0),
         );
       const { port, problem, payload } = outcome;
       const time = words.time(at, now());

@@ -70,8 +70,8 @@ const writeFields = (msg: Message, fields: Readonly<Record<string, unknown>> | u
   for (const name in fields) msg[name] = fields[name];
 };
 
-/** What goes with the leaving of one outcome. */
-export interface Leave {
+/** What goes with an outcome that is emitted. */
+export interface Emission {
   /** Called with the message before it is sent. */
   readonly mark?: (msg: object) => void;
   /**
@@ -81,9 +81,12 @@ export interface Leave {
   readonly toCount?: (count: () => void) => void;
 }
 
-export interface Exit {
+/** The outputs of a node. */
+export interface Outputs {
+  /** As in `msg.outcome`. */
+  readonly names: readonly string[];
   /** Sends the outcome by its output; returns the error to raise when nothing is wired to any output for it. */
-  leave(msg: Message, outcome: Outcome, about?: Leave): Error | undefined;
+  emit(msg: Message, outcome: Outcome, about?: Emission): Error | undefined;
   /**
    * The name of the output that an outcome leaves by, as in `msg.outcome`: a third output without wires counts as
    * `failed`.
@@ -95,28 +98,29 @@ const atOnce = (count: () => void): void => {
   count();
 };
 
-export const createExit = (
+export const outputsOf = (
   RED: Red,
   node: RunningNode,
-  outputs: readonly string[],
+  names: readonly string[],
   translate: (why: Problem) => string,
   /** Called once with each outcome that leaves; a failure comes with its problem. */
-  onLeft?: (msg: Message, outcome: string, why?: Problem) => void,
-): Exit => {
+  onEmitted?: (msg: Message, outcome: string, why?: Problem) => void,
+): Outputs => {
   const isWired = (port: number): boolean =>
     (node.wires[port] ?? []).some((id) => (RED.nodes.getNode(id) as unknown) != null);
 
   const portOf = ({ port }: Outcome): number => (port === 2 && !isWired(2) ? 1 : port);
 
   const send = (msg: Message, port: number, mark: ((msg: object) => void) | undefined): void => {
-    msg.outcome = outputs[port];
+    msg.outcome = names[port];
     mark?.(msg);
     node.send(port === 0 ? msg : port === 1 ? [null, msg] : [null, null, msg]);
   };
 
   return {
-    nameOf: (outcome) => outputs[portOf(outcome)] ?? '',
-    leave(msg, outcome, { mark, toCount = atOnce } = {}) {
+    names,
+    nameOf: (outcome) => names[portOf(outcome)] ?? '',
+    emit(msg, outcome, { mark, toCount = atOnce } = {}) {
       writeFields(msg, outcome.set);
       if (outcome.repeated) msg.repeated = true;
       else if ('repeated' in msg) delete msg.repeated;
@@ -125,13 +129,13 @@ export const createExit = (
         msg.payload = outcome.payload;
         writeFields(msg, outcome.carry);
         if ('error' in msg) delete msg.error;
-        if (!outcome.repeated) toCount(() => onLeft?.(msg, outputs[port] ?? ''));
+        if (!outcome.repeated) toCount(() => onEmitted?.(msg, names[port] ?? ''));
         send(msg, port, mark);
         return undefined;
       }
       const why = outcome.problem;
       if (!why) throw new Error('a failure without a problem');
-      if (!outcome.repeated) toCount(() => onLeft?.(msg, outputs[1] ?? '', why));
+      if (!outcome.repeated) toCount(() => onEmitted?.(msg, names[1] ?? '', why));
       const { wording: _wording, ...said } = why;
       const details = {
         ...said,

@@ -147,7 +147,7 @@ const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<bo
     for (const [index, value] of items.entries()) {
       const outcome = await outcomeOf(activity, value);
       if (outcome.port === 0) done += 1;
-      stream.job.leave(index, outcome);
+      stream.job.emit(index, outcome);
     }
     if (done > 0) stream.show('green', 'dot', 'done', done);
     else stream.show('grey', 'ring', 'failed');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { NodeItem } from '../../lib/outbox/open-job';
-import type { Leaving } from '../../lib/outbox/outbox';
+import type { OutcomeToEmit } from '../../lib/outbox/outbox';
 import { Held, isResetBy, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
 import { MovableClock } from '../../lib/service/clock';
 import type { Operation } from '../../lib/state/store';
@@ -134,7 +134,7 @@ class Machine {
         return reason;
       },
       kindsOf: (outcome) => [outcome],
-      emit: async (job, { name }, { outcome, repeated, isLast, counts }: Leaving<string>) => {
+      emit: async (job, { name }, { outcome, repeated, isLast, counts }: OutcomeToEmit<string>) => {
         if (process.isDead) return never;
         this.told.push({ name, outcome, repeated });
         for (let turns = name % 3; turns > 0; turns--) await turn();

@@ -8,7 +8,7 @@ import { Consent } from '../../lib/consent/consent';
 import { recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
 import type { NodeItem, OpenJob } from '../../lib/outbox/open-job';
-import type { Leaving } from '../../lib/outbox/outbox';
+import type { OutcomeToEmit } from '../../lib/outbox/outbox';
 import { isResetBy, RequestOutbox, type ItemTurn } from '../../lib/outbox/request-outbox';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
 import { Call, type Shared } from '../../lib/service/call';
@@ -488,7 +488,7 @@ class Boxes {
     });
     const common = {
       kindsOf: ({ type }: Ending) => [type],
-      emit: async (_job: Job, { name, kind, phone }: Text, { outcome, repeated }: Leaving<Ending>) => {
+      emit: async (_job: Job, { name, kind, phone }: Text, { outcome, repeated }: OutcomeToEmit<Ending>) => {
         await process.alive();
         process.world.tell({ name, kind, phone, repeated, ...outcome });
         return true;
