@@ -12,7 +12,7 @@ import type { Item, Order } from '../runtime/node-outbox';
 import { NodeRequests, type Turn } from '../runtime/node-requests';
 import { failedOutcome, problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
-import { failureLook, look, progressLook } from '../runtime/status';
+import { failureLook, progressLook, searchLook } from '../runtime/status';
 
 /** Message fields of one outcome, filled in as they become known. */
 export type Fields = Record<string, unknown>;
@@ -122,19 +122,10 @@ export class Stream<C = Caller> {
     status.show(() => progressLook(words, done, total));
   }
 
-  /** Shows how many records a search has found. */
-  showFound(count: number): void {
-    if (count > 0) this.show('green', 'dot', 'found', count);
-    else this.show('grey', 'ring', 'found');
-  }
-
-  show(fill: 'green' | 'grey', shape: 'dot' | 'ring', key: string, count = 0): void {
-    const { status, words } = this.tools;
-    const at = this.tools.now();
-    status.show(() => {
-      const time = words.time(at, this.tools.now());
-      return look(fill, shape, words.say(`status.${key}`, { time, count: words.number(count) }));
-    });
+  show(result: Parameters<typeof searchLook>[1], count = 0): void {
+    const { status, words, now } = this.tools;
+    const at = now();
+    status.show(() => searchLook(words, result, count, at, now()));
   }
 }
 

@@ -142,7 +142,7 @@ const onePage = async <T>(
     });
     if (page.data.length === 0) job.end();
   }
-  stream.showFound(page.data.length);
+  stream.show('found', page.data.length);
 };
 
 /** One page of the matches: reads until it is full, or to the end. */
@@ -224,7 +224,7 @@ const allMatches = async <T>(
   if (!isComplete) return;
   if (emit === 'page') addPage(found);
   sequence.end();
-  stream.showFound(found);
+  stream.show('found', found);
 };
 
 /** Emits a page; returns the number of messages. */
@@ -278,7 +278,7 @@ const allPages = async <T>(
     // Gives the nodes behind this one their turn before the next page.
     await nextTurn();
   }
-  if (!stopped.aborted) stream.showFound(records);
+  if (!stopped.aborted) stream.show('found', records);
 };
 
 /** A search, one page of it or all: the same in all three searching nodes. */
@@ -302,6 +302,6 @@ export const streamed = async (stream: Stream<unknown>, run: () => Promise<void>
     if (!stream.stopped.aborted) throw thrown;
   }
   if (stream.closing) return;
-  if (stream.stopped.aborted) stream.show('grey', 'ring', 'stopped');
+  if (stream.stopped.aborted) stream.show('stopped');
   stream.job.end();
 };

@@ -18,10 +18,9 @@ import { nodeError } from './errors';
 import type { Handler, Tools } from './flow-node';
 import type { Job } from './job';
 import { NodeOutbox, type Counts, type Item, type Order } from './node-outbox';
-import { outcomeStatus, type StatusTexts } from './outcome-status';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
-import { heldLook } from './status';
+import { heldLook, outcomeStatus, type StatusTexts } from './status';
 
 /** An item that a node has accepted, and where. */
 export interface AcceptedItem<T, O> {

@@ -149,8 +149,7 @@ const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<bo
       if (outcome.port === 0) done += 1;
       stream.job.emit(index, outcome);
     }
-    if (done > 0) stream.show('green', 'dot', 'done', done);
-    else stream.show('grey', 'ring', 'failed');
+    stream.show(done > 0 ? 'done' : 'failed', done);
   };
   return { kind: 'search', isLocal: true, run };
 };

@@ -11,7 +11,7 @@ import { nodeError } from '../../lib/runtime/errors';
 import { NodeOutbox, type Counts, type Order, type TakenItems } from '../../lib/runtime/node-outbox';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
-import { failureLook, look, waitingLook, type StatusLook } from '../../lib/runtime/status';
+import { authorizeLook, failureLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
 import { fieldOf, isRecord } from '../../lib/runtime/kinds';
 import { withUsedFields, type Recipient } from '../../lib/texting/recipients';
 import { cancelledWait, waitOutcome } from './outcome';
@@ -261,7 +261,7 @@ export class NodeWaits
   private look(environment: Environment, next: number, people: number | undefined): StatusLook {
     const { words, now } = this.tools;
     try {
-      if (!this.isAuthorized(environment)) return look('red', 'ring', words.say('status.authorizeAgain'));
+      if (!this.isAuthorized(environment)) return authorizeLook(words);
     } catch (thrown) {
       // The status is drawn by a timer, where nobody would catch a fault of the environment.
       return failureLook(words, problemOf(thrown), now(), now());

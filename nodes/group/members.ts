@@ -117,7 +117,7 @@ export const listingMembers = (tools: Tools): BookOperation => {
     });
     if (!isComplete) return;
     sequence.end({ total: counts.done + counts.failed, ...counts, byCode });
-    stream.showFound(counts.done);
+    stream.show('found', counts.done);
   };
 
   return {

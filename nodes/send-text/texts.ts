@@ -1,9 +1,8 @@
 import type { Mutable } from '../../lib/mutable';
 import { pick, type Source } from '../../lib/runtime/inputs';
-import { fieldOf, isWellFormed } from '../../lib/runtime/kinds';
+import { fieldOf, hasBrokenPlaceholder, isWellFormed, placeholder } from '../../lib/runtime/kinds';
 import { invalidInput } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
-import { compileTemplate, type Filled } from '../../lib/runtime/template';
 import { ServiceError, type MessageValue } from '../../lib/service/errors';
 import { recipientsOf, type PhoneEntry, type Recipient, type Recipients } from '../../lib/texting/recipients';
 
@@ -30,9 +29,35 @@ const wholeText = (text: string): string => {
 /** Gives each recipient its text: its own, else the filled literal, else the text of the message. */
 export type TextOf = (entry: PhoneEntry, msg: Message, value: unknown) => string;
 
+/** A text, or a finite number as one; undefined for anything else, and for a blank text. */
 const asText = (value: unknown): string | undefined => {
   const text = typeof value === 'number' && Number.isFinite(value) ? String(value) : value;
   return typeof text === 'string' && text.trim() !== '' ? text : undefined;
+};
+
+type Filled = { readonly text: string } | { readonly missing: string } | { readonly isBroken: true };
+
+/** Compiles a literal text: its `{{field}}`s are filled from the recipient, then from the message. */
+export const compileTemplate = (template: string): ((recipient: unknown, message: unknown) => Filled) => {
+  if (hasBrokenPlaceholder(template)) return () => ({ isBroken: true });
+  const names: string[] = [];
+  const pieces: string[] = [];
+  let from = 0;
+  for (const match of template.matchAll(placeholder)) {
+    pieces.push(template.slice(from, match.index));
+    names.push(match[1] ?? '');
+    from = match.index + match[0].length;
+  }
+  const tail = template.slice(from);
+  return (recipient, message) => {
+    let text = '';
+    for (const [index, name] of names.entries()) {
+      const value = asText(pick(recipient, name, fieldOf)) ?? asText(pick(message, name));
+      if (value === undefined) return { missing: name };
+      text += (pieces[index] ?? '') + value;
+    }
+    return { text: text + tail };
+  };
 };
 
 const noText = (source: Source, value: unknown, msg: Message): ServiceError => {

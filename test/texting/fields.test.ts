@@ -1,5 +1,5 @@
 import should from 'should';
-import { compileTemplate } from '../../lib/runtime/template';
+import { compileTemplate } from '../../nodes/send-text/texts';
 import { Flow } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { errorOf, numbers, only, sendNode } from './setup';
