@@ -14,6 +14,7 @@ import {
 } from './errors';
 import type { Plan } from './requests';
 import { type Decision, type Happened, readRetryAfter } from './retry';
+import { idResult } from './schemas';
 
 /** Whether a schema would certainly give the value back unchanged; false when in doubt. */
 type Fit = (value: unknown) => boolean;
@@ -216,9 +217,9 @@ const sentenceFor = (plan: Plan, code: Code, detail: string): Pick<Told, 'key' |
     case 'forbidden':
       return { key: code, values: { scope: plan.scopeNames.exec(detail)?.[0] ?? plan.scope } };
     case 'not_found':
-      return { key: plan.name === 'getConsent' ? 'not_found_phone' : code };
+      return { key: plan.sentences?.not_found ?? code };
     case 'conflict':
-      return { key: plan.name === 'requestConsent' ? code : 'conflict_other' };
+      return { key: plan.sentences?.conflict ?? 'conflict_other' };
     default:
       return { key: code };
   }
@@ -291,10 +292,10 @@ const unfit = (status: number, key: ServiceErrorKey, reason: string): Assessment
 
 const saysNothing = (text: string): boolean => ['', 'null'].includes(text.trim());
 
-/** The answers to updates and creates may be empty: an update's says nothing new, a create's at most the id. */
-const withoutBody = ({ name, kind }: Plan, id: Id | undefined): unknown => {
-  if (kind === 'replace') return { id };
-  return name === 'createContact' || name === 'createGroup' ? {} : undefined;
+/** An answer that says at most an id may be empty: an update's says nothing new. */
+const withoutBody = ({ kind, response }: Plan, id: Id | undefined): unknown => {
+  if (response !== idResult) return undefined;
+  return kind === 'replace' ? { id } : {};
 };
 
 /** For a write, any 2xx is a success. */

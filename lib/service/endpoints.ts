@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { operationScopes } from '../contract-values';
+import type { ServiceErrorKey } from './errors';
 import * as schema from './schemas';
 
 /**
@@ -11,7 +12,13 @@ export type Repeat = 'safe' | 'delete' | 'once';
 const nothing = z.unknown();
 type Nothing = typeof nothing;
 
-interface Declaration<P extends string, Q extends z.ZodType, B extends z.ZodType, R extends z.ZodType> {
+interface Declaration<
+  P extends string,
+  Q extends z.ZodType,
+  B extends z.ZodType,
+  R extends z.ZodType,
+  S extends string,
+> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: P;
   readonly scope: (typeof operationScopes)[number];
@@ -19,9 +26,16 @@ interface Declaration<P extends string, Q extends z.ZodType, B extends z.ZodType
   readonly repeat: Repeat;
   readonly query?: Q;
   /** The name of a search in the setting `names`, as in `contacts.page`. */
-  readonly search?: string;
+  readonly search?: S;
   readonly body?: B;
+  /**
+   * Ids in a body are integers in the contract: those that are strings only because of their length are sent as
+   * integers.
+   */
+  readonly hasIdsInBody?: true;
   readonly response: R;
+  /** The sentences of refusals that mean something particular here. */
+  readonly sentences?: { readonly not_found?: ServiceErrorKey; readonly conflict?: ServiceErrorKey };
 }
 
 const endpoint = <
@@ -29,8 +43,9 @@ const endpoint = <
   R extends z.ZodType,
   Q extends z.ZodType = Nothing,
   B extends z.ZodType = Nothing,
+  const S extends string = never,
 >(
-  declaration: Declaration<P, Q, B, R>,
+  declaration: Declaration<P, Q, B, R, S>,
 ) => declaration;
 
 /**
@@ -55,6 +70,7 @@ export const endpoints = {
     repeat: 'once',
     body: schema.consentRequest,
     response: schema.consentRequestResult,
+    sentences: { conflict: 'conflict' },
   }),
   getConsent: endpoint({
     method: 'GET',
@@ -64,6 +80,7 @@ export const endpoints = {
     repeat: 'safe',
     query: schema.consentQuery,
     response: schema.consentStatus,
+    sentences: { not_found: 'not_found_phone' },
   }),
   createContact: endpoint({
     method: 'POST',
@@ -116,6 +133,7 @@ export const endpoints = {
     summary: "Replace a contact's group memberships",
     repeat: 'safe',
     body: schema.groupMembership,
+    hasIdsInBody: true,
     response: schema.idResult,
   }),
   createGroup: endpoint({
@@ -161,6 +179,7 @@ export const endpoints = {
 export type Id = number | string;
 
 export type EndpointName = keyof typeof endpoints;
+export type SearchName = Exclude<(typeof endpoints)[EndpointName]['search'], undefined>;
 export type Endpoint<N extends EndpointName = EndpointName> = (typeof endpoints)[N];
 
 /** The names of the parameters in a path: `contactId` of `/contacts/{contactId}`. */

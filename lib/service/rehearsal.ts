@@ -1,4 +1,4 @@
-import { endpoints, type EndpointName, type Id } from './endpoints';
+import { endpoints, type EndpointName, type Id, type SearchName } from './endpoints';
 import { type MessageValues, ServiceError } from './errors';
 import { isObject } from './json';
 import { wirePath, wireScope, type Prefixes } from './prefixes';
@@ -98,8 +98,10 @@ const reachability = (seen: readonly ReadAnswer[], address: string): Finding => 
   return found(false, 'check.notReached', of('silent') ?? { reason: '' });
 };
 
-const searches = { contacts: 'searchContacts', groups: 'searchGroups', content: 'searchContent' } as const;
-type SearchName = keyof typeof searches;
+/** The endpoint of each search. */
+const searches = Object.fromEntries(
+  Object.entries(endpoints).flatMap(([name, { search }]) => (search === undefined ? [] : [[search, name]])),
+) as Readonly<Record<SearchName, EndpointName>>;
 const searchNames = Object.keys(searches) as SearchName[];
 
 /** The results of reading both halves of the service. */
@@ -389,12 +391,10 @@ const withToken = async (
   }
   const search = (name: SearchName, query?: Query): Promise<ReadAnswer> =>
     reader.read(searches[name], { token }, query);
-  const [contacts, groups, content] = await Promise.all([
-    search('contacts'),
-    search('groups'),
-    search('content'),
-  ]);
-  const core = { contacts, groups, content };
+  const core = Object.fromEntries(
+    await Promise.all(searchNames.map(async (name) => [name, await search(name)] as const)),
+  ) as Record<SearchName, ReadAnswer>;
+  const { contacts, groups, content } = core;
   const reads = { text, core };
   const wrong = isOfService(text)
     ? await reader.read('getConsent', { token, apiKey: wrongKey }, { phone: nobodysPhone })
@@ -421,7 +421,7 @@ const withToken = async (
   );
   const missing = prefixes.ok === true ? missingOf(rehearsal, core, facts.unread) : undefined;
   return [
-    reachability([text, contacts, groups, content], shownAddress(rehearsal.baseUrl)),
+    reachability([text, ...Object.values(core)], shownAddress(rehearsal.baseUrl)),
     tokenFinding(reads, key.ok === true),
     key,
     scopesOf(rehearsal, reads, key.ok === true),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type EndpointName, endpoints, type Id } from './endpoints';
+import { type Endpoint, type EndpointName, endpoints, type Id } from './endpoints';
 import { serviceError } from './errors';
 import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
 import type { RepeatKind } from './retry';
@@ -22,6 +22,7 @@ export interface Plan {
   /** Finds the name of a scope in the service's answers. */
   readonly scopeNames: RegExp;
   readonly response: z.ZodType;
+  readonly sentences: Endpoint['sentences'];
   /** Throws `invalid_input` before anything is sent. */
   wire(request: EndpointRequest): Wire;
 }
@@ -58,7 +59,6 @@ const pathId = (params: EndpointRequest['params'], name: string): Id => {
   return id;
 };
 
-/** Ids in a body are integers in the contract: ids that are strings only because of their length are sent as integers. */
 const withLongIntegers = (body: string): string =>
   body.replace(/"(\d{16,})"/g, (quoted, digits: string) =>
     Number.isSafeInteger(Number(digits)) ? quoted : digits,
@@ -110,7 +110,7 @@ export const planEndpoint = (
   basePath: string,
   { names, prefixes }: Dialect = { names: new Map(), prefixes: usualPrefixes },
 ): Plan => {
-  const { method, repeat, response, ...parts } = endpoints[name];
+  const { method, repeat, response, sentences, ...parts } = endpoints[name];
   const path = wirePath(parts.path, prefixes);
   const onTheWire = namesOnTheWire(parts.search, names);
   const query = 'query' in parts ? parts.query : undefined;
@@ -119,7 +119,7 @@ export const planEndpoint = (
   const kind = method === 'GET' ? 'read' : repeat === 'safe' ? 'replace' : repeat;
 
   const write = (value: unknown): string =>
-    name === 'setContactGroups' ? withLongIntegers(JSON.stringify(value)) : JSON.stringify(value);
+    parts.hasIdsInBody ? withLongIntegers(JSON.stringify(value)) : JSON.stringify(value);
 
   return {
     name,
@@ -128,6 +128,7 @@ export const planEndpoint = (
     scope: wireScope(parts.scope, prefixes),
     scopeNames: scopeNames(prefixes),
     response,
+    sentences,
     wire(request) {
       const id = parameter === undefined ? undefined : pathId(request.params, parameter);
       const filled = basePath + before + (id === undefined ? '' : encodeURIComponent(id)) + after;

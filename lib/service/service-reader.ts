@@ -3,7 +3,7 @@ import { assess } from './answers';
 import { headerSafe } from './call';
 import { requestDefaults } from './client';
 import { elapsedBy, systemClock, type Clock } from './clock';
-import type { EndpointName } from './endpoints';
+import { endpoints, type EndpointName } from './endpoints';
 import { serviceError } from './errors';
 import { Limits } from './limits';
 import type { Prefixes } from './prefixes';
@@ -148,7 +148,7 @@ export class ServiceReader {
       if (happened.what === 'done') return 'fine';
       if (status === 0) return 'silent';
       // A search finds nothing with 200: a 404, whoever says it, is about the path.
-      if ([404, 405, 410].includes(status) && (!hasProblemBody || name.startsWith('search')))
+      if ([404, 405, 410].includes(status) && (!hasProblemBody || endpoints[name].search !== undefined))
         return 'nothing';
       if (status === 429 || status >= 500) return 'trouble';
       if (hasProblemBody) return 'problem';

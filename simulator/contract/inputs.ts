@@ -1,5 +1,4 @@
 import type { z } from 'zod';
-import type { EndpointName } from '../../lib/service/endpoints';
 import { endpoints } from '../endpoints';
 import type { ContractRequest, Endpoint } from '../endpoints/endpoint';
 import { Refusal } from '../problem';
@@ -56,12 +55,11 @@ const fieldIn =
   };
 
 /** Unknown fields in request bodies are stripped (contract, *Errors*, rule 1). */
-const readJson = (name: EndpointName, text: string, habits: Habits): unknown => {
-  const { body } = endpoints[name];
+const readJson = ({ body, hasIdsInBody }: Endpoint, text: string, habits: Habits): unknown => {
   if (!body) return undefined;
   let value: unknown;
   try {
-    value = JSON.parse(name === 'setContactGroups' ? ownIds(text, habits) : text, fieldIn(habits));
+    value = JSON.parse(hasIdsInBody ? ownIds(text, habits) : text, fieldIn(habits));
   } catch {
     throw new Refusal('invalid_request', 'The body is not valid JSON.');
   }
@@ -80,10 +78,13 @@ export const readInputs = (
   query: string,
   body: string,
   habits: Habits,
-): ContractRequest => ({
-  params: Object.fromEntries(
-    Object.entries(params).map(([param, id]) => [param, readId(ownIds(id, habits))]),
-  ),
-  query: readQuery(endpoints[name], ownIds(query, habits), habits),
-  body: readJson(name, body, habits),
-});
+): ContractRequest => {
+  const endpoint = endpoints[name];
+  return {
+    params: Object.fromEntries(
+      Object.entries(params).map(([param, id]) => [param, readId(ownIds(id, habits))]),
+    ),
+    query: readQuery(endpoint, ownIds(query, habits), habits),
+    body: readJson(endpoint, body, habits),
+  };
+};

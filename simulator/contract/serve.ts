@@ -59,7 +59,8 @@ export const serveContract = async (
     const asked = readInputs(route, query, await contractBody(request, route.name), habits);
     const phones = phonesIn(asked);
     if (phones.length > 0) entry.phone = phones.join(',');
-    if (route.name === 'sendMessage') entry.text = (asked.body as { text: string }).text;
+    const text = textIn(asked);
+    if (text !== undefined) entry.text = text;
     carryOut(around, response, route.name, asked, phones, entry);
   } catch (error) {
     if (request.destroyed && !request.complete) entry.outcome = 'client-gone';
@@ -87,7 +88,7 @@ const carryOut = (
     state.changed();
     return reply.body === undefined
       ? { status: 204, type: json, body: '' }
-      : { status: 200, type: json, body: answerOnWire(name, reply.body, reply.reasons ?? [], habits) };
+      : { status: 200, type: json, body: answerOnWire(reply.body, reply.reasons, habits) };
   };
   const met = magicEffect(name, phones, account) ?? faults.meet(name, phones);
   if (met === undefined) {
@@ -196,6 +197,10 @@ const contractBody = async (request: IncomingMessage, name: EndpointName): Promi
   }
   return body.toString('utf8');
 };
+
+/** The text of a send. */
+const textIn = ({ body }: ContractRequest): string | undefined =>
+  (body as { text?: string } | undefined)?.text;
 
 /** The numbers that a texting request names. */
 const phonesIn = ({ query, body }: ContractRequest): readonly string[] => {

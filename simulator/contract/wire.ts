@@ -1,4 +1,3 @@
-import type { EndpointName } from '../../lib/service/endpoints';
 import type { Habits } from '../profiles';
 
 /** The contract on the wire of a service with certain habits. All other files use the contract's words. */
@@ -91,15 +90,13 @@ const failureDetails = (reasons: readonly FailureReason[], { failureDetails: sha
 const writesAsHeld = ({ ids, groupIds, dates, emptyLists, failureDetails: shape }: Habits): boolean =>
   ids === 'numbers' && groupIds === 'given' && dates === 'iso' && emptyLists === 'given' && shape === 'none';
 
-/** The answer of an endpoint as this service writes it. */
+/** An answer as this service writes it; only the answer to a send has `reasons`. */
 export const answerOnWire = (
-  name: EndpointName,
   body: object,
-  reasons: readonly FailureReason[],
+  reasons: readonly FailureReason[] | undefined,
   habits: Habits,
 ): string => {
   if (writesAsHeld(habits)) return JSON.stringify(body);
-  const isSend = name === 'sendMessage';
   const field = (name: string, value: unknown): unknown => {
     if (typeof value === 'number' && idFields.has(name)) return idOnWire(value, habits);
     if (name === 'groupIds')
@@ -108,10 +105,10 @@ export const answerOnWire = (
         : (value as number[]).map((id) => idOnWire(id, habits));
     if (habits.dates === 'us' && typeof value === 'string' && dateFields.has(name))
       return americanDate(value);
-    const isEmptyList = isSend && Array.isArray(value) && value.length === 0;
+    const isEmptyList = reasons !== undefined && Array.isArray(value) && value.length === 0;
     return isEmptyList && habits.emptyLists === 'missing' ? undefined : value;
   };
-  const whole = isSend ? { ...body, ...failureDetails(reasons, habits) } : body;
+  const whole = reasons === undefined ? body : { ...body, ...failureDetails(reasons, habits) };
   const text = JSON.stringify(whole, field);
   return habits.ids === 'large' ? text.replaceAll(marked, '$1') : text;
 };

@@ -149,6 +149,7 @@ export const setContactGroups = endpoint({
   path: '/core/contact/contacts/{contactId}/groups',
   scope: 'core.contacts.write',
   body: z.object({ groupIds: z.array(z.int()), isSelectAllGroup: z.boolean().optional() }),
+  hasIdsInBody: true,
   handle({ params: { contactId: id }, body }, account) {
     const { contacts, groups } = account;
     const groupIds = body.isSelectAllGroup === true ? groups.ids() : [...new Set(body.groupIds)];

@@ -20,7 +20,7 @@ export interface EndpointReply {
   /** The outcome in the ledger. */
   readonly outcome: string;
   readonly messageId?: number | null;
-  /** The reasons why recipients were not texted, for a service that has `failureDetails`. */
+  /** Of a send: the reasons why recipients were not texted, for a service that has `failureDetails`. */
   readonly reasons?: readonly FailureReason[];
 }
 
@@ -41,6 +41,8 @@ export interface Endpoint<Request = ContractRequest> {
   /** The name of a search whose parameters may have names of their own, as in `contacts.page`. */
   readonly search?: string;
   readonly body?: z.ZodType;
+  /** In other bodies, digits that look like an id of this service are a person's. */
+  readonly hasIdsInBody?: true;
   /** Carries out a request for one advisor; throws a Refusal where the contract has an error. */
   handle(request: Request, account: Account, around: EndpointContext): EndpointReply;
 }

@@ -64,7 +64,8 @@ export const sendMessage = endpoint({
     }
     const messageId = account.deliver(line, text, when);
     const successes = [{ messageId, memberId: memberIdOf(contact.contactId) }];
-    return { body: { successes, failures: [] }, outcome: when === null ? 'sent' : 'scheduled', messageId };
+    const outcome = when === null ? 'sent' : 'scheduled';
+    return { body: { successes, failures: [] }, outcome, messageId, reasons: [] };
   },
 });
 

@@ -69,6 +69,8 @@ describe('the two readings of the contract, of the client and of the simulator',
       compare(`${name} method`, method, ofSimulator.method);
       compare(`${name} path`, path, ofSimulator.path);
       compare(`${name} scope`, scope, ofSimulator.scope);
+      compare(`${name} search`, parts.search, ofSimulator.search);
+      compare(`${name} hasIdsInBody`, parts.hasIdsInBody, ofSimulator.hasIdsInBody);
       comparePart(`${name} query`, 'query' in parts ? parts.query : undefined, ofSimulator.query);
       comparePart(`${name} body`, 'body' in parts ? parts.body : undefined, ofSimulator.body);
     }
@@ -78,7 +80,7 @@ describe('the two readings of the contract, of the client and of the simulator',
     should([...endpointNames].sort()).eql(Object.keys(endpoints).sort());
   });
 
-  it('differ in method, path, scope, fields and limits only where that is meant', () => {
+  it('differ in method, path, scope, search, ids, fields and limits only where that is meant', () => {
     const found = [...differences].filter(([where]) => !Object.hasOwn(intended, where));
     should(found.map(([where, what]) => `${where}: ${what}`)).eql([]);
   });
