@@ -8,7 +8,7 @@ import type { RepeatKind } from './retry';
 export interface Wire {
   readonly path: string;
   readonly body: string | null;
-  /** The id in the path, if there is one. */
+  /** The id in the path, if there is exactly one. */
   readonly id: Id | undefined;
 }
 
@@ -57,6 +57,17 @@ const pathId = (params: EndpointRequest['params'], name: string): Id => {
     });
   }
   return id;
+};
+
+/** A path with its parameters filled in, and their ids in order. */
+export const fillPath = (path: string, params: EndpointRequest['params']): { path: string; ids: Id[] } => {
+  const ids: Id[] = [];
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const id = pathId(params, name);
+    ids.push(id);
+    return encodeURIComponent(id);
+  });
+  return { path: filled, ids };
 };
 
 const withLongIntegers = (body: string): string =>
@@ -115,7 +126,6 @@ export const planEndpoint = (
   const onTheWire = namesOnTheWire(parts.search, names);
   const query = 'query' in parts ? parts.query : undefined;
   const body = 'body' in parts ? parts.body : undefined;
-  const [, before = path, parameter, after = ''] = /^(.*)\{(\w+)\}(.*)$/.exec(path) ?? [];
   const kind = method === 'GET' ? 'read' : repeat === 'safe' ? 'replace' : repeat;
 
   const write = (value: unknown): string =>
@@ -130,10 +140,10 @@ export const planEndpoint = (
     response,
     sentences,
     wire(request) {
-      const id = parameter === undefined ? undefined : pathId(request.params, parameter);
-      const filled = basePath + before + (id === undefined ? '' : encodeURIComponent(id)) + after;
+      const { path: below, ids } = fillPath(path, request.params);
+      const filled = basePath + below;
       return {
-        id,
+        id: ids.length === 1 ? ids[0] : undefined,
         path: query
           ? filled + queryString(checkPart(query, 'query', request.query ?? {}) as object, onTheWire)
           : filled,

@@ -1,8 +1,10 @@
 import should from 'should';
 import { z } from 'zod';
-import { endpoints, type EndpointName } from '../../lib/service/endpoints';
+import { endpoints, type EndpointName, type ParamNames } from '../../lib/service/endpoints';
 import { serviceCodes } from '../../lib/service/errors';
+import { fillPath } from '../../lib/service/requests';
 import { problemCodes } from '../../simulator/codes';
+import { routesOf } from '../../simulator/contract/routes';
 import { allScopes } from '../../simulator/contract/rules';
 import { endpointNames, endpoints as simulated } from '../../simulator/endpoints';
 
@@ -100,5 +102,35 @@ describe('the two readings of the contract, of the client and of the simulator',
   it('provision every scope that an endpoint needs, openid and offline_access', () => {
     const needed = Object.values(endpoints).map(({ scope }) => scope);
     should([...allScopes].sort()).eql([...new Set([...needed, 'openid', 'offline_access'])].sort());
+  });
+});
+
+describe('a path with two parameters', () => {
+  const path = '/core/contact/contacts/{contactId}/groups/{groupId}';
+  const find = routesOf({
+    removeMember: { method: 'DELETE', path },
+    clear: { method: 'DELETE', path: '/core/contact/contacts/all/groups/all' },
+  });
+
+  it('is written by the client and read by the simulator, each id under its name', () => {
+    const params: Record<ParamNames<typeof path>, string | number> = { contactId: 12, groupId: 'a/b' };
+    const { path: written, ids } = fillPath(path, params);
+    should(written).equal('/core/contact/contacts/12/groups/a%2Fb');
+    should(ids).eql([12, 'a/b']);
+    const route = find('DELETE', written);
+    should(route?.name).equal('removeMember');
+    should({ ...route?.params }).eql({ contactId: '12', groupId: 'a%2Fb' });
+  });
+
+  it('needs both', () => {
+    // @ts-expect-error a missing one does not compile
+    const params: Record<ParamNames<typeof path>, number> = { contactId: 12 };
+    should(() => fillPath(path, params)).throw({ code: 'invalid_input', message: /groupId/ });
+    should(find('DELETE', '/core/contact/contacts/12/groups/')).equal(undefined);
+    should(find('GET', '/core/contact/contacts/12/groups/7')).equal(undefined);
+  });
+
+  it('comes after a path that has none', () => {
+    should(find('DELETE', '/core/contact/contacts/all/groups/all')).eql({ name: 'clear', params: {} });
   });
 });
