@@ -40,6 +40,9 @@ const flows: FlowNode[] = [
   ...sendNodes(['env', 'slow'], wires),
 ];
 
+/** Has the sidebar read all environments. */
+const comesIntoView = `document.dispatchEvent(new Event('visibilitychange'))`;
+
 /** What the editor itself needs. */
 const editorOnly = ['flows', 'settings', 'nodes', 'plugins', 'library', 'icons', 'context', 'status'].map(
   (what) => `${what}.read`,
@@ -222,7 +225,6 @@ describe('the sidebar, for each as they may', function () {
       await page.evaluate(event);
       await (await read).finished();
     };
-    const comesIntoView = `document.dispatchEvent(new Event('visibilitychange'))`;
     // The second begins when the first is shown.
     await readAfter(comesIntoView);
     await readAfter(comesIntoView);
@@ -262,7 +264,7 @@ describe('the sidebar, for each as they may', function () {
           : { data: advisors, pageInfo: { page: 1, pageSize: 20, totalRecord: 3 } },
       }),
     );
-    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`);
+    await page.evaluate(comesIntoView);
   };
   /** A string of ours, whatever stands in its places. */
   const saying = (words = ''): RegExp =>
@@ -373,7 +375,7 @@ describe('the sidebar, for each as they may', function () {
       await route.continue();
     });
     const reading = page.waitForRequest(/advisor-texting\/slow\//);
-    await red.send('in', { phone: numbered(30) });
+    await page.evaluate(comesIntoView);
     await reading;
     await sidebar.section('Slow').locator('summary').first().focus();
     await page.evaluate(`(() => {
