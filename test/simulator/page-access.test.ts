@@ -13,7 +13,7 @@ const isInvisible = ({ any }: NodeResult): boolean =>
 
 const violations = async (page: Page): Promise<string[]> => {
   await page.evaluate(await readFile(require.resolve('axe-core/axe.min.js'), 'utf8'));
-  const results = await page.evaluate<AxeResults>('axe.run()');
+  const results = await page.evaluate<AxeResults>(`axe.run({ resultTypes: ['violations', 'incomplete'] })`);
   const invisible = results.incomplete.map((result) => ({
     ...result,
     nodes: result.nodes.filter(isInvisible),
