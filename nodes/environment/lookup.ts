@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { checkOnePage, pagesOf, type ResultPage } from '../../lib/address-book/paging';
 import { matcherOf } from '../../lib/address-book/search';
-import { largestPage } from '../../lib/contract-values';
+import { largestPage, longestSearch } from '../../lib/contract-values';
 import type { RequestOf } from '../../lib/service/endpoints';
 import type { CallOptions, Client } from '../../lib/service/types';
 import type { RunningEnvironment } from './environment';
@@ -38,7 +38,7 @@ const searches: Readonly<
   },
   content: {
     search: async (client, page, size, filter, options, kind) => {
-      const searchText = filter === '' ? {} : { searchText: filter.slice(0, 150) };
+      const searchText = filter === '' ? {} : { searchText: filter.slice(0, longestSearch) };
       const contentType = kind === '' ? {} : { contentType: kind as ContentType };
       const query = { page, pageSize: size, ...searchText, ...contentType };
       return (await client.call('searchContent', { query }, options)).data;
