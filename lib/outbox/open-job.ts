@@ -112,6 +112,8 @@ const pagesAtOnce = 50;
 
 /** A job in memory: on its way to the record, or with something in flight. */
 export class OpenJob<I extends NodeItem, O, E> {
+  /** Where its record is. */
+  readonly key: Buffer;
   /** Unique in this process. */
   readonly name: string;
   readonly toDo: { readonly page: ItemPage<I, E>; readonly item: I }[] = [];
@@ -145,7 +147,8 @@ export class OpenJob<I extends NodeItem, O, E> {
     readonly arrival: Buffer,
     public record: JobRecord<I, O>,
   ) {
-    this.name = keys.job(arrival).toString('latin1');
+    this.key = keys.job(arrival);
+    this.name = this.key.toString('latin1');
     const told = record.told['total'] ?? 0;
     this.emitted = { ...record.told };
     this.remaining = record.count - told;
@@ -347,7 +350,7 @@ export class OpenJob<I extends NodeItem, O, E> {
       return operations;
     }
     if (this.isNew) this.addNew(operations);
-    else if (this.areCountsNew) operations.push({ table, put: keys.job(arrival), value: this.record });
+    else if (this.areCountsNew) operations.push({ table, put: this.key, value: this.record });
     this.areCountsNew = false;
     for (const page of this.dirty) {
       operations.push({ table, put: keys.steps(arrival, page.number), value: page.steps });
@@ -368,7 +371,7 @@ export class OpenJob<I extends NodeItem, O, E> {
       this.record = { ...this.record, single };
       if (begun) this.dirty.delete(page);
     } else if (!this.isLong) for (const part of this.longParts()) operations.push(...part);
-    operations.push({ table, put: keys.job(arrival), value: this.record });
+    operations.push({ table, put: this.key, value: this.record });
     if (this.record.count > 1) operations.push({ table, put: keys.list(arrival), value: 0 });
     this.isNew = false;
   }

@@ -131,7 +131,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     if (isAtHand) {
       job.attachment = attachment;
       job.takeAll();
-      this.cursor = this.keys.job(job.arrival);
+      this.cursor = job.key;
       this.take(job);
     } else this.hasBacklog = true;
     this.track(
@@ -234,8 +234,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   }
 
   protected override cameIntoMemory(job: OpenJob<I, O, E>): void {
-    const isPassed =
-      this.cursor !== undefined && Buffer.compare(this.keys.job(job.arrival), this.cursor) <= 0;
+    const isPassed = this.cursor !== undefined && Buffer.compare(job.key, this.cursor) <= 0;
     // The job was read before: its other items are held, or told.
     if (isPassed) job.markRead();
     else this.queue.push(job);
@@ -298,7 +297,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     try {
       found = await this.store.page<JobRecord<I, O>>(this.table, {
         from,
-        to: first ? this.keys.job(first.arrival) : to,
+        to: first?.key ?? to,
         limit: mostAtHand,
       });
     } finally {

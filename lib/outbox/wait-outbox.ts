@@ -480,7 +480,7 @@ export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buf
         const jobs = await this.page(last, readAtOnce);
         const final = jobs.at(-1);
         if (!final) return;
-        last = this.keys.job(final.arrival);
+        last = final.key;
         for (const each of jobs) {
           const job = reading.isOld(each.name) ? await this.jobAt(each.arrival) : this.retain(each);
           if (job) yield* this.waitingIn(job);

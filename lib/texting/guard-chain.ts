@@ -1,5 +1,6 @@
 import { doNotTextOf, type BlockedBy, type DoNotText } from '../guards/do-not-text';
 import { onceIn, type End, type OnceKey, type OnceTime, type OwnClaim } from '../guards/once';
+import { countText } from '../guards/segments';
 import { allowedFrom, spreadFrom, type Whose } from '../guards/text-hours';
 import type { Reason } from '../outbox/outbox';
 import { Held, isResetBy } from '../outbox/request-outbox';
@@ -24,16 +25,22 @@ export interface GuardedTurn<T, O> extends Turn<T, O> {
   readonly movedTo?: number;
 }
 
+/** The key of a text that is to be sent once within so many milliseconds. */
+interface SendOnce {
+  readonly key: string;
+  readonly within: number;
+}
+
 /** What the guards must know of a node that texts people. */
 export interface GuardOptions<T, O> {
-  /** Throws `invalid_input` for a text that may not be sent as it is. */
-  readonly check?: (recipient: T) => void;
+  /** The most SMS segments that a text may take; 0 for any. */
+  readonly maxSegments?: number;
   /** With `any`, the text hours are not asked. */
   readonly hours: 'environment' | 'any';
   /** The outcome where no request is needed, whatever the hours; undefined when one is. */
   readonly outcomeWithoutRequest?: (turn: GuardedTurn<T, O>) => Promise<Outcome | undefined>;
-  /** The key of a text that is to be sent once, and for how many milliseconds; undefined for none. */
-  readonly onceOf?: (order: O, recipient: T) => { readonly key: string; readonly within: number } | undefined;
+  /** Undefined for a text that may be sent again. */
+  readonly onceOf?: (order: O, recipient: T) => SendOnce | undefined;
   /** The delivery date of a text that the service schedules, in epoch milliseconds. */
   readonly deliveryDateOf?: (order: O, environment: Environment) => number | undefined;
 }
@@ -48,6 +55,12 @@ const refusalBy = (by: BlockedBy): ServiceError =>
 export const zoneOf = ({ timeZone }: Order, entry: unknown): unknown => {
   const own = isRecord(entry) ? fieldOf(entry, 'timeZone') : undefined;
   return isNothing(own) ? timeZone : own;
+};
+
+const checkLength = ({ text = '' }: Recipient, most: number): void => {
+  if (most === 0) return;
+  const { segments } = countText(text);
+  if (segments > most) throw invalidInput('text_segments', { segments, most });
 };
 
 /** The text hours of one recipient. */
@@ -170,10 +183,11 @@ export class GuardChain<T extends Recipient, O extends Order> {
     progress: { isOnceAsked: boolean },
   ): Promise<Outcome> {
     const { item, order, environment } = turn;
-    this.options.check?.(item);
+    checkLength(item, this.options.maxSegments ?? 0);
     // With an invalid setting nobody is texted, also not what was accepted before.
     if (environment.fault) throw environment.fault;
     const hours = this.hoursFor(turn);
+    const sendOnce = this.options.onceOf?.(order, item);
     const { phone = '' } = item;
     const list = await this.listOf(environment);
     const judged = { isAsked: false };
@@ -183,7 +197,7 @@ export class GuardChain<T extends Recipient, O extends Order> {
       if (by) throw refusalBy(by);
     };
     // Without other guards, `permit` asks early enough, immediately before the request.
-    if (order.dryRun ?? this.hasOtherGuards(turn)) await judge();
+    if (order.dryRun || sendOnce || environment.settings.textHours) await judge();
     const permit = async (): Promise<() => void> => {
       judged.isAsked = true;
       const ended = await list.begin(phone);
@@ -192,15 +206,13 @@ export class GuardChain<T extends Recipient, O extends Order> {
     };
     progress.isOnceAsked = true;
     try {
-      return await this.once(turn, (steps) => this.withinHours(turn, work, hours, { ...steps, permit }));
+      return await this.once(turn, sendOnce, (steps) =>
+        this.withinHours(turn, work, hours, { ...steps, permit }),
+      );
     } finally {
       // The text ended without a request: that its number is blocked takes precedence all the same.
       if (!judged.isAsked && !turn.signal.aborted) await judge();
     }
-  }
-
-  private hasOtherGuards({ environment, order, item }: Turn<T, O>): boolean {
-    return environment.settings.textHours !== undefined || this.options.onceOf?.(order, item) !== undefined;
   }
 
   private async withinHours(
@@ -231,10 +243,13 @@ export class GuardChain<T extends Recipient, O extends Order> {
   }
 
   /** Sends a text with a key, unless one with that key was sent. */
-  private async once(turn: Turn<T, O>, send: (steps: Steps) => Promise<Outcome>): Promise<Outcome> {
-    const { order, item, environment, name, since, signal } = turn;
-    const wanted = this.options.onceOf?.(order, item);
+  private async once(
+    turn: Turn<T, O>,
+    wanted: SendOnce | undefined,
+    send: (steps: Steps) => Promise<Outcome>,
+  ): Promise<Outcome> {
     if (!wanted) return send(turn);
+    const { order, item, environment, name, since, signal } = turn;
     const store = await environment.store();
     const guard = onceIn(store);
     const time = timeOf(environment, store);

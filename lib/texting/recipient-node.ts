@@ -28,10 +28,11 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> exte
   readonly read: (msg: Message, country: string) => Reading<T, O> | Promise<Reading<T, O>>;
   /** For nodes that text people: what the guards must know. */
   readonly guards?: GuardOptions<T, O>;
-  /** From a recipient to an outcome; a throw becomes a failure. */
+  /**
+   * From a recipient to an outcome; a throw becomes a failure. With `order.dryRun`, it makes no request that sends or asks
+   * anything.
+   */
   readonly work: Work<T, O>;
-  /** As `work`, for `msg.dryRun`: makes no request that sends or asks anything. */
-  readonly dryRun?: Work<T, O>;
   /** Adds what else this node's outcomes carry; `index` is the place of the recipient, or of a duplicate, in the list. */
   readonly completeOutcome?: (
     outcome: Mutable<Outcome>,
@@ -145,9 +146,8 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   }
 
   protected workOn(turn: Turn<T, O>): Promise<Outcome> {
-    const { dryRun, work } = this.options;
-    const wanted = (turn.order.dryRun && dryRun) ?? work;
-    return this.guards ? this.guards.pass(turn, wanted) : wanted(turn);
+    const { work } = this.options;
+    return this.guards ? this.guards.pass(turn, work) : work(turn);
   }
 
   protected completeOutcome(
@@ -165,9 +165,9 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     await this.guards?.releaseKey(text, reason);
   }
 
-  /** Nodes that text nobody ignore `msg.dryRun`. */
+  /** A node that makes no request ignores `msg.dryRun`. */
   private isDry(msg: Message): boolean {
-    return this.options.dryRun !== undefined && isDryRun(msg);
+    return !this.options.isLocal && isDryRun(msg);
   }
 
   private get country(): string {

@@ -12,7 +12,6 @@ export const checkHandler = (tools: Tools): Handler => {
   const checks = new RecipientNode(tools, {
     ...subject,
     work: checkOnce(tools),
-    dryRun: checkOnce(tools),
     cancelled: cancelledWait,
     statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
   });

@@ -157,8 +157,7 @@ export const requestHandler = (tools: Tools): Handler => {
       hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment',
       outcomeWithoutRequest: (turn) => withLimit(known(turn)),
     },
-    work: (turn) => withLimit(work(turn)),
-    dryRun: (turn) => withLimit(preview(turn, rules)),
+    work: (turn) => withLimit(turn.order.dryRun ? preview(turn, rules) : work(turn)),
     statusTexts: {
       first: (payload) => {
         const { requested, requestedAt } = payload as Pick<RequestResult, 'requested' | 'requestedAt'>;

@@ -6,7 +6,6 @@ import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
 import { readAll, type Source } from '../../lib/runtime/inputs';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
-import { invalidInput } from '../../lib/runtime/errors';
 import type { Order } from '../../lib/runtime/node-outbox';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
@@ -117,7 +116,6 @@ const nothingKnownIf404 = (fault: unknown) => {
 export const sendHandler = (tools: Tools): Handler => {
   const source = tools.source('phone');
   const returned = new ReturnedRecipients();
-  const maxSegments = tools.plain.number('maxSegments');
   const onceBy = tools.source('onceKey').type;
   const onceFor = tools.plain.number('onceFor') * hour;
   /** The key that was given; with `text`, the text and its delivery date. */
@@ -194,11 +192,7 @@ export const sendHandler = (tools: Tools): Handler => {
     source,
     read: reader(tools, source),
     guards: {
-      check({ text = '' }) {
-        const { segments } = countText(text);
-        if (maxSegments > 0 && segments > maxSegments)
-          throw invalidInput('text_segments', { segments, most: maxSegments });
-      },
+      maxSegments: tools.plain.number('maxSegments'),
       hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment',
       onceOf: ({ delivery }, text) => {
         const key = onceKeyOf(delivery, text);
@@ -206,8 +200,10 @@ export const sendHandler = (tools: Tools): Handler => {
       },
       deliveryDateOf: ({ delivery }, { settings }) => delivery && millisecondsOf(delivery, settings),
     },
-    dryRun: preview,
-    work: (turn) => returned.send(turn.order.advisor, turn.item, turn.order.delivery, () => send(turn)),
+    work: (turn) => {
+      const { advisor, delivery, dryRun } = turn.order;
+      return dryRun ? preview(turn) : returned.send(advisor, turn.item, delivery, () => send(turn));
+    },
     statusTexts: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
     completeOutcome(outcome, order, text, index, entry) {
       const whole: Mutable<Outcome> =

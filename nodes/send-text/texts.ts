@@ -75,19 +75,31 @@ const noField = (field: string, { payload }: Message): ServiceError =>
     ? invalidInput('placeholder_missing', { field })
     : invalidInput('placeholder_in_payload', { field });
 
+/** Gives the filled literal, or the value of the message, as a text; undefined where that is none. */
+const filler = (
+  source: Source,
+): ((entry: PhoneEntry, msg: Message, value: unknown) => string | undefined) => {
+  if (source.type !== 'str') return (_entry, _msg, value) => asText(value);
+  const fill = compileTemplate(String(source.value));
+  return ({ record }, msg) => {
+    const filled = fill(record, msg);
+    if ('isBroken' in filled) throw invalidInput('placeholder_broken');
+    if ('missing' in filled) throw noField(filled.missing, msg);
+    return asText(filled.text);
+  };
+};
+
 export const textGiver = (source: Source): TextOf => {
-  const literal = source.type === 'str' ? compileTemplate(String(source.value)) : undefined;
-  return ({ record }, msg, value) => {
+  const fill = filler(source);
+  return (entry, msg, value) => {
+    const { record } = entry;
     const ownText = record && fieldOf(record, 'text');
     if (ownText !== undefined) {
       const own = asText(ownText);
       if (own === undefined) throw invalidInput('text_own_empty');
       return wholeText(own);
     }
-    const filled: Filled | undefined = literal?.(record, msg);
-    if (filled && 'isBroken' in filled) throw invalidInput('placeholder_broken');
-    if (filled && 'missing' in filled) throw noField(filled.missing, msg);
-    const text = asText(filled ? filled.text : value);
+    const text = fill(entry, msg, value);
     if (text === undefined) throw noText(source, value, msg);
     return wholeText(text);
   };
@@ -135,12 +147,9 @@ export const textsOf = (
 export const onceKeyGiver = (
   source: Source,
 ): ((entry: PhoneEntry, msg: Message, value: unknown) => string) => {
-  const literal = source.type === 'str' ? compileTemplate(String(source.value)) : undefined;
-  return ({ record }, msg, value) => {
-    const filled = literal?.(record, msg);
-    if (filled && 'isBroken' in filled) throw invalidInput('placeholder_broken');
-    if (filled && 'missing' in filled) throw noField(filled.missing, msg);
-    const key = asText(filled ? filled.text : value);
+  const fill = filler(source);
+  return (entry, msg, value) => {
+    const key = fill(entry, msg, value);
     if (key === undefined) throw invalidInput('once_key_missing', { where: source.where });
     return key;
   };
