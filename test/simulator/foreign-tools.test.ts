@@ -101,6 +101,7 @@ describe('a public tool that tests a server from its OpenAPI document', () => {
       for (const step of workflow.steps) delete step.successCriteria;
     }
     const steps = canonical(made.workflows[0]?.steps[0] ?? { 'x-security': [] });
+    should(steps.map(({ stepId }) => stepId).sort()).eql(Object.keys(endpoints).sort());
     made.workflows.push({ workflowId: 'canonical', inputs, steps });
     writeFileSync(join(folder, 'workflows.yaml'), stringify(made));
 
