@@ -135,6 +135,8 @@ export class OpenJob<I extends NodeItem, O, E> {
   private isRemoved = false;
   private original: Input | undefined;
   message: MessageRecord | undefined;
+  /** About the number of bytes of a new job's message. */
+  bytes = 0;
   onRecord: (() => void) | undefined;
   /** How many users keep the job in memory at the moment. */
   holders = 0;
@@ -163,7 +165,8 @@ export class OpenJob<I extends NodeItem, O, E> {
     about: Pick<JobRecord<I, O>, 'at' | 'space' | 'life'>,
   ): OpenJob<I, O, E> {
     const job = new OpenJob<I, O, E>(table, keys, arrival, { ...about, order, count, told: {} });
-    const { dropped, ...stored } = storable({ message, entries });
+    const { dropped, bytes, ...stored } = storable({ message, entries });
+    job.bytes = bytes;
     job.message = dropped ? { ...stored, dropped } : stored;
     if (dropped) liveMessages.keep(job.name, { message, entries });
     for (let number = 0, from = 0; number < job.pageCount; number++) {

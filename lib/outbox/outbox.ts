@@ -387,6 +387,7 @@ export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> 
             await new Promise((resolve) => setImmediate(resolve));
           }
       });
+    else this.recorder.makeRoom(job.bytes);
     await together(() => {
       job.onRecord?.();
       return this.recorder.changed(job);

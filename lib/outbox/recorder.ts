@@ -14,6 +14,9 @@ interface GatheredSteps {
 /** The most jobs that are gathered before they are written: until then, their messages take up memory. */
 const mostGathered = 256;
 
+/** The most bytes of messages that are gathered: a store refuses a write of twice as many. */
+const mostBytes = 30 * 1024 * 1024;
+
 /** What has changed since `together` began, in whatever store. */
 let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | undefined;
 
@@ -24,6 +27,8 @@ let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | und
 export class Recorder {
   private readonly dirty = new Set<Recordable>();
   private batch: GatheredSteps | undefined;
+  /** Bytes of the messages among them. */
+  private gathered = 0;
   /**
    * Settles when everything written so far is on record or has failed. The writer of a failed commit is told by its own
    * promise.
@@ -58,6 +63,12 @@ export class Recorder {
     } finally {
       this.longLists -= bytes;
     }
+  }
+
+  /** Writes what is gathered before a message that would make the commit too large. */
+  makeRoom(bytes: number): void {
+    if (this.gathered + bytes > mostBytes && this.dirty.size > 0) this.write();
+    this.gathered += bytes;
   }
 
   /** Resolves when the steps of the job up to now are on record. */
@@ -104,6 +115,7 @@ export class Recorder {
   private write(): void {
     const { batch, ahead } = this;
     this.batch = undefined;
+    this.gathered = 0;
     this.ahead = [];
     const operations: Operation[] = [];
     for (const job of this.dirty) operations.push(...job.operations());

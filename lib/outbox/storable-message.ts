@@ -17,16 +17,26 @@ const keptWhole = (value: object): boolean =>
 const isLive = (value: unknown): boolean =>
   value instanceof EventEmitter || value instanceof Promise || value instanceof WeakMap;
 
+const sizeOf = (value: unknown): number => {
+  if (typeof value === 'string') return Buffer.byteLength(value);
+  return ArrayBuffer.isView(value) || value instanceof ArrayBuffer ? value.byteLength : 8;
+};
+
 /** Copies what can be stored on disk. What two properties share, their copies share: it is stored once. */
 class Copier {
   /** Something could not be copied: a function, a connection, a part that contains itself. */
   dropped = false;
+  /** About the number of bytes that the copies take on record. */
+  bytes = 0;
   private readonly copies = new Map<object, unknown>();
   private depth = 0;
 
   copyOf(value: unknown): unknown {
     if (typeof value === 'function' || typeof value === 'symbol' || isLive(value)) return this.drop();
-    if (typeof value !== 'object' || value === null || keptWhole(value)) return value;
+    if (typeof value !== 'object' || value === null || keptWhole(value)) {
+      this.bytes += sizeOf(value);
+      return value;
+    }
     if (this.copies.has(value)) {
       const copy = this.copies.get(value);
       // An object without a copy yet contains itself.
@@ -79,6 +89,8 @@ export interface Input {
 
 export interface Storable extends Input {
   readonly dropped: boolean;
+  /** About the number of bytes that it takes on record. */
+  readonly bytes: number;
 }
 
 export const storable = ({ message, entries }: Input): Storable => {
@@ -89,6 +101,7 @@ export const storable = ({ message, entries }: Input): Storable => {
     message: copy,
     ...(entries && { entries: copier.copyOf(entries) as readonly unknown[] }),
     dropped: copier.dropped,
+    bytes: copier.bytes,
   };
 };
 

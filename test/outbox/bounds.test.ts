@@ -36,6 +36,33 @@ const idleHost: RequestHost<NodeItem, object, string> = {
   },
 };
 
+/** A host that tells each outcome, and counts them. */
+const telling = (
+  work: () => Promise<string>,
+): { readonly host: RequestHost<NodeItem, object, string>; readonly told: () => number } => {
+  let told = 0;
+  const emit = async (): Promise<boolean> => {
+    told += 1;
+    return true;
+  };
+  const endWithoutWork: typeof idleHost.endWithoutWork = async (_job, _item, reason) => reason;
+  return { host: { ...idleHost, work, emit, endWithoutWork }, told: () => told };
+};
+
+const requestsOn = (
+  store: Store,
+  host: RequestHost<NodeItem, object, string>,
+): RequestOutbox<NodeItem, object, string> =>
+  new RequestOutbox({
+    store,
+    node: 'node',
+    space: 'space',
+    width: 16,
+    resumeWithin: 3_600_000,
+    clock: systemClock,
+    host,
+  });
+
 /** A store whose writes wait for `open`. */
 const slowStore = (): { readonly store: Store; readonly open: () => void } => {
   const { opened, open } = gate();
@@ -58,15 +85,7 @@ const listOf = (count: number): NodeItem[] => Array.from({ length: count }, (_, 
 describe('long lists that a slow store has not taken yet', () => {
   it('are refused beyond a million recipients, and again accepted when those before are on record', async () => {
     const { store, open } = slowStore();
-    const outbox = new RequestOutbox<NodeItem, object, string>({
-      store,
-      node: 'node',
-      space: 'space',
-      width: 16,
-      resumeWithin: 3_600_000,
-      clock: systemClock,
-      host: idleHost,
-    });
+    const outbox = requestsOn(store, idleHost);
     const items = listOf(150_000);
     const accept = (): void => {
       outbox.accept({ message: {}, order: {}, items, count: items.length }, undefined);
@@ -175,29 +194,8 @@ describe('what is queued while the service is away', function () {
     const answered = new Promise<string>((resolve) => {
       answer = resolve;
     });
-    let told = 0;
-    const host: RequestHost<NodeItem, object, string> = {
-      work: () => answered,
-      kindsOf: (outcome) => [outcome],
-      endWithoutWork: async (_job, _item, reason) => reason,
-      held: () => undefined,
-      emit: async () => {
-        told += 1;
-        return true;
-      },
-      fault: (fault) => {
-        throw fault;
-      },
-    };
-    const outbox = new RequestOutbox<NodeItem, object, string>({
-      store,
-      node: 'node',
-      space: 'space',
-      width: 16,
-      resumeWithin: 3_600_000,
-      clock: systemClock,
-      host,
-    });
+    const { host, told } = telling(() => answered);
+    const outbox = requestsOn(store, host);
     await outbox.start();
     const count = 3000;
     const messages: WeakRef<object>[] = [];
@@ -216,7 +214,23 @@ describe('what is queued while the service is away', function () {
     }
     should(heldBack()).be.below(200);
     answer('sent');
-    while (told < count) await nextTurn();
+    while (told() < count) await nextTurn();
     await outbox.close();
+  });
+
+  it('is put on record also where messages of one moment are together larger than a store takes at once', async () => {
+    const { host, told } = telling(async () => 'sent');
+    const outbox = requestsOn(store, host);
+    await outbox.start();
+    const payload = 'x'.repeat(1024 * 1024);
+    let accepted = 0;
+    should(() => {
+      for (; accepted < 200; accepted++)
+        outbox.accept({ message: { payload }, order: {}, items: [{ index: 0 }], count: 1 }, undefined);
+    }).throw(QueueFull);
+    should(accepted).be.aboveOrEqual(60);
+    while (told() < accepted) await nextTurn();
+    await outbox.close();
+    should(await outbox.reader.count()).equal(0);
   });
 });
