@@ -1,8 +1,66 @@
 import { type MessageValues, type ServiceError, errorMaker } from '../service/errors';
 import { wordFor } from './language';
 
+/** Sentences about an invalid value, by what it should be: a status has a word for each. */
+const sentencesAbout = {
+  phone: {
+    phone_missing:
+      'There is no phone number in __where__: put one there, or choose another place in the node.',
+    phone_entry:
+      'This entry of the list in __where__ has no phone number: give a number, or an object that has it under the name phone.',
+    phone_json:
+      'What is in __where__ is a text that looks like a list or an object: make an array of it, for example with a JSON node.',
+    phone_kind:
+      'A phone number must be a text such as +12025550123; a list may hold numbers, or objects with a phone.',
+    phone_none: 'What was given is not a phone number: give one such as +12025550123.',
+    phone_digits:
+      'The phone number has __count__ digits: with its country code it must have 8 to 15, and not begin with 0.',
+    phone_format:
+      'The phone number has other signs than digits: write a plus sign, then the country code and the rest in digits.',
+    phone_country:
+      "The phone number has no country code: begin it with + and the code, such as +1 202 555 0123, or choose a Country in the environment's dialog.",
+    phone_impossible:
+      'The phone number is not a possible one in __country__: write it with + and its country code.',
+    phones_empty: 'The list in __where__ is empty: give it at least one number.',
+    phones_kind: 'There is no phone number or list of them in __where__: put one there.',
+  },
+  text: {
+    text_literal_empty: 'The text is empty: write one in the node.',
+    text_in_payload:
+      'msg.text is missing, but msg.payload holds a text: choose msg.payload as the text in the node.',
+    text_missing: 'There is no text in __where__: put one there, or choose another place in the node.',
+    text_kind: 'What is in __where__ is not a text with at least one letter: give it a text.',
+    text_broken:
+      'The text holds half a character (a lone surrogate), which cannot be sent: cut texts between whole characters.',
+    text_own_empty: "This recipient's own text is empty: fill it in, or leave it out.",
+    text_segments:
+      'The text takes __segments__ SMS segments, and this node sends __most__ at most: shorten it, or leave out signs such as emojis and typographic quotes.',
+  },
+  date: {
+    date_missing: 'There is no delivery date: give epoch milliseconds, an ISO date or a Date.',
+    date_unreadable:
+      'The delivery date cannot be read: give whole epoch milliseconds, an ISO date such as 2030-01-31T09:00 or a Date.',
+    date_past: 'The delivery date is in the past: choose a later one, or send now.',
+  },
+  group: {
+    group_kind: 'There is no group in __where__: put a name there, or an object with a name.',
+    group_unnamed: 'The group has neither a name nor an external id: give it a name.',
+    group_missing: 'No group is named in __where__: put the id or the name of a group there.',
+    group_value: 'What is in __where__ is not a group: give the id or the name of one.',
+    group_delete_id: 'A group is deleted by its id only, so that no other is hit: put its id in __where__.',
+    group_similar:
+      'This advisor has no group named "__name__". There is one named "__similar__": write the name as it is written there.',
+    group_unknown: 'This advisor has no group named "__name__": check the name, or create the group first.',
+    group_ambiguous: 'Several groups are named "__name__" (ids __ids__): give the id of the one you mean.',
+  },
+} as const;
+
 /** All sentences of the nodes, by key; those about answers of the service are in lib/service. */
 export const sentences = {
+  ...sentencesAbout.phone,
+  ...sentencesAbout.text,
+  ...sentencesAbout.date,
+  ...sentencesAbout.group,
   property_name:
     'What the field "__property__" of this node says is not the name of a property: open the node and write one without spaces or open brackets, such as payload.phone, or choose another source.',
   property_json:
@@ -37,43 +95,11 @@ export const sentences = {
   item_gone:
     'There is nothing of that id any more: it has ended, or its node is not running. Read the list again.',
   unexpected: 'This node met an unexpected fault (__reason__): please report it.',
-  phone_missing: 'There is no phone number in __where__: put one there, or choose another place in the node.',
-  phone_entry:
-    'This entry of the list in __where__ has no phone number: give a number, or an object that has it under the name phone.',
-  phone_json:
-    'What is in __where__ is a text that looks like a list or an object: make an array of it, for example with a JSON node.',
-  phone_kind:
-    'A phone number must be a text such as +12025550123; a list may hold numbers, or objects with a phone.',
-  phone_none: 'What was given is not a phone number: give one such as +12025550123.',
-  phone_digits:
-    'The phone number has __count__ digits: with its country code it must have 8 to 15, and not begin with 0.',
-  phone_format:
-    'The phone number has other signs than digits: write a plus sign, then the country code and the rest in digits.',
-  phone_country:
-    "The phone number has no country code: begin it with + and the code, such as +1 202 555 0123, or choose a Country in the environment's dialog.",
-  phone_impossible:
-    'The phone number is not a possible one in __country__: write it with + and its country code.',
-  phones_empty: 'The list in __where__ is empty: give it at least one number.',
-  phones_kind: 'There is no phone number or list of them in __where__: put one there.',
-  text_literal_empty: 'The text is empty: write one in the node.',
-  text_in_payload:
-    'msg.text is missing, but msg.payload holds a text: choose msg.payload as the text in the node.',
-  text_missing: 'There is no text in __where__: put one there, or choose another place in the node.',
-  text_kind: 'What is in __where__ is not a text with at least one letter: give it a text.',
-  text_broken:
-    'The text holds half a character (a lone surrogate), which cannot be sent: cut texts between whole characters.',
-  text_own_empty: "This recipient's own text is empty: fill it in, or leave it out.",
-  text_segments:
-    'The text takes __segments__ SMS segments, and this node sends __most__ at most: shorten it, or leave out signs such as emojis and typographic quotes.',
   placeholder_broken:
     "Double braces in the text hold no field's name: write one between them and close both, or leave the braces out.",
   placeholder_missing: 'There is no "__field__" to fill into the text: give each recipient one.',
   placeholder_in_payload:
     'There is no "__field__" to fill into the text, but msg.payload has one: write payload.__field__ between the braces.',
-  date_missing: 'There is no delivery date: give epoch milliseconds, an ISO date or a Date.',
-  date_unreadable:
-    'The delivery date cannot be read: give whole epoch milliseconds, an ISO date such as 2030-01-31T09:00 or a Date.',
-  date_past: 'The delivery date is in the past: choose a later one, or send now.',
   frequency_kind: 'The frequency must be a whole number: correct it, or leave it empty.',
   no_outcome:
     'The service answered with success, but named neither a success nor a failure: this was probably carried out, so look in the texting app before you repeat it.',
@@ -146,17 +172,8 @@ export const sentences = {
   contact_id_in_list: 'This contact of the list has no contactId of its own: give each one the id it has.',
   field_text: 'The field "__field__" must be a text: correct it, or leave it out.',
   field_number: 'The field "__field__" must be a number: correct it, or leave it out.',
-  group_kind: 'There is no group in __where__: put a name there, or an object with a name.',
-  group_unnamed: 'The group has neither a name nor an external id: give it a name.',
-  group_missing: 'No group is named in __where__: put the id or the name of a group there.',
-  group_value: 'What is in __where__ is not a group: give the id or the name of one.',
   group_ids_missing:
     'The service gave this contact without its groups, so nothing was written, for that would have taken it out of all the others: ask the service for "groupIds", or use "set a contact\'s groups".',
-  group_delete_id: 'A group is deleted by its id only, so that no other is hit: put its id in __where__.',
-  group_similar:
-    'This advisor has no group named "__name__". There is one named "__similar__": write the name as it is written there.',
-  group_unknown: 'This advisor has no group named "__name__": check the name, or create the group first.',
-  group_ambiguous: 'Several groups are named "__name__" (ids __ids__): give the id of the one you mean.',
   search_kind:
     'What is in __where__ is not a search text: put a text there, or leave it empty to find everything.',
   search_broken:
@@ -210,3 +227,9 @@ export const nodeError = errorMaker(sentences, wordFor('en-US'));
 
 export const invalidInput = (key: NodeErrorKey, values: MessageValues = {}): ServiceError =>
   nodeError('invalid_input', key, values);
+
+const subjects = Object.entries(sentencesAbout);
+
+/** What the value should be that a sentence is about, where a status has a word for it. */
+export const subjectOf = (key: string): string | undefined =>
+  subjects.find(([, about]) => Object.hasOwn(about, key))?.[0];

@@ -1,5 +1,6 @@
 import { systemClock, type Clock } from '../service/clock';
 import type { Problem } from '../service/errors';
+import { subjectOf } from './errors';
 import type { Words } from './language';
 import type { Outcome, Outputs } from './outcomes';
 import type { RunningNode } from './red';
@@ -26,13 +27,8 @@ const actionTexts = new Map<string, string>([
   ['not_configured', 'status.notConfigured'],
 ]);
 
-const inputSubjects = ['phone', 'text', 'date', 'group'];
-
 /** The kind of a failure: its code, or for an invalid input the kind of value that is invalid. */
-const kindOf = (why: Problem): string => {
-  const key = why.code === 'invalid_input' ? (why.wording?.key ?? '') : '';
-  return inputSubjects.find((subject) => key.startsWith(subject)) ?? why.code;
-};
+const kindOf = ({ code, wording }: Problem): string => subjectOf(wording?.key ?? '') ?? code;
 
 /** `at` is the time of the failure. */
 export const failureLook = (words: Words, why: Problem | undefined, at: number, now: number): StatusLook => {

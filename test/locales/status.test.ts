@@ -33,6 +33,8 @@ describe('the status of a failure', () => {
     );
     inEnglish(invalidInput('text_literal_empty').problem).should.equal('invalid text 02:05 PM');
     inEnglish(invalidInput('date_past').problem).should.equal('invalid date 02:05 PM');
+    inEnglish(invalidInput('group_unnamed').problem).should.equal('invalid group 02:05 PM');
+    inEnglish(problem('invalid_input')).should.equal('invalid input 02:05 PM');
     inEnglish(invalidInput('several_advisors').problem).should.equal('invalid input 02:05 PM');
   });
 
