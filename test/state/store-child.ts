@@ -1,14 +1,42 @@
+import net from 'node:net';
+import { DatabaseFile } from '../../lib/state/database-file';
 import { openEmbedded } from '../../lib/state/embedded';
 import { key } from '../../lib/state/store';
 import { sealerOf } from './sealer';
 
+/** Prints a line before each call of a method. */
+const reportCalls = <K extends string>(
+  home: Record<K, (...args: never[]) => unknown>,
+  name: K,
+  line: string,
+): void => {
+  const method = home[name];
+  home[name] = function (this: unknown, ...args) {
+    console.log(line);
+    return Reflect.apply(method, this, args);
+  };
+};
+
+/** Time that passes so many times faster in this process. */
+const hurry = (rate: number): void => {
+  const { setTimeout: later } = globalThis;
+  const { now } = performance;
+  globalThis.setTimeout = ((run: () => void, ms = 0) => later(run, ms / rate)) as typeof setTimeout;
+  performance.now = () => rate * now.call(performance);
+};
+
 /**
- * A process with a store, for tests that kill it. Prints `owner` and `trouble …` as they come. With `write` it writes for
+ * A process with a store, for tests that kill it. Prints `owner` and `trouble …` as they come, `asks` whenever it asks for
+ * a sign of life, and `claims` whenever it claims the store from an owner that shows none. Its time passes `RATE` times
+ * faster. With `write` it writes for
  * ever, with `hold` only from SIGUSR2 on, with `burst` 150 records, five at a time, and prints the number of each once it is
  * on record; with `read` it counts what there is. Ends, cleanly, on SIGTERM.
  */
 const run = async (directory: string, name: string, work: string): Promise<void> => {
   const asked = new Promise((resolve) => process.once('SIGUSR2', resolve));
+  hurry(Number(process.env['RATE'] ?? 1));
+  reportCalls(net, 'connect', 'asks');
+  reportCalls(DatabaseFile.prototype, 'claim', 'claims');
   console.log('begin');
   const warn = (text: string): void => console.log(`warning ${text}`);
   const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn });
