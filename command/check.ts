@@ -432,7 +432,7 @@ const storeFinding = async (
   const reason = await faultInDatabase(textOf(storeUrl));
   return reason === undefined
     ? of(true, 'storeReached')
-    : of(false, 'storeUnreached', { setting: { setting: 'storeUrl' }, reason: { reason } });
+    : of(false, 'storeUnreached', { setting: { setting: 'storeUrl' }, reason });
 };
 
 /** A running Node-RED tests what it has deployed: settings that were given besides would seem to have been tested. */

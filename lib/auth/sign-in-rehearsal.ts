@@ -1,8 +1,7 @@
 import { minute } from '../durations';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
-import type { MessageValues } from '../service/errors';
-import { ServiceError } from '../service/errors';
+import { type MessageValues, type ReasonWord, ServiceError } from '../service/errors';
 import { shownAddress, type Finding, type SignInName, type Verdict } from '../service/rehearsal';
 import { requestDefaults } from '../service/client';
 import { backoff, readRetryAfter } from '../service/retry';
@@ -110,7 +109,7 @@ interface PageAnswer {
   readonly retryAfter: string | undefined;
 }
 
-const openPage = async (connection: Connection): Promise<PageAnswer | { readonly reason: string }> => {
+const openPage = async (connection: Connection): Promise<PageAnswer | { readonly reason: ReasonWord }> => {
   const url = trustedUrl(await authorizationUrl(connection), 'authUrl');
   // Nobody is there to sign in: a server that knows `prompt` says so at once instead of showing a page.
   url.searchParams.set('prompt', 'none');
@@ -141,14 +140,14 @@ const openPage = async (connection: Connection): Promise<PageAnswer | { readonly
 export const rehearseAuthorization = async (connection: Connection, chance: Chance): Promise<Finding> => {
   const say = finding('authorization');
   const address = shownAddress(trustedUrl(connection.authUrl, 'authUrl').href);
-  let reason = '';
+  let reason: ReasonWord = '';
   const own = await patiently(connection, chance, async () => {
     const taken = await openPage(connection);
     if ('status' in taken) return taken;
     ({ reason } = taken);
     return undefined;
   });
-  if (!own) return say(false, 'check.authorizationUnreached', { address, reason: { reason } });
+  if (!own) return say(false, 'check.authorizationUnreached', { address, reason });
   const { status, backWith } = own;
   if (isTrouble(status)) return troubled('authorization', address, status);
   if (status === 404) return say(false, 'check.authorizationNotThere', { address, status });

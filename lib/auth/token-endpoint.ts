@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { abortOf, wokenBy } from '../service/concurrency';
 import type { Clock } from '../service/clock';
-import { serviceError, ServiceError } from '../service/errors';
+import { type ReasonWord, serviceError, ServiceError } from '../service/errors';
 import { contractScope, usualPrefixes, wireScope } from '../service/prefixes';
 import { backoff, decide, readRetryAfter, RetryBudget, type Happened } from '../service/retry';
 import type { Connection } from './connection';
@@ -44,9 +44,9 @@ const scopesRefused = ({ name }: Connection): ServiceError =>
   serviceError('authorization_required', 'scopes_refused', { name });
 
 export const tryLater =
-  (reason: string) =>
+  (reason: ReasonWord) =>
   ({ name }: Connection): ServiceError =>
-    serviceError('network_error', 'token_later', { name, reason: { reason } });
+    serviceError('network_error', 'token_later', { name, reason });
 
 /** The error when the store takes no writes. */
 export const notStored = ({ name }: Connection): ServiceError =>
@@ -101,7 +101,7 @@ const read = ({ status, text, retryAfter }: Awaited<ReturnType<PostForm>>, now: 
   if (status >= 200 && status < 300) {
     const answer = readTokenAnswer(text);
     if (answer) return { outcome: 'issued', answer };
-    throw new Trouble({ what: 'refused', status }, tryLater('no token'));
+    throw new Trouble({ what: 'refused', status }, tryLater({ reason: 'no_token' }));
   }
   const after = readRetryAfter(retryAfter, now);
   if (status === 429) throw new Trouble({ what: 'limited', retryAfter: after }, tryLater(said), after);
@@ -314,7 +314,7 @@ export class TokenEndpoints {
     } catch (fault) {
       if (fault instanceof Trouble) throw fault;
       if (fault instanceof ServiceError && fault.code === 'not_configured') throw fault;
-      throw new Trouble({ what: 'unreached' }, tryLater('unreachable'));
+      throw new Trouble({ what: 'unreached' }, tryLater({ reason: 'unreachable' }));
     } finally {
       release?.();
     }

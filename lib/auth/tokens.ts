@@ -77,7 +77,7 @@ export class Tokens {
       ms,
       token.then((given) => ({ given })),
     );
-    if (found === 'late') throw tryLater('timeout')(connection);
+    if (found === 'late') throw tryLater({ reason: 'timeout' })(connection);
     return found.given;
   }
 

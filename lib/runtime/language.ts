@@ -4,7 +4,7 @@ import { fill, type Language, localeOf, spokenOf } from '../languages';
 import { offsetAt, offsetName, ownTimeZone } from './dates';
 import { isRecord } from './kinds';
 import type { Red } from './red';
-import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
+import { inWords, reasons, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 import { processMemory } from '../process-memory';
 
 const folder = join(__dirname, '..', '..', 'locales');
@@ -54,7 +54,9 @@ export const wordFor = (language: Language): ((value: MessageValue) => string | 
   const word = (value: MessageValue): string | number => {
     if (typeof value !== 'object') return value;
     if ('reason' in value)
-      return sentence(language, `reason.${value.reason.replaceAll(' ', '_')}`) ?? value.reason;
+      return language === 'en-US'
+        ? reasons[value.reason]
+        : (sentence(language, `reason.${value.reason}`) ?? value.reason);
     if ('setting' in value)
       return fieldLabel(language, 'advisor-environment', value.setting) ?? value.setting;
     if ('field' in value) {

@@ -39,7 +39,7 @@ export const failedOutcome = (why: Problem, set?: Outcome['set']): Outcome => ({
 export const problemOf = (thrown: unknown): Problem => {
   if (thrown instanceof ServiceError) return thrown.problem;
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
-  return nodeError('internal_error', 'unexpected', { reason: { reason } }).problem;
+  return nodeError('internal_error', 'unexpected', { reason }).problem;
 };
 
 /** The service's words may quote the text or the recipient: they are for the flow, not for the log. */

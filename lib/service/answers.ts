@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Id } from './endpoints';
-import { reasons, type Result } from './exchange';
+import type { Result } from './exchange';
 import { exact, isObject, parse, parseShallow, shallow, type JsonObject } from './json';
 import {
   type Code,
@@ -8,6 +8,7 @@ import {
   type ServiceErrorKey,
   type MessageValues,
   type Problem,
+  type ReasonWord,
   type ServiceCode,
   serviceCodes,
   type ServiceError,
@@ -194,7 +195,7 @@ export interface Assessment {
   readonly data?: unknown;
   readonly told?: Told;
   /** A word or two for the sentence of an unclear failure. */
-  readonly reason: string;
+  readonly reason: ReasonWord;
   readonly status?: number;
 }
 
@@ -284,9 +285,9 @@ const problemFields = (body: JsonObject): Partial<Problem> => {
   return fields;
 };
 
-const unfit = (status: number, key: ServiceErrorKey, reason: string): Assessment => ({
+const unfit = (status: number, key: ServiceErrorKey, reason: ReasonWord): Assessment => ({
   happened: { what: 'refused', status },
-  told: { code: 'invalid_response', key, values: { reason: { reason } }, more: { status } },
+  told: { code: 'invalid_response', key, values: { reason }, more: { status } },
   reason,
 });
 
@@ -307,19 +308,19 @@ const assessSuccess = (
 ): Assessment => {
   if (plan.kind === 'delete') return { happened: done, data: parseShallow(text ?? ''), reason: '' };
   // A user who reads "check the address" about a text that was sent would send it again.
-  const unread = (reason: string, key: ServiceErrorKey = 'invalid_response'): Assessment =>
+  const unread = (reason: ReasonWord, key: ServiceErrorKey = 'invalid_response'): Assessment =>
     unfit(status, plan.kind === 'read' ? key : 'unreadable_success', reason);
-  if (text === undefined) return unread(reasons.tooLarge, 'answer_too_large');
+  if (text === undefined) return unread({ reason: 'too_large' }, 'answer_too_large');
   const known = saysNothing(text) ? withoutBody(plan, id) : undefined;
   if (known !== undefined) return { happened: done, data: known, reason: '' };
   const value = parse(text);
   if (fitOf(plan.response)(value)) return { happened: done, data: value, reason: '' };
   const body = shallow(exact(value, text), text);
-  if (body === undefined) return unread(text === '' ? 'empty' : 'not JSON');
+  if (body === undefined) return unread({ reason: text === '' ? 'empty' : 'not_json' });
   const checked = plan.response.safeParse(body);
   if (checked.success) return { happened: done, data: checked.data, reason: '' };
   const field = checked.error.issues[0]?.path.map(String).join('.') ?? '';
-  return unread(field === '' ? 'another shape' : `in ${field}`);
+  return unread(field === '' ? { reason: 'another_shape' } : `in ${field}`);
 };
 
 const happenedAt = (status: number, body: unknown, retryAfter: number | undefined): Happened => {
@@ -393,12 +394,12 @@ export const endAs = (
   const more = { attempts, ...(status !== undefined && { status }) };
   const isGateway = happened.what === 'gateway';
   if (as === 'outcome_unknown')
-    return serviceError(as, isGateway ? 'outcome_unknown_bare' : as, { reason: { reason } }, more);
+    return serviceError(as, isGateway ? 'outcome_unknown_bare' : as, { reason }, more);
   const failed = isGateway ? 'read_failed_bare' : 'read_failed';
   return serviceError(
     'network_error',
     happened.what === 'unreached' ? 'unreached' : failed,
-    { reason: { reason } },
+    { reason },
     more,
   );
 };

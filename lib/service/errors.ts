@@ -183,9 +183,30 @@ export const sentences = {
 
 export type ServiceErrorKey = keyof typeof sentences;
 
+/**
+ * Why there is no usable answer, in English; the other languages have these words under `reason` in their runtime.json.
+ */
+export const reasons = {
+  timeout: 'timeout',
+  aborted: 'aborted',
+  too_large: 'too large',
+  cancelled: 'cancelled',
+  empty: 'empty',
+  not_json: 'not JSON',
+  another_shape: 'another shape',
+  no_token: 'no token in its answer',
+  unreachable: 'it could not be reached',
+  limit: 'too many requests',
+} as const;
+
+export type ReasonKey = keyof typeof reasons;
+
+/** A reason of ours, or the platform's own word, such as `ECONNREFUSED` or `HTTP 503`. */
+export type ReasonWord = string | { readonly reason: ReasonKey };
+
 /** A value that has its own word in each language. */
 export type Term =
-  | { readonly reason: string }
+  | { readonly reason: ReasonKey }
   /** A setting of the environment, by its property. */
   | { readonly setting: string }
   /** A field of a node's form, such as `advisor-send-text.phone`. */
@@ -197,7 +218,7 @@ export type MessageValues = Readonly<Record<string, MessageValue>>;
 /** Without a catalogue, fields and settings are called what the code calls them. */
 const uncatalogued = (value: MessageValue): string | number => {
   if (typeof value !== 'object') return value;
-  if ('reason' in value) return value.reason;
+  if ('reason' in value) return reasons[value.reason];
   if ('setting' in value) return value.setting;
   if ('field' in value) return value.field;
   return value.map(uncatalogued).join(', ');

@@ -1,5 +1,6 @@
 import type { Pool } from 'undici';
 import { longestTimer } from './clock';
+import type { ReasonKey, ReasonWord } from './errors';
 
 /** Bytes: a larger answer is refused. */
 export const answerLimit = 5 * 1024 * 1024;
@@ -9,7 +10,7 @@ export const answerLimit = 5 * 1024 * 1024;
  * but no complete answer. `answered`: a complete answer; its `text` is undefined when it exceeds the limit.
  */
 export type Result =
-  | { readonly state: 'unreached' | 'broken'; readonly reason: string }
+  | { readonly state: 'unreached' | 'broken'; readonly reason: ReasonWord }
   | {
       readonly state: 'answered';
       readonly status: number;
@@ -26,8 +27,6 @@ export interface Outgoing {
   readonly headers: string[];
   readonly body: string | null;
 }
-
-export const reasons = { timeout: 'timeout', aborted: 'aborted', tooLarge: 'too large' } as const;
 
 /** The value of a header in a list of names and values in turn. */
 const headerIn = (headers: readonly Buffer[], wanted: string): string | undefined => {
@@ -84,15 +83,15 @@ export class Exchange {
     this.settle = settle;
     this.timer = setTimeout(
       () => {
-        this.abandon(reasons.timeout);
+        this.abandon('timeout');
       },
       Math.min(timeout, longestTimer),
     );
     pool.dispatch(this.outgoing, this);
   }
 
-  abandon(reason: string): void {
-    this.finish({ state: this.abort === undefined ? 'unreached' : 'broken', reason });
+  abandon(reason: ReasonKey): void {
+    this.finish({ state: this.abort === undefined ? 'unreached' : 'broken', reason: { reason } });
     this.abort?.();
   }
 

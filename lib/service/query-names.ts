@@ -1,4 +1,4 @@
-import type { MessageValues, Problem } from './errors';
+import type { MessageValues, Problem, ReasonWord } from './errors';
 import { contentTypes, longestSearch } from '../contract-values';
 
 /** A sentence by its key and values, or an error that has it. */
@@ -22,7 +22,7 @@ export interface ReadAnswer {
   readonly status: number;
   readonly data?: unknown;
   readonly detail: string;
-  readonly reason: string;
+  readonly reason: ReasonWord;
   /** The answer has a problem body: it is the service's own word. */
   readonly hasProblemBody?: boolean;
   /** A refusal without the parts that differ between requests. */
@@ -243,14 +243,14 @@ const mostGuesses = 120;
 
 /** Thrown when the service does not answer now, or has been asked enough. */
 class Unanswered extends Error {
-  constructor(readonly reason: string) {
+  constructor(readonly reason: ReasonWord) {
     super('the service was not asked further');
   }
 }
 
 /** Reads each query only once, and none after one that was not answered. */
 class Questions {
-  reason = '';
+  reason: ReasonWord = '';
   private count = 0;
   private readonly answers = new Map<string, Promise<ReadAnswer>>();
 
@@ -262,7 +262,7 @@ class Questions {
         const key = JSON.stringify([name, query]);
         let answer = this.answers.get(key);
         if (!answer) {
-          if (this.count++ >= mostGuesses) throw new Unanswered((this.reason = 'limit'));
+          if (this.count++ >= mostGuesses) throw new Unanswered((this.reason = { reason: 'limit' }));
           this.answers.set(key, (answer = read(query)));
         }
         const seen = await answer;
@@ -450,7 +450,7 @@ const sourceList = (judged: readonly JudgedName[]): string =>
     })
     .join('; ');
 
-const plainReason = (sources: Sources): string | undefined =>
+const plainReason = (sources: Sources): ReasonWord | undefined =>
   Object.values(sources).find(({ plain }) => isUnanswered(plain))?.plain.reason;
 
 /** Judges whether the service uses the query names that are set, and which to set instead. It only reads. */
@@ -494,7 +494,7 @@ export const judgeQueryNames = async (
   }
   const of = (verdict: NameVerdict): JudgedName[] => judged.filter((each) => each.verdict === verdict);
   const [right, wrong, untold, unanswered] = [of('right'), of('wrong'), of('untold'), of('unanswered')];
-  const reason = { reason: questions.reason || (plainReason(sources) ?? '') };
+  const reason = questions.reason || (plainReason(sources) ?? '');
   const judgement = (ok: Judgement['ok'], key: string, values: MessageValues = {}) => ({ ok, key, values });
   if (wrong.length > 0) {
     const unfound = wrong.filter(({ found }) => found === undefined);

@@ -1,5 +1,5 @@
 import { endpoints, type EndpointName, type Id, type SearchName } from './endpoints';
-import { type MessageValues, ServiceError } from './errors';
+import { type MessageValues, type ReasonWord, ServiceError } from './errors';
 import { isObject } from './json';
 import { wirePath, wireScope, type Prefixes } from './prefixes';
 import {
@@ -69,11 +69,11 @@ export const shownAddress = (address: string): string => {
 };
 
 const reachability = (seen: readonly ReadAnswer[], address: string): Finding => {
-  const found = (ok: Verdict, key: string, { reason }: { reason: string }): Finding => ({
+  const found = (ok: Verdict, key: string, { reason }: { reason: ReasonWord }): Finding => ({
     check: 'reachability',
     ok,
     key,
-    values: { address, reason: { reason } },
+    values: { address, reason },
   });
   const of = (...kinds: ReadKind[]): ReadAnswer | undefined => seen.find(({ kind }) => kinds.includes(kind));
   // A 401 asks for a token (RFC 9110, section 15.5.2), as the service does and a web site does not.
@@ -118,7 +118,7 @@ const apiKey = (reads: Reads, wrong: ReadAnswer): Finding => {
     check: 'apiKey',
     ok,
     key,
-    values: { status, reason: { reason } },
+    values: { status, reason },
   });
   const accepted = all.find((seen) => isOfService(seen) && !isRefusal(seen));
   if (isUnanswered(wrong))
@@ -233,7 +233,7 @@ const prefixesOf = async (
     return {
       paths: some.map(({ part }) => `/${prefixes[part]}`).join(', '),
       settings: some.map(({ part }) => ({ setting: `${part}Prefix` })),
-      reason: { reason },
+      reason,
     };
   };
   const [wrong, untried, right] = [of(false), of('untried'), of(true)];
@@ -285,7 +285,7 @@ const missingOf = (
   return (
     first && {
       missing: asked.map(({ name }) => pathOf(name, prefixes)),
-      reason: { reason: first.seen.reason },
+      reason: first.seen.reason,
     }
   );
 };
@@ -335,7 +335,7 @@ const learnedFacts = async (
     if (formats.has('birthDate')) break;
   }
   if (!groups && unread) {
-    const values = { reason: { reason: unread.reason }, names: pathOf('getContact', prefixes) };
+    const values = { reason: unread.reason, names: pathOf('getContact', prefixes) };
     return isUnanswered(unread)
       ? { findings: all('untried', 'check.namesUnanswered', values) }
       : { findings: all('untried', elsewhere), unread };

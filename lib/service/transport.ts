@@ -4,9 +4,9 @@ import axios from 'axios';
 import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios';
 import { Pool } from 'undici';
 import { onAbort } from './concurrency';
-import { Exchange, reasons } from './exchange';
+import { Exchange } from './exchange';
 import type { Outgoing, Result } from './exchange';
-import { serviceError } from './errors';
+import { serviceError, type ReasonWord } from './errors';
 import { isConfidential } from '../addresses';
 import { proxyFor, tunnelThrough } from './proxy';
 
@@ -104,7 +104,7 @@ export const createTransport = ({ origin, timeout, connections, proxy }: Transpo
       const forget =
         signal &&
         onAbort(signal, () => {
-          exchange.abandon(reasons.aborted);
+          exchange.abandon('aborted');
         });
       const { data } = await http.request<Result, AxiosResponse<Result>, Exchange>({
         method: outgoing.method,
@@ -153,9 +153,10 @@ export const postForm = async (
     if (result.state === 'answered' && result.text !== undefined) {
       return { status: result.status, text: result.text, retryAfter: result.retryAfter };
     }
-    const reason = result.state === 'answered' ? reasons.tooLarge : result.reason;
-    if (reason === reasons.aborted) throw serviceError('cancelled', 'abandoned', {}, { attempts: 1 });
-    throw serviceError('network_error', 'token_unreached', { reason: { reason } }, { attempts: 1 });
+    const reason: ReasonWord = result.state === 'answered' ? { reason: 'too_large' } : result.reason;
+    if (typeof reason === 'object' && reason.reason === 'aborted')
+      throw serviceError('cancelled', 'abandoned', {}, { attempts: 1 });
+    throw serviceError('network_error', 'token_unreached', { reason }, { attempts: 1 });
   } finally {
     await transport.destroy();
   }

@@ -1,4 +1,5 @@
 import type { Pool, PoolClient } from 'pg';
+import type { ReasonWord } from '../service/errors';
 import { schema } from './leases';
 import { Sealing, type Sealer } from './sealing';
 import { NewerFormat, storeClosed } from './store';
@@ -7,7 +8,7 @@ import { NewerFormat, storeClosed } from './store';
 const loadPg = () => import('pg');
 
 /** Connects to a database, and resolves with the code of the fault, or undefined when the database answers. */
-export const faultInDatabase = async (url: string): Promise<string | undefined> => {
+export const faultInDatabase = async (url: string): Promise<ReasonWord | undefined> => {
   const { Client } = await loadPg();
   const client = new Client({
     connectionString: url,
@@ -22,7 +23,7 @@ export const faultInDatabase = async (url: string): Promise<string | undefined> 
   } catch (fault) {
     // The message may quote the address, and with it the password: only the code is used.
     const { code } = fault as { code?: unknown };
-    return typeof code === 'string' ? code : 'timeout';
+    return typeof code === 'string' ? code : { reason: 'timeout' };
   } finally {
     await client.end().catch(() => undefined);
   }

@@ -52,7 +52,7 @@ export const neverHad = (fault: unknown): Omit<Finding, 'check'> | undefined => 
   const wording = fault instanceof ServiceError ? fault.problem.wording : undefined;
   if (wording?.key !== 'token_later') return undefined;
   const { reason = '' } = wording.values;
-  const isPassing = typeof reason === 'object' && 'reason' in reason && /HTTP (?:429|5)/.test(reason.reason);
+  const isPassing = typeof reason === 'string' && /HTTP (?:429|5)/.test(reason);
   return { ok: false, key: isPassing ? 'check.tokenLater' : 'check.tokenFailed', values: { reason } };
 };
 

@@ -54,28 +54,21 @@ const keysOf = (strings, prefix = '') =>
     isGroup(value) ? keysOf(value, `${prefix}${key}.`) : [`${prefix}${key}`],
   );
 
-const missingErrors = (language, tables) => {
-  const { errors = {} } = read(language, 'runtime.json');
-  return tables
-    .flatMap((table) => Object.keys(table))
-    .filter((key) => !has(errors, key))
-    .map((key) => `locales/${language}/runtime.json has no string errors.${key}.`);
-};
-
-const strangePlaceholders = (tables) =>
-  tables
-    .flatMap((table) => Object.entries(table))
+const strangePlaceholders = (sentences) =>
+  Object.entries(sentences)
     .filter(([, sentence]) => /(?<!\{)\{\w+\}(?!\})/.test(sentence))
     .map(([key]) => `The sentence ${key} has a placeholder in braces: write it as __name__.`);
 
 /** A sentence for each string, help text or placeholder that is missing in any language. */
-export const missingStrings = (specs, errorTables) => {
+export const missingStrings = (specs, englishInCode) => {
+  const ofRuntime = keysOf({ ...read('en-US', 'runtime.json'), ...englishInCode });
   const shared = [...keysIn('lib'), 'status.broken'];
   return languages().flatMap((language) => [
-    ...(language === 'en-US' ? strangePlaceholders(errorTables) : missingErrors(language, errorTables)),
-    ...keysOf(read('en-US', 'runtime.json'))
-      .filter((key) => !has(read(language, 'runtime.json'), key))
-      .map((key) => `locales/${language}/runtime.json has no string ${key}.`),
+    ...(language === 'en-US'
+      ? strangePlaceholders(englishInCode.errors)
+      : ofRuntime
+          .filter((key) => !has(read(language, 'runtime.json'), key))
+          .map((key) => `locales/${language}/runtime.json has no string ${key}.`)),
     ...specs.flatMap(({ name, spec }) => {
       const onForms = ownStrings(language, name);
       const anywhere = merge(read(language, 'runtime.json'), withDialogs(language, onForms));

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sentences as ofRuntime } from '../../lib/runtime/errors';
-import { sentences as ofService } from '../../lib/service/errors';
+import { reasons, sentences as ofService } from '../../lib/service/errors';
 import { root } from '../support/installation';
 
 export const english = 'en-US';
@@ -29,12 +29,14 @@ const flat = (group: object, prefix = ''): Record<string, string> =>
     ),
   ) as Record<string, string>;
 
-/** All strings of a file, by their whole keys; the English sentences of errors stand in the code. */
+/** All strings of a file, by their whole keys; the English of errors and reasons stands in the code. */
 export const stringsOf = (language: string, file: string): Strings => {
   const found = JSON.parse(textOf(language, file)) as object;
-  const errors =
-    language === english && file === 'runtime.json' ? { errors: { ...ofService, ...ofRuntime } } : {};
-  return flat({ ...found, ...errors });
+  const inCode =
+    language === english && file === 'runtime.json'
+      ? { errors: { ...ofService, ...ofRuntime }, reason: reasons }
+      : {};
+  return flat({ ...found, ...inCode });
 };
 
 /** What is filled in, or must stay as it is written: `__name__`, `{{name}}`, `${VARIABLE}`. */

@@ -2,7 +2,7 @@ import should from 'should';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
 import { wordsIn, wordsOf } from '../../lib/runtime/language';
-import { serviceError } from '../../lib/service/errors';
+import { type Problem, type ReasonWord, serviceError } from '../../lib/service/errors';
 
 const at = new Date(2030, 0, 31, 14, 5).getTime();
 
@@ -88,9 +88,9 @@ describe('the words of the runtime', () => {
   });
 
   it('say short reasons too, and leave those of the platform as they are', () => {
-    const reasoned = (reason: string): string =>
-      wordsIn('es').problem(serviceError('network_error', 'unreached', { reason: { reason } }).problem);
-    reasoned('timeout').should.match(/\(tiempo agotado\)/);
+    const reasoned = (reason: ReasonWord): string =>
+      wordsIn('es').problem(serviceError('network_error', 'unreached', { reason }).problem);
+    reasoned({ reason: 'timeout' }).should.match(/\(tiempo agotado\)/);
     reasoned('ECONNREFUSED').should.match(/\(ECONNREFUSED\)/);
     reasoned('HTTP 503').should.match(/\(HTTP 503\)/);
   });
@@ -107,5 +107,8 @@ describe('the words of the runtime', () => {
     should(wordsIn('de').problem(older)).equal(older.message);
     const unheardOf = { ...older, wording: { key: 'unheard_of', values: {} } };
     should(wordsIn('de').problem(unheardOf)).equal(older.message);
+    const platformWord = { key: 'unreached', values: { reason: { reason: 'ECONNREFUSED' } } };
+    const recorded = { ...older, wording: platformWord } as Problem;
+    should(wordsIn('de').problem(recorded)).match(/\(ECONNREFUSED\)/);
   });
 });

@@ -121,7 +121,7 @@ class Service {
       // It arrives when the client has long given it up.
       void passes(45_000).then(() => this.carryOut(outgoing));
       await passes(30_000);
-      return { state: 'broken', reason: 'timeout' };
+      return { state: 'broken', reason: { reason: 'timeout' } };
     }
     const answer = this.carryOut(outgoing);
     await passes(20 + this.random() * 100);

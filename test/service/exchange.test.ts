@@ -16,7 +16,7 @@ describe('one request on its way', () => {
   it('given up before there was a connection is not sent when one comes', () => {
     const { exchange, results, aborted, abort } = start();
     exchange.abandon('timeout');
-    should(results).eql([{ state: 'unreached', reason: 'timeout' }]);
+    should(results).eql([{ state: 'unreached', reason: { reason: 'timeout' } }]);
     exchange.onConnect(abort);
     should(aborted()).equal(1);
     should(results).have.length(1);
@@ -47,7 +47,7 @@ describe('one request on its way', () => {
     exchange.onData(Buffer.from('"ä"}'));
     exchange.onComplete();
     exchange.onError(new Error('late'));
-    exchange.abandon('late');
+    exchange.abandon('aborted');
     should(results).eql([{ state: 'answered', status: 200, text: '{"a":"ä"}', retryAfter: undefined }]);
   });
 
