@@ -62,7 +62,7 @@ export const wordFor = (language: Language): ((value: MessageValue) => string | 
     if ('field' in value) {
       const [type = '', field = ''] = value.field.split('.');
       const label = fieldLabel(language, type, field) ?? field;
-      return value.isQuoted ? `"${label}"` : label;
+      return value.isQuoted ? fill(sentence(language, 'quoted') ?? '__text__', { text: label }) : label;
     }
     return new Intl.ListFormat(language).format(value.map((each) => String(word(each))));
   };

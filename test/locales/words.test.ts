@@ -87,6 +87,19 @@ describe('the words of the runtime', () => {
     said('advisor-contact.unheardOf', 'en').should.match(/field "unheardOf"/);
   });
 
+  it('put a field that stands for a place into the quotation marks of the language', () => {
+    const where = { field: 'advisor-send-text.phone', isQuoted: true };
+    const { problem } = invalidInput('phone_missing', { where });
+    problem.message.should.match(/^There is no phone number in "Phone number":/);
+    wordsIn('de')
+      .problem(problem)
+      .should.match(/„Telefonnummer“/);
+    wordsIn('es').problem(problem).should.match(/«.+»/);
+    wordsIn('ja')
+      .problem(problem)
+      .should.match(/^「.+」/);
+  });
+
   it('say short reasons too, and leave those of the platform as they are', () => {
     const reasoned = (reason: ReasonWord): string =>
       wordsIn('es').problem(serviceError('network_error', 'unreached', { reason }).problem);
