@@ -1,5 +1,4 @@
 import should from 'should';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { activityOf } from '../../lib/runtime/activity';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
@@ -7,6 +6,7 @@ import type { Store } from '../../lib/state/store';
 import { begin, hours, seconds } from '../consent/world';
 import { alsoClose, closeAll, problemReply, startServer } from '../service/support';
 import { environmentOn, type TestEnvironment } from '../support/environment';
+import { nextIteration, until } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
 import { startSimulated, type Simulated } from '../support/simulated';
@@ -41,8 +41,7 @@ describe('what goes on: waits', () => {
     const { pageInfo } = await activity().waits(some);
     flow.send({ phone: phones, advisor });
     const due = (pageInfo.totalRecord ?? 0) + phones.length;
-    while (((await activity().waits(some)).pageInfo.totalRecord ?? 0) < due)
-      await new Promise((resolve) => setImmediate(resolve));
+    while (((await activity().waits(some)).pageInfo.totalRecord ?? 0) < due) await nextIteration();
   };
 
   it('says who waits, for whom, since when, when the next look is and when it ends', async () => {
@@ -138,7 +137,7 @@ describe('what goes on: waits', () => {
     const { data } = await activity().waits(some);
     const [first, second] = data.map(({ id }) => id);
     should(await activity().check(first ?? '')).be.true();
-    while (on.received('getConsent') < 3) await new Promise((resolve) => setImmediate(resolve));
+    while (on.received('getConsent') < 3) await nextIteration();
     should(await activity().cancel(second ?? '')).be.true();
     const { port, msg } = only(await flow.arrivals.next());
     should(port).equal(2);
@@ -191,7 +190,7 @@ describe('what goes on: waits', () => {
     flow.send({ phone: '+12025550105', contact: { phone: '+12025550105', name: 'Di' } });
     // Left on the message from somebody else.
     flow.send({ phone: '+12025550106', recipient: { phone: '+12025550107', name: 'Wrong' } });
-    while ((await activity().waits(some)).pageInfo.totalRecord !== 6) await nextTurn();
+    while ((await activity().waits(some)).pageInfo.totalRecord !== 6) await nextIteration();
     const { data } = await activity().waits(some);
     const names = data.map(({ phone, name }) => `${phone?.slice(-2) ?? ''} ${name ?? 'nobody'}`);
     should(names.toSorted()).deepEqual(['01 Åsa Öberg', '02 Bo', '03 nobody', '04 Cy', '05 Di', '06 nobody']);
@@ -223,10 +222,6 @@ describe('what goes on: queue and failures', () => {
     );
     const flow = await sendNode(environment);
     return { flow, open, server, activity: activityOf(environment) };
-  };
-
-  const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
-    while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve));
   };
 
   it('says what is queued and what is being sent, with its list, and no text', async () => {

@@ -8,7 +8,6 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import helper from 'node-red-node-test-helper';
 import should from 'should';
 import { activityOf } from '../../lib/runtime/activity';
@@ -20,6 +19,7 @@ import { RunningEnvironment } from '../../nodes/environment/environment';
 import { servicesOf } from '../../nodes/environment/services';
 import { startSimulator } from '../../simulator';
 import { refreshTokenFrom } from '../real/sandbox';
+import { nextIteration } from '../support/event-loop';
 import { Flow, type Arrived } from '../support/flow';
 import { root } from '../support/installation';
 import { startSimulated } from '../support/simulated';
@@ -113,7 +113,7 @@ describe('metrics', () => {
       should(await read('advisor_texting.requests')).deepEqual(ledger);
       should(await read('advisor_texting.request.duration')).deepEqual(ledger);
       // What has left is told a moment later.
-      while ((await read('advisor_texting.queue'))['test-environment'] !== 0) await nextTurn();
+      while ((await read('advisor_texting.queue'))['test-environment'] !== 0) await nextIteration();
       should(await read('advisor_texting.waits')).deepEqual({ 'test-environment': 0 });
       should(await labels()).not.match(/secret|555|nobody|my send/);
     } finally {
@@ -205,14 +205,14 @@ describe('metrics', () => {
       const second = await load();
       second.send({ phone: phones.slice(total / 2), text: 'secret' }, 'send');
       await second.arrivals.next(total / 2);
-      while (on.received('getConsent') < 4) await nextTurn();
+      while (on.received('getConsent') < 4) await nextIteration();
       second.send({ reset: true }, 'waiting');
-      while (second.arrivals.all.filter(({ from }) => from === 'waiting').length < 2) await nextTurn();
+      while (second.arrivals.all.filter(({ from }) => from === 'waiting').length < 2) await nextIteration();
       count([...first.arrivals.all, ...second.arrivals.all]);
       const made = async (): Promise<number> =>
         sum(more(await read('advisor_texting.requests'), before.requests));
       // Nothing waits any more; the answer to the last poll may be on its way.
-      while ((await made()) !== ledger.entries().length) await nextTurn();
+      while ((await made()) !== ledger.entries().length) await nextIteration();
       should(more(await read('advisor_texting.requests'), before.requests)).deepEqual(
         counted(ledger.entries()),
       );
@@ -277,7 +277,7 @@ describe('metrics', () => {
       await flow.arrivals.next();
       flow.send({ phone: [numbers.notConsented, '+12025550111'] }, 'waiting');
       const isAsked = ({ endpoint }: { endpoint: string | null }): boolean => endpoint === 'getConsent';
-      while (ledger.entries().filter(isAsked).length < 4) await nextTurn();
+      while (ledger.entries().filter(isAsked).length < 4) await nextIteration();
       should((await read('advisor_texting.waits'))['env1']).equal(2);
       should((await read('advisor_texting.polls.lateness'))['env1']).be.aboveOrEqual(0);
       flow.send({ reset: true }, 'waiting');
@@ -290,7 +290,7 @@ describe('metrics', () => {
           .slice(authorizing)
           .filter(({ endpoint }) => endpoint !== 'token').length;
       // Nothing waits any more; the answer to the last poll may be on its way.
-      while ((await made()) !== received()) await nextTurn();
+      while ((await made()) !== received()) await nextIteration();
       const entries = ledger.entries().slice(authorizing);
       const renewals = entries.filter(({ endpoint }) => endpoint === 'token');
       const requests = entries.filter(({ endpoint }) => endpoint !== 'token');

@@ -1,5 +1,4 @@
 import should from 'should';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { activityOf } from '../../lib/runtime/activity';
 import type { AdvisorItem, Environment } from '../../lib/runtime/environment';
 import { MovableClock } from '../../lib/service/clock';
@@ -12,6 +11,7 @@ import { spec as eventsSpec } from '../../nodes/events/spec';
 import { begin, hours } from '../consent/world';
 import { closeAll } from '../service/support';
 import { scripted } from '../address-book/setup';
+import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
 import { startSimulated, type Simulated } from '../support/simulated';
@@ -50,7 +50,7 @@ describe('texting activity node', () => {
     flow.send({ phone, advisor: 'default' }, 'waiting');
     const asked = { page: 1, pageSize: 1 };
     const activity = activityOf(on.environment);
-    while ((await activity.waits(asked)).pageInfo.totalRecord !== waits) await nextTurn();
+    while ((await activity.waits(asked)).pageInfo.totalRecord !== waits) await nextIteration();
     return flow;
   };
 
@@ -87,12 +87,12 @@ describe('texting activity node', () => {
     should(flow.arrivals.all).be.empty();
     flow.send({ phone: numbered(3000), advisor: 'anna' }, 'waiting');
     const activity = activityOf(on.environment);
-    while ((await activity.waits({ page: 1, pageSize: 1 })).pageInfo.totalRecord !== 4) await nextTurn();
+    while ((await activity.waits({ page: 1, pageSize: 1 })).pageInfo.totalRecord !== 4) await nextIteration();
     const { msg } = only(await flow.ask({}));
     should(msg.payload).containEql({ phone: numbered(3000), advisor: 'anna' });
     should(msg.parts).containEql({ index: 0, count: 1 });
     flow.send({ phone: numbered(3001), advisor: 'anna' }, 'waiting');
-    while ((await activity.waits({ page: 1, pageSize: 1 })).pageInfo.totalRecord !== 5) await nextTurn();
+    while ((await activity.waits({ page: 1, pageSize: 1 })).pageInfo.totalRecord !== 5) await nextIteration();
     const both = inOrder(await flow.ask({}, 2));
     should(both.map((each) => (each.msg.parts as { count?: number }).count)).deepEqual([undefined, 2]);
   });
@@ -172,7 +172,7 @@ describe('texting activity node', () => {
     flow.send({ phone: [numbered(113), numbered(121)], text: 'confidential' }, 'send');
     const activity = activityOf(on.environment);
     const held = async () => (await activity.queue({ page: 1, pageSize: 10, state: 'held' })).data;
-    while ((await held()).length < 2) await nextTurn();
+    while ((await held()).length < 2) await nextIteration();
     const { msg } = only(await flow.ask({}));
     const { data } = msg.payload as { data: { id: string; phone: string; notBefore: number }[] };
     const opening = Date.UTC(2027, 0, 5, 13);
@@ -192,7 +192,7 @@ describe('texting activity node', () => {
     const cancelled = (await arriving).find(({ from }) => from === 'send');
     should(cancelled?.msg.phone).equal(data[0]?.phone);
     should(errorOf(cancelled?.msg ?? {}).code).equal('cancelled');
-    while ((await held()).length > 1) await nextTurn();
+    while ((await held()).length > 1) await nextIteration();
     const left = flow.arrivals.next(1);
     await on.simulator.clock.move(hours(5));
     should(only(await left).msg.phone).equal(data[1]?.phone);
@@ -204,7 +204,7 @@ describe('texting activity node', () => {
     while (on.received('getConsent') < 1) await on.simulator.clock.move(1000);
     const [first] = (await activityOf(on.environment).waits({ page: 1, pageSize: 1 })).data;
     should(only(await flow.ask({ payload: first })).port).equal(0);
-    while (on.received('getConsent') < 2) await nextTurn();
+    while (on.received('getConsent') < 2) await nextIteration();
   });
 
   it('takes a list of ids, with an outcome for each', async () => {
@@ -332,14 +332,14 @@ describe('texting events node', () => {
     };
     Object.assign(environment, { advisorList: failing });
     const flow = await load(environment);
-    while (asked < 1) await nextTurn();
+    while (asked < 1) await nextIteration();
     // It was away when the node was new: who is authorized is no news all the same.
     Object.assign(environment, { advisorList: list });
     changed();
     should((only(await flow.arrivals.next()).msg.payload as { advisor: string }).advisor).equal('bob');
     Object.assign(environment, { advisorList: failing });
     changed();
-    while (asked < 2) await nextTurn();
+    while (asked < 2) await nextIteration();
     Object.assign(environment, { advisorList: list });
     states.set('ada', 'confirm');
     changed();
@@ -404,7 +404,7 @@ describe('texting events node', () => {
       { advisor: 'default', lane: 'x' },
     );
     call.catch(() => undefined);
-    while (client.pausedUntil === 0) await nextTurn();
+    while (client.pausedUntil === 0) await nextIteration();
     await clock.move(2000);
     const told = await flow.arrivals.next(2);
     should(told.map(({ msg }) => msg.topic)).deepEqual(['paused', 'resumed']);
@@ -418,7 +418,7 @@ describe('texting events node', () => {
     const { changed } = environment as Environment & { changed?: () => void };
     while (looks < 1) {
       changed?.call(environment);
-      await nextTurn();
+      await nextIteration();
     }
     should(flow.arrivals.all).have.length(3);
   });

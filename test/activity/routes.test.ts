@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import should from 'should';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Red } from '../../lib/runtime/red';
 import type { Clock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
@@ -10,6 +10,7 @@ import { bundleOf } from '../../nodes/environment/bundle';
 import { RunningEnvironment } from '../../nodes/environment/environment';
 import { runningOf } from '../../nodes/environment/running';
 import { servicesOf } from '../../nodes/environment/services';
+import { nextIteration } from '../support/event-loop';
 import {
   adminAuth,
   adminPassword,
@@ -343,7 +344,7 @@ describe('what goes on, for others than people', () => {
         (fault: unknown) => (result = { value: fault as Error }),
       );
       for (let seconds = 0; seconds < 60 && !result; seconds++) {
-        await nextTurn();
+        await nextIteration();
         mock.timers.tick(1000);
       }
       return result?.value ?? new Error('nobody was answered');

@@ -1,5 +1,6 @@
-import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
+import { nextIteration } from '../support/event-loop';
 import { startSimulated } from '../support/simulated';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
@@ -60,7 +61,7 @@ describe('contact node, failures', () => {
     const environment = alsoClose(environmentOn(service, { advisors }));
     const flow = await contactNode(environment, { operation: 'get' });
     const shown = async (): Promise<unknown> => {
-      await nextTurn();
+      await nextIteration();
       return flow.statuses.at(-1);
     };
     await flow.ask({ contactId: ann, advisor: 'bob' });

@@ -1,4 +1,5 @@
 import should from 'should';
+import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import {} from '../service/support';
 import { contactNode, errorOf, first, folders, payloads, scripted, simulatedForEach } from './setup';
@@ -327,9 +328,9 @@ describe('contact node', () => {
     const payload = Array.from({ length: 40 }, (_, index) => ({ firstName: String(index) }));
     const coming = flow.arrivals.next(40);
     flow.send({ payload });
-    while (requests().length < 16) await new Promise(setImmediate);
+    while (requests().length < 16) await nextIteration();
     flow.send({ reset: true });
-    await new Promise(setImmediate);
+    await nextIteration();
     answer();
     const arrived = await coming;
     should(arrived.filter(({ port }) => port === 0)).have.length(16);
@@ -349,9 +350,9 @@ describe('contact node', () => {
     const flow = await contactNode(environment, {});
     const names = Array.from({ length: 40 }, (_, n) => `Nr. ${String(n)}`);
     flow.send({ payload: names.map((firstName) => ({ firstName })) });
-    while (requests().length < 16) await new Promise(setImmediate);
+    while (requests().length < 16) await nextIteration();
     const closed = Flow.unload();
-    await new Promise(setImmediate);
+    await nextIteration();
     answer();
     await closed;
     should(requests()).have.length(16);

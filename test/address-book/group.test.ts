@@ -1,4 +1,5 @@
 import should from 'should';
+import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import {} from '../service/support';
 import { errorOf, first, folders, groupNode, scripted, simulatedForEach } from './setup';
@@ -185,7 +186,7 @@ describe('contact group node', () => {
     const order: string[] = [];
     const { environment } = await scripted(async ({ method, path }) => {
       order.push(`${method} ${path.split('/').slice(4).join('/')}`);
-      await new Promise(setImmediate);
+      await nextIteration();
       return { body: method === 'GET' ? { contactId: 5, groupIds: [] } : { id: 5 } };
     });
     const flow = await Flow.load({

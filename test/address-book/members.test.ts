@@ -1,4 +1,5 @@
 import should from 'should';
+import { nextIteration } from '../support/event-loop';
 import { gate } from './paging-service';
 import { errorOf, first, groupNode, payloads, scripted, simulatedForEach, type Request } from './setup';
 import type { Reply } from '../service/support';
@@ -178,7 +179,7 @@ describe('members of a group', () => {
     });
     const flow = await groupNode(environment, config);
     flow.send({});
-    while (hold.waiting() === 0) await new Promise(setImmediate);
+    while (hold.waiting() === 0) await nextIteration();
     flow.send({ reset: true });
     await hold.open();
     await flow.completed.next();

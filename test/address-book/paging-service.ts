@@ -1,3 +1,4 @@
+import { nextIteration } from '../support/event-loop';
 import type { Arrived } from '../support/flow';
 import type { Reply } from '../service/support';
 import { first, type Request } from './setup';
@@ -34,7 +35,7 @@ export const gate = () => {
   return {
     pass: () => new Promise<void>((resolve) => waiting.push(resolve)),
     open: async (): Promise<void> => {
-      while (waiting.length === 0) await new Promise(setImmediate);
+      while (waiting.length === 0) await nextIteration();
       waiting.shift()?.();
     },
     waiting: () => waiting.length,

@@ -2,8 +2,7 @@ import should from 'should';
 import { pagesOf, type Fetch, type ResultPage } from '../../lib/address-book/paging';
 import { eachOf, oneAtATime } from '../../lib/service/concurrency';
 import { RecentIds } from '../../lib/address-book/recent-ids';
-
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+import { nextIteration } from '../support/event-loop';
 
 describe('seen records', () => {
   it('remember at least a generation, and never more than two', () => {
@@ -62,7 +61,7 @@ describe('pages asked for ahead', () => {
         }),
       async answer() {
         for (const each of open.splice(0)) each();
-        await turn();
+        await nextIteration();
       },
       asked: () => asked,
     };
@@ -74,7 +73,7 @@ describe('pages asked for ahead', () => {
     let read = 0;
     const late = async (): Promise<void> => {
       const reached = reading.next();
-      await turn();
+      await nextIteration();
       await service.answer();
       should((await reached).done).be.false();
       read += 1;
@@ -101,7 +100,7 @@ describe('one at a time', () => {
     const events: string[] = [];
     const task = (name: string) => async (): Promise<void> => {
       events.push(`${name} begins`);
-      await turn();
+      await nextIteration();
       events.push(`${name} ends`);
     };
     await Promise.all([
@@ -128,7 +127,7 @@ describe('a list at work', () => {
     const done: number[] = [];
     await eachOf(Array.from('abcdefghij'), 3, async (_, index) => {
       most = Math.max(most, ++underWay);
-      await turn();
+      await nextIteration();
       underWay--;
       done.push(index);
     });

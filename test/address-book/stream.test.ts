@@ -1,4 +1,5 @@
 import should from 'should';
+import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { closeAll, problemReply } from '../service/support';
@@ -58,7 +59,7 @@ describe('search of all pages', () => {
     });
     const flow = await contactNode(environment, { operation: 'search', all: true, emit: 'item' });
     await flow.ask({}, 50);
-    while (hold.waiting() < 3) await new Promise(setImmediate);
+    while (hold.waiting() < 3) await nextIteration();
     should(requests().map(({ query }) => query.page)).deepEqual(['1', '2', '3', '4']);
     should(flow.statuses.at(-1)).deepEqual({ fill: 'blue', shape: 'dot', text: '50 / 1,000' });
     flow.send({ reset: true });
@@ -174,7 +175,7 @@ describe('search of all pages', () => {
     const completed = await flow.completed.next(2);
     should(completed.map(({ topic }) => topic).sort()).deepEqual(['search', 'stop']);
     await hold.open();
-    await new Promise(setImmediate);
+    await nextIteration();
     should(flow.arrivals.all).have.length(100);
     should(flow.completed.all).have.length(2);
   });

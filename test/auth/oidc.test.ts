@@ -1,8 +1,8 @@
 import should from 'should';
 import type { MovableClock } from '../../lib/service/clock';
-import { setImmediate as turn } from 'node:timers/promises';
 import { postForm } from '../../lib/service/transport';
 import { runCheck } from '../command/support';
+import { until } from '../support/event-loop';
 import { startOidcServer, type OidcServer } from './oidc-server';
 import {
   callbackUri,
@@ -41,9 +41,6 @@ describe('with a certified authorization server', () => {
 
   const start = (): Promise<Process> => startProcess(folder, { clock });
   const connection = (): ReturnType<typeof connectionTo> => connectionTo(server);
-  const until = async (isSo: () => boolean): Promise<void> => {
-    while (!isSo()) await turn();
-  };
   const spend = (): Promise<void> => clock.move(3600_000);
 
   it('is found in order by the command check, which issues nothing there, and says what it refuses', async () => {

@@ -3,6 +3,7 @@ import { createClient } from '../../lib/service/client';
 import { MovableClock } from '../../lib/service/clock';
 import { postForm } from '../../lib/service/transport';
 import { startSimulator, type Simulator } from '../../simulator';
+import { nextIteration } from '../support/event-loop';
 import {
   authorize,
   connectionTo,
@@ -150,7 +151,7 @@ describe('while the token endpoint is in trouble', () => {
     const told: number[] = [];
     troubled.tokens.onPause(() => told.push((troubled.tokens.pausedUntil(settings) - began) / 1000));
     const token = Promise.resolve(troubled.tokens.token(settings, 'default'));
-    while (told.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    while (told.length === 0) await nextIteration();
     should(told).deepEqual([120]);
     trouble = 'fine';
     await patiently(clock, () => token);

@@ -4,6 +4,7 @@ import { createClient } from '../../lib/service/client';
 import type { MovableClock } from '../../lib/service/clock';
 import { postForm } from '../../lib/service/transport';
 import { startSimulator, type Simulator } from '../../simulator';
+import { nextIteration } from '../support/event-loop';
 import {
   authorize,
   connectionTo,
@@ -70,7 +71,7 @@ describe('tokens', () => {
     await clock.move((lifetime - 100) * 1000);
     should(red.tokens.token(connection(), 'default')).equal(first);
     should(red.tokens.token(connection(), 'default')).equal(first);
-    while (red.tokens.token(connection(), 'default') === first) await new Promise(setImmediate);
+    while (red.tokens.token(connection(), 'default') === first) await nextIteration();
     should(refreshes()).equal(1);
   });
 
@@ -110,8 +111,8 @@ describe('tokens', () => {
     const asked = Promise.resolve(red.tokens.token(connection(), 'default')).finally(() => {
       seen.isUsed = true;
     });
-    while (!seen.isAnswered) await new Promise(setImmediate);
-    for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+    while (!seen.isAnswered) await nextIteration();
+    for (let turn = 0; turn < 50; turn++) await nextIteration();
     should(seen.isUsed).be.false();
     red.disk.free();
     const token = await asked;
@@ -151,8 +152,7 @@ describe('tokens', () => {
         should((await start()).vault.get(connection(), 'default')?.grant.refreshToken).equal(stored);
         red.disk.free();
         await patiently(clock, async () => {
-          while (red.vault.get(connection(), 'default')?.grant.accessToken !== newest)
-            await new Promise(setImmediate);
+          while (red.vault.get(connection(), 'default')?.grant.accessToken !== newest) await nextIteration();
         });
         should((await start()).tokens.token(connection(), 'default')).equal(newest);
         should(red.warnings.join()).match(/is stored now/);
@@ -269,7 +269,7 @@ describe('tokens', () => {
     await clock.move((lifetime - 100) * 1000);
     const broken = await start({ post: () => Promise.resolve({ status: 503, text: '' }) });
     const token = broken.tokens.token(connection(), 'default');
-    await new Promise(setImmediate);
+    await nextIteration();
     should(broken.tokens.token(connection(), 'default')).equal(token);
   });
 

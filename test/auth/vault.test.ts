@@ -9,6 +9,7 @@ import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { startSimulator, type Simulator } from '../../simulator';
 import { runChild, type Child } from '../state/child';
+import { nextIteration } from '../support/event-loop';
 import {
   authorize,
   connectionTo,
@@ -236,7 +237,7 @@ describe('vault', () => {
       const next = await start();
       const first = next.tokens.token(connection(), 'default');
       should(first).be.a.String();
-      for (let round = 0; round < 20; round += 1) await new Promise(setImmediate);
+      for (let round = 0; round < 20; round += 1) await nextIteration();
       should(next.posted).be.empty();
       await clock.move(100_000);
       const fault = await failureOf(() => next.tokens.token(connection(), 'default'));

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import should from 'should';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
@@ -7,6 +6,7 @@ import { createMemoryStore } from '../../lib/state/memory';
 import { endOf, key, type Store } from '../../lib/state/store';
 import { closeAll, startServer } from '../service/support';
 import { environmentOn } from '../support/environment';
+import { nextIteration } from '../support/event-loop';
 import { Flow, type FlowOptions } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { checkFolder, errorOf, inOrder, only, requestFolder } from '../texting/setup';
@@ -172,7 +172,7 @@ describe('consent nodes', () => {
         const flow = await check({ mode }, { unwired: [2] });
         const coming = flow.arrivals.next();
         flow.send({ phone: unknown });
-        await new Promise(setImmediate);
+        await nextIteration();
         // While it waits, a number is given five minutes to become known.
         await on.simulator.clock.move(mode === 'wait' ? seconds(330) : seconds(5));
         const { port, msg } = only(await coming);
@@ -244,7 +244,7 @@ describe('consent nodes', () => {
             limit: 9,
           })
         ).some(({ value }) => value.told['total'] === 2);
-      while (!(await told())) await nextTurn();
+      while (!(await told())) await nextIteration();
       should(flow.settled).be.empty();
       on.simulator.accept(silent);
       await on.simulator.clock.move(seconds(60));
@@ -372,7 +372,7 @@ describe('consent nodes', () => {
       const phones = Array.from({ length: 250 }, (_, n) => `+1202555${String(1000 + n)}`);
       flow.send({ phone: phones });
       flow.send({ flush: true });
-      while (on.received('getConsent') < phones.length) await nextTurn();
+      while (on.received('getConsent') < phones.length) await nextIteration();
     });
 
     it('goes on in an environment that is no longer in order, and its status says so', async () => {
@@ -389,7 +389,7 @@ describe('consent nodes', () => {
       await moved(seconds(5));
       isWrong = true;
       environment.changed();
-      while (!(flow.statuses.at(-1)?.text ?? '').includes('invalid input')) await new Promise(setImmediate);
+      while (!(flow.statuses.at(-1)?.text ?? '').includes('invalid input')) await nextIteration();
       should(flow.arrivals.all).be.empty();
     });
 
@@ -402,7 +402,7 @@ describe('consent nodes', () => {
       flow.send({ reset: true });
       await flow.arrivals.next();
       // Statuses change once a second at most.
-      while (!(flow.statuses.at(-1)?.text ?? '').includes('cancelled')) await new Promise(setImmediate);
+      while (!(flow.statuses.at(-1)?.text ?? '').includes('cancelled')) await nextIteration();
       times.push(shown());
       should(times.map((time) => `sim unsaved cancelled ${time}`)).containEql(flow.statuses.at(-1)?.text);
       should(flow.statuses.at(-1)?.fill).equal('yellow');
@@ -464,7 +464,7 @@ describe('consent nodes', () => {
       const shown = async (text: RegExp): Promise<void> => {
         while (!text.test(flow.statuses.at(-1)?.text ?? '')) {
           await moved(seconds(1));
-          await nextTurn();
+          await nextIteration();
         }
       };
       flow.send({ phone: silent });
@@ -485,7 +485,7 @@ describe('consent nodes', () => {
       await moved(seconds(60));
       // How many statuses there are on the way depends on the minute.
       const shown = async (text: RegExp): Promise<void> => {
-        while (!text.test(flow.statuses.at(-1)?.text ?? '')) await nextTurn();
+        while (!text.test(flow.statuses.at(-1)?.text ?? '')) await nextIteration();
       };
       await shown(/^sim unsaved 1 waiting, service down$/);
       should(flow.statuses.at(-1)).containEql({ fill: 'yellow' });

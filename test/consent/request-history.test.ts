@@ -5,12 +5,11 @@ import { MovableClock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
 import { createMemoryStore } from '../../lib/state/memory';
 import { endOf, key, type Store } from '../../lib/state/store';
+import { nextIteration } from '../support/event-loop';
 import { gate } from '../support/gate';
 import { ann, begin, bob, hours, observed, recordsIn, type ObservedStore } from './world';
 
 const daily = { every: hours(24), limit: 3 };
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
 const refused = (code: string): ServiceError =>
   new ServiceError({ message: 'no', code, retryable: false, attempts: 1 });
 
@@ -64,7 +63,7 @@ describe('the history of consent requests', () => {
       return page(table, range);
     };
     await history().ask('default', ann, daily, request);
-    for (; turns < 50; turns++) await turn();
+    for (; turns < 50; turns++) await nextIteration();
     should(reads.size).be.aboveOrEqual(10);
   });
 
@@ -135,7 +134,7 @@ describe('the history of consent requests', () => {
       await leave();
       return new Promise<RequestReply>(() => undefined);
     });
-    await turn();
+    await nextIteration();
     const again = await history('space/', elsewhere(store)).ask('default', bob, daily, request);
     should(again).deepEqual({
       memberId: null,
@@ -150,7 +149,7 @@ describe('the history of consent requests', () => {
     const { opened, open } = gate();
     store.gate = opened;
     const asking = history().ask('default', ann, daily, request);
-    await turn();
+    await nextIteration();
     should(sent).equal(0);
     open();
     await asking;
@@ -206,7 +205,7 @@ describe('the history of consent requests', () => {
     should(entry?.key.toString('latin1')).not.match(/2025550101/);
     await clock.move(hours(24 * 30));
     await history().ask('default', bob, daily, request);
-    await turn();
+    await nextIteration();
     should(await recordsIn(store)).equal(1);
     should((await history().ask('default', ann, daily, request)).requested).be.true();
   });
@@ -245,7 +244,7 @@ describe('the history of consent requests', () => {
             return { memberId: 7, consentState: end, requested: true };
           });
           all.push(asking.catch(() => undefined));
-          if (pass % 2 === 0) await turn();
+          if (pass % 2 === 0) await nextIteration();
         }
         await Promise.all(all);
         reached.every((at, n) => n === 0 || at - (reached[n - 1] ?? 0) >= rules.every).should.be.true();

@@ -1,11 +1,11 @@
 import should from 'should';
 import { paceOf } from '../../lib/consent/rings';
+import { nextIteration } from '../support/event-loop';
 import { gate } from '../support/gate';
 import { ann, begin, bob, hours, refusal, seconds, World } from './world';
 
 const numberOf = (n: number): string => `+1303${String(n).padStart(7, '0')}`;
 const range = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 /** Quick for 20 s, slow until 100 s. */
 const short = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 100 });
 
@@ -341,7 +341,7 @@ describe('waits on rings', () => {
       await world.clock.move(seconds(4));
       world.waits.stop();
       open();
-      await turn();
+      await nextIteration();
       world.told.should.eql([]);
       world.restart();
       await world.clock.move(seconds(31));

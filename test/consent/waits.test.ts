@@ -1,13 +1,13 @@
 import should from 'should';
 import { paceOf, recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
+import { nextIteration } from '../support/event-loop';
 import { gate } from '../support/gate';
 import { ann, bob, hours, refusal, seconds, World } from './world';
 
 const accepted = { memberId: 7, state: 'accepted', lastChanged: 5 };
 const numberOf = (n: number): string => `+1303${String(n).padStart(7, '0')}`;
 const range = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 describe('waits on rings', () => {
   it('are polled 298 times in a silent day, never early and at most a tenth late, then expire', async () => {
     const world = new World();
@@ -286,7 +286,7 @@ describe('waits on rings', () => {
       await world.clock.move(seconds(400));
       const before = world.polls.length;
       await world.waits.flush([wait]);
-      await turn();
+      await nextIteration();
       world.polls.length.should.equal(before + 1);
       await world.clock.move(hours(24));
       world.polls.length.should.equal(298 + 1);
@@ -365,8 +365,8 @@ describe('waits on rings', () => {
     const { opened, open } = gate();
     world.store.gate = opened;
     const moving = world.clock.move(seconds(4));
-    while (world.polls.length < 300) await turn();
-    for (let n = 0; n < 20; n++) await turn();
+    while (world.polls.length < 300) await nextIteration();
+    for (let n = 0; n < 20; n++) await nextIteration();
     world.polls.length.should.be.within(300, 310);
     open();
     await moving;

@@ -6,22 +6,11 @@ import type { Store } from '../../lib/state/store';
 import { startSimulator, type LedgerEntry, type Simulator } from '../../simulator';
 import type { Message } from '../../lib/runtime/red';
 import type { TestEnvironment } from '../support/environment';
+import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { hour } from '../../lib/durations';
 import { errorOf, only } from '../texting/setup';
-import {
-  ask,
-  block,
-  consented,
-  environmentAt,
-  folders,
-  hold,
-  never,
-  night,
-  request,
-  send,
-  turn,
-} from './setup';
+import { ask, block, consented, environmentAt, folders, hold, never, night, request, send } from './setup';
 
 const noon = Date.UTC(2027, 0, 4, 17);
 
@@ -98,7 +87,7 @@ describe('guards, where two of them meet', () => {
     const flow = await load(request);
     const coming = flow.arrivals.next();
     flow.send({ phone: never }, 'request');
-    while (flow.statuses.length === 0) await turn();
+    while (flow.statuses.length === 0) await nextIteration();
     await simulator.clock.move(11 * hour);
     should(only(await coming).msg.payload).containEql({ requested: true });
     const [{ at } = { at: 0 }] = received('requestConsent');
@@ -118,7 +107,7 @@ describe('guards, where two of them meet', () => {
     // While one is under way, the other has begun; then all pause for an hour.
     flow.send({ phone: [never, '+12025550122'] }, 'request');
     const client = await environment.client();
-    while (client.pausedUntil === 0) await turn();
+    while (client.pausedUntil === 0) await nextIteration();
     await simulator.clock.move(hour);
     const arrived = await coming;
     const left = received('requestConsent').filter(({ status }) => status !== 429);
@@ -178,7 +167,7 @@ describe('guards, where two of them meet', () => {
     const left = before.arrivals.next(3);
     before.send({ phone: list }, 'send');
     should((await left).every(({ msg }) => msg.summary === undefined)).be.true();
-    while (!before.statuses.some(({ text }) => text.includes('held'))) await turn();
+    while (!before.statuses.some(({ text }) => text.includes('held'))) await nextIteration();
     await Flow.unload();
     await environment.close();
     makeEnvironment(hold);
@@ -218,7 +207,7 @@ describe('guards, where two of them meet', () => {
     await begin(night, { ...hold, journal: false });
     const before = await load(send);
     before.send({ phone: consented, text: 'Hi' }, 'send');
-    while (before.statuses.length === 0) await turn();
+    while (before.statuses.length === 0) await nextIteration();
     await Flow.unload();
     await environment.close();
     makeEnvironment({ journal: false });
@@ -232,12 +221,12 @@ describe('guards, where two of them meet', () => {
     await begin(night, hold);
     const before = await load(send);
     before.send({ phone: consented, text: 'Hi' }, 'send');
-    while (before.statuses.length === 0) await turn();
+    while (before.statuses.length === 0) await nextIteration();
     await Flow.unload();
     await environment.close();
     makeEnvironment(hold);
     const after = await load(send, block);
-    while (after.statuses.length === 0) await turn();
+    while (after.statuses.length === 0) await nextIteration();
     const coming = after.arrivals.next(2);
     after.send({ phone: consented }, 'block');
     const codes = (await coming).map(({ port, msg }) => (port === 1 ? errorOf(msg).code : port));

@@ -15,6 +15,7 @@ import { spec as listSpec } from '../../nodes/do-not-text/spec';
 import { alsoClose, closeAll, startServer } from '../service/support';
 import { sealerOf } from '../state/sealer';
 import { environmentOn, type TestEnvironment } from '../support/environment';
+import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
 import { startSimulated, type Simulated } from '../support/simulated';
@@ -353,7 +354,7 @@ describe('the do-not-text list', () => {
         isBlocked = true;
       });
       flow.send({ phone: consented }, 'block');
-      for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+      for (let turn = 0; turn < 50; turn++) await nextIteration();
       should(isBlocked).be.false();
       should(hasLeft).deepEqual([]);
       held.open();
@@ -411,7 +412,7 @@ describe('the do-not-text list', () => {
           on.simulator.ledger.entries().filter(({ phone: to }) => to === victim).length;
         const left = flow.arrivals.next(count);
         flow.send({ phone, text: 'Hi' });
-        for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+        for (let turn = 0; turn < turns; turn++) await nextIteration();
         await list.block(victim, null, begin);
         const then = received();
         await left;

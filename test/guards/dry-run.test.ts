@@ -5,14 +5,13 @@ import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import { activityOf } from '../../lib/runtime/activity';
+import { nextIteration } from '../support/event-loop';
 import { Flow, type Arrived } from '../support/flow';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { checkFolder, errorOf, inOrder, numbers, only, requestFolder, sendFolder } from '../texting/setup';
 
 const folders = [sendFolder, requestFolder, checkFolder];
 const unknown = '+12025550199';
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
 /** What a dry run says of somebody, or what then became of them. */
 interface Foreseen {
   readonly code?: string;
@@ -148,10 +147,11 @@ describe('a dry run', () => {
             // A duplicate is no item of its own.
             const lateItems = late.filter(({ duplicateOf }) => duplicateOf === undefined).length;
             held += late.length;
-            while (came() < phone.length - late.length || (await heldNow()) < lateItems) await turn();
+            while (came() < phone.length - late.length || (await heldNow()) < lateItems)
+              await nextIteration();
             for (const time of [...new Set(late.map(({ at }) => at))].sort((a, b) => a - b)) {
               await clock.move(time - clock.now());
-              while (came() < expected.filter(({ at }) => at <= time).length) await turn();
+              while (came() < expected.filter(({ at }) => at <= time).length) await nextIteration();
             }
             should(inOrder(await coming).map(foretold)).deepEqual(expected);
           },

@@ -9,6 +9,7 @@ import { invalidInput } from '../../lib/runtime/errors';
 import { datesOf, deliveryOf, millisecondsOf, movedDelivery } from '../../nodes/send-text/schedule';
 import { startSimulator, type LedgerEntry, type Simulator } from '../../simulator';
 import type { TestEnvironment } from '../support/environment';
+import { nextIteration } from '../support/event-loop';
 import { Flow, type Arrived } from '../support/flow';
 import { hour } from '../../lib/durations';
 import { errorOf, only } from '../texting/setup';
@@ -22,7 +23,6 @@ import {
   night,
   request,
   send,
-  turn,
 } from './setup';
 
 const awake = 'Pacific/Honolulu';
@@ -66,7 +66,7 @@ describe('what is held until its text hours', () => {
     return data.length;
   };
   const areHeld = async (environment: TestEnvironment, count: number): Promise<void> => {
-    while ((await heldCount(environment)) < count) await turn();
+    while ((await heldCount(environment)) < count) await nextIteration();
   };
   const codeOf = ({ port, msg }: Arrived): unknown => (port === 1 ? errorOf(msg).code : port);
 
@@ -100,7 +100,7 @@ describe('what is held until its text hours', () => {
     await Flow.unload();
 
     const without = await load(undefined, send);
-    while (!without.statuses.some(({ fill }) => fill === 'red')) await turn();
+    while (!without.statuses.some(({ fill }) => fill === 'red')) await nextIteration();
     await simulator.clock.move(5 * hour);
     should(without.arrivals.all).be.empty();
     await Flow.unload();
@@ -191,7 +191,7 @@ describe('what is held until its text hours', () => {
 
   it('leaves in its hours also when a day goes by at once and the disk is slow', async () => {
     const slowly = async <T>(result: Promise<T>): Promise<T> => {
-      for (let turns = 0; turns < 30; turns++) await turn();
+      for (let turns = 0; turns < 30; turns++) await nextIteration();
       return result;
     };
     const fast = store;
@@ -222,7 +222,7 @@ describe('what is held until its text hours', () => {
     const jobs = { from: key('job'), to: endOf(key('job')), limit: 9 };
     const isTold = async (): Promise<boolean> =>
       (await store.page<{ told: object }>('work', jobs)).some(({ value }) => 'total' in value.told);
-    while (!(await isTold())) await turn();
+    while (!(await isTold())) await nextIteration();
     should(flow.settled).be.empty();
     await simulator.clock.move(24 * hour);
     await flow.arrivals.next();

@@ -8,6 +8,7 @@ import { createMemoryStore } from '../../lib/state/memory';
 import { endOf, key, type Store } from '../../lib/state/store';
 import { startSimulator, type Simulator } from '../../simulator';
 import { environmentOn, type TestEnvironment } from '../support/environment';
+import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { errorOf, inOrder, numbers, only, sendFolder } from '../texting/setup';
 
@@ -276,7 +277,7 @@ describe('a text with a key', () => {
     should(await count()).equal(251);
     now += 1;
     await claim(251);
-    while ((await count()) > 2) await new Promise((resolve) => setImmediate(resolve));
+    while ((await count()) > 2) await nextIteration();
     should((await guard.foresee(of(250), hour, time))?.kind).equal('sent');
   });
 
@@ -305,7 +306,7 @@ describe('a text with a key', () => {
         for (const turns of stops) {
           const flow = await load();
           flow.send({ phone: consented, text: 'Hi', order });
-          for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+          for (let turn = 0; turn < turns; turn++) await nextIteration();
           await Flow.unload();
         }
         const last = await load();

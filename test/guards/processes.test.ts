@@ -13,6 +13,7 @@ import { startSimulator, type Simulator } from '../../simulator';
 import { sealerOf } from '../state/sealer';
 import { closeAll, startServer } from '../service/support';
 import { environmentOn, type Service } from '../support/environment';
+import { nextIteration } from '../support/event-loop';
 import type { Arrived } from '../support/flow';
 import { gate } from '../support/gate';
 import { Instance, Mortal } from '../support/instance';
@@ -25,8 +26,6 @@ const noon = Date.UTC(2027, 0, 4, 17);
 /** In New York, whose zone the number has, it is ten in the evening. */
 const night = Date.UTC(2027, 0, 5, 3);
 const hour = 3_600_000;
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
 /** How a text left, as whoever receives it sees it. */
 const endOf = ({ port, msg }: Arrived): string => {
   if (port === 1) return (msg.error as { code: string }).code;
@@ -111,7 +110,7 @@ describe('a text with a key, whose process loses its store', () => {
     heard.open();
     should(endOf(await told(first, 'first'))).equal('outcome_unknown');
     next.send(text('repeat'));
-    for (let turns = 0; turns < 50; turns++) await turn();
+    for (let turns = 0; turns < 50; turns++) await nextIteration();
     held.open();
     should(endOf(await told(next, 'repeat'))).equal('already sent');
     should(endOf(await told(next, 'first'))).equal('sent');
@@ -139,7 +138,7 @@ describe('a text with a key, whose process is killed', function () {
         first.killAfter(commits, isMade);
         const killed = start(first, store);
         killed.send(text('first'));
-        while (!first.isDead && killed.arrivals.all.length === 0) await turn();
+        while (!first.isDead && killed.arrivals.all.length === 0) await nextIteration();
         isThrough = !first.isDead;
         const next = start(new Mortal(), store);
         next.send(text('second'));
@@ -168,12 +167,12 @@ describe('a text with a key, whose process is killed', function () {
       const process = new Mortal();
       process.killAfter(commits, true);
       start(process, store, settings).send(text(`killed ${String(commits)}`));
-      for (let turns = 0; turns < 200 && !process.isDead; turns++) await turn();
+      for (let turns = 0; turns < 200 && !process.isDead; turns++) await nextIteration();
       process.kill();
     }
     const last = start(new Mortal(), store, settings);
     last.send(text('last'));
-    for (let turns = 0; turns < 50; turns++) await turn();
+    for (let turns = 0; turns < 50; turns++) await nextIteration();
     should(texts()).equal(0);
     await simulator.clock.move(11 * hour);
     await told(last, 'last');
@@ -198,7 +197,7 @@ describe('a text with a key, whose process is killed', function () {
           process.killAfter(commits, isMade);
           const instance = start(process, store);
           for (let at = 0; at < count; at++) instance.send(text('killed'));
-          while (!process.isDead && instance.arrivals.all.length < count) await turn();
+          while (!process.isDead && instance.arrivals.all.length < count) await nextIteration();
           process.kill();
         }
         const last = start(new Mortal(), store);
@@ -350,7 +349,7 @@ describe('of processes that share one PostgreSQL', function () {
       const blocking = list.block(consented, null, noon).then(() => {
         events.push('blocked');
       });
-      while (!(await list.get(consented))) await turn();
+      while (!(await list.get(consented))) await nextIteration();
       for (let looks = 0; looks < 10; looks++) await list.get(consented);
       return { texts, blocks, events, blocking, held, received };
     };

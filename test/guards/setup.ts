@@ -18,8 +18,6 @@ export const never = '+12025550112';
 export const night = Date.UTC(2027, 0, 5, 3);
 export const hold = { textHours: { from: 8 * 60, until: 21 * 60, outside: 'hold' as const } };
 
-export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
 /** An environment on a simulator, with its clock and the journal. */
 export const environmentAt = (
   simulator: Simulator,

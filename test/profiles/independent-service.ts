@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setImmediate as turn } from 'node:timers/promises';
+import { nextIteration } from '../support/event-loop';
 
 /**
  * A service by the letter of the interface document, and by nothing else: it shares no code with the package or its
@@ -102,7 +102,7 @@ export class IndependentService {
     const bytes = Buffer.from(`\r\n ${text}\n`);
     for (let at = 0; at < bytes.length; at += 61) {
       response.write(bytes.subarray(at, at + 61));
-      await turn();
+      await nextIteration();
     }
     response.end();
   }

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import should from 'should';
 import { createClient } from '../../lib/service/client';
 import { serviceError, type ServiceError } from '../../lib/service/errors';
+import { nextIteration } from '../support/event-loop';
 import {
   closeAll,
   clientOf,
@@ -82,7 +83,7 @@ describe('a call to the service', () => {
       },
     });
     const begin = async (): Promise<void> => {
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextIteration();
       seen.push(`begin, ${String(server.received.length)} received`);
     };
     const answer = await settle(clock, client.call('sendMessage', text, { ...advisor, begin }));

@@ -1,6 +1,7 @@
 import should from 'should';
 import { listenersOn } from '../../lib/service/concurrency';
 import type { Problem } from '../../lib/service/errors';
+import { nextIteration } from '../support/event-loop';
 import {
   codeOf,
   closeAll,
@@ -23,7 +24,7 @@ describe('a call', () => {
       const server = await startServer(() => undefined);
       const client = clientOf(server.url, { maxConcurrent: 1 });
       const busy = client.call('sendMessage', text, advisor);
-      while (server.received.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      while (server.received.length === 0) await nextIteration();
       const cancel = new AbortController();
       const waiting = client.call('sendMessage', text, { ...advisor, signal: cancel.signal });
       cancel.abort();
@@ -135,7 +136,7 @@ describe('a call', () => {
         });
         const call = client.call('sendMessage', text, { ...advisor, signal: cancel.signal });
         should(await codeOf(call)).equal('cancelled');
-        await new Promise((resolve) => setImmediate(resolve));
+        await nextIteration();
       } finally {
         process.off('unhandledRejection', note);
         for (const other of others) process.on('unhandledRejection', other);
@@ -153,7 +154,7 @@ describe('a call', () => {
       const token = (who: string): string | Promise<string> => (who === 'slow' && hasEnded ? never : 'token');
       const client = clientOf(server.url, { maxConcurrent: 1, token });
       const first = client.call('sendMessage', text, advisor);
-      while (server.received.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      while (server.received.length === 0) await nextIteration();
       const slow = codeOf(client.call('sendMessage', text, { advisor: 'slow' }));
       const other = client.call('sendMessage', text, advisor);
       hasEnded = true;
@@ -175,7 +176,7 @@ describe('a call', () => {
       const client = clientOf(server.url, { maxConcurrent: 1 });
       const first = client.call('sendMessage', text, advisor);
       const second = codeOf(client.call('sendMessage', text, advisor));
-      while (answer === undefined) await new Promise((resolve) => setImmediate(resolve));
+      while (answer === undefined) await nextIteration();
       const closed = client.close();
       should(await second).equal('cancelled');
       answer();
@@ -190,7 +191,7 @@ describe('a call', () => {
       const client = clientOf(server.url);
       const send = codeOf(client.call('sendMessage', text, advisor));
       const read = codeOf(client.call('getContact', { params: { contactId: 1 } }, advisor));
-      while (server.received.length < 2) await new Promise((resolve) => setImmediate(resolve));
+      while (server.received.length < 2) await nextIteration();
       await client.close(10);
       should(await send).equal('outcome_unknown');
       should(await read).equal('cancelled');

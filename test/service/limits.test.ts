@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/service/clock';
 import { Limits } from '../../lib/service/limits';
 import { shareOf } from '../../lib/state/leases';
 import type { QueuePlace } from '../../lib/service/limits';
+import { nextIteration } from '../support/event-loop';
 import { frozenClock } from './support';
 
 const place = (lane = 'a', more: Partial<QueuePlace> = {}): QueuePlace => ({
@@ -13,8 +14,6 @@ const place = (lane = 'a', more: Partial<QueuePlace> = {}): QueuePlace => ({
   ...more,
 });
 
-const turns = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
 /** Enters in the background and notes when it is served. */
 const queue = (limits: Limits, served: string[], name: string, at: QueuePlace): Promise<void> =>
   Promise.resolve(limits.enter(at)).then((entered) => {
@@ -24,7 +23,7 @@ const queue = (limits: Limits, served: string[], name: string, at: QueuePlace): 
 const drain = async (limits: Limits, served: string[], count: number): Promise<void> => {
   for (let i = 0; i < count; i++) {
     limits.leave();
-    await turns();
+    await nextIteration();
   }
   should(served.length).aboveOrEqual(count);
 };
@@ -203,7 +202,7 @@ describe('the limits of an environment', () => {
     void queue(limits, served, 'second', place());
     void queue(limits, served, 'third', place('a', { signal: cancel.signal }));
     cancel.abort();
-    await turns();
+    await nextIteration();
     await drain(limits, served, 1);
     should(served).eql(['first sent away', 'third sent away', 'second']);
     should(limits.enter(place('a', { signal: cancel.signal }))).equal(false);
@@ -229,7 +228,7 @@ describe('the limits of an environment', () => {
     void queue(limits, served, 'send', place());
     void queue(limits, served, 'poll', place('b', { priority: 'poll' }));
     limits.close();
-    await turns();
+    await nextIteration();
     should(served).eql(['send sent away', 'poll sent away']);
     should(limits.enter(place())).equal(false);
   });

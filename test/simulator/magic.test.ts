@@ -4,6 +4,7 @@ import should from 'should';
 import { MovableClock } from '../../lib/service/clock';
 import { serviceCodes } from '../../lib/service/errors';
 import { magicNumbers, startSimulator, type Magic, type Simulator } from '../../simulator';
+import { nextIteration } from '../support/event-loop';
 import { Caller, shouldBeCut, type Answer } from './caller';
 
 const failureOf = ({ body }: Answer): string => (body['failures'] as string[])[0] ?? '';
@@ -130,7 +131,7 @@ describe('magic numbers', () => {
       ] as const) {
         let answered = false;
         const slow = new Caller(frozen).send(named(name)).finally(() => (answered = true));
-        while (new Caller(frozen).textsOn(named(name)).length === 0) await new Promise(setImmediate);
+        while (new Caller(frozen).textsOn(named(name)).length === 0) await nextIteration();
         await frozen.advance(seconds - 1);
         should(answered).be.false();
         await frozen.advance(1);

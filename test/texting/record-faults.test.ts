@@ -1,10 +1,10 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import helper from 'node-red-node-test-helper';
 import should from 'should';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { alsoClose, closeAll, startServer } from '../service/support';
 import { environmentOn, type TestEnvironment } from '../support/environment';
+import { nextIteration } from '../support/event-loop';
 import { Flow, type Arrived } from '../support/flow';
 import { errorOf, inOrder, sendNode, sent } from './setup';
 
@@ -85,7 +85,7 @@ describe('send text, when something goes wrong', () => {
       disk.fill();
       const coming = flow.arrivals.next(3);
       flow.send({ phone: phones, text: 'Hi' });
-      for (let turn = 0; turn < 50; turn++) await nextTurn();
+      for (let turn = 0; turn < 50; turn++) await nextIteration();
       should(server.received).have.length(1);
 
       disk.clear();
@@ -103,8 +103,8 @@ describe('send text, when something goes wrong', () => {
       });
       const flow = await sendNode(environment(server.url, store));
       flow.send({ phone: phones[0], text: 'Hi' });
-      while (server.received.length === 0) await nextTurn();
-      for (let turn = 0; turn < 50; turn++) await nextTurn();
+      while (server.received.length === 0) await nextIteration();
+      for (let turn = 0; turn < 50; turn++) await nextIteration();
       should(flow.arrivals.all).be.empty();
       disk.clear();
       const [arrived] = await flow.arrivals.next();

@@ -7,6 +7,7 @@ import type { Store } from '../../lib/state/store';
 import { sealerOf } from '../state/sealer';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import type { Message } from '../../lib/runtime/red';
+import { nextIteration } from '../support/event-loop';
 import { type Arrived, Flow } from '../support/flow';
 import { alsoClose, closeAll, startServer } from '../service/support';
 import { errorOf, inOrder, sendNode, sent } from './setup';
@@ -36,7 +37,7 @@ const heldService = async (body: object = sent) => {
     server,
     /** Lets the next request be answered, once it is there. */
     async answer(): Promise<void> {
-      while (held.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      while (held.length === 0) await nextIteration();
       held.shift()?.();
     },
     texted: () => server.received.map(({ body }) => (JSON.parse(body) as { phone: string }).phone),
@@ -120,7 +121,7 @@ describe('send text, on record', () => {
       const paused = environment(server.url, { journal });
       const before = await sendNode(paused);
       before.send({ phone: phones(1)[0], text: 'Hi' });
-      while (before.statuses.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      while (before.statuses.length === 0) await nextIteration();
       await Flow.unload();
 
       const after = await sendNode(environment(server.url, { journal }));
@@ -182,7 +183,7 @@ describe('send text, on record', () => {
     const note = (fault: unknown): number => escaped.push(fault);
     process.on('unhandledRejection', note);
     await sendNode({ ...on, id: 'elsewhere', store: () => Promise.resolve(full) });
-    for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < 30; turn++) await nextIteration();
     process.off('unhandledRejection', note);
     should(refused).be.above(0);
     should(escaped).be.empty();
@@ -211,7 +212,7 @@ describe('send text, on record', () => {
     await onItsWay;
     let isClosed = false;
     const closed = Flow.unload().then(() => (isClosed = true));
-    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
     should(isClosed).be.false();
     open();
     await closed;
@@ -316,7 +317,7 @@ describe('send text, on record', () => {
     const closed = Flow.unload().then(() => {
       isClosed = true;
     });
-    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
     should(isClosed).be.false();
     reading.open();
     await closed;

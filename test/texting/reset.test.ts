@@ -1,6 +1,7 @@
 import should from 'should';
 import { alsoClose, closeAll, startServer } from '../service/support';
 import { environmentOn } from '../support/environment';
+import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
 import { errorOf, inOrder, only, sendNode, sent } from './setup';
@@ -26,7 +27,7 @@ describe('msg.reset with msg.phone', () => {
     const flow = await sendNode(environment);
     const phone = ['+12025550101', '+12025550102', '+12025550103', '+12025550104'];
     flow.send({ phone, text: 'Hi' });
-    while (server.received.length < 1) await new Promise((resolve) => setImmediate(resolve));
+    while (server.received.length < 1) await nextIteration();
     return { flow, open };
   };
 

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import should from 'should';
 import { MovableClock } from '../../lib/service/clock';
+import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { environmentOn } from '../support/environment';
 import { startSimulated, type Simulated } from '../support/simulated';
@@ -473,7 +474,7 @@ describe('send text node', () => {
       const flow = await sendNode(environment);
       const phone = Array.from({ length: 20 }, (_, n) => `+120255501${String(n).padStart(2, '0')}`);
       flow.send({ phone, text: 'Hi' });
-      while (server.received.length < 2) await new Promise((resolve) => setImmediate(resolve));
+      while (server.received.length < 2) await nextIteration();
       flow.send({ reset: true });
       await flow.completed.next();
       open();
@@ -506,7 +507,7 @@ describe('send text node', () => {
       );
       const flow = await sendNode(environment);
       flow.send({ phone: '+12025550101', text: 'Hi' });
-      while (flow.statuses.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      while (flow.statuses.length === 0) await nextIteration();
       should(flow.statuses[0]?.text).match(/^paused until \d\d:\d5$/);
       await clock.move(300_000);
       should(only(await flow.arrivals.next()).port).equal(0);
@@ -526,7 +527,7 @@ describe('send text node', () => {
       flow.send({ phone: '+12025550101', text: 'Hi' });
       while (flow.statuses.length === 0) {
         environment.changed();
-        await new Promise((resolve) => setImmediate(resolve));
+        await nextIteration();
       }
       should(flow.statuses[0]?.text).match(/^paused until \d\d:\d\d( [AP]M)?$/);
       token.open();
