@@ -9,8 +9,11 @@ import { environmentOn, type TestEnvironment } from '../support/environment';
 import { nextIteration, until } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
+import { only } from '../support/only';
+import { errorOf, inOrder } from '../support/outcomes';
+import { sent } from '../support/sent';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { checkFolder, errorOf, inOrder, only, sendNode, sent } from '../texting/setup';
+import { checkFolder, sendNode } from '../texting/setup';
 
 const numbered = (n: number): string => `+1202555${String(n).padStart(4, '0')}`;
 const some = { page: 1, pageSize: 50 };

@@ -22,8 +22,10 @@ import { refreshTokenFrom } from '../real/sandbox';
 import { nextIteration } from '../support/event-loop';
 import { Flow, type Arrived } from '../support/flow';
 import { root } from '../support/installation';
+import { numbers } from '../support/numbers';
+import { errorOf, inOrder } from '../support/outcomes';
 import { startSimulated } from '../support/simulated';
-import { checkFolder, errorOf, inOrder, numbers, sendFolder, sendNode } from '../texting/setup';
+import { checkFolder, sendFolder, sendNode } from '../texting/setup';
 
 type Counts = Record<string, number>;
 

@@ -14,8 +14,10 @@ import { scripted } from '../address-book/setup';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
+import { only } from '../support/only';
+import { errorOf, inOrder } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { checkFolder, errorOf, inOrder, only, sendFolder } from '../texting/setup';
+import { checkFolder, sendFolder } from '../texting/setup';
 
 const folders = [{ spec: activitySpec, runtime: activityRuntime }, checkFolder];
 const numbered = (n: number): string => `+1202555${String(n).padStart(4, '0')}`;

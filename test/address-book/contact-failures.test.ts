@@ -1,11 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { nextIteration } from '../support/event-loop';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
 import { startSimulated } from '../support/simulated';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
 import { alsoClose, problemReply } from '../service/support';
-import { contactNode, errorOf, first, groupNode, scripted, simulatedForEach } from './setup';
+import { contactNode, groupNode, scripted, simulatedForEach } from './setup';
 
 const ann = 1001;
 
@@ -15,10 +17,10 @@ describe('contact node, failures', () => {
   for (const operation of ['get', 'update', 'delete']) {
     it(`says what to do about an unknown contact (${operation})`, async () => {
       const flow = await contactNode(on().environment, { operation });
-      const failed = first(await flow.ask({ contactId: 999999, payload: { city: 'Reno' } }));
+      const failed = only(await flow.ask({ contactId: 999999, payload: { city: 'Reno' } }));
       should(failed.port).equal(1);
-      should(errorOf(failed)).containEql({ code: 'not_found', status: 404, attempts: 1 });
-      should(errorOf(failed).message).match(/check/);
+      should(errorOf(failed.msg)).containEql({ code: 'not_found', status: 404, attempts: 1 });
+      should(errorOf(failed.msg).message).match(/check/);
       should(failed.msg.payload).deepEqual({ city: 'Reno' });
       should(failed.msg.contactId).equal(999999);
     });
@@ -27,9 +29,9 @@ describe('contact node, failures', () => {
   it('names the scope that is missing', async () => {
     const { environment } = alsoClose(await startSimulated({}, { scopes: ['openid', 'core.contacts.read'] }));
     const flow = await contactNode(environment, { operation: 'create' });
-    const failed = first(await flow.ask({ payload: { firstName: 'A' } }));
-    should(errorOf(failed).code).equal('forbidden');
-    should(errorOf(failed).message).match(/core\.contacts\.write/);
+    const failed = only(await flow.ask({ payload: { firstName: 'A' } }));
+    should(errorOf(failed.msg).code).equal('forbidden');
+    should(errorOf(failed.msg).message).match(/core\.contacts\.write/);
   });
 
   it('fails each of a list for an advisor who has not authorized, so that Join completes', async () => {
@@ -37,7 +39,7 @@ describe('contact node, failures', () => {
     const payload = [{ firstName: 'A' }, { firstName: 'B' }];
     const creating = await contactNode(environment, {});
     const created = await creating.ask({ payload, advisor: 'eve' }, 2);
-    should(created.map((one) => errorOf(one).code)).deepEqual(Array(2).fill('authorization_required'));
+    should(created.map((one) => errorOf(one.msg).code)).deepEqual(Array(2).fill('authorization_required'));
     should(created.map(({ msg }) => msg.contact)).deepEqual(payload);
     for (const { msg } of created) should(msg.parts).containEql({ type: 'array', count: 2 });
     // A status changes once a second.
@@ -50,7 +52,7 @@ describe('contact node, failures', () => {
       groupIdType: 'num',
     });
     const added = await adding.ask({ contactId: [1, 2, 3], advisor: 'eve' }, 3);
-    should(added.map((one) => errorOf(one).code)).deepEqual(Array(3).fill('authorization_required'));
+    should(added.map((one) => errorOf(one.msg).code)).deepEqual(Array(3).fill('authorization_required'));
     should(added.map(({ msg }) => msg.contactId)).deepEqual([1, 2, 3]);
     should(requests()).be.empty();
   });
@@ -75,21 +77,21 @@ describe('contact node, failures', () => {
   it('calls a body that does not fit the contract an invalid response', async () => {
     const { environment } = await scripted(() => ({ body: { surprise: true } }));
     const flow = await contactNode(environment, { operation: 'get' });
-    should(errorOf(first(await flow.ask({ contactId: 5 }))).code).equal('invalid_response');
+    should(errorOf(only(await flow.ask({ contactId: 5 })).msg).code).equal('invalid_response');
   });
 
   it('does not create twice when the outcome is unknown', async () => {
     on().simulator.faults.add({ endpoint: 'createContact', kind: 'cut-after' });
     const flow = await contactNode(on().environment, {});
-    const failed = first(await flow.ask({ payload: { firstName: 'A' } }));
-    should(errorOf(failed).code).equal('outcome_unknown');
+    const failed = only(await flow.ask({ payload: { firstName: 'A' } }));
+    should(errorOf(failed.msg).code).equal('outcome_unknown');
     should(on().received('createContact')).equal(1);
   });
 
   it('raises an error for Catch when nobody is wired to the failures', async () => {
     const flow = await contactNode(on().environment, { operation: 'get' }, { unwired: [1] });
     flow.send({ contactId: 'Ann Ito' });
-    const { error } = first(await flow.errors.next());
+    const { error } = only(await flow.errors.next());
     should(error).containEql({ code: 'invalid_input' });
     should((error as { cause: unknown }).cause).have.property('source');
     should(flow.completed.all).be.empty();
@@ -97,7 +99,7 @@ describe('contact node, failures', () => {
 
   it('leaves the advisor of the message alone, and acts for that one', async () => {
     const flow = await contactNode(on().environment, { operation: 'get' });
-    const { msg } = first(await flow.ask({ contactId: ann, advisor: 'maria' }));
+    const { msg } = only(await flow.ask({ contactId: ann, advisor: 'maria' }));
     should(msg.advisor).equal('maria');
     should(
       on()
@@ -108,11 +110,11 @@ describe('contact node, failures', () => {
 
   it('fails as a message when there is no environment, or an operation it does not know', async () => {
     const flow = await contactNode(on().environment, { operation: 'explode' });
-    should(errorOf(first(await flow.ask({ payload: {} }))).message).match(/explode/);
+    should(errorOf(only(await flow.ask({ payload: {} })).msg).message).match(/explode/);
     await Flow.unload();
     const bare = await contactNode(on().environment, { environment: '' });
-    should(errorOf(first(await bare.ask({ payload: {} }))).code).equal('not_configured');
-    should(errorOf(first(await bare.ask({}))).code).equal('not_configured');
+    should(errorOf(only(await bare.ask({ payload: {} })).msg).code).equal('not_configured');
+    should(errorOf(only(await bare.ask({})).msg).code).equal('not_configured');
   });
 
   it('hands a problem of the service on as it came', async () => {
@@ -120,8 +122,8 @@ describe('contact node, failures', () => {
       problemReply('invalid_request', { details: { field: 'phone' } }),
     );
     const flow = await contactNode(environment, {});
-    const failed = first(await flow.ask({ payload: { phone: '12' } }));
-    should(errorOf(failed)).containEql({ code: 'invalid_request', status: 400, traceId: 'trace-1' });
-    should(errorOf(failed)).containEql({ details: { field: 'phone' } });
+    const failed = only(await flow.ask({ payload: { phone: '12' } }));
+    should(errorOf(failed.msg)).containEql({ code: 'invalid_request', status: 400, traceId: 'trace-1' });
+    should(errorOf(failed.msg)).containEql({ details: { field: 'phone' } });
   });
 });

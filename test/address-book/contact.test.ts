@@ -2,7 +2,9 @@ import should from 'should';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import {} from '../service/support';
-import { contactNode, errorOf, first, folders, payloads, scripted, simulatedForEach } from './setup';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
+import { contactNode, folders, payloads, scripted, simulatedForEach } from './setup';
 import { gate } from '../support/gate';
 
 const ann = 1001;
@@ -20,7 +22,7 @@ describe('contact node', () => {
     it('creates the contact of msg.payload and gives its id, its input and an untouched rest', async () => {
       const flow = await contactNode(on().environment, { operation: 'create' });
       const given = { firstName: 'Zoe', phone: '+13125550177' };
-      const { port, msg } = first(await flow.ask({ payload: given, topic: 'kept', error: 'old' }));
+      const { port, msg } = only(await flow.ask({ payload: given, topic: 'kept', error: 'old' }));
       const { id } = msg.payload as { id: number };
       should(port).equal(0);
       should(msg.contact).deepEqual(given);
@@ -59,7 +61,7 @@ describe('contact node', () => {
       should(arrived.filter(({ port }) => port === 0)).have.length(1);
       const failures = arrived.filter(({ port }) => port === 1);
       should(failures.map(({ msg }) => msg.contact)).deepEqual(payload.slice(1));
-      should(failures.map((one) => errorOf(one).code)).deepEqual(['invalid_input', 'invalid_input']);
+      should(failures.map((one) => errorOf(one.msg).code)).deepEqual(['invalid_input', 'invalid_input']);
       should(failures.map(({ msg }) => msg.payload)).deepEqual([payload, payload]);
       for (const { msg } of arrived) {
         const { index } = msg.parts as { index: number };
@@ -72,11 +74,11 @@ describe('contact node', () => {
 
     it('gives parts for a list of one and none for a single contact', async () => {
       const flow = await contactNode(on().environment, {});
-      should(first(await flow.ask({ payload: [{ firstName: 'A' }] })).msg.parts).containEql({
+      should(only(await flow.ask({ payload: [{ firstName: 'A' }] })).msg.parts).containEql({
         index: 0,
         count: 1,
       });
-      should(first(await flow.ask({ payload: { firstName: 'A' } })).msg).not.have.property('parts');
+      should(only(await flow.ask({ payload: { firstName: 'A' } })).msg).not.have.property('parts');
     });
 
     it('reads the fields one by one, each from its own source', async () => {
@@ -91,7 +93,7 @@ describe('contact node', () => {
           { field: 'nickname', value: 'nothing', valueType: 'msg' },
         ],
       });
-      const { msg } = first(await flow.ask({ payload: 'kept out', who: { first: 'Zoe', last: 'ray' } }));
+      const { msg } = only(await flow.ask({ payload: 'kept out', who: { first: 'Zoe', last: 'ray' } }));
       should(requests()[0]?.body).deepEqual({ firstName: 'Zoe', lastName: 'RAY', city: 'Reno', gender: 1 });
       should(msg.contact).containEql({ firstName: 'Zoe', lastName: 'RAY' });
     });
@@ -115,7 +117,7 @@ describe('contact node', () => {
         undefined,
         [[{ firstName: 'A' }]],
       ]) {
-        const { port, msg } = first(await flow.ask({ payload }));
+        const { port, msg } = only(await flow.ask({ payload }));
         should(port).equal(1);
         should(msg.error).containEql({ code: 'invalid_input', attempts: 0 });
         should(msg.payload).deepEqual(payload);
@@ -126,7 +128,7 @@ describe('contact node', () => {
     it('says what is wrong with a contact that fills in nothing, and still warns', async () => {
       const flow = await contactNode(on().environment, {});
       const said = async (payload: unknown): Promise<string> =>
-        errorOf(first(await flow.ask({ payload }))).message;
+        errorOf(only(await flow.ask({ payload })).msg).message;
       should(await said({ firstname: 'A' })).match(/"firstname" is not one of them: write "firstName"/);
       should(await said({ shoe: 1, 'Postal Code': '1' })).match(/"Postal Code" .+ write "postalCode"/);
       should(flow.warnings.join(' ')).match(/firstname.+shoe.+Postal Code/s);
@@ -147,7 +149,7 @@ describe('contact node', () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }), inUS);
       const flow = await contactNode(environment, {});
       for (const phone of ['(206) 555-0101', 2065550101, '+442079460123', '']) {
-        const { port, msg } = first(await flow.ask({ payload: { phone } }));
+        const { port, msg } = only(await flow.ask({ payload: { phone } }));
         should(port).equal(0);
         should(msg.contact).deepEqual({ phone });
       }
@@ -172,9 +174,9 @@ describe('contact node', () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }), inUS);
       for (const operation of ['create', 'update']) {
         const flow = await contactNode(environment, { operation });
-        const failed = first(await flow.ask({ contactId: ann, payload: { phone: '12' } }));
-        should(errorOf(failed).code).equal('invalid_input');
-        should(errorOf(failed).message).match(/not a possible one in US/);
+        const failed = only(await flow.ask({ contactId: ann, payload: { phone: '12' } }));
+        should(errorOf(failed.msg).code).equal('invalid_input');
+        should(errorOf(failed.msg).message).match(/not a possible one in US/);
         await Flow.unload();
       }
       should(requests()).be.empty();
@@ -199,7 +201,7 @@ describe('contact node', () => {
     it('keeps the fields it does not name', async () => {
       const before = await get(ann);
       const flow = await contactNode(on().environment, { operation: 'update' });
-      const { port, msg } = first(await flow.ask({ contactId: ann, payload: { city: 'Reno' } }));
+      const { port, msg } = only(await flow.ask({ contactId: ann, payload: { city: 'Reno' } }));
       should(port).equal(0);
       should(msg.payload).deepEqual({ id: ann });
       should(msg.contact).deepEqual({ city: 'Reno' });
@@ -235,7 +237,7 @@ describe('contact node', () => {
         body: method === 'GET' ? current : { id: 5 },
       }));
       const flow = await contactNode(environment, { operation: 'update' });
-      should(first(await flow.ask({ contactId: 5, payload: { nickname: null } })).port).equal(0);
+      should(only(await flow.ask({ contactId: 5, payload: { nickname: null } })).port).equal(0);
       should(requests()[1]?.body).deepEqual({ firstName: 'Ann' });
     });
 
@@ -279,7 +281,7 @@ describe('contact node', () => {
   describe('get and delete', () => {
     it('gives the contact whole, custom fields included', async () => {
       const flow = await contactNode(on().environment, { operation: 'get' });
-      const { port, msg } = first(await flow.ask({ contactId: ann }));
+      const { port, msg } = only(await flow.ask({ contactId: ann }));
       should(port).equal(0);
       should(msg.contactId).equal(ann);
       should(msg.payload).deepEqual(await get(ann));
@@ -299,20 +301,20 @@ describe('contact node', () => {
 
     it('deletes and gives the id', async () => {
       const flow = await contactNode(on().environment, { operation: 'delete' });
-      const { msg } = first(await flow.ask({ contactId: ann }));
+      const { msg } = only(await flow.ask({ contactId: ann }));
       should(msg.payload).deepEqual({ id: ann });
-      const again = first(await flow.ask({ contactId: ann }));
+      const again = only(await flow.ask({ contactId: ann }));
       should(again.port).equal(1);
-      should(errorOf(again)).containEql({ code: 'not_found', status: 404 });
+      should(errorOf(again.msg)).containEql({ code: 'not_found', status: 404 });
     });
 
     it('refuses what is no id, and says where it looked', async () => {
       const flow = await contactNode(on().environment, { operation: 'get' });
       for (const contactId of [undefined, '', 'Ann Ito', 1.5, -1, {}, true]) {
-        const failed = first(await flow.ask({ contactId }));
+        const failed = only(await flow.ask({ contactId }));
         should(failed.port).equal(1);
-        should(errorOf(failed).code).equal('invalid_input');
-        should(errorOf(failed).message).match(/msg\.contactId/);
+        should(errorOf(failed.msg).code).equal('invalid_input');
+        should(errorOf(failed.msg).message).match(/msg\.contactId/);
       }
       should(on().received('getContact')).equal(0);
     });
@@ -334,7 +336,7 @@ describe('contact node', () => {
     answer();
     const arrived = await coming;
     should(arrived.filter(({ port }) => port === 0)).have.length(16);
-    should(new Set(arrived.filter(({ port }) => port === 1).map((one) => errorOf(one).code))).deepEqual(
+    should(new Set(arrived.filter(({ port }) => port === 1).map((one) => errorOf(one.msg).code))).deepEqual(
       new Set(['cancelled']),
     );
     should(requests()).have.length(16);

@@ -1,7 +1,9 @@
 import should from 'should';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
 import { startSimulated } from '../support/simulated';
 import { alsoClose } from '../service/support';
-import { contentNode, errorOf, first, scripted, simulatedForEach } from './setup';
+import { contentNode, scripted, simulatedForEach } from './setup';
 
 interface ContentPage {
   readonly data: { readonly title: string; readonly url: string }[];
@@ -13,10 +15,10 @@ describe('content search node', () => {
 
   it('finds what the text in msg.payload says, one page of it', async () => {
     const flow = await contentNode(on().environment, {});
-    const all = first(await flow.ask({ payload: '' })).msg.payload as ContentPage;
+    const all = only(await flow.ask({ payload: '' })).msg.payload as ContentPage;
     should(all.data.length).be.above(1);
     const { title = '' } = all.data[0] ?? {};
-    const { port, msg } = first(await flow.ask({ payload: title, topic: 'kept' }));
+    const { port, msg } = only(await flow.ask({ payload: title, topic: 'kept' }));
     const found = msg.payload as ContentPage;
     should(port).equal(0);
     should(msg.topic).equal('kept');
@@ -38,11 +40,11 @@ describe('content search node', () => {
 
   it('takes 150 characters and refuses 151, and what is no text, without a request', async () => {
     const flow = await contentNode(on().environment, {});
-    should(first(await flow.ask({ payload: 'x'.repeat(150) })).port).equal(0);
+    should(only(await flow.ask({ payload: 'x'.repeat(150) })).port).equal(0);
     for (const payload of ['x'.repeat(151), 1700000000000, {}, ['tax']]) {
-      const failed = first(await flow.ask({ payload }));
+      const failed = only(await flow.ask({ payload }));
       should(failed.port).equal(1);
-      should(errorOf(failed).code).equal('invalid_input');
+      should(errorOf(failed.msg).code).equal('invalid_input');
       should(failed.msg.payload).deepEqual(payload);
     }
     should(on().received('searchContent')).equal(1);
@@ -68,19 +70,19 @@ describe('content search node', () => {
   it('names the scope that is missing', async () => {
     const { environment } = alsoClose(await startSimulated({}, { scopes: ['openid', 'core.contacts.read'] }));
     const flow = await contentNode(environment, {});
-    const failed = first(await flow.ask({ payload: '' }));
-    should(errorOf(failed).code).equal('forbidden');
-    should(errorOf(failed).message).match(/core\.content\.read/);
+    const failed = only(await flow.ask({ payload: '' }));
+    should(errorOf(failed.msg).code).equal('forbidden');
+    should(errorOf(failed.msg).message).match(/core\.content\.read/);
   });
 
   it('refuses half a character without a request, and searches for a whole one', async () => {
     const { environment, requests } = await scripted(() => ({ body: { data: [] } }));
     const flow = await contentNode(environment, {});
-    const failed = first(await flow.ask({ payload: 'tax \ud83d' }));
+    const failed = only(await flow.ask({ payload: 'tax \ud83d' }));
     should(failed.port).equal(1);
-    should(errorOf(failed).code).equal('invalid_input');
-    should(errorOf(failed).message).match(/^What is in msg\.payload holds half a character/);
-    should(first(await flow.ask({ payload: 'tax 😀' })).port).equal(0);
+    should(errorOf(failed.msg).code).equal('invalid_input');
+    should(errorOf(failed.msg).message).match(/^What is in msg\.payload holds half a character/);
+    should(only(await flow.ask({ payload: 'tax 😀' })).port).equal(0);
     should(requests().map(({ query }) => query.searchText)).deepEqual(['tax 😀']);
   });
 });

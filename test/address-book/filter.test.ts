@@ -1,6 +1,8 @@
 import should from 'should';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
 import { partsOf, type ItemPage } from './paging-service';
-import { contactNode, errorOf, first, groupNode, scripted, simulatedForEach } from './setup';
+import { contactNode, groupNode, scripted, simulatedForEach } from './setup';
 
 const people = [
   { contactId: 1, fullName: 'Grace Hopper', firstName: 'Grace', lastName: 'Hopper', email: 'gh@example.com' },
@@ -36,7 +38,7 @@ describe('a filter', () => {
     it(`finds by every word, in names and addresses, without case and accents: ${filter}`, async () => {
       const { environment } = await service();
       const flow = await contactNode(environment, { ...search, filter });
-      const found = first(await flow.ask({})).msg.payload as Found;
+      const found = only(await flow.ask({})).msg.payload as Found;
       should(idsIn(found)).deepEqual(ids);
       should(found.pageInfo).containEql({ page: 1, pageSize: 50, totalRecord: ids.length });
       should(found.pageInfo).containEql({ sortBy: 'fullName' });
@@ -46,11 +48,11 @@ describe('a filter', () => {
   it('comes from the message, and empty finds everything in pages of the service', async () => {
     const { environment, requests } = await service();
     const flow = await contactNode(environment, { ...search, filter: 'payload', filterType: 'msg' });
-    should(idsIn(first(await flow.ask({ payload: 'ann' })).msg.payload as Found)).deepEqual([2]);
+    should(idsIn(only(await flow.ask({ payload: 'ann' })).msg.payload as Found)).deepEqual([2]);
     const asked = requests().length;
-    should(idsIn(first(await flow.ask({ payload: '' })).msg.payload as Found)).deepEqual([1, 2]);
+    should(idsIn(only(await flow.ask({ payload: '' })).msg.payload as Found)).deepEqual([1, 2]);
     should(requests().length).equal(asked + 1);
-    should(errorOf(first(await flow.ask({ payload: { name: 'ann' } })))).match({
+    should(errorOf(only(await flow.ask({ payload: { name: 'ann' } })).msg)).match({
       code: 'invalid_input',
       message: /not a text/,
     });
@@ -59,7 +61,7 @@ describe('a filter', () => {
   it('has pages of the matches, whose total is known once the end was read', async () => {
     const { environment, requests } = await service();
     const flow = await contactNode(environment, { ...search, filter: 'gra', page: 1, pageSize: 2 });
-    const one = first(await flow.ask({})).msg.payload as Found;
+    const one = only(await flow.ask({})).msg.payload as Found;
     should(idsIn(one)).deepEqual([1, 3]);
     should(one.pageInfo).containEql({ page: 1, pageSize: 2, totalRecord: null });
     should(requests().length).be.within(2, 3);
@@ -68,7 +70,7 @@ describe('a filter', () => {
   it('has a second page of the matches', async () => {
     const { environment } = await service();
     const flow = await contactNode(environment, { ...search, filter: 'gra', page: 2, pageSize: 3 });
-    const two = first(await flow.ask({})).msg.payload as Found;
+    const two = only(await flow.ask({})).msg.payload as Found;
     should(idsIn(two)).deepEqual([5]);
     should(two.pageInfo).containEql({ page: 2, pageSize: 3, totalRecord: 4 });
   });
@@ -101,7 +103,7 @@ describe('a filter', () => {
   it('that fits nobody gives an empty page, or nothing one by one, and no green dot', async () => {
     const { environment } = await service();
     const flow = await contactNode(environment, { ...search, filter: 'nobody', all: true });
-    const page = first(await flow.ask({})).msg.payload as Found;
+    const page = only(await flow.ask({})).msg.payload as Found;
     should(page).match({ data: [], pageInfo: { page: 1, totalRecord: 0 } });
     while (flow.statuses.at(-1)?.fill !== 'grey') await new Promise((resolve) => setTimeout(resolve, 20));
   });

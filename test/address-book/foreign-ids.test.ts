@@ -1,6 +1,7 @@
 import should from 'should';
 import { Flow } from '../support/flow';
-import { contactNode, first, groupNode, scripted, simulatedForEach } from './setup';
+import { only } from '../support/only';
+import { contactNode, groupNode, scripted, simulatedForEach } from './setup';
 
 describe('ids that are no small integers', () => {
   simulatedForEach();
@@ -22,7 +23,7 @@ describe('ids that are no small integers', () => {
       const written = id === long ? id : JSON.stringify(id);
       const { environment, requests } = await scripted(() => ({ body: `{"contactId":${written}}` }));
       const flow = await contactNode(environment, { operation: 'get' });
-      const { port, msg } = first(await flow.ask({ contactId: id }));
+      const { port, msg } = only(await flow.ask({ contactId: id }));
       should(port).equal(0);
       should(msg.payload).eql({ contactId: id });
       should(msg.contactId).equal(id);
@@ -34,7 +35,7 @@ describe('ids that are no small integers', () => {
     it(`${JSON.stringify(id)} is no id, and costs no request`, async () => {
       const { environment, requests } = await scripted(() => ({ body: {} }));
       const flow = await contactNode(environment, { operation: 'get' });
-      const { port, msg } = first(await flow.ask({ contactId: id }));
+      const { port, msg } = only(await flow.ask({ contactId: id }));
       should(port).equal(1);
       should(msg.error).containEql({ code: 'invalid_input' });
       should(requests()).be.empty();
@@ -55,7 +56,7 @@ describe('ids that are no small integers', () => {
         (body) => bodies.push(body),
       );
       const flow = await groupNode(environment, { operation: 'addContact' });
-      should(first(await flow.ask({ contactId: 1, groupId })).port).equal(0);
+      should(only(await flow.ask({ contactId: 1, groupId })).port).equal(0);
       should(bodies.at(-1)).equal(`{"groupIds":${written}}`);
     });
   }
@@ -65,7 +66,7 @@ describe('ids that are no small integers', () => {
       body: { contactId: 1, groupIds: ['12', '13'] },
     }));
     const flow = await groupNode(environment, { operation: 'removeContact' });
-    should(first(await flow.ask({ contactId: 1, groupId: 12 })).port).equal(0);
+    should(only(await flow.ask({ contactId: 1, groupId: 12 })).port).equal(0);
     should(requests().at(-1)).containEql({ method: 'PUT', body: { groupIds: ['13'] } });
   });
 
@@ -83,20 +84,20 @@ describe('ids that are no small integers', () => {
       ['vip', 'Friends'],
       ['Friends', 'Friends'],
     ]) {
-      should(first(await add.ask({ contactId: 1, groupId })).port).equal(0);
+      should(only(await add.ask({ contactId: 1, groupId })).port).equal(0);
       should(requests().at(-1)?.body).eql({ groupIds: [written] });
     }
     await Flow.unload();
     const remove = await groupNode(environment, { operation: 'delete' });
-    should(first(await remove.ask({ groupId: 'Clients' })).msg.error).containEql({ code: 'invalid_input' });
-    should(first(await remove.ask({ groupId: 'Friends' })).msg.payload).eql({ id: 'Friends' });
+    should(only(await remove.ask({ groupId: 'Clients' })).msg.error).containEql({ code: 'invalid_input' });
+    should(only(await remove.ask({ groupId: 'Friends' })).msg.payload).eql({ id: 'Friends' });
     should(requests().at(-1)).containEql({ method: 'DELETE', path: '/v1/core/contact/groups/Friends' });
   });
 
   it('a create that names none is done all the same', async () => {
     const { environment } = await scripted(() => ({ status: 201 }));
     const flow = await contactNode(environment, { operation: 'create' });
-    const { port, msg } = first(await flow.ask({ payload: { firstName: 'A' } }));
+    const { port, msg } = only(await flow.ask({ payload: { firstName: 'A' } }));
     should(port).equal(0);
     should(msg).not.have.property('contactId');
   });

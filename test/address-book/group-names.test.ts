@@ -1,7 +1,9 @@
 import should from 'should';
 import { Flow } from '../support/flow';
 import { frozenClock } from '../service/support';
-import { errorOf, first, folders, groupNode, scripted, simulatedForEach, type Request } from './setup';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
+import { folders, groupNode, scripted, simulatedForEach, type Request } from './setup';
 
 /** Contacts of every fresh simulator. */
 const ann = 1001;
@@ -31,7 +33,7 @@ describe('groups by name', () => {
     const flow = await groupNode(environment, { operation: 'addContact' });
     await flow.ask({ contactId: 5, groupId: 'VIP' });
     await clock.move(59_000);
-    const { msg } = first(await flow.ask({ contactId: 6, groupId: ' VIP ' }));
+    const { msg } = only(await flow.ask({ contactId: 6, groupId: ' VIP ' }));
     should(msg.groupId).equal(9);
     should(lookups(requests)).equal(1);
     await clock.move(2000);
@@ -43,20 +45,20 @@ describe('groups by name', () => {
     let groups: [number, string][] = [];
     const { environment } = await scripted(serving(() => groups));
     const flow = await groupNode(environment, { operation: 'addContact' });
-    const failed = first(await flow.ask({ contactId: 5, groupId: 'VIP' }));
+    const failed = only(await flow.ask({ contactId: 5, groupId: 'VIP' }));
     should(failed.port).equal(1);
-    should(errorOf(failed).code).equal('invalid_input');
-    should(errorOf(failed).message).match(/no group named "VIP"/);
+    should(errorOf(failed.msg).code).equal('invalid_input');
+    should(errorOf(failed.msg).message).match(/no group named "VIP"/);
     groups = [[9, 'VIP']];
-    should(first(await flow.ask({ contactId: 5, groupId: 'VIP' })).msg.groupId).equal(9);
+    should(only(await flow.ask({ contactId: 5, groupId: 'VIP' })).msg.groupId).equal(9);
   });
 
   it('names the one that is written otherwise, rather than guess', async () => {
     const { environment, requests } = await scripted(serving(() => [[9, 'Clients']]));
     const flow = await groupNode(environment, { operation: 'addContact' });
-    const failed = first(await flow.ask({ contactId: 5, groupId: 'clients' }));
-    should(errorOf(failed).code).equal('invalid_input');
-    should(errorOf(failed).message).match(/no group named "clients". There is one named "Clients"/);
+    const failed = only(await flow.ask({ contactId: 5, groupId: 'clients' }));
+    should(errorOf(failed.msg).code).equal('invalid_input');
+    should(errorOf(failed.msg).message).match(/no group named "clients". There is one named "Clients"/);
     should(lookups(requests)).equal(1);
   });
 
@@ -69,9 +71,9 @@ describe('groups by name', () => {
       ]),
     );
     const flow = await groupNode(environment, { operation: 'addContact' });
-    const failed = first(await flow.ask({ contactId: 5, groupId: 'VIP' }));
-    should(errorOf(failed).code).equal('invalid_input');
-    should(errorOf(failed).message).match(/9, 12\b/);
+    const failed = only(await flow.ask({ contactId: 5, groupId: 'VIP' }));
+    should(errorOf(failed.msg).code).equal('invalid_input');
+    should(errorOf(failed.msg).message).match(/9, 12\b/);
   });
 
   it('finds a group that has just been created, and not one that has just been deleted', async () => {
@@ -87,13 +89,13 @@ describe('groups by name', () => {
     flow.send({ contactId: ann, groupId: 'Clients' });
     await flow.arrivals.next();
     flow.send({ payload: 'Fresh' }, 'to-create');
-    const created = first(await flow.arrivals.next()).msg.groupId;
+    const created = only(await flow.arrivals.next()).msg.groupId;
     flow.send({ contactId: ann, groupId: 'Fresh' });
-    should(first(await flow.arrivals.next()).msg.groupId).equal(created);
+    should(only(await flow.arrivals.next()).msg.groupId).equal(created);
     flow.send({ groupId: created }, 'to-delete');
     await flow.arrivals.next();
     flow.send({ contactId: ann, groupId: 'Fresh' });
-    should(errorOf(first(await flow.arrivals.next())).code).equal('invalid_input');
+    should(errorOf(only(await flow.arrivals.next()).msg).code).equal('invalid_input');
   });
 
   it('notices at once that a second group of a name was created', async () => {
@@ -108,9 +110,9 @@ describe('groups by name', () => {
     });
     await flow.ask({ contactId: dev, groupId: 'Clients' });
     flow.send({ payload: 'Clients' }, 'to-create');
-    const created = first(await flow.arrivals.next()).msg.groupId;
-    const failed = first(await flow.ask({ contactId: ann, groupId: 'Clients' }));
-    should(errorOf(failed).message).containEql(`101, ${String(created)}`);
+    const created = only(await flow.arrivals.next()).msg.groupId;
+    const failed = only(await flow.ask({ contactId: ann, groupId: 'Clients' }));
+    should(errorOf(failed.msg).message).containEql(`101, ${String(created)}`);
   });
 
   it('reads all pages of groups, and each advisor has groups of their own', async () => {
@@ -129,7 +131,7 @@ describe('groups by name', () => {
       { advisors: ['maria', 'omar'] },
     );
     const flow = await groupNode(environment, { operation: 'addContact' });
-    should(first(await flow.ask({ advisor: 'maria', contactId: 5, groupId: 'Group 449' })).msg.groupId).equal(
+    should(only(await flow.ask({ advisor: 'maria', contactId: 5, groupId: 'Group 449' })).msg.groupId).equal(
       449,
     );
     should(lookups(requests)).equal(3);
@@ -140,7 +142,7 @@ describe('groups by name', () => {
   it('refuses what is neither an id nor a name', async () => {
     const flow = await groupNode(on().environment, { operation: 'addContact' });
     for (const groupId of [undefined, '', '  ', 1.5, {}, ['Clients']]) {
-      should(errorOf(first(await flow.ask({ contactId: ann, groupId }))).code).equal('invalid_input');
+      should(errorOf(only(await flow.ask({ contactId: ann, groupId })).msg).code).equal('invalid_input');
     }
     should(on().simulator.ledger.entries()).be.empty();
   });
@@ -156,9 +158,9 @@ describe('groups by name', () => {
         return { body: { contactId: 5, groupIds: [] } };
       });
       const flow = await groupNode(environment, { operation: 'addContact' });
-      const failed = first(await flow.ask({ contactId: 5, groupId: 'Group 300' }));
-      should(errorOf(failed).code).equal('invalid_response');
-      should(errorOf(failed).message).match(/probably has another name for the page number/);
+      const failed = only(await flow.ask({ contactId: 5, groupId: 'Group 300' }));
+      should(errorOf(failed.msg).code).equal('invalid_response');
+      should(errorOf(failed.msg).message).match(/probably has another name for the page number/);
       should(requests().some(({ method }) => method === 'PUT')).be.false();
     });
   }

@@ -2,7 +2,9 @@ import should from 'should';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import {} from '../service/support';
-import { errorOf, first, folders, groupNode, scripted, simulatedForEach } from './setup';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
+import { folders, groupNode, scripted, simulatedForEach } from './setup';
 
 /** Contacts and groups of every fresh simulator. */
 const ann = 1001;
@@ -25,10 +27,10 @@ describe('contact group node', () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
       const flow = await groupNode(environment, {});
       const given = { name: 'VIP', externalGroupId: 'x-1', colour: 'red' };
-      const { port, msg } = first(await flow.ask({ payload: given }));
+      const { port, msg } = only(await flow.ask({ payload: given }));
       should(port).equal(0);
       should(msg).containEql({ payload: { id: 7 }, groupId: 7, group: given });
-      should(first(await flow.ask({ payload: 'Friends' })).msg.group).equal('Friends');
+      should(only(await flow.ask({ payload: 'Friends' })).msg.group).equal('Friends');
       should(requests().map(({ body }) => body)).deepEqual([
         { name: 'VIP', externalGroupId: 'x-1' },
         { name: 'Friends' },
@@ -46,12 +48,12 @@ describe('contact group node', () => {
 
     it('deletes by id and never by name', async () => {
       const flow = await groupNode(on().environment, { operation: 'delete' });
-      const { msg } = first(await flow.ask({ groupId: String(clients) }));
+      const { msg } = only(await flow.ask({ groupId: String(clients) }));
       should(msg).containEql({ payload: { id: clients }, groupId: clients });
       for (const groupId of ['Prospects', undefined, '', 1.5]) {
-        should(errorOf(first(await flow.ask({ groupId }))).code).equal('invalid_input');
+        should(errorOf(only(await flow.ask({ groupId })).msg).code).equal('invalid_input');
       }
-      should(errorOf(first(await flow.ask({ groupId: clients }))).code).equal('not_found');
+      should(errorOf(only(await flow.ask({ groupId: clients })).msg).code).equal('not_found');
       should(on().received('deleteGroup')).equal(2);
     });
   });
@@ -59,7 +61,7 @@ describe('contact group node', () => {
   describe('adding and removing a contact', () => {
     it('keeps the other groups of the contact', async () => {
       const flow = await groupNode(on().environment, { operation: 'addContact' });
-      const { port, msg } = first(await flow.ask({ contactId: ann, groupId: prospects, payload: 'old' }));
+      const { port, msg } = only(await flow.ask({ contactId: ann, groupId: prospects, payload: 'old' }));
       should(port).equal(0);
       should(msg).containEql({ payload: { id: ann }, contactId: ann, groupId: prospects });
       should(await groupsOf(ann)).deepEqual([clients, retirement, prospects]);
@@ -71,7 +73,7 @@ describe('contact group node', () => {
 
     it('writes nothing when there is nothing to change', async () => {
       const flow = await groupNode(on().environment, { operation: 'addContact' });
-      const { msg } = first(await flow.ask({ contactId: ann, groupId: clients }));
+      const { msg } = only(await flow.ask({ contactId: ann, groupId: clients }));
       should(msg.payload).deepEqual({ id: ann });
       should(on().received('setContactGroups')).equal(0);
     });
@@ -83,7 +85,7 @@ describe('contact group node', () => {
         groupIdType: 'str',
       });
       const arrived = await flow.ask({ contactId: [ann, 999999, 'Ann Ito'] }, 3);
-      const codes = arrived.map((one) => (one.port === 0 ? 'done' : errorOf(one).code));
+      const codes = arrived.map((one) => (one.port === 0 ? 'done' : errorOf(one.msg).code));
       should(codes.sort()).deepEqual(['done', 'invalid_input', 'not_found']);
       should(new Set(arrived.map(({ msg }) => msg.contactId))).deepEqual(new Set([ann, 999999, 'Ann Ito']));
       should(on().received('searchGroups')).equal(1);
@@ -114,10 +116,10 @@ describe('contact group node', () => {
             body: method === 'GET' ? contact : { id: 5 },
           }));
           const flow = await groupNode(environment, { operation });
-          const failed = first(await flow.ask({ contactId: 5, groupId: 9 }));
+          const failed = only(await flow.ask({ contactId: 5, groupId: 9 }));
           should(failed.port).equal(1);
-          should(errorOf(failed)).containEql({ code: 'invalid_response', attempts: 1 });
-          should(errorOf(failed).message).match(/without its groups, so nothing was written/);
+          should(errorOf(failed.msg)).containEql({ code: 'invalid_response', attempts: 1 });
+          should(errorOf(failed.msg).message).match(/without its groups, so nothing was written/);
           should(requests().map(({ method }) => method)).deepEqual(['GET']);
         });
       }
@@ -127,12 +129,12 @@ describe('contact group node', () => {
   describe('setting the groups', () => {
     it('replaces them, by ids and names in any mix', async () => {
       const flow = await groupNode(on().environment, { operation: 'setGroups' });
-      const { msg } = first(await flow.ask({ contactId: ann, groupIds: [102, 'Newsletter', '102'] }));
+      const { msg } = only(await flow.ask({ contactId: ann, groupIds: [102, 'Newsletter', '102'] }));
       should(msg.payload).deepEqual({ id: ann });
       should(await groupsOf(ann)).deepEqual([102, 104]);
       await flow.ask({ contactId: ann, groupIds: [] });
       should(await groupsOf(ann)).deepEqual([]);
-      should(errorOf(first(await flow.ask({ contactId: ann }))).code).equal('invalid_input');
+      should(errorOf(only(await flow.ask({ contactId: ann })).msg).code).equal('invalid_input');
     });
 
     for (const [form, groupId, written] of [
@@ -148,7 +150,7 @@ describe('contact group node', () => {
           return { body: { data: [{ groupId, name: 'Clients' }], pageInfo } };
         });
         const flow = await groupNode(environment, { operation: 'setGroups' });
-        should(first(await flow.ask({ contactId: 5, groupIds: ['12', 7, '7'] })).port).equal(0);
+        should(only(await flow.ask({ contactId: 5, groupIds: ['12', 7, '7'] })).port).equal(0);
         should(requests().find(({ method }) => method === 'PUT')?.body).deepEqual({ groupIds: [written, 7] });
       });
     }

@@ -1,7 +1,9 @@
 import should from 'should';
 import { nextIteration } from '../support/event-loop';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
 import { gate } from './paging-service';
-import { errorOf, first, groupNode, payloads, scripted, simulatedForEach, type Request } from './setup';
+import { groupNode, payloads, scripted, simulatedForEach, type Request } from './setup';
 import type { Reply } from '../service/support';
 import { problemReply } from '../service/support';
 import type { Flow } from '../support/flow';
@@ -52,7 +54,7 @@ const contactReads = (requests: readonly Request[]): number =>
 
 const end = async (flow: Flow, msg: object = {}): Promise<Record<string, unknown>> => {
   flow.send({ ...msg });
-  return first(await flow.completed.next());
+  return only(await flow.completed.next());
 };
 
 describe('members of a group', () => {
@@ -71,7 +73,7 @@ describe('members of a group', () => {
     should(arrived.map(({ msg }) => [msg.contactId, msg.phone, msg.groupId, msg.topic])).deepEqual(
       [1, 2, 4, 5].map((id) => [id, `+1206555000${String(id)}`, clients, 'kept']),
     );
-    should(first(arrived).msg.payload).containEql({ contactId: 1, groupIds: [clients] });
+    should(arrived[0]?.msg.payload).containEql({ contactId: 1, groupIds: [clients] });
     const parts = arrived.map(({ msg }) => msg.parts as { id: string; index: number; count?: number });
     should(parts.map(({ index, count }) => [index, count])).deepEqual([
       [0, undefined],
@@ -79,7 +81,7 @@ describe('members of a group', () => {
       [2, undefined],
       [3, 4],
     ]);
-    const summary = { id: first(parts).id, total: 4, done: 4, failed: 0, skipped: 0, byCode: {} };
+    const summary = { id: parts[0]?.id, total: 4, done: 4, failed: 0, skipped: 0, byCode: {} };
     should(arrived.at(-1)?.msg.summary).deepEqual(summary);
     should(done['summary']).deepEqual(summary);
     should(arrived.slice(0, -1).every(({ msg }) => msg.summary === undefined)).be.true();
@@ -110,9 +112,9 @@ describe('members of a group', () => {
     const people = [member(1, { groupIds: undefined, groupNames: undefined })];
     const { environment } = await scripted(serviceOf(people));
     const flow = await groupNode(environment, config);
-    const arrived = first(await flow.ask({}));
+    const arrived = only(await flow.ask({}));
     should(arrived.port).equal(1);
-    should(errorOf(arrived)).match({ code: 'invalid_response', message: /cannot be told/ });
+    should(errorOf(arrived.msg)).match({ code: 'invalid_response', message: /cannot be told/ });
   });
 
   for (const skipWithoutPhone of [true, false]) {
@@ -132,7 +134,10 @@ describe('members of a group', () => {
         [0, 2],
         [1, 3],
       ]);
-      should(errorOf(first(arrivals.all))).match({ code: 'invalid_input', message: /no phone number/ });
+      should(errorOf(arrivals.all[0]?.msg ?? {})).match({
+        code: 'invalid_input',
+        message: /no phone number/,
+      });
       should(done['summary']).containEql({
         total: 3,
         done: 1,
@@ -165,7 +170,7 @@ describe('members of a group', () => {
     it(`of a group that is not there are a failure (${groupId})`, async () => {
       const { environment } = await scripted(serviceOf([]));
       const flow = await groupNode(environment, { ...config, groupId });
-      should(errorOf(first(await flow.ask({})))).match({ code: 'invalid_input' });
+      should(errorOf(only(await flow.ask({})).msg)).match({ code: 'invalid_input' });
     });
   }
 

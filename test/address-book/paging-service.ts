@@ -1,7 +1,8 @@
 import { nextIteration } from '../support/event-loop';
 import type { Arrived } from '../support/flow';
 import type { Reply } from '../service/support';
-import { first, type Request } from './setup';
+import { only } from '../support/only';
+import { type Request } from './setup';
 
 export interface Item {
   readonly contactId: number;
@@ -13,7 +14,7 @@ export interface ItemPage {
 export const idsOf = (arrived: readonly Arrived[]): number[] =>
   arrived.map(({ msg }) => (msg.payload as Item).contactId);
 /** The message after those that came before it. */
-export const after = (arrived: readonly Arrived[], count: number): Arrived => first(arrived.slice(count));
+export const after = (arrived: readonly Arrived[], count: number): Arrived => only(arrived.slice(count));
 export const partsOf = (arrived: readonly Arrived[]): { index: number; count?: number; id: string }[] =>
   arrived.map(({ msg }) => msg.parts as { index: number; count?: number; id: string });
 export const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index);

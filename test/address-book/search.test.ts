@@ -1,9 +1,11 @@
 import should from 'should';
 import { Flow } from '../support/flow';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { closeAll } from '../service/support';
 import { idsOf, paging, partsOf, upTo, type ItemPage } from './paging-service';
-import { contactNode, errorOf, first, scripted } from './setup';
+import { contactNode, scripted } from './setup';
 
 describe('search', () => {
   let on: Simulated | undefined;
@@ -21,7 +23,7 @@ describe('search', () => {
       const { environment } = await simulated(120);
       const flow = await contactNode(environment, { operation: 'search', page: 3 });
       const parts = { id: 'outer', type: 'array', index: 0, count: 1 };
-      const { port, msg } = first(await flow.ask({ payload: 'x', parts }));
+      const { port, msg } = only(await flow.ask({ payload: 'x', parts }));
       should(port).equal(0);
       should((msg.payload as ItemPage).data).have.length(20);
       should(msg.payload).have.property('pageInfo').containEql({ page: 3, pageSize: 50, totalRecord: 120 });
@@ -62,7 +64,7 @@ describe('search', () => {
       const { environment, requests } = await scripted(paging(() => []));
       for (const wrong of [{ page: 0 }, { page: 1.5 }, { pageSize: 201 }, { pageSize: -1 }]) {
         const flow = await contactNode(environment, { operation: 'search', ...wrong });
-        should(errorOf(first(await flow.ask({}))).code).equal('invalid_input');
+        should(errorOf(only(await flow.ask({})).msg).code).equal('invalid_input');
         await Flow.unload();
       }
       should(requests()).be.empty();
@@ -74,7 +76,7 @@ describe('search', () => {
       it(`emits an empty page and completes (all: ${String(all)})`, async () => {
         const { environment } = await scripted(paging(() => []));
         const flow = await contactNode(environment, { operation: 'search', all });
-        const { msg } = first(await flow.ask({}));
+        const { msg } = only(await flow.ask({}));
         should((msg.payload as ItemPage).data).deepEqual([]);
         await flow.completed.next();
         should(flow.arrivals.all).have.length(1);

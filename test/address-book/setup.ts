@@ -83,16 +83,3 @@ export const scripted = async (
 };
 
 export const payloads = (arrived: readonly Arrived[]): unknown[] => arrived.map(({ msg }) => msg.payload);
-
-/** The one thing that was asked for. */
-export const first = <T>([thing]: readonly T[]): T => {
-  if (thing === undefined) throw new Error('nothing arrived');
-  return thing;
-};
-
-interface MessageError {
-  readonly code: string;
-  readonly message: string;
-}
-
-export const errorOf = ({ msg }: Arrived): MessageError => msg.error as MessageError;

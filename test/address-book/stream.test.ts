@@ -1,10 +1,12 @@
 import should from 'should';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { closeAll, problemReply } from '../service/support';
 import { after, gate, idsOf, paging, partsOf, upTo, type Item, type ItemPage } from './paging-service';
-import { contactNode, errorOf, first, scripted } from './setup';
+import { contactNode, scripted } from './setup';
 
 describe('search of all pages', () => {
   let on: Simulated | undefined;
@@ -136,7 +138,7 @@ describe('search of all pages', () => {
     should(idsOf(arrived.slice(0, 100))).deepEqual(upTo(100));
     should(failed.port).equal(1);
     should(failed.msg.payload).equal('as it was');
-    should(errorOf(failed).code).equal('forbidden');
+    should(errorOf(failed.msg).code).equal('forbidden');
     await flow.completed.next();
     should(flow.arrivals.all).have.length(101);
     should(flow.completed.all).have.length(1);
@@ -146,7 +148,7 @@ describe('search of all pages', () => {
     const { environment } = await scripted(() => problemReply('forbidden'));
     const flow = await contactNode(environment, { operation: 'search', all: true }, { unwired: [1] });
     flow.send({});
-    should(first(await flow.errors.next()).error).containEql({ code: 'forbidden' });
+    should(only(await flow.errors.next()).error).containEql({ code: 'forbidden' });
     should(flow.completed.all).be.empty();
   });
 
@@ -157,8 +159,8 @@ describe('search of all pages', () => {
     const flow = await contactNode(environment, { operation: 'search', all: true, emit: 'item' });
     const arrived = await flow.ask({}, 51);
     const failed = after(arrived, 50);
-    should(errorOf(failed).code).equal('invalid_response');
-    should(errorOf(failed).message).match(/names/);
+    should(errorOf(failed.msg).code).equal('invalid_response');
+    should(errorOf(failed.msg).message).match(/names/);
     should(requests().length).be.below(6);
   });
 
@@ -197,8 +199,8 @@ describe('search of all pages', () => {
       should(idsOf(arrived.slice(0, 50))).deepEqual(upTo(50));
       const failed = after(arrived, 50);
       should(failed.port).equal(1);
-      should(errorOf(failed).code).equal('invalid_response');
-      should(errorOf(failed).message).match(/page 2: it probably has another name for the page number/);
+      should(errorOf(failed.msg).code).equal('invalid_response');
+      should(errorOf(failed.msg).message).match(/page 2: it probably has another name for the page number/);
       await flow.completed.next();
       should(flow.arrivals.all).have.length(51);
     });
@@ -209,18 +211,18 @@ describe('search of all pages', () => {
       body: { data: [{ contactId: 1 }], pageInfo: { page: 1 } },
     }));
     const flow = await contactNode(environment, { operation: 'search', page: 3 });
-    const failed = first(await flow.ask({}));
-    should(errorOf(failed)).containEql({ code: 'invalid_response', attempts: 1 });
-    should(errorOf(failed).message).match(/^The service gave page 1 when asked for page 3/);
+    const failed = only(await flow.ask({}));
+    should(errorOf(failed.msg)).containEql({ code: 'invalid_response', attempts: 1 });
+    should(errorOf(failed.msg).message).match(/^The service gave page 1 when asked for page 3/);
   });
 
   it('fails when the one page that is wanted is empty and another, but not where there is nothing at all', async () => {
     let pageInfo: object = { page: 1, totalRecord: 120 };
     const { environment } = await scripted(() => ({ body: { data: [], pageInfo } }));
     const flow = await contactNode(environment, { operation: 'search', page: 3 });
-    should(errorOf(first(await flow.ask({}))).code).equal('invalid_response');
+    should(errorOf(only(await flow.ask({})).msg).code).equal('invalid_response');
     pageInfo = { page: 0, totalRecord: 0 };
-    should(first(await flow.ask({})).port).equal(0);
+    should(only(await flow.ask({})).port).equal(0);
   });
 
   it('fails when the one page that is wanted is the first once more, of a service that does not number pages', async () => {
@@ -230,11 +232,11 @@ describe('search of all pages', () => {
       return { body: { data: upTo(50).map((at) => ({ contactId: from + at })) } };
     });
     const flow = await contactNode(environment, { operation: 'search', page: 3 });
-    const failed = first(await flow.ask({}));
-    should(errorOf(failed).code).equal('invalid_response');
-    should(errorOf(failed).message).match(/page 3: it probably has another name for the page number/);
+    const failed = only(await flow.ask({}));
+    should(errorOf(failed.msg).code).equal('invalid_response');
+    should(errorOf(failed.msg).message).match(/page 3: it probably has another name for the page number/);
     isHeeded = true;
-    should(first(await flow.ask({})).port).equal(0);
+    should(only(await flow.ask({})).port).equal(0);
   });
 
   it('settles nothing when a close interrupts it, and says so once the flows have started again', async () => {
@@ -250,7 +252,7 @@ describe('search of all pages', () => {
     should(flow.settled).be.empty();
     should(flow.arrivals.all).have.length(50);
     const next = await contactNode(environment, { operation: 'search', all: true, emit: 'item' });
-    const { code, message } = errorOf(first(await next.arrivals.next()));
+    const { code, message } = errorOf(only(await next.arrivals.next()).msg);
     should(code).equal('cancelled');
     should(message).match(/deploy/);
     should(message).not.match(/reset/);

@@ -5,9 +5,10 @@ import helper from 'node-red-node-test-helper';
 import type { NodeAPI } from 'node-red';
 import should from 'should';
 import type { Message } from '../../lib/runtime/red';
-import { closeAll, sent, startServer, type Received, type Reply, type Scripted } from '../service/support';
+import { closeAll, startServer, type Received, type Reply, type Scripted } from '../service/support';
 import { Arrivals } from '../support/arrivals';
 import { ensureBuilt, root } from '../support/installation';
+import { sent } from '../support/sent';
 
 const runtimePath = require.resolve(
   Number(process.versions.node.split('.')[0]) >= 22 ? 'node-red' : 'node-red-4',

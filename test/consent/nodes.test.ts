@@ -8,8 +8,10 @@ import { closeAll, startServer } from '../service/support';
 import { environmentOn } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow, type FlowOptions } from '../support/flow';
+import { only } from '../support/only';
+import { errorOf, inOrder } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { checkFolder, errorOf, inOrder, only, requestFolder } from '../texting/setup';
+import { checkFolder, requestFolder } from '../texting/setup';
 import { begin, hours, seconds } from './world';
 import { gate } from '../support/gate';
 

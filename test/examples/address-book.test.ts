@@ -1,9 +1,9 @@
 import should from 'should';
 import { profiles } from '../../simulator';
 import type { Message, RealRed } from '../support/node-red';
+import { errorOf } from '../support/outcomes';
 import {
   Clicked,
-  errorOf,
   exampleOf,
   examples,
   overheard,

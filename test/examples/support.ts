@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import should from 'should';
 import {
   environmentFor,
   type LedgerEntry,
@@ -190,8 +189,3 @@ export class Phones {
 }
 
 export const payloadOf = (msg: Message): Record<string, unknown> => msg['payload'] as Record<string, unknown>;
-
-export const errorOf = (msg: Message): Record<string, unknown> => {
-  should(msg['error']).be.an.Object();
-  return msg['error'] as Record<string, unknown>;
-};

@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { type Habits, profiles } from '../../simulator';
 import type { Message, RealRed } from '../support/node-red';
+import { errorOf } from '../support/outcomes';
 import {
   Clicked,
-  errorOf,
   exampleOf,
   examples,
   overheard,

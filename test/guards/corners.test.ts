@@ -9,7 +9,8 @@ import type { TestEnvironment } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { hour } from '../../lib/durations';
-import { errorOf, only } from '../texting/setup';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
 import { ask, block, consented, environmentAt, folders, hold, never, night, request, send } from './setup';
 
 const noon = Date.UTC(2027, 0, 4, 17);

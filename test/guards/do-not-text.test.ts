@@ -18,8 +18,12 @@ import { environmentOn, type TestEnvironment } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
+import { numbers } from '../support/numbers';
+import { only } from '../support/only';
+import { errorOf, inOrder } from '../support/outcomes';
+import { sent } from '../support/sent';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { checkFolder, errorOf, inOrder, numbers, only, requestFolder, sendFolder } from '../texting/setup';
+import { checkFolder, requestFolder, sendFolder } from '../texting/setup';
 
 const folders = [sendFolder, requestFolder, checkFolder, { spec: listSpec, runtime: listRuntime }];
 const { consented, notConsented } = numbers;
@@ -341,7 +345,7 @@ describe('the do-not-text list', () => {
       const { flow } = await answering(async () => {
         reached.open();
         await held.opened;
-        return { body: { successes: [{ messageId: 1, memberId: 2 }], failures: [] } };
+        return { body: sent };
       });
       const left = flow.arrivals.next(2);
       flow.send({ phone: consented, text: 'Hi' }, 'send');

@@ -7,8 +7,11 @@ import { createMemoryStore } from '../../lib/state/memory';
 import { activityOf } from '../../lib/runtime/activity';
 import { nextIteration } from '../support/event-loop';
 import { Flow, type Arrived } from '../support/flow';
+import { numbers } from '../support/numbers';
+import { only } from '../support/only';
+import { errorOf, inOrder } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { checkFolder, errorOf, inOrder, numbers, only, requestFolder, sendFolder } from '../texting/setup';
+import { checkFolder, requestFolder, sendFolder } from '../texting/setup';
 
 const folders = [sendFolder, requestFolder, checkFolder];
 const unknown = '+12025550199';

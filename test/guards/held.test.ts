@@ -12,7 +12,8 @@ import type { TestEnvironment } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow, type Arrived } from '../support/flow';
 import { hour } from '../../lib/durations';
-import { errorOf, only } from '../texting/setup';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
 import {
   ask,
   consented,

@@ -10,7 +10,10 @@ import { startSimulator, type Simulator } from '../../simulator';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
-import { errorOf, inOrder, numbers, only, sendFolder } from '../texting/setup';
+import { numbers } from '../support/numbers';
+import { only } from '../support/only';
+import { errorOf, inOrder } from '../support/outcomes';
+import { sendFolder } from '../texting/setup';
 
 const folders = [sendFolder];
 const hour = 3_600_000;

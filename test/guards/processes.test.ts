@@ -17,8 +17,9 @@ import { nextIteration } from '../support/event-loop';
 import type { Arrived } from '../support/flow';
 import { gate } from '../support/gate';
 import { Instance, Mortal } from '../support/instance';
+import { numbers } from '../support/numbers';
 import { Postgres } from '../support/postgres';
-import { numbers } from '../texting/setup';
+import { sent } from '../support/sent';
 
 const byOrder = { onceKey: 'order', onceKeyType: 'msg' };
 const { consented } = numbers;
@@ -70,7 +71,7 @@ const slowService = async () => {
   const service = await startServer(async () => {
     reached.open();
     await held.opened;
-    return { body: { successes: [{ messageId: 1, memberId: 2 }], failures: [] } };
+    return { body: sent };
   });
   const on = { baseUrl: `${service.url}/v1`, apiKey: 'key', token: () => 'token' };
   return { on, reached, held, received: () => service.received.length };

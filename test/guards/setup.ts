@@ -4,7 +4,8 @@ import { spec as listSpec } from '../../nodes/do-not-text/spec';
 import type { Simulator } from '../../simulator';
 import { environmentOn, type EnvironmentChoices, type TestEnvironment } from '../support/environment';
 import type { Arrived, Flow } from '../support/flow';
-import { only, requestFolder, sendFolder } from '../texting/setup';
+import { only } from '../support/only';
+import { requestFolder, sendFolder } from '../texting/setup';
 
 /** All nodes that guards stand before, and the one that keeps the do-not-text list. */
 export const folders = [sendFolder, requestFolder, { spec: listSpec, runtime: listRuntime }];

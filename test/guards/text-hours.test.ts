@@ -10,7 +10,9 @@ import type { Store } from '../../lib/state/store';
 import { startSimulator, type Simulator } from '../../simulator';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
-import { errorOf, inOrder, only, requestFolder, sendFolder } from '../texting/setup';
+import { only } from '../support/only';
+import { errorOf, inOrder } from '../support/outcomes';
+import { requestFolder, sendFolder } from '../texting/setup';
 
 const minute = 60_000;
 const hour = 60 * minute;

@@ -6,8 +6,10 @@ import { createMemoryStore } from '../../lib/state/memory';
 import type { RunningEnvironment } from '../../nodes/environment/environment';
 import { lookUp } from '../../nodes/environment/lookup';
 import { environmentFor, profiles, type Habits, type ProfileName } from '../../simulator';
-import { contactNode, contentNode, errorOf, first, groupNode } from '../address-book/setup';
+import { contactNode, contentNode, groupNode } from '../address-book/setup';
 import { Flow, type Arrived } from '../support/flow';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { checkFolder, folders as sendFolders, requestFolder } from '../texting/setup';
 
@@ -53,7 +55,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
       const through = async (msg: Message, node: string): Promise<Arrived> => {
         const coming = flow.arrivals.next();
         flow.send(msg, node);
-        return first(await coming);
+        return only(await coming);
       };
       const refused = await through({ phone: unknown, text: 'Your review is ready.' }, 'send');
       should(refused.port).equal(2, JSON.stringify(refused.msg.error));
@@ -65,7 +67,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
       should(flow.arrivals.all.length).equal(2, 'the wait goes on');
       on.simulator.accept(unknown);
       await on.simulator.clock.move(60_000);
-      const accepted = first(await coming);
+      const accepted = only(await coming);
       should(accepted.port).equal(0, JSON.stringify(accepted.msg.error));
       const sent = await through(accepted.msg, 'send');
       should(sent.port).equal(0, JSON.stringify(sent.msg.error));
@@ -78,7 +80,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
         environment: on.environment,
         nodes: [{ id: 'send', type: 'advisor-send-text', schedule: 'at' }],
       });
-      const arrived = first(
+      const arrived = only(
         await flow.ask({ phone: consented, text: 'Later', deliveryDate: begin + 3_600_000 }),
       );
       should(arrived.port).equal(0, JSON.stringify(arrived.msg.error));
@@ -89,22 +91,22 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
     it('a contact is created, read, changed without losing fields, found and deleted', async () => {
       const given = { firstName: 'Zoe', lastName: 'Aalto', birthDate: '1980-05-06', phone: '+13125550177' };
       let flow = await contactNode(on.environment, { operation: 'create' });
-      const created = first(await flow.ask({ payload: given }));
+      const created = only(await flow.ask({ payload: given }));
       should(created.port).equal(0, JSON.stringify(created.msg.error));
       const { contactId } = created.msg;
       should(contactId).equal(id(1011));
       await Flow.unload();
       flow = await contactNode(on.environment, { operation: 'update' });
-      const updated = first(await flow.ask({ contactId, payload: { city: 'Turku' } }));
+      const updated = only(await flow.ask({ contactId, payload: { city: 'Turku' } }));
       should(updated.port).equal(0, JSON.stringify(updated.msg.error));
       await Flow.unload();
       flow = await contactNode(on.environment, { operation: 'get' });
-      const read = first(await flow.ask({ contactId }));
+      const read = only(await flow.ask({ contactId }));
       const birthDate = habits.dates === 'iso' ? '1980-05-06' : '05/06/1980';
       should(read.msg.payload).containEql({ ...given, birthDate, city: 'Turku', contactId });
       await Flow.unload();
       flow = await contactNode(on.environment, { operation: 'delete' });
-      should(first(await flow.ask({ contactId })).port).equal(0);
+      should(only(await flow.ask({ contactId })).port).equal(0);
     });
 
     it('a search reads page after page, each once, in the order asked for', async () => {
@@ -124,13 +126,13 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
 
     it('groups are found, a group’s members are read, and memberships are replaced', async () => {
       let flow = await groupNode(on.environment, { operation: 'search', sortDirection: 'desc' });
-      const page = first(await flow.ask({})).msg.payload as { data: { name: string }[] };
+      const page = only(await flow.ask({})).msg.payload as { data: { name: string }[] };
       should(page.data.map(({ name }) => name))
         .containEql('Clients')
         .and.have.length(4);
       await Flow.unload();
       flow = await groupNode(on.environment, { operation: 'setGroups' });
-      const set = first(await flow.ask({ contactId: 1004, groupIds: ['Clients', 104] }));
+      const set = only(await flow.ask({ contactId: 1004, groupIds: ['Clients', 104] }));
       should(set.port).equal(0, JSON.stringify(set.msg.error));
       should(
         on.simulator.state().contacts.sample.find(({ contactId }) => contactId === 1004)?.groupNames,
@@ -139,9 +141,9 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
 
     it('a contact is added to a group only where its other groups are known: else nothing is written', async () => {
       const flow = await groupNode(on.environment, { operation: 'addContact' });
-      const added = first(await flow.ask({ contactId: 1001, groupId: 104 }));
+      const added = only(await flow.ask({ contactId: 1001, groupId: 104 }));
       if (habits.groupIds === 'given') should(added.port).equal(0, JSON.stringify(added.msg.error));
-      else should(errorOf(added).code).equal('invalid_response');
+      else should(errorOf(added.msg).code).equal('invalid_response');
       const groups = on.simulator
         .state()
         .contacts.sample.find(({ contactId }) => contactId === 1001)?.groupNames;
@@ -169,9 +171,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
     };
 
     it('a group is created, found by name, given members, listed with their numbers, and deleted', async () => {
-      const created = first(
-        await inGroupNode({ operation: 'create' }, { payload: { name: 'Autumn event' } }),
-      );
+      const created = only(await inGroupNode({ operation: 'create' }, { payload: { name: 'Autumn event' } }));
       const { groupId } = created.msg;
       should(created.msg.payload).eql({ id: groupId });
       const added = { operation: 'setGroups' };
@@ -182,7 +182,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
         groupIdType: 'str',
       });
       flow.send({});
-      const done = first(await flow.completed.next());
+      const done = only(await flow.completed.next());
       should(flow.arrivals.all.map(({ msg }) => [msg.contactId, msg.phone, msg.groupId])).eql([
         [id(1001), '+12065550101', groupId],
         [id(1002), '+12125550102', groupId],
@@ -195,9 +195,9 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
 
     it('a contact is taken out of one group only where its other groups are known: else nothing is written', async () => {
       const flow = await groupNode(on.environment, { operation: 'removeContact' });
-      const removed = first(await flow.ask({ contactId: 1001, groupId: 'Retirement planning' }));
+      const removed = only(await flow.ask({ contactId: 1001, groupId: 'Retirement planning' }));
       if (habits.groupIds === 'given') should(removed.port).equal(0, JSON.stringify(removed.msg.error));
-      else should(errorOf(removed).code).equal('invalid_response');
+      else should(errorOf(removed.msg).code).equal('invalid_response');
       should(groupsOf(1001)).eql(
         habits.groupIds === 'given' ? ['Clients'] : ['Clients', 'Retirement planning'],
       );
@@ -213,11 +213,11 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
 
     it('contacts and groups are filtered here, over all pages', async () => {
       let flow = await contactNode(on.environment, { operation: 'search', filter: 'ann ito' });
-      const people = first(await flow.ask({})).msg.payload as { data: { fullName: string }[] };
+      const people = only(await flow.ask({})).msg.payload as { data: { fullName: string }[] };
       should(people.data.map(({ fullName }) => fullName)).eql(['Ann Ito']);
       await Flow.unload();
       flow = await groupNode(on.environment, { operation: 'search', filter: 'NEWS' });
-      const groups = first(await flow.ask({})).msg.payload as { data: { name: string }[] };
+      const groups = only(await flow.ask({})).msg.payload as { data: { name: string }[] };
       should(groups.data.map(({ name }) => name)).eql(['Newsletter']);
     });
 
@@ -234,16 +234,16 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
         should(done.map(({ port }) => port)).eql([0, 0]);
         should(done.map(({ msg }) => String(msg.contactId)).sort()).eql(contactId.map(String).sort());
       }
-      should(first(await flow.ask({ contactId: contactId[0] })).msg.error).containEql({ code: 'not_found' });
+      should(only(await flow.ask({ contactId: contactId[0] })).msg.error).containEql({ code: 'not_found' });
     });
 
     it('an update without merge replaces, and one with the id of a search changes that contact', async () => {
       let flow = await contactNode(on.environment, { operation: 'search', filter: 'Elif' });
-      const found = first(await flow.ask({})).msg.payload as { data: { contactId: unknown }[] };
+      const found = only(await flow.ask({})).msg.payload as { data: { contactId: unknown }[] };
       await Flow.unload();
       flow = await contactNode(on.environment, { operation: 'update', merge: false });
       const payload = { firstName: 'Elif', lastName: 'Demir', phone: '+12155550105' };
-      const updated = first(await flow.ask({ contactId: found.data[0]?.contactId, payload }));
+      const updated = only(await flow.ask({ contactId: found.data[0]?.contactId, payload }));
       should(updated.msg.payload).eql({ id: id(1005) });
       should(
         on.simulator.state().contacts.sample.find(({ contactId }) => contactId === 1005)?.fullName,
@@ -271,12 +271,12 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
           { id: 'check', type: 'advisor-check-consent', by: 'memberId', mode: 'once' },
         ],
       });
-      const sent = first(await flow.ask({ phone: consented, text: 'Hello' }));
+      const sent = only(await flow.ask({ phone: consented, text: 'Hello' }));
       const { memberId } = sent.msg.payload as { memberId: unknown };
       should(typeof memberId).equal(habits.ids === 'numbers' ? 'number' : 'string');
       const coming = flow.arrivals.next();
       flow.send({ memberId }, 'check');
-      const looked = first(await coming);
+      const looked = only(await coming);
       should(looked.port).equal(0, JSON.stringify(looked.msg.error));
       should(looked.msg.payload).containEql({ memberId, state: 'accepted' });
     });

@@ -2,9 +2,11 @@ import should from 'should';
 import type { Message } from '../../lib/runtime/red';
 import { rehearse } from '../../lib/service/rehearsal';
 import { createMemoryStore } from '../../lib/state/memory';
-import { contactNode, contentNode, errorOf, first, groupNode } from '../address-book/setup';
+import { contactNode, contentNode, groupNode } from '../address-book/setup';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow, type Arrived } from '../support/flow';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
 import { checkFolder, folders as sendFolders, requestFolder } from '../texting/setup';
 import { IndependentService, independentNames, independentPrefixes } from './independent-service';
 
@@ -36,7 +38,7 @@ describe('flows on a service that somebody else might have written', function ()
     return msg;
   };
   const once = async (flow: Promise<Flow>, msg: Message): Promise<Message> => {
-    const arrived = first(await (await flow).ask(msg));
+    const arrived = only(await (await flow).ask(msg));
     await Flow.unload();
     return done(arrived);
   };
@@ -54,7 +56,7 @@ describe('flows on a service that somebody else might have written', function ()
     const through = async (msg: Message, node: string): Promise<Arrived> => {
       const coming = flow.arrivals.next();
       flow.send(msg, node);
-      return first(await coming);
+      return only(await coming);
     };
     const refused = await through({ phone, text: 'Your review is ready. Ω' }, 'send');
     should(refused.port).equal(2, JSON.stringify(refused.msg.error));
@@ -66,7 +68,7 @@ describe('flows on a service that somebody else might have written', function ()
     while (service.looks < 4) await new Promise((resolve) => setTimeout(resolve, 20));
     should(flow.arrivals.all).have.length(2);
     service.accept(phone);
-    const accepted = done(first(await coming));
+    const accepted = done(only(await coming));
     should(accepted.payload).containEql({ state: 'accepted', memberId: `m:${phone}` });
     const sent = done(await through(accepted, 'send'));
     should(sent.payload).containEql({ messageId: '18446744073709551615', memberId: `m:${phone}` });
@@ -89,8 +91,8 @@ describe('flows on a service that somebody else might have written', function ()
     should((found.payload as { data: object[] }).data).match([{ contactId, fullName: 'Zoë Aalto' }]);
     const deleted = await once(contactNode(environment, { operation: 'delete' }), { contactId });
     should(deleted.payload).eql({ id: contactId });
-    const gone = first(await (await contactNode(environment, { operation: 'get' })).ask({ contactId }));
-    should(errorOf(gone)).containEql({ code: 'not_found', type: 'urn:example:texting:not_found' });
+    const gone = only(await (await contactNode(environment, { operation: 'get' })).ask({ contactId }));
+    should(errorOf(gone.msg)).containEql({ code: 'not_found', type: 'urn:example:texting:not_found' });
   });
 
   it('searches read page after page, also where pages have no number', async () => {

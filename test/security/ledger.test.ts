@@ -2,8 +2,9 @@ import should from 'should';
 import type { Fault } from '../../simulator';
 import { settle } from '../service/support';
 import { Flow, type Arrived } from '../support/flow';
+import { errorOf } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { errorOf, sendNode } from '../texting/setup';
+import { sendNode } from '../texting/setup';
 
 const faults: readonly Fault[] = [
   { kind: 'cut-before' },

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { startServer, type Received, type Reply, type Scripted } from '../service/support';
+import { sent } from '../support/sent';
 import { unique, type Canaries } from './canaries';
 
 /** How the service treats a request. All of them but the first two say back whatever they were sent. */
@@ -149,7 +150,7 @@ export class EchoingService {
   private success({ method, url }: Received, manner: Manner): object {
     const path = url.replace(/^\/v1|\?.*$/g, '');
     const name = this.person;
-    if (path.endsWith('/messages')) return { successes: [{ messageId: 7, memberId: 9 }], failures: [] };
+    if (path.endsWith('/messages')) return sent;
     if (path.endsWith('/consent-requests'))
       return { successes: [{ memberId: 9, consentState: 'pending' }], failures: [] };
     if (path.endsWith('/consents'))

@@ -3,13 +3,13 @@ import should from 'should';
 import { createClient } from '../../lib/service/client';
 import { serviceError, type ServiceError } from '../../lib/service/errors';
 import { nextIteration } from '../support/event-loop';
+import { sent } from '../support/sent';
 import {
   closeAll,
   clientOf,
   frozenClock,
   problemOf,
   problemReply,
-  sent,
   settle,
   startServer,
   text,

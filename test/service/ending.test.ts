@@ -2,6 +2,7 @@ import should from 'should';
 import { listenersOn } from '../../lib/service/concurrency';
 import type { Problem } from '../../lib/service/errors';
 import { nextIteration } from '../support/event-loop';
+import { sent } from '../support/sent';
 import {
   codeOf,
   closeAll,
@@ -9,7 +10,6 @@ import {
   frozenClock,
   problemOf,
   problemReply,
-  sent,
   startServer,
   text,
 } from './support';

@@ -3,6 +3,7 @@ import should from 'should';
 import type { Client, ClientOptions, RepeatSends } from '../../lib/service/types';
 import { startProxy } from '../support/proxy';
 import type { Proxy } from '../support/proxy';
+import { sent } from '../support/sent';
 import {
   alsoClose,
   clientOf,
@@ -12,7 +13,6 @@ import {
   listen,
   problemOf,
   problemReply,
-  sent,
   settle,
   startServer,
   text,

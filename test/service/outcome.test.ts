@@ -6,7 +6,8 @@ import { assess, type Assessment, endAs } from '../../lib/service/answers';
 import { type Plan, planEndpoint } from '../../lib/service/requests';
 import { endpoints } from '../../lib/service/endpoints';
 import type { EndpointName } from '../../lib/service/endpoints';
-import { problemReply, sent } from './support';
+import { sent } from '../support/sent';
+import { problemReply } from './support';
 
 const plan = (name: EndpointName): Plan => planEndpoint(name, '/v1');
 const answered = (status: number, body: unknown = ''): Result => ({

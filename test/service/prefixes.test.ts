@@ -1,7 +1,8 @@
 import should from 'should';
 import { contractScope, prefixPattern, scopeNames, wirePath, wireScope } from '../../lib/service/prefixes';
 import { endpoints } from '../../lib/service/endpoints';
-import { clientOf, closeAll, problemOf, problemReply, sent, startServer, text } from './support';
+import { sent } from '../support/sent';
+import { clientOf, closeAll, problemOf, problemReply, startServer, text } from './support';
 
 const advisor = { advisor: 'ann' };
 const acme = { core: 'acme-crm', text: 'acme_sms' };

@@ -9,7 +9,8 @@ import should from 'should';
 import { proxyFor } from '../../lib/service/proxy';
 import { createTransport, postForm } from '../../lib/service/transport';
 import type { Result } from '../../lib/service/exchange';
-import { alsoClose, clientOf, closeAll, codeOf, listen, problemOf, sent, startServer, text } from './support';
+import { sent } from '../support/sent';
+import { alsoClose, clientOf, closeAll, codeOf, listen, problemOf, startServer, text } from './support';
 
 interface ConnectProxy {
   readonly url: string;

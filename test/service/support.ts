@@ -97,7 +97,6 @@ export const startServer = async (script: Script): Promise<Scripted> => {
   });
 };
 
-export const sent = { successes: [{ messageId: 7, memberId: 9 }], failures: [] };
 export const text = { body: { phone: '+14155550123', text: 'Hello' } };
 
 export const problemReply = (code: ServiceCode, more: Record<string, unknown> = {}): Reply => ({

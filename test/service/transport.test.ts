@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import should from 'should';
 import { postForm } from '../../lib/service/transport';
-import { clientOf, codeOf, closeAll, sent, startServer, text } from './support';
+import { sent } from '../support/sent';
+import { clientOf, codeOf, closeAll, startServer, text } from './support';
 
 const limits = { timeout: 10_000 };
 

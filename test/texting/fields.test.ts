@@ -1,8 +1,11 @@
 import should from 'should';
 import { compileTemplate } from '../../nodes/send-text/texts';
 import { Flow } from '../support/flow';
+import { numbers } from '../support/numbers';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { errorOf, numbers, only, sendNode } from './setup';
+import { sendNode } from './setup';
 
 /** A setting of the node, and what the failure says. */
 const cases: [what: string, config: Record<string, unknown>, sentence: RegExp][] = [

@@ -3,7 +3,9 @@ import type { Environment } from '../../lib/runtime/environment';
 import { alsoClose, closeAll, startServer } from '../service/support';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
-import { errorOf, only, sendNode } from './setup';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
+import { sendNode } from './setup';
 
 describe('a text, answered with the freedom the contract leaves', () => {
   afterEach(async () => {

@@ -2,8 +2,11 @@ import should from 'should';
 import { notANumber, phoneNumber } from '../../lib/texting/recipients';
 import { alsoClose, closeAll } from '../service/support';
 import { Flow } from '../support/flow';
+import { numbers } from '../support/numbers';
+import { only } from '../support/only';
+import { errorOf, inOrder } from '../support/outcomes';
 import { startSimulated } from '../support/simulated';
-import { errorOf, inOrder, numbers, only, sendNode } from './setup';
+import { sendNode } from './setup';
 
 describe('what is said of a phone number that is none', () => {
   const cases: [what: string, given: unknown, country: string, sentence: RegExp][] = [

@@ -6,7 +6,9 @@ import { alsoClose, closeAll, startServer } from '../service/support';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow, type Arrived } from '../support/flow';
-import { errorOf, inOrder, sendNode, sent } from './setup';
+import { errorOf, inOrder } from '../support/outcomes';
+import { sent } from '../support/sent';
+import { sendNode } from './setup';
 
 const phones = ['+12025550141', '+12025550142', '+12025550143'];
 

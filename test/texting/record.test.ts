@@ -10,7 +10,9 @@ import type { Message } from '../../lib/runtime/red';
 import { nextIteration } from '../support/event-loop';
 import { type Arrived, Flow } from '../support/flow';
 import { alsoClose, closeAll, startServer } from '../service/support';
-import { errorOf, inOrder, sendNode, sent } from './setup';
+import { errorOf, inOrder } from '../support/outcomes';
+import { sent } from '../support/sent';
+import { sendNode } from './setup';
 import { gate } from '../support/gate';
 
 /** Keys of what is on record, less what says where the node is at home. */

@@ -4,7 +4,10 @@ import { environmentOn } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
-import { errorOf, inOrder, only, sendNode, sent } from './setup';
+import { only } from '../support/only';
+import { errorOf, inOrder } from '../support/outcomes';
+import { sent } from '../support/sent';
+import { sendNode } from './setup';
 
 describe('msg.reset with msg.phone', () => {
   afterEach(async () => {

@@ -3,7 +3,9 @@ import should from 'should';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
 import { alsoClose, closeAll, startServer } from '../service/support';
-import { errorOf, only, sendNode } from './setup';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
+import { sendNode } from './setup';
 
 const scheduled = { successes: [{ messageId: null, memberId: 4 }], failures: [] };
 const phone = '+12025550101';

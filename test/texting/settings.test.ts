@@ -3,8 +3,11 @@ import should from 'should';
 import type { NodeSpec } from '../../lib/runtime/spec';
 import { folders as addressBook } from '../address-book/setup';
 import { Flow } from '../support/flow';
+import { numbers } from '../support/numbers';
+import { only } from '../support/only';
+import { errorOf } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { checkFolder, errorOf, folders as sending, numbers, only, requestFolder } from './setup';
+import { checkFolder, folders as sending, requestFolder } from './setup';
 
 const folders = [...sending, requestFolder, checkFolder, ...addressBook];
 
