@@ -26,6 +26,10 @@ export interface WaitOrder extends Order {
 type Outbox = WaitOutbox<Recipient, WaitOrder, Outcome, Wait>;
 
 const longestName = 100;
+/** Looking at a thousand waits takes long: the status takes at most a tenth of the time. */
+const restPerLook = 9;
+/** Milliseconds: a shorter rest is left out. */
+const shortestRest = 200;
 
 /** The name in a recipient object or a contact; undefined when it has none. */
 const nameIn = (record: unknown): string | undefined => {
@@ -236,9 +240,15 @@ export class NodeWaits
     }
     this.isLooking = true;
     this.isStale = false;
-    const looked = (): void => {
+    const began = performance.now();
+    const rested = (): void => {
       this.isLooking = false;
       if (this.isStale) this.draw();
+    };
+    const looked = (): void => {
+      const rest = restPerLook * (performance.now() - began);
+      if (rest < shortestRest) rested();
+      else setTimeout(rested, rest).unref();
     };
     outbox.outlook(consent.clock.now()).then(
       (outlook) => {
