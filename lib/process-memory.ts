@@ -16,7 +16,7 @@ type ProcessMemory =
   | 'environments'
   /** Whether the flows of a runtime are stopping, and what is to be done at their next start. */
   | 'flows'
-  /** What a runtime is listened to by: one listener each, however often our nodes are registered or made. */
+  /** Our listeners to the events of a runtime: one for each event, however often our nodes are registered or made. */
   | 'listeners'
   /** The service that each node's status tells of: when the service changes, the status is cleared. */
   | 'statuses'
@@ -37,5 +37,8 @@ type ProcessMemory =
   /** Results of long calculations, by their input; they can be calculated again. */
   | 'calculated';
 
-/** Marks a value that lives as long as the process, by its purpose. */
+/**
+ * Names the purpose of a module variable that lives as long as the process, and does nothing else. A test holds that no
+ * module has such a variable without it.
+ */
 export const processMemory = <T extends object>(_what: ProcessMemory, made: T): T => made;

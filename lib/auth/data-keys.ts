@@ -275,7 +275,6 @@ export class DataKeys {
     return key && unseal(key, sealed, name);
   }
 
-  /** A hash of fixed length for personal data in a key, such as a phone number. */
   hash(value: string): string {
     return keyedHash(this.activeKey(), value);
   }

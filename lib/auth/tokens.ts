@@ -90,7 +90,6 @@ export class Tokens {
     void this.renew(connection, advisor).catch(() => undefined);
   }
 
-  /** The time until which no request goes to the token endpoint of a connection; 0 when there is no pause. */
   pausedUntil(connection: Connection): number {
     return this.options.endpoints.pausedUntil(connection);
   }
@@ -171,8 +170,8 @@ export class Tokens {
   }
 
   /**
-   * Puts the intent to refresh on record. A refresh token may work only once: while the store takes no writes, it is
-   * not used, or a crash would lose its successor. It is used if one that could not be stored is in memory already.
+   * Puts the intent to refresh on record. A refresh token may work only once: while the store takes no writes it is not
+   * used, or a crash would lose its successor. A refresh token that could not be stored itself is used all the same.
    */
   private async intend(name: string, connection: Connection): Promise<boolean> {
     const { vault, clock } = this.options;

@@ -98,7 +98,7 @@ const isInUse = ({ accessToken, refreshToken }: Grant): boolean =>
 const isOtherPerson = (before: Grant, now: Grant): boolean =>
   before.identity !== null && now.identity !== null && before.identity.subject !== now.identity.subject;
 
-/** Puts into `read` what this process has under the name, or has not. */
+/** Makes `read` agree with `own` about the name: it gets the same value, or none. */
 const keepOwn = <T>(read: Map<string, T>, own: ReadonlyMap<string, T>, name: string): void => {
   const value = own.get(name);
   if (value === undefined) read.delete(name);
@@ -492,10 +492,7 @@ export class Vault {
     return key(intentKind, store.hash(name));
   }
 
-  /**
-   * Resolves when the authorization is on record, or after a while: then it is used, and written as soon as that is
-   * possible.
-   */
+  /** Resolves when the authorization is on record, or after a while: it is then used although it is not written yet. */
   private async put(name: string, entry: VaultEntry): Promise<void> {
     const { clock, warn } = this.options;
     const store = await this.store();

@@ -10,7 +10,6 @@ export interface ConsentStatus {
 
 export const nothingKnown: ConsentStatus = { memberId: null, state: null, lastChanged: null };
 
-/** How a wait ended. */
 export type WaitOutcome =
   | { readonly kind: 'accepted'; readonly status: ConsentStatus }
   | {
@@ -59,8 +58,8 @@ export const resultOf = (status: ConsentStatus): PollResult => ({
 const temporaryStatuses = new Set([401, 408, 425, 429]);
 
 /**
- * Only the service's own word counts, and that is a problem body: without one, a gateway or a firewall answered in its
- * place. What the network, a limit or a login does is waited out.
+ * Only an answer with a problem body is the service's own word: any other comes from a gateway or a firewall. Faults of
+ * the network, a rate limit or a login will pass, so they end no wait.
  */
 export const resultOfFault = (fault: unknown): PollResult => {
   if (!(fault instanceof ServiceError)) return { kind: 'unanswered' };
@@ -71,7 +70,7 @@ export const resultOfFault = (fault: unknown): PollResult => {
   return { kind: status === 404 ? 'unknown_number' : 'refused', problem };
 };
 
-/** Codes that the user learns elsewhere: from the advisor's state, the pause of the environment, its close. */
+/** Codes that are shown elsewhere: as the state of the advisor, as the pause of the environment, or by its close. */
 const toldElsewhere = new Set(['authorization_required', 'rate_limited', 'cancelled']);
 
 /** Why a poll was not answered, for a status. */
@@ -89,7 +88,10 @@ const lastPollFor = hour;
 export interface PolledWait {
   /** How old the wait was when the poll began. */
   readonly age: number;
-  /** How long its end had passed by then, less the time in which nobody could poll; below zero before the end. */
+  /**
+   * Milliseconds from the end of the wait to the poll, without the time in which nobody could poll; negative before the
+   * end.
+   */
   readonly overdue: number;
   readonly seen: ConsentStatus;
 }

@@ -30,7 +30,7 @@ export interface Waiter {
   check(item: Buffer): Promise<boolean>;
 }
 
-/** One process has seen an acceptance that another waits for. */
+/** Tells other processes of an acceptance that this one has seen. */
 interface AcceptedCommand extends StoreCommand {
   readonly kind: 'accepted';
   readonly advisor: string;
@@ -66,7 +66,10 @@ export class Consent {
     return new Consent(environment, store, ageClock(environment, store));
   }
 
-  /** Waits at a service that the environment pointed to before are found, and never polled. */
+  /**
+   * The waits at a service. Waits at a service that the environment pointed to before can be found, but are never
+   * polled.
+   */
   waitsAt(space: string): Waits {
     return space === this.environment.space ? this.waits : this.waitsIn(space);
   }
@@ -87,7 +90,7 @@ export class Consent {
     return this.waiters.get(itemIn(item).node);
   }
 
-  /** Another process has seen that somebody accepted. */
+  /** Called when another process has seen an acceptance. */
   heard({ advisor, subject, status }: AcceptedCommand): Promise<void> {
     return this.waits.accepted(advisor, subject, status, true);
   }

@@ -37,7 +37,9 @@ export interface PollerOptions {
 const longestSleep = minute;
 /** Milliseconds that the poller rests after a fault of the store. */
 const pause = 1000;
-/** The most visits whose request has ended and which wait for the disk: a slow disk does not slow polls down. */
+/**
+ * The most visits that wait for the disk after their request has ended: fewer would let a slow disk slow polls down.
+ */
 const mostUnrecorded = 300;
 const table = 'wait';
 
@@ -96,7 +98,7 @@ export class Poller {
   private loop: Promise<void> = Promise.resolve();
   private wasLate = false;
   private observed = 0;
-  /** Since when the passing of time was noticed without a gap, such as a machine that slept. */
+  /** The time since which the clock was observed without a gap; a machine that sleeps makes a gap. */
   awakeSince = 0;
 
   constructor(private readonly options: PollerOptions) {
@@ -276,7 +278,7 @@ export class Poller {
       cursor.repeatAt = Infinity;
       cursor.time = 0;
       cursor.rest = undefined;
-      // Of more than a page, the rest is due, too.
+      // The entries may fill more than a page: the rest is due, too.
       cursor.next = 0;
     }
     const limit = Math.min(now, this.barrierOf(cursor));
@@ -286,7 +288,10 @@ export class Poller {
     return false;
   }
 
-  /** Moves a cursor that has read everything to the next entry: a timer that fires late makes no wait miss a turn. */
+  /**
+   * Moves a cursor that has read everything to the next entry: behind it there is nothing to visit, and a late timer
+   * must not look like a cursor that is a turn behind.
+   */
   private skipNothing(cursor: Cursor, now: number): void {
     if (!cursor.isCaughtUp) return;
     const reached = Math.min(cursor.next, now, this.barrierOf(cursor));
@@ -392,7 +397,10 @@ export class Poller {
     return true;
   }
 
-  /** Undefined while the next task is being read: lists do not wait for it, for it may be the only one among many waits. */
+  /**
+   * Undefined while the next task is being read: finding it among many waits may take long, and lists do not wait for
+   * it.
+   */
   private async nextOf(extra: Extra): Promise<IteratorResult<Task> | undefined> {
     extra.reading ??= this.read(extra);
     if (!extra.next) await Promise.race([extra.reading, nextTurn()]);

@@ -52,8 +52,8 @@ export interface RequestRules {
 }
 
 /**
- * Makes the request. It awaits `begin` before the request leaves, and `undo` when it was certainly not carried out; it awaits
- * `leave` at each attempt, for it may have waited for its turn since it began.
+ * Makes the request. It awaits `begin` before the request leaves, `leave` before each attempt, because time may have
+ * passed since `begin`, and `undo` when the request was certainly not carried out.
  */
 export type MakeRequest = (
   begin: () => Promise<void>,
@@ -219,7 +219,7 @@ export class RequestHistory {
     const leave = async (): Promise<void> => {
       const before = intent.time;
       intent.time = timeNow();
-      // A process that is killed from now on cannot put it on record any more.
+      // Written before the request leaves: after that, the process may be killed.
       if (intent.isBegun && intent.time.at - before.at > unrecorded)
         await finish((record) => ({ ...record, ...intent.time }));
     };
@@ -303,7 +303,7 @@ export class RequestHistory {
       const last = page.at(-1);
       if (!last || page.length < sweepPage) return;
       from = nextKey(last.key);
-      // Reads may be answered at once: others have their turn between two pages.
+      // The store may answer without waiting, so other work gets its turn between two pages.
       await nextTurn();
     }
   }

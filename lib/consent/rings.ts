@@ -23,7 +23,9 @@ const shortestTick = 50;
 /** The latest time that fits into the six bytes of a key. */
 const latestTime = 2 ** 48 - 1;
 
-/** A pace from settings in seconds, fractions included; what is not a number there is as recommended. */
+/**
+ * A pace from settings in seconds, which may be fractions. A setting that is not a number becomes the recommended one.
+ */
 export const paceOf = (seconds: Readonly<Record<keyof Pace, number>>): Pace => {
   const ms = (name: keyof Pace, least: number): number =>
     Number.isFinite(seconds[name])
@@ -108,8 +110,9 @@ export const nextPoll = (timing: Timing, now: number): number => {
 };
 
 /**
- * A cursor says that everything due before it was taken. More than a turn behind, whole turns are added: each wait still
- * comes once a turn, however long that takes, and none is passed over. Ahead of now, the clock was set back.
+ * Everything due before the cursor has been visited. A cursor that is more than a turn behind is moved forward by whole
+ * turns: so each wait is visited once a turn, however long a turn takes, and none is passed over. A cursor in the
+ * future means the clock was set back.
  */
 export const adjusted = (cursor: number, now: number, interval: number): number => {
   if (cursor > now) return now;
@@ -145,14 +148,14 @@ const destination = ({ at, pace }: DueWait, offset: number): Place => {
 };
 
 /**
- * Waits for one number share polls, at the pace of the youngest. A wait that joins an older one is not polled at its own
- * start. Where waits keep joining, each would leave its poll to the next, so the first that began in an interval keeps
- * its second poll.
+ * Waits for one number share polls, at the pace of the youngest. A wait that joins an older one is not polled at its
+ * own start. If waits keep joining, each would leave its poll to the next; so the first wait that began in an interval
+ * keeps its second poll.
  */
 const isItsTurn = ({ at, start, pace, olderStart, isYoungest }: DueWait, offset: number): boolean => {
   const { pollEvery, thenEvery } = pace;
   if (at === 'then') {
-    // The poll that moved the wait to this ring was this one.
+    // This poll has been made: it moved the wait to this ring.
     const quick = quickEnd(pace);
     if (offset <= quick && offset > quick - thenEvery) return false;
   } else {

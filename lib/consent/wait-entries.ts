@@ -13,7 +13,7 @@ export interface Wait {
   readonly subject: Subject;
   readonly start: number;
   readonly pace: Pace;
-  /** The name in the message of the person whose consent is waited for. */
+  /** The person's name, from the message. */
   readonly name?: string | undefined;
 }
 
@@ -81,7 +81,7 @@ export class WaitEntries {
     this.members = key(space, 'member');
   }
 
-  /** The subject first: the waits for a number are found whoever its advisor is. */
+  /** The subject comes first, so that the waits for a number can be found for all advisors. */
   groupOf(advisor: string, subject: Subject): Buffer {
     const whose = this.store.hash(`advisor\n${advisor}`).subarray(0, advisorLength);
     return Buffer.concat([this.subjectHash(subject), whose]);
@@ -177,14 +177,16 @@ export class WaitEntries {
     return false;
   }
 
-  /** Whether a cursor comes by a wait and finds its record. */
+  /** Whether a wait has both its record and its entry in a list. */
   async isIntact({ advisor, subject, item }: Wait): Promise<boolean> {
     const group = this.groupOf(advisor, subject);
     const found = await this.find(group, item);
     return found ? this.has(this.listKey(found.at, found.wait, group)) : this.exists(group, item);
   }
 
-  /** Whether anybody waits for one of these, or for a number that was seen to be a member's. */
+  /**
+   * Whether there is a wait for one of these subjects, or for a number that is known to belong to one of these members.
+   */
   async hasAny(advisor: string, subjects: readonly Subject[]): Promise<boolean> {
     const groups = subjects.map((subject) => this.groupOf(advisor, subject));
     const prefixes = groups.flatMap((group) => [key(this.records, group), key(this.members, group)]);
@@ -240,7 +242,7 @@ export class WaitEntries {
     return this.store.count(table, prefix, rangeEnd(prefix));
   }
 
-  /** The groups, from `from` on, of numbers that were seen to be a member's; at most `limit`. */
+  /** The groups of numbers that are known to belong to a member, from `from` on; at most `limit`. */
   async groupsOfMember(member: Buffer, from: Buffer | undefined, limit: number): Promise<Buffer[]> {
     const prefix = key(this.members, member);
     const groups: Buffer[] = [];

@@ -50,7 +50,10 @@ export interface WaitsOptions {
   readonly missing?: (item: Buffer) => Promise<void>;
   /** Whether a number is on the do-not-text list: waits for it end. */
   readonly isBlocked?: (phone: string) => Promise<boolean>;
-  /** Whether a wait is polled and ends: what belongs to a node that left the flow is kept for a while, as it is. */
+  /**
+   * Whether a wait is polled and may end. False for a wait of a node that left the flow, which is kept unchanged for a
+   * while.
+   */
   readonly isWanted?: (item: Buffer) => boolean;
   /** Called when this process is the first to see an acceptance. */
   readonly acceptedHere?: (advisor: string, subject: Subject, status: ConsentStatus) => void;
@@ -58,7 +61,6 @@ export interface WaitsOptions {
   readonly changed: () => void;
 }
 
-/** A poll that was made. */
 interface Polled {
   readonly result: PollResult;
   /** When the poll began: for waits that had expired by then it was the last. */
@@ -78,7 +80,7 @@ const batch = 100;
 /** The most entries in memory whose first poll is late. */
 const mostLate = 5000;
 const table = 'wait';
-/** Milliseconds after its end when a wait counts as one of a node whose data was removed. */
+/** Milliseconds after its end when an unwanted wait is removed: the data of its node has been removed by then. */
 const forgottenAfter = keptAfterRemoval + day;
 
 const asName = (bytes: Buffer): string => bytes.toString('latin1');
@@ -96,7 +98,7 @@ export class Waits {
   /** Entries that the cursor had passed before they were written, and which are being visited. */
   private late = 0;
   private isStopped = true;
-  /** Since when every node hears of numbers that are put on the do-not-text list. */
+  /** The time since which every node is told of numbers that are added to the do-not-text list. */
   private listeningSince = -Infinity;
   /** Why the latest poll of any wait was not answered. */
   outage: Problem | undefined;
@@ -138,8 +140,8 @@ export class Waits {
   }
 
   /**
-   * What puts new waits where polls find them, to be written in one commit with the acceptance of their items. Until
-   * `committed` is called, which is due also when that failed, no cursor passes them.
+   * The operations that put new waits into their lists, to be written in one commit with the acceptance of their items.
+   * The caller calls `committed` after the commit, also if it failed: until then no cursor passes the waits.
    */
   begin(waits: readonly Wait[]): {
     readonly operations: readonly Operation[];
@@ -224,7 +226,7 @@ export class Waits {
     }
   }
 
-  /** An acceptance that any check of this environment has seen, here or elsewhere: all waits for that number or member end. */
+  /** Ends all waits for a number or member that has accepted, whichever process has seen the acceptance. */
   async accepted(
     advisor: string,
     subject: Subject,
@@ -242,7 +244,7 @@ export class Waits {
       await this.endAll(groups, accept);
       return;
     }
-    // The answer about a member does not name the number: earlier answers about numbers named their members.
+    // An answer about a member does not name its numbers: those are known from earlier answers about the numbers.
     let numbers = await entries.groupsOfMember(own, undefined, batch);
     await this.endAll([own, ...numbers], accept);
     while (numbers.length === batch) {
@@ -271,7 +273,7 @@ export class Waits {
     return this.entries.count(phone);
   }
 
-  /** When a wait is polled next, as far as it alone is concerned. */
+  /** When a wait is polled next, without regard to other waits for the same number. */
   next(wait: Wait): number {
     return nextPoll(this.entries.timing(wait), this.options.clock.now());
   }
@@ -439,7 +441,7 @@ export class Waits {
     });
     if (!isWritten || to === found.at) return;
     const list = entries.listOf(to, found.wait);
-    // The end of the wait has passed: to expect the wait at that time would visit all waits again that ended later.
+    // The end of the wait has passed: a cursor that went back to it would visit all waits again that ended later.
     if (hasLooked) {
       poller.repeat(list);
       return;
@@ -460,7 +462,7 @@ export class Waits {
     return older && (await this.entries.find(group, older))?.wait.start;
   }
 
-  /** The next item for the same number; those that are not polled at all govern nobody. */
+  /** The next item for the same number, without those that are not polled: they have no say in when the others are. */
   private async nextWanted(
     group: Buffer,
     item: Buffer,
@@ -485,7 +487,7 @@ export class Waits {
     return youngest?.seen ?? oldest?.seen ?? nothingKnown;
   }
 
-  /** In order of arrival, a page at a time. */
+  /** Ends the waits of these groups that have an outcome, in order of arrival and a page at a time. */
   private async endAll(
     groups: readonly Buffer[],
     outcomeFor: (found: FoundWait) => WaitOutcome | undefined,
@@ -505,7 +507,8 @@ export class Waits {
         const outcome = outcomeFor(found);
         if (!outcome) continue;
         const ending = this.end(found, outcome);
-        // Its fault is met below, perhaps only after more was read.
+        // `Promise.all` below meets a fault, perhaps only after more reads: until then the rejection must not count as
+        // unhandled.
         ending.catch(() => undefined);
         ends.push(ending);
       }

@@ -51,7 +51,10 @@ const typeOf = (field: TypedField, type: ValueType | 'fields', say: Say): string
   return type;
 };
 
-/** The name of a property is no literal, and the other way round: the box is emptied when the type changes between them. */
+/**
+ * A property's name is of no use as a literal, nor a literal as a name: the box is emptied when the type changes
+ * between them.
+ */
 const keepApart = (field: TypedField, input: JQuery): void => {
   input.on('typedinputtypechange', () => {
     const type = input.typedInput('type');

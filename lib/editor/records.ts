@@ -3,7 +3,6 @@ import type { Say, Values } from './values';
 
 export type RecordKind = NonNullable<TypedField['lookup']>;
 
-/** A value that can be chosen. */
 export interface Choice {
   /** The value that is written into the field. */
   readonly value: string;

@@ -38,7 +38,10 @@ const dayIn = (time: Date, timeZone: string): string => wallTimeIn(time.getTime(
 export const isSameDay = (time: Date, now: Date, timeZone = ownTimeZone()): boolean =>
   dayIn(time, timeZone) === dayIn(now, timeZone);
 
-/** Today as a time, another day as a date and a time, with the year if it is another; as the language writes them. */
+/**
+ * A time of today without a date; of another day with its date, and of another year with the year too; as the language
+ * writes them.
+ */
 export const momentOf = (time: Date, now: Date, language?: string, timeZone = ownTimeZone()): string => {
   const clock = { hour: '2-digit', minute: '2-digit', timeZone } as const;
   if (isSameDay(time, now, timeZone)) return time.toLocaleTimeString(language, clock);

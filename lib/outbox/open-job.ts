@@ -312,7 +312,7 @@ export class OpenJob<I extends NodeItem, O, E> {
     return this.emitted;
   }
 
-  /** Takes `countLeft` back: the outcome did not arrive. */
+  /** Takes `countEmitted` back: the outcome did not arrive. */
   uncountEmitted(item: I, kinds: readonly string[]): void {
     countIn(this.emitted, kinds, item, -1);
     this.remaining += weightOf(item);

@@ -24,7 +24,7 @@ export interface ItemTurn {
   readonly signal: AbortSignal;
   /** Puts the item on record as begun, with these operations. Awaited before a request that must not be made twice. */
   readonly begin: (operations?: readonly Operation[]) => Promise<void>;
-  /** Puts the item on record as not begun: its request was certainly not carried out, and waits. */
+  /** Puts the item on record as not begun: its request was certainly not carried out, and is to be made later. */
   readonly undo: (operations?: readonly Operation[]) => Promise<void>;
   /** Adds operations to the commit that ends the turn. `settled` is called when that is written, or cannot be. */
   readonly atEnd: (operations: readonly Operation[], settled: () => void) => void;

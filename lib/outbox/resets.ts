@@ -27,7 +27,7 @@ export class Resets {
     }
   }
 
-  /** Forgets resets that everything before them has met. */
+  /** Forgets resets that have cancelled everything that arrived before them. */
   forget(met: readonly Reset[]): void {
     const gone = new Set(met);
     this.known = this.known.filter((reset) => !gone.has(reset));

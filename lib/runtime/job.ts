@@ -68,8 +68,8 @@ export class Job {
 
   /**
    * Called when an array came in: each outcome gets its own message with `parts`. The list itself, in the message
-   * property `shared`, is not copied for each outcome, which would take time in the square of its length. `left` is the
-   * number of outcomes that are yet to leave. Returns the id of the sequence.
+   * property `shared`, is not copied for each outcome, which would take time in the square of its length. `remaining`
+   * is the number of outcomes that are yet to leave. Returns the id of the sequence.
    */
   asList(
     count: number | undefined,

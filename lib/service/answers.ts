@@ -293,7 +293,7 @@ const unfit = (status: number, key: ServiceErrorKey, reason: ReasonWord): Assess
 
 const saysNothing = (text: string): boolean => ['', 'null'].includes(text.trim());
 
-/** An answer that says at most an id may be empty: an update's says nothing new. */
+/** Where only an id is expected, the answer may be empty: after an update, that id is known. */
 const withoutBody = ({ kind, response }: Plan, id: Id | undefined): unknown => {
   if (response !== idResult) return undefined;
   return kind === 'replace' ? { id } : {};

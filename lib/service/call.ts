@@ -229,7 +229,7 @@ export class Call {
   private async unlessStopped(token: Promise<string>): Promise<string> {
     const { closing } = this.shared;
     const { signal } = this.options;
-    // Nobody waits for it then, and its failure is nobody's.
+    // Once the call is stopped, nobody awaits the token: its rejection must not count as unhandled.
     token.catch(() => undefined);
     if (this.isStopped()) throw this.stopped();
     const forgets: (() => void)[] = [];

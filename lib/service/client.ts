@@ -11,7 +11,7 @@ import { RetryBudget } from './retry';
 import { createTransport, trustedUrl } from './transport';
 import type { Answer, CallOptions, Client, ClientOptions } from './types';
 
-/** What holds where an environment sets nothing else. */
+/** The settings of an environment that sets none of its own. */
 export const requestDefaults = {
   timeout: 30_000,
   retries: 4,

@@ -74,7 +74,7 @@ class Queue {
   }
 }
 
-/** The rate of requests is divided among processes in at least so many parts, of which each process has at least one. */
+/** The least number of parts into which the rate is divided; each process has one part or more. */
 const rateParts = 128;
 /** Milliseconds after which a process notices at the latest that its part of the rate has changed. */
 const shareSeenAfter = 1000;

@@ -16,7 +16,6 @@ export interface Judgement {
  */
 export type ReadKind = 'fine' | 'problem' | 'refused' | 'nothing' | 'other' | 'trouble' | 'silent';
 
-/** The result of one read. */
 export interface ReadAnswer {
   readonly kind: ReadKind;
   readonly status: number;

@@ -83,7 +83,8 @@ const fail = (kind: RepeatKind, happened: Happened, course: Course): Decision =>
   const settled = happened.what === 'refused' || (happened.what === 'problem' && !happened.retryable);
   if (settled) return { do: 'fail', as: 'answered' };
   const unanswered = happened.what === 'unreached' || inDoubt(happened);
-  // A problem such as a 504 is the service's answer to an attempt that may have been carried out; silence is none.
+  // After a problem such as a 504, the attempt may have been carried out. A later answer of the service settles that,
+  // and silence does not.
   const mayBeDone =
     inDoubt(happened) || course.doubt === 'unknown' || (unanswered && course.doubt !== 'none');
   if (kind !== 'read' && mayBeDone) return { do: 'fail', as: 'outcome_unknown' };

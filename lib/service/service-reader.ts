@@ -12,7 +12,6 @@ import { planEndpoint, type EndpointRequest } from './requests';
 import { decide, RetryBudget, type Course } from './retry';
 import { createTransport, trustedUrl, type Transport } from './transport';
 
-/** How a connection is read. */
 export interface ReadSettings {
   readonly baseUrl: string;
   readonly apiKey: string;
@@ -55,8 +54,8 @@ export interface ReadCredentials {
 }
 
 /**
- * Makes reads at the pace of the environment, and repeats them as any read is, for as long as its patience lasts. A
- * service that asks to be left alone for longer is left alone.
+ * Makes reads within the limits of the environment, and repeats them as a node does, until `patience` is used up. After
+ * a 429 that asks for a longer pause, no further read is made.
  */
 export class ServiceReader {
   private readonly settings: ReadSettings & typeof defaults;
@@ -168,8 +167,8 @@ export class ServiceReader {
   }
 
   /**
-   * Asks for the consent of nobody. The 404 that nobody owns the number looks like one for a path that does not exist,
-   * but a number that is none gets 400 from the service (contract, *Limits*).
+   * Asks for the consent of a number that nobody has. The service answers with 404, as it does for a path that does not
+   * exist. But it answers an invalid number with 400 (contract, *Limits*), which tells the two apart.
    */
   async readConsent(credentials: ReadCredentials): Promise<ReadAnswer> {
     const seen = await this.read('getConsent', credentials, { phone: nobodysPhone });

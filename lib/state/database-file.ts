@@ -73,7 +73,7 @@ const optionsOf = ({ from, to, limit, skip: offset = 0, reverse = false }: Range
     ? { reverse, start: to, end: startOf(from), exclusiveStart: true, inclusiveEnd: true, limit, offset }
     : { start: startOf(from), end: to, limit, offset };
 
-/** A commit that probably was not made. After an error of the disk, only the file, opened anew, tells. */
+/** A commit that was probably not made: after a disk error, only the file, once it is opened again, tells. */
 export class CommitFailed extends Error {
   constructor(
     readonly code: string | number | undefined,

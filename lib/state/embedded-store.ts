@@ -190,7 +190,7 @@ export class EmbeddedStore implements Store {
   }
 
   async hasLost(table: Table, from: Buffer, to: Buffer, at = 0): Promise<boolean> {
-    // Every text asks, and nearly always nothing was ever lost.
+    // Every text asks this, and nearly always nothing was lost.
     if (this.owned !== undefined && !this.hasDamage && !this.sealing.sawLocked) return false;
     const lossAt = await this.read((file) => file.lossAt);
     if (lossAt !== undefined && at <= lossAt) return true;
@@ -228,7 +228,7 @@ export class EmbeddedStore implements Store {
         try {
           return use(this.file);
         } catch (fault) {
-          // A file that was just written anew is not damaged by chance: another new file would not help.
+          // A file that was just rebuilt is not damaged by chance: to rebuild it again would not help.
           if (!isDamage(fault) || this.timesDamaged >= mostRebuilds) throw fault;
           this.giveUpDamaged(fault);
         }
@@ -318,7 +318,7 @@ export class EmbeddedStore implements Store {
     }
     this.life = await showLife(this.directory);
     try {
-      // Of two processes that show life at the same time, at least one sees the other: never do both go on.
+      // Of two processes that show life at the same time, at least one sees the other, so that both never go on.
       if ((await livingOwner(this.directory, this.life.address)) === undefined) await this.tryToOwn();
     } finally {
       if (!this.begin()) {

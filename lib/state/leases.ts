@@ -39,8 +39,8 @@ export interface Beat {
 }
 
 /**
- * Milliseconds for which other processes leave a slot that was given up: its holder wants it back when flows are
- * deployed.
+ * Milliseconds for which other processes do not take a slot that was given up: after a deploy, its holder takes it
+ * back.
  */
 const backWithin = 500;
 
@@ -79,7 +79,10 @@ export class Leases {
     return (await this.pool().query<LeaseRow>(select, [this.group, slot])).rows[0];
   }
 
-  /** The slots that nobody holds: `mine` this process gave up just before. `isAlone` says that no other process lives. */
+  /**
+   * The slots that nobody holds; `mine` are those that this process has just given up. `isAlone`: no other process
+   * lives.
+   */
   async free(before: readonly Lease[]): Promise<{
     readonly mine: readonly LeaseRow[];
     readonly others: readonly LeaseRow[];

@@ -32,8 +32,8 @@ interface Progress {
   /** The name of the destination. */
   readonly id: string;
   /**
-   * `copied`: the records that are left here must be removed. `removed`: they are, and what is here has come since. `given
-   * up`: the copies at the destination must not be used.
+   * `copied`: the records that are left here must be removed. `removed`: they have been removed, and records that are
+   * here now came later. `given up`: the copies at the destination must not be used.
    */
   readonly state: 'copying' | 'copied' | 'removed' | 'given up';
 }

@@ -29,7 +29,6 @@ export const faultInDatabase = async (url: string): Promise<ReasonWord | undefin
   }
 };
 
-/** Whether `pg` can be loaded. */
 export const isPgInstalled = (): boolean => {
   try {
     require.resolve('pg');

@@ -175,7 +175,6 @@ class SlotRegister implements SlotDatabase, JointWriter {
     return () => this.listeners.delete(listener);
   }
 
-  /** Calls the listener with each slot of a process that has ended, now and later. */
   onOrphan(listener: (store: Slot) => void): () => void {
     this.orphanListeners.add(listener);
     for (const slot of this.slots.values()) if (slot.isOrphan) listener(slot);
@@ -227,7 +226,6 @@ class SlotRegister implements SlotDatabase, JointWriter {
     }
   }
 
-  /** Gives a slot to another living process; false when that one is gone. Nothing may be under way in the slot. */
   handOn(slot: Slot, to: string): Promise<boolean> {
     return this.inTurn(async () => {
       if (this.slots.get(slot.lease.slot) !== slot || !(await this.leases.handOn(slot.lease, to)))
@@ -239,7 +237,6 @@ class SlotRegister implements SlotDatabase, JointWriter {
     });
   }
 
-  /** A place for work that is moved here from another store. */
   async takeIn(id: string): Promise<Destination> {
     const slot = new Slot(this, await this.patiently(() => this.leases.moving(id)), 'orphan');
     return {
@@ -604,7 +601,10 @@ export interface PostgresHandle {
   /** `load` is asked with each pulse for the most requests at once that were wanted since the last pulse. */
   addLoad(load: () => number): () => void;
   onChange(listener: () => void): () => void;
-  /** Calls the listener with each slot of a process that has ended: this process is to go on with the work in it. */
+  /**
+   * Calls the listener with each slot of a process that has ended, now and later: this process is to go on with its
+   * work.
+   */
   onOrphan(listener: (store: Slot) => void): () => void;
   /** Calls the listener with each command that another process has given. */
   onCommand(listener: StoreCommandListener): () => void;

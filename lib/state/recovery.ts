@@ -157,7 +157,8 @@ const firstSight = (path: string): { readonly verdict: FileState; readonly isMos
     try {
       const found = metaIn(reader, reader.tables(), 'format') as { readonly version?: number } | undefined;
       if ((found?.version ?? 0) > format.version) throw new NewerFormat();
-      // Pages change under the reader where another process writes that shows no sign of life here.
+      // Pages change while they are read if another process writes to the file whose sign of life cannot be seen from
+      // here.
       const verdict = reader.isSoundAtFirstSight() ? 'sound' : isStill(path, reader) ? 'damaged' : 'unknown';
       const isMostlyFree = reader.size > largeFile && reader.usedPages() * reader.pageSize * 4 < reader.size;
       return { verdict, isMostlyFree };

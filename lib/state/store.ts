@@ -11,7 +11,7 @@ export interface Store {
   readonly durable: boolean;
   /** Other processes use the store at the same time. */
   readonly isShared?: boolean;
-  /** What is behind this handle: the same for all handles of one store in this process. */
+  /** An object that all handles of one store in this process have in common. */
   readonly behind?: object;
   /** The name of this process among those that share the store. */
   readonly processName?: string;
@@ -84,7 +84,7 @@ export interface JointWriter {
   ): Promise<boolean>;
 }
 
-/** What was stored was written by a newer version of this package: it is left alone. */
+/** The stored data was written by a newer version of this package, and is left alone. */
 export class NewerFormat extends Error {
   override readonly message = 'it was written by a newer version of this package';
 }
@@ -210,7 +210,7 @@ export const nextKey = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)
 /** The fewest records that are read at once where many in a row cannot be opened. */
 const readOn = 100;
 
-/** Reads a page, and on where records of it cannot be opened, until it is full or the range ends. */
+/** Reads a page. Where records cannot be opened, it reads on until the page is full or the range ends. */
 export const fullPage = async <R extends { readonly key: Buffer }, T>(
   range: Range,
   read: (range: Range) => readonly R[] | Promise<readonly R[]>,
@@ -259,7 +259,9 @@ const sharedKinds: ReadonlySet<string> = new Set([
   'absent',
   'present',
 ]);
-/** The kind that they share in the space of an environment at a service, by the second text of the key. */
+/**
+ * The kind of records that they share within the space of an environment at a service, by the second text of the key.
+ */
 const sharedInSpace = 'asked';
 
 export const isShared = (_table: Table, key: Buffer): boolean => {

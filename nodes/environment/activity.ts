@@ -199,7 +199,6 @@ const failuresInWords = (
   };
 };
 
-/** The gauges of an environment. */
 export const gaugesOf = (environment: RunningEnvironment): Gauges => {
   const activity = activityOf(environment);
   return {

@@ -87,7 +87,7 @@ export const bundleOf = async (RED: Red, services: Services, asked: RouteRequest
   const { store, pausedUntil, lateBy, trouble, fault } = state;
   const known = await listAdvisors(services, id, running.values, running.values).catch(() => []);
   const failures = activityOf(running).failureRecords({ page: 1, pageSize: mostFailuresTold });
-  // Where the store is away, that is what the bundle has to tell.
+  // A store that is away is a finding of its own (`isStoreInTrouble`): the bundle is made without failures.
   const found = await soon(failures).catch(() => ({ data: [] }));
   return {
     ...whole,

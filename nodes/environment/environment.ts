@@ -196,7 +196,6 @@ export class RunningEnvironment implements Environment {
       .catch(() => undefined);
   }
 
-  /** `view` is the environment over the slot of an ended process. */
   private async obey(command: StoreCommand, view: Environment | undefined): Promise<boolean> {
     if (isBlockCommand(command)) {
       await (await doNotTextOf(view ?? this)).heard(command);
@@ -229,7 +228,6 @@ export class RunningEnvironment implements Environment {
       .catch(() => undefined);
   }
 
-  /** Forgets data of nodes that left the flow, in a database; `existing` are the nodes that this process has. */
   forgetRemovedNodes(existing: ReadonlySet<string> | undefined): void {
     this.sharedStore?.forgetRemovedNodes(existing);
   }

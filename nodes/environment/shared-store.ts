@@ -118,7 +118,7 @@ export class SharedStore {
     await this.handle?.close();
   }
 
-  /** Looks which slots this process has lost: a new one takes the place of its own. */
+  /** Checks which slots this process has lost; a lost slot of its own is replaced by a new one. */
   look(): void {
     const { handle, host, own } = this;
     host.noteTrouble(handle?.trouble, own !== undefined);
@@ -165,7 +165,10 @@ export class SharedStore {
     }
   }
 
-  /** The environment over another store, where this process carries on; what goes on there is news here. */
+  /**
+   * The environment over another store in which this process carries on; changes there count as changes of this
+   * environment.
+   */
   private viewOver(store: Store): Environment {
     const view = over(this.environment, store);
     activityOf(view).onChange(() => {

@@ -41,7 +41,7 @@ const fit = (element: HTMLElement): void => {
     else lines.push(word);
   }
   const label = $(element).find('.red-ui-palette-label').empty().css('font-size', '');
-  // Of its own size: an em would be that of the palette, which is larger.
+  // In pixels, from the label's own size: an em would be relative to the palette's size, which is larger.
   label.css('font-size', `${String(parseFloat(label.css('font-size')) * scale)}px`);
   for (const [at, line] of lines.entries())
     label.append(at > 0 ? $('<br>') : '', document.createTextNode(line));

@@ -27,7 +27,7 @@ export const question = (
   };
 };
 
-/** Asks for the address at which a browser ended that could not come back here. */
+/** Asks for the address at which the browser ended when it could not come back here. */
 export const entry = (say: Say, done: (address: string) => void): Panel => {
   const input = textBox(say('paste.label'), say('paste.placeholder'));
   const finish = (): void => {

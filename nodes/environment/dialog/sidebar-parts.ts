@@ -401,7 +401,6 @@ export class FailuresPart extends PagedPart<Advised, Failures> {
   }
 }
 
-/** Advisors who have to act come first. */
 export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
   constructor(host: SidebarSection) {
     super(host, 'advisors', say('sidebar.advisors'));
