@@ -250,7 +250,7 @@ export class OperationHandler extends NodeRequests<Item, OperationOrder> {
   }
 
   protected async workOn(turn: Turn<Item, OperationOrder>): Promise<Outcome> {
-    const { order, item, entry, openJob } = turn;
+    const { order, item, entry, job } = turn;
     const operation = this.operations[order.operation];
     if (operation?.kind !== 'items') throw nodeError('cancelled', 'cancelled');
     const list = order.list !== undefined;
@@ -264,7 +264,7 @@ export class OperationHandler extends NodeRequests<Item, OperationOrder> {
         list,
         data: order.data,
         known,
-        once: <T>(find: () => Promise<T>) => this.once(openJob, find),
+        once: <T>(find: () => Promise<T>) => this.once(job, find),
       });
       return { port: 0, payload, set: known };
     } catch (thrown) {

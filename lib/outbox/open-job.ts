@@ -20,6 +20,23 @@ export interface NodeItem {
   readonly duplicates?: readonly { readonly index: number }[];
 }
 
+/** An item that was accepted. */
+export interface AcceptedItem<I, O> {
+  readonly item: I;
+  /** What holds for all items of the message. */
+  readonly order: O;
+  /** The entry of the list that the item was made from. */
+  readonly entry: unknown;
+  /** Unique among the items of a node, also over restarts. */
+  readonly name: string;
+  /** The service for which the item was accepted. */
+  readonly space: string;
+  /** When the item was accepted, by the store's time. */
+  readonly since: number;
+  /** The same object for all items of a message, while one of them is in memory. */
+  readonly job: object;
+}
+
 /** A message and its items, as a node accepts them. */
 export interface NewJob<I extends NodeItem, O> {
   readonly message: Record<string, unknown>;
@@ -207,6 +224,19 @@ export class OpenJob<I extends NodeItem, O, E> {
     if (live) return { ...live, dropped: false };
     const { message = {}, entries, dropped = false } = this.message ?? {};
     return { message, entries, dropped };
+  }
+
+  acceptedItem(item: I): AcceptedItem<I, O> {
+    const { order, space, at } = this.record;
+    return {
+      item,
+      order,
+      entry: this.input.entries?.[item.index],
+      name: `${this.arrival.toString('hex')} ${item.index}`,
+      space,
+      since: at,
+      job: this,
+    };
   }
 
   /** Everything is told, and the records are removed or about to be. */

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../service/clock';
 import { endOf, key, TakenOver, type StoreEntry, type Operation, type Store } from '../state/store';
-import { OpenJob, type NodeItem, type NewJob, type ItemPage } from './open-job';
+import { OpenJob, type AcceptedItem, type NodeItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
 import { hasNotEnded, QueueReader } from './queue-reader';
 import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './records';
@@ -18,8 +18,8 @@ const byReset = 'reset';
 
 export const isResetBy = ({ reason }: AbortSignal): boolean => reason === byReset;
 
-/** One item's turn. */
-export interface ItemTurn {
+/** An item whose work begins. */
+export interface ItemTurn<I, O> extends AcceptedItem<I, O> {
   /** Aborts when what has not begun is cancelled, or the node closes; `isResetBy` tells which. */
   readonly signal: AbortSignal;
   /** Puts the item on record as begun, with these operations. Awaited before a request that must not be made twice. */
@@ -37,9 +37,9 @@ export interface RequestHost<I extends NodeItem, O, E> extends Host<I, O, E> {
    * From an item to its outcome; throws `Held` and nothing else. Undefined when a close broke the work off: the item
    * stays on record as not begun.
    */
-  work(job: OpenJob<I, O, E>, item: I, turn: ItemTurn): Promise<E | undefined>;
+  work(turn: ItemTurn<I, O>): Promise<E | undefined>;
   /** The outcome of an item that ends without its work. */
-  endWithoutWork(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<E>;
+  outcomeFor(accepted: AcceptedItem<I, O>, reason: Reason): Promise<E>;
   /** Called with the number of held items, and the time until which the first is held. */
   held(count: number, notBefore: number): void;
 }
@@ -162,7 +162,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
   }
 
   private async tellRefused(job: OpenJob<I, O, E>, item: I, reason: Reason): Promise<void> {
-    const outcome = await this.host.endWithoutWork(job, item, reason);
+    const outcome = await this.host.outcomeFor(job.acceptedItem(item), reason);
     const counts = job.countEmitted(item, this.host.kindsOf(outcome));
     const isLast = job.remaining === 0;
     await this.host.emit(job, item, { outcome, repeated: false, counts, isLast, mark: () => undefined });
@@ -385,7 +385,8 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     this.atWork.set(cancel, { arrival: job.arrival, item });
     const release = this.keepClockStill();
     const ends: { readonly operations: readonly Operation[]; readonly settled: () => void }[] = [];
-    const turn: ItemTurn = {
+    const turn: ItemTurn<I, O> = {
+      ...job.acceptedItem(item),
       signal,
       store: this.store,
       begin: (operations = []) => {
@@ -407,7 +408,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     let held: Held | undefined;
     job.holders += 1;
     try {
-      outcome = await this.host.work(job, item, turn);
+      outcome = await this.host.work(turn);
     } catch (thrown) {
       if (!(thrown instanceof Held)) throw thrown;
       held = thrown;
@@ -469,7 +470,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     item: I,
   ): Promise<void> {
     try {
-      const outcome = await this.host.endWithoutWork(job, item, reason);
+      const outcome = await this.host.outcomeFor(job.acceptedItem(item), reason);
       const settled = this.settle(job, page, item, outcome);
       // The end is in the next commit, so the resets may be forgotten in that one. Without an end, they stay.
       this.needingResets -= 1;

@@ -1,14 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { OpenJob } from '../outbox/open-job';
+import type { AcceptedItem } from '../outbox/open-job';
 import type { Reason } from '../outbox/outbox';
 import { layout } from '../outbox/records';
-import {
-  Held,
-  isResetBy,
-  RequestOutbox,
-  type RequestHost,
-  type ItemTurn as OutboxTurn,
-} from '../outbox/request-outbox';
+import { Held, isResetBy, RequestOutbox, type RequestHost, type ItemTurn } from '../outbox/request-outbox';
 import { systemClock } from '../service/clock';
 import type { Client } from '../service/types';
 import { endOf, TakenOver } from '../state/store';
@@ -22,26 +16,10 @@ import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
 import { heldLook, outcomeStatus, type StatusTexts } from './status';
 
-/** An item that a node has accepted, and where. */
-export interface AcceptedItem<T, O> {
-  readonly environment: Environment;
-  readonly order: O;
-  readonly item: T;
-  /** Unique among the items of this node, also over restarts. */
-  readonly name: string;
-  /** The service for which the item was accepted. */
-  readonly space: string;
-}
-
 /** One item whose work begins. */
-export interface Turn<T, O> extends AcceptedItem<T, O>, OutboxTurn {
+export interface Turn<T, O> extends ItemTurn<T, O> {
+  readonly environment: Environment;
   readonly client: Client;
-  /** The entry of the list that the item was made from. */
-  readonly entry: unknown;
-  /** When the item was accepted, by the store's time. */
-  readonly since: number;
-  /** The same object for all items of a message. */
-  readonly openJob: object;
 }
 
 /** What holds for all items of a node. */
@@ -97,36 +75,34 @@ export abstract class NodeRequests<T extends Item, O extends Order>
     this.warnOfMoved();
   }
 
-  async work(openJob: OpenJob<T, O, Outcome>, item: T, turn: OutboxTurn): Promise<Outcome | undefined> {
-    if (item.wrong) return failedOutcome(item.wrong);
+  async work(turn: ItemTurn<T, O>): Promise<Outcome | undefined> {
+    if (turn.item.wrong) return failedOutcome(turn.item.wrong);
     try {
-      const accepted = this.acceptedItem(openJob, item);
-      const client = this.settings.isLocal ? noService : accepted.environment.client();
+      const { environment } = this;
+      if (!environment) throw nodeError('not_configured', 'no_environment');
+      const client = this.settings.isLocal ? noService : environment.client();
       return await this.workOn({
         ...turn,
-        ...accepted,
+        environment,
         client: client instanceof Promise ? await client : client,
-        entry: openJob.input.entries?.[item.index],
-        since: openJob.record.at,
-        openJob,
       });
     } catch (thrown) {
       if (thrown instanceof Held) throw thrown;
       const why = problemOf(thrown);
       if (why.code !== 'cancelled') return failedOutcome(why);
       const isBrokenOff = turn.signal.aborted && !isResetBy(turn.signal);
-      return isBrokenOff ? undefined : this.outcomeWithoutWork('reset');
+      return isBrokenOff ? undefined : this.outcomeBy('reset');
     }
   }
 
-  async endWithoutWork(openJob: OpenJob<T, O, Outcome>, item: T, reason: Reason): Promise<Outcome> {
+  async outcomeFor(accepted: AcceptedItem<T, O>, reason: Reason): Promise<Outcome> {
     const isOnRecord = reason !== 'refused' && reason !== 'taken_over';
     if (isOnRecord && this.environment)
-      await this.endedWithoutWork(this.acceptedItem(openJob, item), reason).catch((fault: unknown) => {
+      await this.endsWithoutWork(this.environment, accepted, reason).catch((fault: unknown) => {
         // The process that has taken over the store does the same.
         if (!(fault instanceof TakenOver)) throw fault;
       });
-    return this.outcomeWithoutWork(reason);
+    return this.outcomeBy(reason);
   }
 
   held(count: number, notBefore: number): void {
@@ -134,8 +110,12 @@ export abstract class NodeRequests<T extends Item, O extends Order>
     status.show(() => heldLook(words, count, notBefore, now()));
   }
 
-  /** Called when an item that was on record ends without its work. */
-  protected endedWithoutWork(_accepted: AcceptedItem<T, O>, _reason: Reason): Promise<void> {
+  /** Called before an item that is on record ends without its work. */
+  protected endsWithoutWork(
+    _environment: Environment,
+    _accepted: AcceptedItem<T, O>,
+    _reason: Reason,
+  ): Promise<void> {
     return Promise.resolve();
   }
 
@@ -179,14 +159,7 @@ export abstract class NodeRequests<T extends Item, O extends Order>
     });
   }
 
-  private acceptedItem(openJob: OpenJob<T, O, Outcome>, item: T): AcceptedItem<T, O> {
-    const { environment } = this;
-    if (!environment) throw nodeError('not_configured', 'no_environment');
-    const { order, space } = openJob.record;
-    return { environment, order, item, name: `${openJob.arrival.toString('hex')} ${item.index}`, space };
-  }
-
-  private outcomeWithoutWork(reason: Reason): Outcome {
+  private outcomeBy(reason: Reason): Outcome {
     switch (reason) {
       case 'reset':
         return this.settings.cancelled?.() ?? failedOutcome(nodeError('cancelled', 'cancelled').problem);

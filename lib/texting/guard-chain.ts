@@ -2,6 +2,7 @@ import { doNotTextOf, type BlockedBy, type DoNotText } from '../guards/do-not-te
 import { onceIn, type End, type OnceKey, type OnceTime, type OwnClaim } from '../guards/once';
 import { countText } from '../guards/segments';
 import { allowedFrom, spreadFrom, type Whose } from '../guards/text-hours';
+import type { AcceptedItem } from '../outbox/open-job';
 import type { Reason } from '../outbox/outbox';
 import { Held, isResetBy } from '../outbox/request-outbox';
 import { isTimeZone } from '../runtime/dates';
@@ -9,7 +10,7 @@ import type { Environment, EnvironmentSettings } from '../runtime/environment';
 import { invalidInput, nodeError } from '../runtime/errors';
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
 import type { Order } from '../runtime/node-outbox';
-import type { AcceptedItem, Turn } from '../runtime/node-requests';
+import type { Turn } from '../runtime/node-requests';
 import { problemOf, type Outcome } from '../runtime/outcomes';
 import { mayBeCarriedOut, type ServiceError } from '../service/errors';
 import { ageClock, type Operation, type Store } from '../state/store';
@@ -171,7 +172,7 @@ export class GuardChain<T extends Recipient, O extends Order> {
     } catch (thrown) {
       // The text may have claimed its key in an earlier turn, before it was held.
       if (this.options.onceOf && !progress.isOnceAsked && !turn.order.dryRun)
-        await this.endKey(turn, 'none').catch(() => undefined);
+        await this.endKey(turn.environment, turn, 'none').catch(() => undefined);
       throw thrown;
     }
   }
@@ -258,7 +259,7 @@ export class GuardChain<T extends Recipient, O extends Order> {
       const foreseen = await guard.foresee(onceKey, wanted.within, time);
       if (foreseen?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
       if (foreseen?.kind === 'sent') return alreadySent(foreseen.payload);
-      const outcome = await this.onceInDryRun(turn.openJob, onceKey, () => send(turn));
+      const outcome = await this.onceInDryRun(turn.job, onceKey, () => send(turn));
       // The text would wait for the first one with its key, and leave as that does.
       return foreseen?.kind === 'wait' && outcome.port === 0 ? alreadySent(outcome.payload) : outcome;
     }
@@ -343,12 +344,17 @@ export class GuardChain<T extends Recipient, O extends Order> {
   }
 
   /** A text that ends without being sent gives its key back. Those that wait for a cancelled one are cancelled too. */
-  releaseKey(text: AcceptedItem<T, O>, reason: Reason): Promise<void> {
-    return this.endKey(text, reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none');
+  releaseKey(environment: Environment, text: AcceptedItem<T, O>, reason: Reason): Promise<void> {
+    return this.endKey(
+      environment,
+      text,
+      reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none',
+    );
   }
 
   private async endKey(
-    { environment, order, item, name, space }: AcceptedItem<T, O>,
+    environment: Environment,
+    { order, item, name, space }: AcceptedItem<T, O>,
     state: End['state'],
   ): Promise<void> {
     const wanted = this.options.onceOf?.(order, item);

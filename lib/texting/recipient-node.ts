@@ -1,10 +1,12 @@
 import type { Mutable } from '../mutable';
+import type { AcceptedItem } from '../outbox/open-job';
 import type { Reason } from '../outbox/outbox';
+import type { Environment } from '../runtime/environment';
 import { readAll, type Source } from '../runtime/inputs';
 import { isControl, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import type { Order, TakenItems } from '../runtime/node-outbox';
-import { NodeRequests, type AcceptedItem, type RequestOptions, type Turn } from '../runtime/node-requests';
+import { NodeRequests, type RequestOptions, type Turn } from '../runtime/node-requests';
 import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import { isNothing, isRecord } from '../runtime/kinds';
@@ -161,8 +163,12 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return this.options.completeOutcome?.(whole, order, recipient, index, entry) ?? whole;
   }
 
-  protected override async endedWithoutWork(text: AcceptedItem<T, O>, reason: Reason): Promise<void> {
-    await this.guards?.releaseKey(text, reason);
+  protected override async endsWithoutWork(
+    environment: Environment,
+    text: AcceptedItem<T, O>,
+    reason: Reason,
+  ): Promise<void> {
+    await this.guards?.releaseKey(environment, text, reason);
   }
 
   /** A node that makes no request ignores `msg.dryRun`. */

@@ -28,7 +28,7 @@ const refusing = (): never => {
 const idleHost: RequestHost<NodeItem, object, string> = {
   work: refusing,
   kindsOf: (outcome) => [outcome],
-  endWithoutWork: refusing,
+  outcomeFor: refusing,
   held: () => undefined,
   emit: refusing,
   fault: (fault) => {
@@ -45,8 +45,8 @@ const telling = (
     told += 1;
     return true;
   };
-  const endWithoutWork: typeof idleHost.endWithoutWork = async (_job, _item, reason) => reason;
-  return { host: { ...idleHost, work, emit, endWithoutWork }, told: () => told };
+  const outcomeFor: typeof idleHost.outcomeFor = async (_text, reason) => reason;
+  return { host: { ...idleHost, work, emit, outcomeFor }, told: () => told };
 };
 
 const requestsOn = (

@@ -40,7 +40,7 @@ class CountingNode {
       host: {
         work,
         kindsOf: (outcome) => [outcome],
-        endWithoutWork: async (_job, _item, reason) => this.end(reason),
+        outcomeFor: async (_text, reason) => this.end(reason),
         held: () => undefined,
         emit: async (_job, _item, { outcome }) => {
           await turn();

@@ -109,7 +109,7 @@ class Machine {
 
   private hostIn(process: Process): RequestHost<Text, object, string> {
     return {
-      work: async (_job, { name, notBefore }, { signal, begin, undo }) => {
+      work: async ({ item: { name, notBefore }, signal, begin, undo }) => {
         const held = this.heldUntil(process, notBefore);
         if (held) return held;
         for (;;) {
@@ -128,7 +128,7 @@ class Machine {
         await turn();
         return 'sent';
       },
-      endWithoutWork: async (_job, { name }, reason) => {
+      outcomeFor: async ({ item: { name } }, reason) => {
         // As with a key, which is given back first.
         for (let turns = name % 5; turns > 0; turns--) await turn();
         return reason;

@@ -16,7 +16,7 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 const hostOf = (told: string[]) => ({
   work: () => Promise.resolve('sent'),
   kindsOf: (outcome: string) => [outcome],
-  endWithoutWork: (_job: unknown, _item: unknown, reason: string) => Promise.resolve(reason),
+  outcomeFor: (_text: unknown, reason: string) => Promise.resolve(reason),
   held: () => undefined,
   emit: (_job: unknown, { phone }: NodeItem, { outcome }: { readonly outcome: string }) => {
     told.push(`${String(phone)} ${outcome}`);

@@ -10,7 +10,7 @@ import { turn } from './process';
 
 type Work = RequestHost<NodeItem, object, string>['work'];
 
-const sends: Work = async (_job, _item, { begin }) => {
+const sends: Work = async ({ begin }) => {
   await begin();
   return 'sent';
 };
@@ -32,7 +32,7 @@ describe('a text that was put off when its node closed', () => {
       host: {
         work,
         kindsOf: (outcome) => [outcome],
-        endWithoutWork: async (_job, _item, reason) => reason,
+        outcomeFor: async (_text, reason) => reason,
         held: () => undefined,
         emit: async (_job, _item, { outcome }) => {
           told.push(outcome);
@@ -58,7 +58,7 @@ describe('a text that was put off when its node closed', () => {
   for (const count of [1, 3])
     it(`is sent by the next start when the service had certainly not taken it: ${count}`, async () => {
       let putOff = 0;
-      const before = await start(async (_job, _item, { begin, undo, signal }) => {
+      const before = await start(async ({ begin, undo, signal }) => {
         await begin();
         await undo();
         putOff += 1;
@@ -79,7 +79,7 @@ describe('a text that was put off when its node closed', () => {
     it(`is sent by the next start when it had been held for long and its time had just come: ${count}`, async () => {
       const notBefore = clock.now() + 10 * hour;
       let [held, waiting] = [0, 0];
-      const before = await start(async (_job, { index }, { begin, signal }) => {
+      const before = await start(async ({ item: { index }, begin, signal }) => {
         if (clock.now() < notBefore) {
           held += 1;
           throw new Held(notBefore);
@@ -126,7 +126,7 @@ describe('texts that the store has not taken yet when their node closes', () => 
         host: {
           work: sends,
           kindsOf: (outcome) => [outcome],
-          endWithoutWork: async (_job, _item, reason) => reason,
+          outcomeFor: async (_text, reason) => reason,
           held: () => undefined,
           emit: async (_job, { phone }, { outcome }) => {
             told.push(`${String(phone)} ${outcome}`);

@@ -23,7 +23,7 @@ const until = async (isSo: () => boolean): Promise<void> => {
 /** A node that sends what it is given; `told` has its outcomes. */
 const nodeOn = (
   store: Store,
-  work: RequestHost<Text, object, string>['work'] = async (_job, _item, { begin }) => {
+  work: RequestHost<Text, object, string>['work'] = async ({ begin }) => {
     await begin();
     return 'sent';
   },
@@ -40,7 +40,7 @@ const nodeOn = (
     clock: systemClock,
     host: {
       work,
-      endWithoutWork: async (_job, _item, reason) => reason,
+      outcomeFor: async (_text, reason) => reason,
       kindsOf: (outcome) => [outcome],
       emit: async (_job, _item, { outcome, repeated, isLast, mark }) => {
         told.push({ outcome, repeated, isLast });
@@ -70,7 +70,7 @@ describe('what a node takes on while another process takes its store over', () =
   for (const count of [1, 3, 250])
     it(`leaves as not carried out when it was not on record: ${count}`, async () => {
       let sent = 0;
-      const node = nodeOn(lost(false), async (_job, _item, { begin }) => {
+      const node = nodeOn(lost(false), async ({ begin }) => {
         await begin();
         sent += 1;
         return 'sent';

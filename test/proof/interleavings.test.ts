@@ -248,7 +248,7 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
     resumeWithin: hour,
     clock: process.clock,
     host: {
-      endWithoutWork: async (_job, _item, reason) => reason,
+      outcomeFor: async (_text, reason) => reason,
       kindsOf: (outcome) => [outcome],
       emit: async (_job, { name }, { outcome, repeated }) => {
         await process.step('emit');
@@ -256,7 +256,7 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
         return true;
       },
       fault: () => undefined,
-      work: async (_job, { name }, { begin, signal }) => {
+      work: async ({ item: { name }, begin, signal }) => {
         await begin();
         await process.step('request');
         if (signal.aborted) return isResetBy(signal) ? 'failed' : undefined;

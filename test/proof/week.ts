@@ -496,12 +496,14 @@ class Boxes {
       // Fenced off, as a process is that slept too long.
       fault: () => undefined,
     };
+    type TextTurn = ItemTurn<Text, object>;
     const work = {
-      send: async ({ name, phone }: Text, turn: ItemTurn): Promise<Ending> => {
-        await client.call('sendMessage', { body: { phone, text: name } }, { advisor, ...turn });
+      send: async ({ item: { name, phone }, signal, begin, undo }: TextTurn): Promise<Ending> => {
+        const options = { advisor, signal, begin, undo };
+        await client.call('sendMessage', { body: { phone, text: name } }, options);
         return { type: 'ok' };
       },
-      ask: async ({ phone }: Text, { signal, begin, undo }: ItemTurn): Promise<Ending> => {
+      ask: async ({ item: { phone }, signal, begin, undo }: TextTurn): Promise<Ending> => {
         await consent.history.ask(
           advisor,
           phone,
@@ -547,15 +549,15 @@ class Boxes {
         clock,
         host: {
           ...common,
-          work: (_job, item, turn) =>
-            work[kind](item, turn).catch((thrown: unknown): Ending | undefined => {
+          work: (turn) =>
+            work[kind](turn).catch((thrown: unknown): Ending | undefined => {
               if (!(thrown instanceof ServiceError)) return { type: 'failed', code: String(thrown) };
               const { code } = thrown;
               const isBrokenOff = turn.signal.aborted && !isResetBy(turn.signal);
               if (code === 'cancelled' && isBrokenOff) return undefined;
               return { type: code === 'outcome_unknown' ? 'unknown' : 'failed', code };
             }),
-          endWithoutWork: async (_job, _item, reason) =>
+          outcomeFor: async (_text, reason) =>
             reason === 'unknown' ? { type: 'unknown' } : { type: 'failed', code: reason },
           held: () => undefined,
         },
