@@ -9,7 +9,7 @@ import type { Job } from '../runtime/job';
 import { nodeError } from '../runtime/errors';
 import { type Problem, ServiceError } from '../service/errors';
 import type { Item, Order } from '../runtime/node-outbox';
-import { NodeRequests, type Turn } from '../runtime/node-requests';
+import { RequestNode, type Turn } from '../runtime/node-requests';
 import { failedOutcome, problemOf, type Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import { failureLook, progressLook, searchLook } from '../runtime/status';
@@ -188,7 +188,7 @@ export class Streams<C = Caller> {
 }
 
 /** The handler of a node that keeps contacts, groups or content. */
-export class OperationHandler extends NodeRequests<Item, OperationOrder> {
+export class OperationHandler extends RequestNode<Item, OperationOrder> {
   private readonly streams: Streams;
   private readonly found = new WeakMap<object, Promise<unknown>>();
 
@@ -236,7 +236,7 @@ export class OperationHandler extends NodeRequests<Item, OperationOrder> {
     const [advisor, given] = await Promise.all([this.tools.advisorSource.read(msg), operation.read(msg)]);
     const { items, list, data } = given;
     const taken = items.map((_, index): Item => ({ index }));
-    await this.take(
+    await this.accept(
       msg,
       job,
       { items: taken, count: items.length, entries: items, list, source },
@@ -345,7 +345,7 @@ export class OperationHandler extends NodeRequests<Item, OperationOrder> {
 
   private breakOff({ msg, job }: Stream, why: Problem): void {
     const source = this.tools.advisorSource;
-    void this.take(
+    void this.accept(
       msg,
       job,
       { items: [{ index: 0, wrong: why }], count: 1, list: false, source },

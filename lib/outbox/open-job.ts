@@ -12,7 +12,7 @@ import {
 import { liveMessages, storable, type Input } from './storable-message';
 
 /** One recipient of a message, or one contact, group or id. */
-export interface NodeItem {
+export interface OutboxItem {
   readonly index: number;
   /** The number that the item is for, as `reset` names it. */
   readonly phone?: string;
@@ -38,7 +38,7 @@ export interface AcceptedItem<I, O> {
 }
 
 /** A message and its items, as a node accepts them. */
-export interface NewJob<I extends NodeItem, O> {
+export interface NewJob<I extends OutboxItem, O> {
   readonly message: Record<string, unknown>;
   readonly order: O;
   /** Duplicates are not among them: their originals name them. */
@@ -52,7 +52,7 @@ export interface NewJob<I extends NodeItem, O> {
 }
 
 /** A hundred items of a job, and how far each has come. */
-export class ItemPage<I extends NodeItem, E> {
+export class ItemPage<I extends OutboxItem, E> {
   readonly begun: Set<number>;
   readonly ended: Map<number, Ended<E>>;
   readonly told: Set<number>;
@@ -111,12 +111,12 @@ export class ItemPage<I extends NodeItem, E> {
 
 type Counts = Record<string, number>;
 
-const weightOf = ({ duplicates }: NodeItem): number => 1 + (duplicates?.length ?? 0);
+const weightOf = ({ duplicates }: OutboxItem): number => 1 + (duplicates?.length ?? 0);
 
 /** The kind under which the duplicates of an outcome are counted once more. */
 export const duplicatesOf = (kind: string): string => `duplicates ${kind}`;
 
-const countIn = (counts: Counts, kinds: readonly string[], item: NodeItem, sign: 1 | -1 = 1): void => {
+const countIn = (counts: Counts, kinds: readonly string[], item: OutboxItem, sign: 1 | -1 = 1): void => {
   const add = (kind: string, by: number): void => {
     counts[kind] = (counts[kind] ?? 0) + by * sign;
   };
@@ -128,7 +128,7 @@ const countIn = (counts: Counts, kinds: readonly string[], item: NodeItem, sign:
 const pagesAtOnce = 50;
 
 /** A job in memory: on its way to the record, or with something in flight. */
-export class OpenJob<I extends NodeItem, O, E> {
+export class OpenJob<I extends OutboxItem, O, E> {
   /** Where its record is. */
   readonly key: Buffer;
   /** Unique in this process. */
@@ -174,7 +174,7 @@ export class OpenJob<I extends NodeItem, O, E> {
     this.untold = this.remaining;
   }
 
-  static accepted<I extends NodeItem, O, E>(
+  static accepted<I extends OutboxItem, O, E>(
     table: Table,
     keys: Layout,
     arrival: Buffer,
@@ -198,7 +198,7 @@ export class OpenJob<I extends NodeItem, O, E> {
     return job;
   }
 
-  static found<I extends NodeItem, O, E>(
+  static found<I extends OutboxItem, O, E>(
     table: Table,
     keys: Layout,
     arrival: Buffer,
@@ -252,7 +252,7 @@ export class OpenJob<I extends NodeItem, O, E> {
   }
 
   /** All items of a new job are to be done. */
-  takeAll(): void {
+  queueAll(): void {
     for (const page of this.pages.values()) for (const item of page.items) this.toDo.push({ page, item });
     this.markRead();
   }

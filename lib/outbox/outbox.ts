@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { closeLimit, systemClock } from '../service/clock';
 import { nextKey, type Operation, type Store, type Table } from '../state/store';
 import { handOver } from './hand-over';
-import { OpenJob, OpenJobs, type NodeItem, type NewJob, type ItemPage } from './open-job';
+import { OpenJob, OpenJobs, type OutboxItem, type NewJob, type ItemPage } from './open-job';
 import { recorderOf, together, type Recorder } from './recorder';
 import { Resets, type Reset } from './resets';
 import {
@@ -51,7 +51,7 @@ export interface Removals {
 }
 
 /** The node, as its outbox sees it. */
-export interface Host<I extends NodeItem, O, E> {
+export interface Host<I extends OutboxItem, O, E> {
   /** Lets an outcome leave, its duplicates with it. False when it did not arrive, because this node is closing. */
   emit(job: OpenJob<I, O, E>, item: I, toEmit: OutcomeToEmit<E>): Promise<boolean>;
   /** The kinds under which an outcome is counted. */
@@ -106,7 +106,7 @@ export const arrivalAt = (at: number): Buffer => {
  * leaves), ended (before the outcome leaves), told. Memory holds what is in flight; everything else lies in the store,
  * and the next start of the node goes on from there.
  */
-export abstract class Outbox<I extends NodeItem, O, E, H extends Host<I, O, E>> {
+export abstract class Outbox<I extends OutboxItem, O, E, H extends Host<I, O, E>> {
   /** The name of this start of the node. */
   readonly life = randomBytes(6).toString('base64url');
   protected readonly keys: Layout;

@@ -1,5 +1,5 @@
 import { endOf, type StoreEntry, type Store, type Table } from '../state/store';
-import { OpenJob, type NodeItem, type ItemPage } from './open-job';
+import { OpenJob, type OutboxItem, type ItemPage } from './open-job';
 import { readAtOnce } from './outbox';
 import { after, arrivalIn, itemKey, jobKey, layout, pageOf, type JobRecord, type Layout } from './records';
 
@@ -48,7 +48,7 @@ export const hasNotEnded = async (
   index?: number,
 ): Promise<boolean> => {
   const keys = layout(node);
-  const found = await store.get<JobRecord<NodeItem, unknown>>(table, keys.job(arrival));
+  const found = await store.get<JobRecord<OutboxItem, unknown>>(table, keys.job(arrival));
   if (!found || index === undefined) return found !== undefined;
   const page = await OpenJob.found(table, keys, arrival, found.value).page(store, pageOf(index));
   const isThere = page.items.some((item) => item.index === index);
@@ -63,7 +63,7 @@ const table = 'work';
  * Reads what a node's outbox of requests has on record, for display: page by page, in the order of arrival, independent
  * of the outbox in memory.
  */
-export class QueueReader<I extends NodeItem> {
+export class QueueReader<I extends OutboxItem> {
   private readonly keys: Layout;
 
   constructor(private readonly source: QueueSource<I>) {

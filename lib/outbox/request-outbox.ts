@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../service/clock';
 import { endOf, key, TakenOver, type StoreEntry, type Operation, type Store } from '../state/store';
-import { OpenJob, type AcceptedItem, type NodeItem, type NewJob, type ItemPage } from './open-job';
+import { OpenJob, type AcceptedItem, type OutboxItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
 import { hasNotEnded, QueueReader } from './queue-reader';
 import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './records';
@@ -32,7 +32,7 @@ export interface ItemTurn<I, O> extends AcceptedItem<I, O> {
   readonly store: Store;
 }
 
-export interface RequestHost<I extends NodeItem, O, E> extends Host<I, O, E> {
+export interface RequestHost<I extends OutboxItem, O, E> extends Host<I, O, E> {
   /**
    * From an item to its outcome; throws `Held` and nothing else. Undefined when a close broke the work off: the item
    * stays on record as not begun.
@@ -44,7 +44,7 @@ export interface RequestHost<I extends NodeItem, O, E> extends Host<I, O, E> {
   held(count: number, notBefore: number): void;
 }
 
-export interface RequestOptions<I extends NodeItem, O, E> extends OutboxOptions<RequestHost<I, O, E>> {
+export interface RequestOptions<I extends OutboxItem, O, E> extends OutboxOptions<RequestHost<I, O, E>> {
   /** The most requests at once; as many more items are begun ahead, so that a slow disk holds none up. */
   readonly width: number;
   /** Milliseconds after which what has not begun is too old to begin after a restart. */
@@ -61,7 +61,7 @@ const mostEnding = 256;
 const clockTicks = { count: 10, ms: 50 };
 
 /** Items whose work is one request. */
-export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, RequestHost<I, O, E>> {
+export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, RequestHost<I, O, E>> {
   /** Jobs with items to be done, served in turn. */
   private queue: OpenJob<I, O, E>[] = [];
   private active = 0;
@@ -130,9 +130,9 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
       this.isStarted && !this.hasBacklog && !this.isReading && !job.isLong && this.queue.length < mostAtHand;
     if (isAtHand) {
       job.attachment = attachment;
-      job.takeAll();
+      job.queueAll();
       this.cursor = job.key;
-      this.take(job);
+      this.bringIntoMemory(job);
     } else this.hasBacklog = true;
     this.track(
       this.commit(job).then(
@@ -240,7 +240,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     else this.queue.push(job);
   }
 
-  private take(job: OpenJob<I, O, E>): void {
+  private bringIntoMemory(job: OpenJob<I, O, E>): void {
     this.open.add(job);
     this.queue.push(job);
   }
@@ -310,7 +310,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
       const job = OpenJob.found<I, O, E>(this.table, this.keys, arrivalIn(entry.key), entry.value);
       this.cursor = entry.key;
       // The job may be in memory already, for an item that was held.
-      if (!this.open.get(job.name) && !reading.isOld(job.name)) this.take(job);
+      if (!this.open.get(job.name) && !reading.isOld(job.name)) this.bringIntoMemory(job);
     }
     this.forgetResets();
     const onItsWay = first && this.committing.get(first);
@@ -552,7 +552,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
         const last = found.at(-1);
         if (!last) break;
         from = after(this.keys.allHeld, last.key).from;
-        for (const entry of found) await this.takeUp(entry.key, isMeant);
+        for (const entry of found) await this.resumeHeld(entry.key, isMeant);
         // Reads may be answered at once: others have their turn between two pages.
         await nextTurn();
       }
@@ -563,7 +563,7 @@ export class RequestOutbox<I extends NodeItem, O, E> extends Outbox<I, O, E, Req
     this.pump();
   }
 
-  private async takeUp(held: Buffer, isMeant: (arrival: Buffer, item: I) => boolean): Promise<void> {
+  private async resumeHeld(held: Buffer, isMeant: (arrival: Buffer, item: I) => boolean): Promise<void> {
     const { arrival, index } = heldIn(held);
     const job = await this.jobAt(arrival);
     if (!job) {

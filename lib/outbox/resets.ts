@@ -1,4 +1,4 @@
-import type { NodeItem } from './open-job';
+import type { OutboxItem } from './open-job';
 import type { ResetRecord } from './records';
 
 /** A reset and its arrival. */
@@ -44,7 +44,7 @@ export class Resets {
   }
 
   /** Whether an item of the job that came with this arrival was cancelled afterwards. */
-  isReset(arrival: Buffer, { phone, index }: NodeItem): boolean {
+  isReset(arrival: Buffer, { phone, index }: OutboxItem): boolean {
     return (
       !this.isEmpty &&
       (this.isBefore(arrival, everything) ||

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Operation } from '../state/store';
-import { OpenJob, type NodeItem, type NewJob, type ItemPage } from './open-job';
+import { OpenJob, type OutboxItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, Outbox, readAtOnce, type Host, type OutboxOptions, type Removals } from './outbox';
 import {
   after,
@@ -28,7 +28,7 @@ export interface WaitPolling<W> {
   next(wait: W): number;
 }
 
-export interface WaitHost<I extends NodeItem, O, E, W> extends Host<I, O, E> {
+export interface WaitHost<I extends OutboxItem, O, E, W> extends Host<I, O, E> {
   /** The outcome of an item that cannot be waited for; undefined for one that can. */
   atOnce(item: I): E | undefined;
   waitOf(key: Buffer, item: I, order: O): W;
@@ -41,7 +41,7 @@ export interface WaitHost<I extends NodeItem, O, E, W> extends Host<I, O, E> {
   changed(): void;
 }
 
-export interface WaitOptions<I extends NodeItem, O, E, W> extends OutboxOptions<WaitHost<I, O, E, W>> {
+export interface WaitOptions<I extends OutboxItem, O, E, W> extends OutboxOptions<WaitHost<I, O, E, W>> {
   /** The polls of the environment at the service that it points to, or pointed to. */
   readonly polling: (space: string) => WaitPolling<W>;
 }
@@ -82,16 +82,16 @@ const inBulk = async <T>(
 const numbersIn = (resets: readonly ResetRecord[]): readonly string[] | undefined =>
   resets.some(({ phones }) => !phones) ? undefined : resets.flatMap(({ phones = [] }) => phones);
 
-interface WaitingItem<I extends NodeItem, O, E> {
+interface WaitingItem<I extends OutboxItem, O, E> {
   readonly job: OpenJob<I, O, E>;
   readonly page: ItemPage<I, E>;
   readonly item: I;
 }
 
-type Meant<I extends NodeItem, O> = (record: JobRecord<I, O>, arrival: Buffer, item: I) => boolean;
+type Meant<I extends OutboxItem, O> = (record: JobRecord<I, O>, arrival: Buffer, item: I) => boolean;
 
 /** Items that wait to be ended from outside. None of them is in memory. */
-export class WaitOutbox<I extends NodeItem, O, E, W extends { readonly item: Buffer }> extends Outbox<
+export class WaitOutbox<I extends OutboxItem, O, E, W extends { readonly item: Buffer }> extends Outbox<
   I,
   O,
   E,

@@ -1,5 +1,5 @@
 import type { Mutable } from '../mutable';
-import { duplicatesOf, type NewJob, type OpenJob, type NodeItem as OutboxItem } from '../outbox/open-job';
+import { duplicatesOf, type NewJob, type OpenJob, type OutboxItem as OutboxItem } from '../outbox/open-job';
 import { QueueFull, type Host, type OutcomeToEmit } from '../outbox/outbox';
 import type { Problem } from '../service/errors';
 import { TakenOver } from '../state/store';
@@ -24,14 +24,10 @@ export interface Order {
   readonly advisor: string;
   /** Set when an array came in: the id of its sequence, and the message property that holds the list. */
   readonly list?: { readonly id: string; readonly shared?: string };
-  /** The time zone that the message gives for a single number. */
-  readonly timeZone?: unknown;
-  /** Nothing is sent: each item leaves as it would if it were sent. */
-  readonly dryRun?: true;
 }
 
 /** The items of a message, as a node reads them. */
-export interface TakenItems<T> {
+export interface ItemsOfMessage<T> {
   readonly items: readonly T[];
   /** Duplicates included. */
   readonly count: number;
@@ -51,7 +47,7 @@ const indexesOf = ({ index, duplicates = [] }: Item): readonly number[] => [
 ];
 
 /** How many outcomes of a list have left, by the names of the outputs. */
-export type Counts = Readonly<Record<string, number>>;
+export type OutputCounts = Readonly<Record<string, number>>;
 
 const codePrefix = 'code ';
 
@@ -64,7 +60,7 @@ const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
 };
 
 /** `msg.summary` without its id. */
-const summaryOf = (tools: Tools, total: number, counts: Counts): Record<string, unknown> => {
+const summaryOf = (tools: Tools, total: number, counts: OutputCounts): Record<string, unknown> => {
   const byCode: Record<string, number> = {};
   for (const [kind, count] of Object.entries(counts))
     if (kind.startsWith(codePrefix) && count > 0) byCode[kind.slice(codePrefix.length)] = count;
@@ -103,7 +99,7 @@ interface ItemOutbox<T extends Item, O> {
  * The items that a flow node has accepted: each is on record before it begins, and its outcome is on record before it
  * is told. Work that a close, a kill or a deploy interrupts is carried on by the next node of the same id.
  */
-export abstract class NodeOutbox<T extends Item, O extends Order, B extends ItemOutbox<T, O>> implements Host<
+export abstract class OutboxNode<T extends Item, O extends Order, B extends ItemOutbox<T, O>> implements Host<
   T,
   O,
   Outcome
@@ -140,16 +136,16 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Item
   ): Outcome;
 
   /** Shows an outcome in the status; `counts` come with the last one of a list. */
-  protected abstract show(outcome: Outcome, counts?: Counts): void;
+  protected abstract show(outcome: Outcome, counts?: OutputCounts): void;
 
   /**
    * Accepts the items of a message; resolves when a list of waits is on record. `completeOrder` completes the order; if it throws,
    * each item fails.
    */
-  take(
+  accept(
     msg: Message,
     job: Job,
-    taken: TakenItems<T>,
+    taken: ItemsOfMessage<T>,
     completeOrder: (order: Mutable<O>) => void,
   ): void | Promise<void> {
     // All other fields of an order are optional.
@@ -164,7 +160,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Item
     };
     try {
       completeOrder(order);
-      return this.accept(msg, job, order, taken)?.catch(refuseAll);
+      return this.acceptJob(msg, job, order, taken)?.catch(refuseAll);
     } catch (thrown) {
       refuseAll(thrown);
       return undefined;
@@ -190,7 +186,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Item
   emit(openJob: OpenJob<T, O, Outcome>, item: T, toEmit: OutcomeToEmit<Outcome>): Promise<boolean> {
     const left = this.deliverOutcome(openJob, item, toEmit);
     const { outcome, isLast, counts } = toEmit;
-    this.emitted(outcome, isLast && openJob.record.count > 1 ? counts : undefined);
+    this.noteEmitted(outcome, isLast && openJob.record.count > 1 ? counts : undefined);
     return left;
   }
 
@@ -205,11 +201,11 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Item
     if (this.environment) activityOf(this.environment).changed();
   }
 
-  protected accept(
+  protected acceptJob(
     msg: Message,
     job: Job,
     order: O,
-    { items, count, entries }: TakenItems<T>,
+    { items, count, entries }: ItemsOfMessage<T>,
   ): void | Promise<void> {
     if (!this.outbox) throw nodeError('not_configured', 'no_environment');
     const onRecord = job.takeHandOver();
@@ -230,7 +226,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Item
     this.show(failedOutcome(problemOf(thrown)));
   }
 
-  protected emitted(outcome: Outcome, counts: Counts | undefined): void {
+  protected noteEmitted(outcome: Outcome, counts: OutputCounts | undefined): void {
     this.show(outcome, counts);
     this.changed();
   }
@@ -269,7 +265,7 @@ export abstract class NodeOutbox<T extends Item, O extends Order, B extends Item
     return hasArrived;
   }
 
-  private refuseAll(job: Job, order: O, { items, entries, count }: TakenItems<T>, thrown: unknown): void {
+  private refuseAll(job: Job, order: O, { items, entries, count }: ItemsOfMessage<T>, thrown: unknown): void {
     const why = failedOutcome(problemOf(thrown));
     // Whether a number can be read may depend on the country of an environment that is missing.
     const isUnready = why.problem?.code === 'not_configured';

@@ -11,7 +11,7 @@ import type { Environment } from './environment';
 import { nodeError } from './errors';
 import type { Handler, Tools } from './flow-node';
 import type { Job } from './job';
-import { NodeOutbox, type Counts, type Item, type Order } from './node-outbox';
+import { OutboxNode, type OutputCounts, type Item, type Order } from './node-outbox';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
 import { heldLook, outcomeStatus, type StatusTexts } from './status';
@@ -23,7 +23,7 @@ export interface Turn<T, O> extends ItemTurn<T, O> {
 }
 
 /** What holds for all items of a node. */
-export interface RequestOptions {
+export interface RequestNodeOptions {
   readonly statusTexts: StatusTexts;
   /** The outcome of what is cancelled; a failure where the node has no other. */
   readonly cancelled?: (() => Outcome) | undefined;
@@ -41,8 +41,8 @@ const noService: Client = {
 };
 
 /** A node whose items are worked on by requests. */
-export abstract class NodeRequests<T extends Item, O extends Order>
-  extends NodeOutbox<T, O, RequestOutbox<T, O, Outcome>>
+export abstract class RequestNode<T extends Item, O extends Order>
+  extends OutboxNode<T, O, RequestOutbox<T, O, Outcome>>
   implements RequestHost<T, O, Outcome>, Handler
 {
   private moved = 0;
@@ -51,7 +51,7 @@ export abstract class NodeRequests<T extends Item, O extends Order>
 
   constructor(
     tools: Tools,
-    private readonly settings: RequestOptions,
+    private readonly settings: RequestNodeOptions,
   ) {
     super(tools);
     this.showStatus = outcomeStatus(tools, settings.statusTexts, () => this.outbox?.progress);
@@ -66,7 +66,7 @@ export abstract class NodeRequests<T extends Item, O extends Order>
     return this.outbox?.isBusy ?? false;
   }
 
-  show(outcome: Outcome, counts?: Counts): void {
+  show(outcome: Outcome, counts?: OutputCounts): void {
     this.showStatus(outcome, counts);
   }
 

@@ -214,14 +214,11 @@ export interface StatusTexts {
 const firstOf = ({ first }: StatusTexts, { payload }: Outcome): string =>
   typeof first === 'string' ? first : first(payload);
 
-/** How many outcomes left by each output, in the order of the outputs. */
-type Counts = readonly number[];
-
 /** One sign for each output: signs read the same in every language. */
 const signs = ['✓', '✗', '?'];
 
 /** Such as `1 ✓ 1 ✗ 3 ?`. */
-const countsLook = (words: Words, counts: Counts): StatusLook => {
+const countsLook = (words: Words, counts: readonly number[]): StatusLook => {
   const [first = 0, failed = 0, third = 0] = counts;
   const text = counts
     .flatMap((count, port) => (count > 0 ? [`${words.number(count)} ${signs[port] ?? ''}`] : []))

@@ -9,12 +9,11 @@ import { isTimeZone } from '../runtime/dates';
 import type { Environment, EnvironmentSettings } from '../runtime/environment';
 import { invalidInput, nodeError } from '../runtime/errors';
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
-import type { Order } from '../runtime/node-outbox';
 import type { Turn } from '../runtime/node-requests';
 import { problemOf, type Outcome } from '../runtime/outcomes';
 import { mayBeCarriedOut, type ServiceError } from '../service/errors';
 import { ageClock, type Operation, type Store } from '../state/store';
-import type { Recipient } from './recipients';
+import type { Recipient, TextingOrder } from './recipients';
 
 /** One recipient whose work begins. */
 export interface GuardedTurn<T, O> extends Turn<T, O> {
@@ -53,7 +52,7 @@ const refusalBy = (by: BlockedBy): ServiceError =>
   by === 'unreadable' ? nodeError('blocked', 'blocked_unreadable') : nodeError('blocked', 'blocked');
 
 /** The recipient's own zone, as it was given: that of a list's object, or for a single number that of the message. */
-export const zoneOf = ({ timeZone }: Order, entry: unknown): unknown => {
+export const zoneOf = ({ timeZone }: TextingOrder, entry: unknown): unknown => {
   const own = isRecord(entry) ? fieldOf(entry, 'timeZone') : undefined;
   return isNothing(own) ? timeZone : own;
 };
@@ -142,7 +141,7 @@ type Steps = Pick<Turn<unknown, unknown>, 'begin' | 'undo'>;
 const quiet = (notBefore: number): ServiceError => nodeError('quiet_hours', 'quiet_hours', {}, { notBefore });
 
 /** Asks, for each recipient in its turn, whether it may be texted: the do-not-text list, the key, the text hours. */
-export class GuardChain<T extends Recipient, O extends Order> {
+export class GuardChain<T extends Recipient, O extends TextingOrder> {
   private list: DoNotText | undefined;
   /** The outcomes of dry runs under way, by their keys. */
   private readonly foreseen = new WeakMap<object, Map<string, Promise<Outcome>>>();

@@ -5,23 +5,29 @@ import type { Environment } from '../runtime/environment';
 import { readAll, type Source } from '../runtime/inputs';
 import { isControl, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
-import type { Order, TakenItems } from '../runtime/node-outbox';
-import { NodeRequests, type RequestOptions, type Turn } from '../runtime/node-requests';
+import type { ItemsOfMessage } from '../runtime/node-outbox';
+import { RequestNode, type RequestNodeOptions, type Turn } from '../runtime/node-requests';
 import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
-import { isNothing, isRecord } from '../runtime/kinds';
 import type { Problem } from '../service/errors';
 import { GuardChain, type GuardedTurn, type GuardOptions, type Work } from './guard-chain';
-import { isDryRun, phonesOfControl, withUsedFields, type Recipient, type Recipients } from './recipients';
+import {
+  orderIn,
+  phonesOfControl,
+  withUsedFields,
+  type Recipient,
+  type Recipients,
+  type TextingOrder,
+} from './recipients';
 
 /** The recipients of a message, and what holds for all of them. */
-export interface Reading<T extends Recipient, O extends Order> extends Recipients<T> {
+export interface Reading<T extends Recipient, O extends TextingOrder> extends Recipients<T> {
   /** Completes the order; if it throws, each recipient fails. */
   readonly completeOrder: (order: Mutable<O>) => void;
 }
 
-export interface RecipientNodeOptions<T extends Recipient, O extends Order> extends Omit<
-  RequestOptions,
+export interface RecipientNodeOptions<T extends Recipient, O extends TextingOrder> extends Omit<
+  RequestNodeOptions,
   'mayHold'
 > {
   /** The property that names the recipients. */
@@ -46,11 +52,11 @@ export interface RecipientNodeOptions<T extends Recipient, O extends Order> exte
 }
 
 /** The turn of a plain recipient with a plain order. */
-export type RecipientTurn = GuardedTurn<Recipient, Order>;
+export type RecipientTurn = GuardedTurn<Recipient, TextingOrder>;
 
 /** `read` for nodes that need only the advisor and the recipients from a message. */
 export const readWith =
-  <O extends Order>(
+  <O extends TextingOrder>(
     tools: Tools,
     source: Source,
     recipientsIn: (value: unknown, country: string) => Recipients,
@@ -68,28 +74,21 @@ export const readWith =
     return values instanceof Promise ? values.then(reading) : reading(values);
   };
 
-/**
- * The zone of a single number. A recipient of a list who needed consent comes back alone, with the zone that it had there,
- * and with none if it had none: `msg.timeZone` says nothing of a list.
- */
-const zoneIn = ({ resend, phone, timeZone }: Message): unknown =>
-  isRecord(resend) && resend.phone === phone ? resend.timeZone : timeZone;
-
-/** Where a message goes whose recipients have been read. */
-export interface Taker<T extends Recipient, O extends Order> {
-  take(
+/** What accepts a message whose recipients have been read. */
+interface Acceptor<T extends Recipient, O extends TextingOrder> {
+  accept(
     msg: Message,
     job: Job,
-    taken: TakenItems<T>,
+    taken: ItemsOfMessage<T>,
     completeOrder: (order: Mutable<O>) => void,
   ): void | Promise<void>;
 }
 
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
-export class RecipientNode<T extends Recipient = Recipient, O extends Order = Order> extends NodeRequests<
-  T,
-  O
-> {
+export class RecipientNode<
+  T extends Recipient = Recipient,
+  O extends TextingOrder = TextingOrder,
+> extends RequestNode<T, O> {
   private readonly guards: GuardChain<T, O> | undefined;
 
   constructor(
@@ -110,26 +109,23 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
     return true;
   }
 
-  /** `taker` takes the recipients in the place of this node's own outbox, for a node that waits. */
-  input(msg: Message, job: Job, taker: Taker<T, O> = this): void | Promise<void> {
+  /** `acceptor` accepts the recipients in the place of this node, for a node that waits. */
+  input(msg: Message, job: Job, acceptor: Acceptor<T, O> = this): void | Promise<void> {
     const reading = this.options.read(msg, this.country);
-    // A dry run never waits.
-    const into = this.isDry(msg) ? this : taker;
     return reading instanceof Promise
-      ? reading.then((read) => this.hand(msg, job, read, into))
-      : this.hand(msg, job, reading, into);
+      ? reading.then((read) => this.hand(msg, job, read, acceptor))
+      : this.hand(msg, job, reading, acceptor);
   }
 
   completeFailure(failure: Outcome, msg: Message): Outcome {
-    const order = { advisor: '', ...(this.isDry(msg) && { dryRun: true as const }) };
-    return withUsedFields(failure, order, { index: 0 }, undefined);
+    return withUsedFields(failure, this.orderIn(msg), { index: 0 }, undefined);
   }
 
   /** Ends a whole message with one failure, which is put on record as any outcome is. */
   refuse(msg: Message, job: Job, why: Problem): void {
     const items = [{ index: 0, wrong: why } as T];
     const { source } = this.options;
-    void this.take(msg, job, { items, count: 1, list: false, source }, () => undefined);
+    void this.accept(msg, job, { items, count: 1, list: false, source }, () => undefined);
   }
 
   /** The numbers that a control message is for; undefined means all. */
@@ -172,19 +168,26 @@ export class RecipientNode<T extends Recipient = Recipient, O extends Order = Or
   }
 
   /** A node that makes no request ignores `msg.dryRun`. */
-  private isDry(msg: Message): boolean {
-    return !this.options.isLocal && isDryRun(msg);
+  private orderIn(msg: Message, isList = false): TextingOrder {
+    const { dryRun, ...order } = orderIn(msg, isList);
+    return dryRun && !this.options.isLocal ? { ...order, dryRun } : order;
   }
 
   private get country(): string {
     return this.environment?.settings.country ?? '';
   }
 
-  private hand(msg: Message, job: Job, reading: Reading<T, O>, taker: Taker<T, O>): void | Promise<void> {
-    return taker.take(msg, job, { ...reading, source: this.options.source }, (order) => {
-      if (this.isDry(msg)) order.dryRun = true;
-      const timeZone = zoneIn(msg);
-      if (!reading.list && !isNothing(timeZone)) order.timeZone = timeZone;
+  private hand(
+    msg: Message,
+    job: Job,
+    reading: Reading<T, O>,
+    acceptor: Acceptor<T, O>,
+  ): void | Promise<void> {
+    const said = this.orderIn(msg, reading.list);
+    // A dry run never waits.
+    const into = said.dryRun ? this : acceptor;
+    return into.accept(msg, job, { ...reading, source: this.options.source }, (order) => {
+      Object.assign(order, said);
       reading.completeOrder(order);
     });
   }

@@ -4,7 +4,7 @@ import type { Mutable } from '../mutable';
 import { e164 } from '../contract-values';
 import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord } from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
-import type { Item, Order, TakenItems } from '../runtime/node-outbox';
+import type { Item, Order, ItemsOfMessage } from '../runtime/node-outbox';
 import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import type { ServiceError, MessageValue } from '../service/errors';
@@ -125,7 +125,7 @@ export interface Recipient extends Item {
 }
 
 /** The recipients of one message. */
-export type Recipients<T extends Recipient = Recipient> = Omit<TakenItems<T>, 'source'>;
+export type Recipients<T extends Recipient = Recipient> = Omit<ItemsOfMessage<T>, 'source'>;
 
 /**
  * The recipients that a phone field names; an unreadable number fails alone. `completeRecipient` adds what else a recipient has.
@@ -159,7 +159,31 @@ export const recipientsOf = <T extends Recipient = Recipient>(
 };
 
 /** `msg.dryRun`, which forms and CSV files may have as a text. */
-export const isDryRun = ({ dryRun }: Message): boolean => Boolean(dryRun) && dryRun !== 'false';
+const isDryRun = ({ dryRun }: Message): boolean => Boolean(dryRun) && dryRun !== 'false';
+
+/** What holds for all recipients of one message. */
+export interface TextingOrder extends Order {
+  /** The time zone that the message gives for a single number. */
+  readonly timeZone?: unknown;
+  /** Nothing is sent: each recipient leaves as if it were. */
+  readonly dryRun?: true;
+}
+
+/**
+ * The zone of a single number. A recipient of a list who needed consent comes back alone, with the zone that it had there,
+ * and with none if it had none: `msg.timeZone` says nothing of a list.
+ */
+const zoneIn = ({ resend, phone, timeZone }: Message): unknown =>
+  isRecord(resend) && resend.phone === phone ? resend.timeZone : timeZone;
+
+/** What a message says of all its recipients, before its fields are read. */
+export const orderIn = (msg: Message, isList: boolean): TextingOrder => {
+  const order: Mutable<TextingOrder> = { advisor: '' };
+  if (isDryRun(msg)) order.dryRun = true;
+  const timeZone = zoneIn(msg);
+  if (!isList && !isNothing(timeZone)) order.timeZone = timeZone;
+  return order;
+};
 
 /** Marks an outcome as that of a dry run. */
 const asDryRun = (outcome: Mutable<Outcome>): Mutable<Outcome> => {
@@ -171,7 +195,7 @@ const asDryRun = (outcome: Mutable<Outcome>): Mutable<Outcome> => {
 /** The outcome with the message fields that a texting node writes as used. */
 export const withUsedFields = (
   outcome: Outcome,
-  { advisor, dryRun }: Order,
+  { advisor, dryRun }: TextingOrder,
   { phone, given, text, memberId }: Recipient,
   /** The whole object that a list held for this recipient. */
   entry: unknown,

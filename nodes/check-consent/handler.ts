@@ -3,7 +3,7 @@ import { RecipientNode } from '../../lib/texting/recipient-node';
 import { checkOnce } from './check';
 import { cancelledWait } from './outcome';
 import { subjects } from './subject';
-import { NodeWaits } from './waits';
+import { WaitNode } from './waits';
 
 /** Checks once or waits, as the node is set. Both handlers run, because work that began under the other setting goes on. */
 export const checkHandler = (tools: Tools): Handler => {
@@ -15,7 +15,7 @@ export const checkHandler = (tools: Tools): Handler => {
     cancelled: cancelledWait,
     statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
   });
-  const waits = new NodeWaits(tools, (outcome, counts) => {
+  const waits = new WaitNode(tools, (outcome, counts) => {
     checks.show(outcome, counts);
   });
 

@@ -3,9 +3,13 @@ import { anyId, type Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
 import { isNothing } from '../../lib/runtime/kinds';
-import type { Order } from '../../lib/runtime/node-outbox';
 import { readWith, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
-import { recipientsOf, type Recipient, type Recipients } from '../../lib/texting/recipients';
+import {
+  recipientsOf,
+  type Recipient,
+  type Recipients,
+  type TextingOrder,
+} from '../../lib/texting/recipients';
 
 const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
   if (isNothing(value) || (Array.isArray(value) && value.length === 0))
@@ -21,7 +25,9 @@ const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
 };
 
 /** Reads whom to check: by number or by member id, as the node is set. */
-export const subjects = (tools: Tools): Pick<RecipientNodeOptions<Recipient, Order>, 'source' | 'read'> => {
+export const subjects = (
+  tools: Tools,
+): Pick<RecipientNodeOptions<Recipient, TextingOrder>, 'source' | 'read'> => {
   const isByMember = tools.plain.text('by') === 'memberId';
   const source = tools.source(isByMember ? 'memberId' : 'phone');
   return {

@@ -8,17 +8,17 @@ import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
 import { nodeError } from '../../lib/runtime/errors';
-import { NodeOutbox, type Counts, type Order, type TakenItems } from '../../lib/runtime/node-outbox';
+import { OutboxNode, type OutputCounts, type ItemsOfMessage } from '../../lib/runtime/node-outbox';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
 import { authorizeLook, failureLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
 import { fieldOf, isRecord } from '../../lib/runtime/kinds';
-import { withUsedFields, type Recipient } from '../../lib/texting/recipients';
+import { withUsedFields, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
 import { cancelledWait, waitOutcome } from './outcome';
 import { subjectOf } from './subject';
 
 /** What holds for all waits of a message. */
-export interface WaitOrder extends Order {
+export interface WaitOrder extends TextingOrder {
   readonly pace: Pace;
   readonly start: number;
 }
@@ -53,7 +53,10 @@ const isOf = (record: unknown, phone: string | undefined): boolean => {
 };
 
 /** Adds to the recipients the names in the message, for people who look at the list of waits. */
-const withNames = ({ items, entries, list }: TakenItems<Recipient>, msg: Message): readonly Recipient[] => {
+const withNames = (
+  { items, entries, list }: ItemsOfMessage<Recipient>,
+  msg: Message,
+): readonly Recipient[] => {
   const records = [msg['recipient'], msg['contact']];
   const recordOf = ({ index, phone }: Recipient): unknown =>
     list ? entries?.[index] : records.find((record) => isOf(record, phone));
@@ -68,8 +71,8 @@ const withNames = ({ items, entries, list }: TakenItems<Recipient>, msg: Message
 const redrawn = 2000;
 
 /** The waits of one node: each is on record, and leaves when it ends. */
-export class NodeWaits
-  extends NodeOutbox<Recipient, WaitOrder, Outbox>
+export class WaitNode
+  extends OutboxNode<Recipient, WaitOrder, Outbox>
   implements WaitHost<Recipient, WaitOrder, Outcome, Wait>
 {
   private readonly pace: Pace;
@@ -82,7 +85,7 @@ export class NodeWaits
 
   constructor(
     tools: Tools,
-    protected readonly show: (outcome: Outcome, counts?: Counts) => void,
+    protected readonly show: (outcome: Outcome, counts?: OutputCounts) => void,
   ) {
     super(tools);
     const seconds = (name: string): number => tools.plain.number(name);
@@ -95,17 +98,17 @@ export class NodeWaits
   }
 
   /** Begins a wait for each recipient; all are on record when this resolves. */
-  protected override async accept(
+  protected override async acceptJob(
     msg: Message,
     job: Job,
     order: WaitOrder,
-    recipients: TakenItems<Recipient>,
+    recipients: ItemsOfMessage<Recipient>,
   ): Promise<void> {
     const { consent, pace } = this;
     if (!consent) throw nodeError('not_configured', 'no_environment');
     const items = withNames(recipients, msg);
     const start = consent.clock.now();
-    await super.accept(msg, job, { ...order, pace, start }, { ...recipients, items });
+    await super.acceptJob(msg, job, { ...order, pace, start }, { ...recipients, items });
     this.changed();
     // The waits are on record: a fault from here on must not fail them.
     await this.endBlocked(recipients).catch((fault: unknown) => {
@@ -114,7 +117,7 @@ export class NodeWaits
   }
 
   /** Cancels the waits for numbers on the do-not-text list. */
-  private async endBlocked({ items }: TakenItems<Recipient>): Promise<void> {
+  private async endBlocked({ items }: ItemsOfMessage<Recipient>): Promise<void> {
     const environment = this.tools.environment();
     const phones = [...new Set(items.flatMap(({ phone }) => phone ?? []))];
     const found = await Promise.all(
@@ -172,7 +175,7 @@ export class NodeWaits
     return withUsedFields(outcome, order, recipient, entry);
   }
 
-  protected override emitted(outcome: Outcome, counts: Counts | undefined): void {
+  protected override noteEmitted(outcome: Outcome, counts: OutputCounts | undefined): void {
     if (this.outbox?.count === 0) this.show(outcome, counts);
   }
 

@@ -6,15 +6,14 @@ import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { flowNode, isControl, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import { readAll } from '../../lib/runtime/inputs';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
-import type { Order } from '../../lib/runtime/node-outbox';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { GuardedTurn } from '../../lib/texting/guard-chain';
 import { RecipientNode, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
-import { recipientsOf, type Recipient } from '../../lib/texting/recipients';
+import { recipientsOf, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
 import type { MessageValue } from '../../lib/service/errors';
 import { spec } from './spec';
 
-interface ListOrder extends Order {
+interface ListOrder extends TextingOrder {
   /** The operation when the message was accepted: an item is carried out by it, even if the node was changed since. */
   readonly operation: string;
 }

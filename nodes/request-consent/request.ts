@@ -9,15 +9,14 @@ import {
 import type { Mutable } from '../../lib/mutable';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
 import { nodeError } from '../../lib/runtime/errors';
-import type { Order } from '../../lib/runtime/node-outbox';
 import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import { ServiceError } from '../../lib/service/errors';
 import type { GuardedTurn } from '../../lib/texting/guard-chain';
 import { readWith, RecipientNode, type RecipientTurn } from '../../lib/texting/recipient-node';
-import { recipientsOf, type Recipient } from '../../lib/texting/recipients';
+import { recipientsOf, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
 import { hour } from '../../lib/durations';
 
-interface RequestOrder extends Order {
+interface RequestOrder extends TextingOrder {
   /** In a dry run: the message comes from a check that did not find consent. */
   readonly isRoundTrip?: true;
 }

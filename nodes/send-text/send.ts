@@ -6,11 +6,11 @@ import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
 import { readAll, type Source } from '../../lib/runtime/inputs';
 import type { Handler, Tools } from '../../lib/runtime/flow-node';
-import type { Order } from '../../lib/runtime/node-outbox';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
 import { zoneOf, type GuardedTurn } from '../../lib/texting/guard-chain';
 import { RecipientNode, type Reading } from '../../lib/texting/recipient-node';
+import type { TextingOrder } from '../../lib/texting/recipients';
 import { needsConsent, sendOutcome, sent } from './answer';
 import { asDuplicate, ReturnedRecipients, takeResend, textAgain, type Resend } from './resend';
 import { datesOf, deliveryOf, millisecondsOf, movedDelivery, type Delivery } from './schedule';
@@ -18,7 +18,7 @@ import { onceKeyGiver, textGiver, textsOf, type Text } from './texts';
 import { hour } from '../../lib/durations';
 
 /** What holds for all texts of one message. */
-interface SendOrder extends Order {
+interface SendOrder extends TextingOrder {
   readonly delivery?: Delivery;
   /** The offset from UTC with which the delivery date was written, in milliseconds. */
   readonly offset?: number;

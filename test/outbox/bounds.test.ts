@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm';
 import should from 'should';
 import { recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
-import type { NodeItem } from '../../lib/outbox/open-job';
+import type { OutboxItem } from '../../lib/outbox/open-job';
 import { QueueFull } from '../../lib/outbox/outbox';
 import { RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
@@ -25,7 +25,7 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 const refusing = (): never => {
   throw new Error('nothing is to be done');
 };
-const idleHost: RequestHost<NodeItem, object, string> = {
+const idleHost: RequestHost<OutboxItem, object, string> = {
   work: refusing,
   kindsOf: (outcome) => [outcome],
   outcomeFor: refusing,
@@ -39,7 +39,7 @@ const idleHost: RequestHost<NodeItem, object, string> = {
 /** A host that tells each outcome, and counts them. */
 const telling = (
   work: () => Promise<string>,
-): { readonly host: RequestHost<NodeItem, object, string>; readonly told: () => number } => {
+): { readonly host: RequestHost<OutboxItem, object, string>; readonly told: () => number } => {
   let told = 0;
   const emit = async (): Promise<boolean> => {
     told += 1;
@@ -51,8 +51,8 @@ const telling = (
 
 const requestsOn = (
   store: Store,
-  host: RequestHost<NodeItem, object, string>,
-): RequestOutbox<NodeItem, object, string> =>
+  host: RequestHost<OutboxItem, object, string>,
+): RequestOutbox<OutboxItem, object, string> =>
   new RequestOutbox({
     store,
     node: 'node',
@@ -80,7 +80,7 @@ interface Order {
   readonly start: number;
 }
 
-const listOf = (count: number): NodeItem[] => Array.from({ length: count }, (_, index) => ({ index }));
+const listOf = (count: number): OutboxItem[] => Array.from({ length: count }, (_, index) => ({ index }));
 
 describe('long lists that a slow store has not taken yet', () => {
   it('are refused beyond a million recipients, and again accepted when those before are on record', async () => {
@@ -115,7 +115,7 @@ describe('a long list of waits that is being put on record', () => {
     const host = {
       ...idleHost,
       atOnce: () => undefined,
-      waitOf: (item: Buffer, { index }: NodeItem, { start }: Order): Wait => {
+      waitOf: (item: Buffer, { index }: OutboxItem, { start }: Order): Wait => {
         const phone = `+1202556${index.toString().padStart(4, '0')}`;
         return { item, advisor: 'default', subject: { phone }, start, pace: recommended };
       },
@@ -124,7 +124,7 @@ describe('a long list of waits that is being put on record', () => {
       moved: refusing,
       changed: () => undefined,
     };
-    const outbox = new WaitOutbox<NodeItem, Order, string, Wait>({
+    const outbox = new WaitOutbox<OutboxItem, Order, string, Wait>({
       store,
       node: 'node',
       space: 'space',
@@ -170,14 +170,14 @@ describe('what is queued while the service is away', function () {
         return memory.get(...args);
       },
     });
-    const outbox = new RequestOutbox<NodeItem, object, string>({
+    const outbox = new RequestOutbox<OutboxItem, object, string>({
       store: counting,
       node: 'node',
       space: 'space',
       width: 16,
       resumeWithin: 3_600_000,
       clock: systemClock,
-      host: {} as RequestHost<NodeItem, object, string>,
+      host: {} as RequestHost<OutboxItem, object, string>,
     });
     const items = [{ index: 0 }, { index: 1 }];
     for (let list = 0; list < 3000; list++)

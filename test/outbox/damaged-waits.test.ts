@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { open as openLmdb } from 'lmdb';
 import { paceOf, type Pace } from '../../lib/consent/rings';
 import { Waits, type Wait } from '../../lib/consent/waits';
-import type { NodeItem } from '../../lib/outbox/open-job';
+import type { OutboxItem } from '../../lib/outbox/open-job';
 import { WaitOutbox, type WaitHost } from '../../lib/outbox/wait-outbox';
 import { MovableClock } from '../../lib/service/clock';
 import { openEmbedded } from '../../lib/state/embedded';
@@ -19,7 +19,7 @@ const phone = '+12025550101';
 const pace = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 10_000_000 });
 const space = 'environment';
 
-interface Person extends NodeItem {
+interface Person extends OutboxItem {
   readonly phone: string;
 }
 interface Order {

@@ -1,5 +1,5 @@
 import should from 'should';
-import type { NodeItem } from '../../lib/outbox/open-job';
+import type { OutboxItem } from '../../lib/outbox/open-job';
 import { Held, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
 import { MovableClock, systemClock, type Clock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
@@ -7,7 +7,7 @@ import type { Store } from '../../lib/state/store';
 import { gate } from '../support/gate';
 import { turn } from './process';
 
-type Host = RequestHost<NodeItem, object, string>;
+type Host = RequestHost<OutboxItem, object, string>;
 
 /** Reads are answered at once, as from a file; a commit takes a turn of the event loop. */
 const fileStore = (): Store => {
@@ -26,7 +26,7 @@ class CountingNode {
   readonly told: string[] = [];
   /** The most items on their way out at once. */
   most = 0;
-  readonly outbox: RequestOutbox<NodeItem, object, string>;
+  readonly outbox: RequestOutbox<OutboxItem, object, string>;
   private leaving = 0;
 
   constructor(store: Store, work: Host['work'], clock: Clock = systemClock) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { NodeItem } from '../../lib/outbox/open-job';
+import type { OutboxItem } from '../../lib/outbox/open-job';
 import type { OutcomeToEmit } from '../../lib/outbox/outbox';
 import { Held, isResetBy, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
 import { MovableClock } from '../../lib/service/clock';
@@ -11,7 +11,7 @@ const resumeWithin = 3_600_000;
 const phones = ['+12025550101', '+12025550102'] as const;
 const everything = [Buffer.of(0), Buffer.of(0xff)] as const;
 
-interface Text extends NodeItem {
+interface Text extends OutboxItem {
   readonly name: number;
   readonly phone: string;
   /** Of a list that is held, every second is. */

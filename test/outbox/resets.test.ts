@@ -1,7 +1,7 @@
 import should from 'should';
 import { recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
-import type { NodeItem } from '../../lib/outbox/open-job';
+import type { OutboxItem } from '../../lib/outbox/open-job';
 import { RequestOutbox } from '../../lib/outbox/request-outbox';
 import { Resets } from '../../lib/outbox/resets';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
@@ -18,7 +18,7 @@ const hostOf = (told: string[]) => ({
   kindsOf: (outcome: string) => [outcome],
   outcomeFor: (_text: unknown, reason: string) => Promise.resolve(reason),
   held: () => undefined,
-  emit: (_job: unknown, { phone }: NodeItem, { outcome }: { readonly outcome: string }) => {
+  emit: (_job: unknown, { phone }: OutboxItem, { outcome }: { readonly outcome: string }) => {
     told.push(`${String(phone)} ${outcome}`);
     return Promise.resolve(true);
   },
@@ -33,7 +33,7 @@ describe('thousands of resets, each of one number', () => {
   it('are all obeyed by the next start: nothing that was cancelled is sent', async () => {
     const store = createMemoryStore();
     const told: string[] = [];
-    const outbox = (): RequestOutbox<NodeItem, object, string> =>
+    const outbox = (): RequestOutbox<OutboxItem, object, string> =>
       new RequestOutbox({
         store,
         node: 'node',
@@ -79,7 +79,7 @@ describe('a reset that comes while an earlier one is still looking for its waits
         return world.store.page(table, range);
       },
     });
-    const outbox = new WaitOutbox<NodeItem, object, string, Wait>({
+    const outbox = new WaitOutbox<OutboxItem, object, string, Wait>({
       store,
       node: 'node',
       space: 'space',

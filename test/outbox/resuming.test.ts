@@ -1,5 +1,5 @@
 import should from 'should';
-import type { NodeItem } from '../../lib/outbox/open-job';
+import type { OutboxItem } from '../../lib/outbox/open-job';
 import { Held, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
 import { MovableClock, systemClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
@@ -8,7 +8,7 @@ import { hour } from '../../lib/durations';
 import { gate } from '../support/gate';
 import { turn } from './process';
 
-type Work = RequestHost<NodeItem, object, string>['work'];
+type Work = RequestHost<OutboxItem, object, string>['work'];
 
 const sends: Work = async ({ begin }) => {
   await begin();
@@ -20,9 +20,9 @@ describe('a text that was put off when its node closed', () => {
   const store = createMemoryStore({ clock });
   let told: string[] = [];
 
-  const start = async (work: Work): Promise<RequestOutbox<NodeItem, object, string>> => {
+  const start = async (work: Work): Promise<RequestOutbox<OutboxItem, object, string>> => {
     told = [];
-    const outbox = new RequestOutbox<NodeItem, object, string>({
+    const outbox = new RequestOutbox<OutboxItem, object, string>({
       store,
       node: 'node',
       space: 'space',
@@ -47,7 +47,7 @@ describe('a text that was put off when its node closed', () => {
     for (let turns = 0; turns < 20; turns++) await turn();
     return outbox;
   };
-  const accept = (outbox: RequestOutbox<NodeItem, object, string>, count: number): void => {
+  const accept = (outbox: RequestOutbox<OutboxItem, object, string>, count: number): void => {
     const items = Array.from({ length: count }, (_, index) => ({ index }));
     outbox.accept({ message: {}, order: {}, items, count }, undefined);
   };
@@ -115,8 +115,8 @@ describe('texts that the store has not taken yet when their node closes', () => 
       },
     };
     const told: string[] = [];
-    const outbox = (): RequestOutbox<NodeItem, object, string> =>
-      new RequestOutbox<NodeItem, object, string>({
+    const outbox = (): RequestOutbox<OutboxItem, object, string> =>
+      new RequestOutbox<OutboxItem, object, string>({
         store,
         node: 'node',
         space: 'space',
@@ -137,7 +137,7 @@ describe('texts that the store has not taken yet when their node closes', () => 
           },
         },
       });
-    const accept = (to: RequestOutbox<NodeItem, object, string>, phone: string): void => {
+    const accept = (to: RequestOutbox<OutboxItem, object, string>, phone: string): void => {
       to.accept({ message: {}, order: {}, items: [{ index: 0, phone }], count: 1 }, undefined);
     };
     const pass = async (turns: number): Promise<void> => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { paceOf, type Pace } from '../../lib/consent/rings';
 import { Waits, type Wait } from '../../lib/consent/waits';
-import type { NodeItem } from '../../lib/outbox/open-job';
+import type { OutboxItem } from '../../lib/outbox/open-job';
 import { WaitOutbox, type WaitHost } from '../../lib/outbox/wait-outbox';
 import { MovableClock } from '../../lib/service/clock';
 import { Disk, kill, never, turn, type Process } from './process';
@@ -13,7 +13,7 @@ const pace = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 100
 const phones = ['+12025550101', '+12025550102', '+12025550103'] as const;
 const phone = fc.constantFrom(...phones);
 
-interface Person extends NodeItem {
+interface Person extends OutboxItem {
   readonly name: number;
   readonly phone: string;
 }

@@ -1,14 +1,14 @@
 import should from 'should';
 import { recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
-import type { NodeItem } from '../../lib/outbox/open-job';
+import type { OutboxItem } from '../../lib/outbox/open-job';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
 import { TakenOver, type Store } from '../../lib/state/store';
 import { World } from '../consent/world';
 import { gate } from '../support/gate';
 import { never, turn } from './process';
 
-interface Person extends NodeItem {
+interface Person extends OutboxItem {
   readonly phone: string;
   readonly isWrong?: true;
 }

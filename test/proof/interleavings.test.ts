@@ -8,7 +8,7 @@ import { TokenEndpoints } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { onceIn } from '../../lib/guards/once';
-import type { NodeItem } from '../../lib/outbox/open-job';
+import type { OutboxItem } from '../../lib/outbox/open-job';
 import { isResetBy, RequestOutbox } from '../../lib/outbox/request-outbox';
 import type { Clock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
@@ -229,7 +229,7 @@ const grantIn = async (memory: Store) => {
   return found?.value.grant;
 };
 
-interface Text extends NodeItem {
+interface Text extends OutboxItem {
   readonly name: string;
 }
 interface Told {

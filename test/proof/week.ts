@@ -7,7 +7,7 @@ import { Vault } from '../../lib/auth/vault';
 import { Consent } from '../../lib/consent/consent';
 import { recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
-import type { NodeItem, OpenJob } from '../../lib/outbox/open-job';
+import type { OutboxItem, OpenJob } from '../../lib/outbox/open-job';
 import type { OutcomeToEmit } from '../../lib/outbox/outbox';
 import { isResetBy, RequestOutbox, type ItemTurn } from '../../lib/outbox/request-outbox';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
@@ -180,7 +180,7 @@ class Service {
   }
 }
 
-interface Text extends NodeItem {
+interface Text extends OutboxItem {
   readonly name: string;
   readonly kind: Step['kind'];
   readonly phone: string;
