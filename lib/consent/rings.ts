@@ -64,7 +64,7 @@ export const placeOn = (interval: number, { start, share }: Timing): number =>
   (start + spreadOf(interval, share)) % interval;
 
 /** The offset from the start of the poll that moves a wait to the ring of `thenEvery`. */
-const quickEnd = ({ pollEvery, pollFor }: Pace): number => Math.ceil(pollFor / pollEvery) * pollEvery;
+export const quickEnd = ({ pollEvery, pollFor }: Pace): number => Math.ceil(pollFor / pollEvery) * pollEvery;
 
 /** The interval of the ring on which a wait is when it ends. */
 export const lastInterval = (pace: Pace): number =>
@@ -118,75 +118,4 @@ export const adjusted = (cursor: number, now: number, interval: number): number 
   if (cursor > now) return now;
   const behind = now - cursor;
   return behind > interval ? cursor + Math.floor(behind / interval) * interval : cursor;
-};
-
-export interface DueWait extends Timing {
-  readonly at: Place;
-  /** The time on the ring at which the cursor met the wait. */
-  readonly due: number;
-  readonly now: number;
-  readonly isYoungest: boolean;
-  /** When the next older wait for the same number began; undefined when there is none, or `needsOlder` is false. */
-  readonly olderStart?: number | undefined;
-}
-
-export interface PollDecision {
-  readonly isPolled: boolean;
-  /** The end of the wait has passed: this poll decides. */
-  readonly isLast: boolean;
-  /** The place of the wait from now on. */
-  readonly to: Place;
-}
-
-const destination = ({ at, pace }: DueWait, offset: number): Place => {
-  const { pollEvery, pollFor, thenEvery, giveUpAfter } = pace;
-  const isSlow = at === 'then' || (offset >= pollFor && thenEvery !== pollEvery);
-  const interval = isSlow ? thenEvery : pollEvery;
-  const next = (Math.floor(offset / interval) + 1) * interval;
-  if (next >= giveUpAfter) return 'end';
-  return isSlow ? 'then' : 'first';
-};
-
-/**
- * Waits for one number share polls, at the pace of the youngest. A wait that joins an older one is not polled at its
- * own start. If waits keep joining, each would leave its poll to the next; so the first wait that began in an interval
- * keeps its second poll.
- */
-const isItsTurn = ({ at, start, pace, olderStart, isYoungest }: DueWait, offset: number): boolean => {
-  const { pollEvery, thenEvery } = pace;
-  if (at === 'then') {
-    // This poll has been made: it moved the wait to this ring.
-    const quick = quickEnd(pace);
-    if (offset <= quick && offset > quick - thenEvery) return false;
-  } else {
-    if (offset === 0) return olderStart === undefined;
-    if (offset === pollEvery && olderStart !== undefined) {
-      const isFirstInInterval = Math.floor(olderStart / pollEvery) < Math.floor(start / pollEvery);
-      if (isFirstInInterval) return true;
-    }
-  }
-  return isYoungest;
-};
-
-const offsetOf = ({ at, due, start, pace, share }: DueWait): number =>
-  due - start - spreadOf(at === 'first' ? pace.pollEvery : pace.thenEvery, share);
-
-/** Whether `decidePoll` needs to know of an older wait. */
-export const needsOlder = (visit: DueWait): boolean => {
-  const offset = offsetOf(visit);
-  return visit.at === 'first' && (offset === 0 || offset === visit.pace.pollEvery);
-};
-
-/** What to do with a wait that the cursor has come to. */
-export const decidePoll = (visit: DueWait): PollDecision => {
-  const { at, now } = visit;
-  const isLast = now >= endTimeOf(visit);
-  if (at === 'end') return { isPolled: isLast, isLast, to: 'end' };
-  // The offset is below zero only after the clock was set back: polls go on as for a young wait.
-  const offset = offsetOf(visit);
-  return {
-    isPolled: isLast || isItsTurn(visit, offset),
-    isLast,
-    to: offset < 0 ? at : destination(visit, offset),
-  };
 };

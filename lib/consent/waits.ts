@@ -15,17 +15,8 @@ import {
   type WaitOutcome,
 } from './consent-status';
 import { Poller, type Due, type Visited } from './poller';
-import {
-  needsOlder,
-  decidePoll,
-  endTimeOf,
-  firstPollOf,
-  lastPollOf,
-  nextPoll,
-  type PollDecision,
-  type Place,
-  type DueWait,
-} from './rings';
+import { decidePoll, needsOlder, type DueWait, type PollDecision } from './poll-decision';
+import { endTimeOf, firstPollOf, lastPollOf, nextPoll, type Place } from './rings';
 import { WaitEntries, type FoundWait, type Subject, type Wait } from './wait-entries';
 import { day } from '../durations';
 
@@ -315,7 +306,7 @@ export class Waits {
       start,
       pace,
       share,
-      at: found.at,
+      place: found.at,
       due: due.at,
       now,
       isYoungest: younger === undefined,

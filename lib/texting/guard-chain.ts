@@ -9,7 +9,7 @@ import { isTimeZone } from '../runtime/dates';
 import type { Environment, EnvironmentSettings } from '../runtime/environment';
 import { invalidInput, nodeError } from '../runtime/errors';
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
-import type { Turn } from '../runtime/node-requests';
+import type { Turn } from '../runtime/request-node';
 import { problemOf, type Outcome } from '../runtime/outcomes';
 import { mayBeCarriedOut, type ServiceError } from '../service/errors';
 import { ageClock, type Operation, type Store } from '../state/store';

@@ -4,7 +4,7 @@ import type { Mutable } from '../mutable';
 import { e164 } from '../contract-values';
 import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord } from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
-import type { Item, Order, ItemsOfMessage } from '../runtime/node-outbox';
+import type { Item, Order, ItemsOfMessage } from '../runtime/outbox-node';
 import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import type { ServiceError, MessageValue } from '../service/errors';

@@ -1,6 +1,206 @@
-import { OperationHandler } from '../../lib/address-book/operation';
-import { flowNode } from '../../lib/runtime/flow-node';
-import { operationsOf } from './operations';
-import { spec } from './spec';
+import type { MessageValue } from '../../lib/service/errors';
+import {
+  OperationHandler,
+  contactKey,
+  type Caller,
+  type ItemOperation,
+  type Fields,
+  type BookOperation,
+  type Stream,
+} from '../../lib/address-book/operation';
+import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields';
+import { filterFrom, matcherOf, runSearch, searchSettings } from '../../lib/address-book/search';
+import { flowNode, type Tools } from '../../lib/runtime/flow-node';
+import { idFrom, oneOrList, wholeId } from '../../lib/runtime/inputs';
+import { invalidInput, nodeError } from '../../lib/runtime/errors';
+import { oneAtATime } from '../../lib/service/concurrency';
+import { isRecord } from '../../lib/runtime/kinds';
+import type { Message } from '../../lib/runtime/red';
+import type { Id, RequestOf } from '../../lib/service/endpoints';
+import { listingMembers } from './members';
+import { asServiceWrites, forgetNames, groupFrom, isSame, knownId } from './names';
+import { groupFieldKinds, spec } from './spec';
+
+/** A bare text is a group with this name. */
+const groupBody = (group: unknown, where: MessageValue): RequestOf<'createGroup'>['body'] => {
+  const record = typeof group === 'string' ? { name: group.trim() } : group;
+  if (!isRecord(record)) throw invalidInput('group_kind', { where });
+  const body = fieldsGiven(record, groupFieldKinds);
+  if ((body.name ?? '') === '' && (body.externalGroupId ?? '') === '') throw invalidInput('group_unnamed');
+  return body;
+};
+
+const creating = (tools: Tools): ItemOperation => {
+  const group = tools.source('group');
+  const warn = unknownFields(tools, groupFieldKinds);
+  return {
+    kind: 'items',
+    source: group,
+    async read(msg) {
+      const given = oneOrList(await group.read(msg), group.where);
+      warn(given.items);
+      return { ...given, data: null };
+    },
+    carries: (item) => ({ group: item }),
+    async work({ caller, item, known }) {
+      const body = groupBody(item, group.where);
+      try {
+        const result = await caller.call('createGroup', { body });
+        if (result.id != null) known.groupId = result.id;
+        return result;
+      } finally {
+        forgetNames(caller);
+      }
+    },
+  };
+};
+
+const deleting = (tools: Tools): ItemOperation => {
+  const groupId = tools.source('groupId');
+  const idToDelete = async (caller: Caller, value: unknown): Promise<Id> => {
+    const isWord = typeof value === 'string' && value.trim() !== '' && wholeId(value) === undefined;
+    if (!isWord) return idFrom(value, groupId.where);
+    const id = await knownId(caller, value.trim());
+    if (id === undefined) throw invalidInput('group_delete_id', { where: groupId.where });
+    return id;
+  };
+  return {
+    kind: 'items',
+    source: groupId,
+    read: async (msg) => ({ ...oneOrList(await groupId.read(msg), groupId.where), data: null }),
+    carries: (item, list) => (list ? { groupId: item } : {}),
+    async work({ caller, item, known }) {
+      const id = await idToDelete(caller, item);
+      known.groupId = id;
+      try {
+        await caller.call('deleteGroup', { params: { groupId: id } });
+        return { id };
+      } finally {
+        forgetNames(caller);
+      }
+    },
+  };
+};
+
+interface MembershipChange {
+  /** Message fields that every outcome carries. */
+  readonly known: Fields;
+  readonly make: (caller: Caller, contactId: Id) => Promise<unknown>;
+}
+
+/** Changes the groups of each contact of the message. `prepare` works out the change once for all contacts. */
+const changing = (
+  tools: Tools,
+  readGroups: (msg: Message) => unknown,
+  prepare: (caller: Caller, groups: unknown) => Promise<MembershipChange>,
+): ItemOperation => {
+  const contactId = tools.source('contactId');
+  return {
+    kind: 'items',
+    source: contactId,
+    async read(msg) {
+      const [contacts, data] = await Promise.all([contactId.read(msg), readGroups(msg)]);
+      return { ...oneOrList(contacts, contactId.where), data };
+    },
+    carries: (item, list) => (list ? { contactId: item } : {}),
+    async work({ caller, item, data, known, once }) {
+      const id = idFrom(item, contactId.where);
+      known.contactId = id;
+      const change = await once(() => prepare(caller, data));
+      Object.assign(known, change.known);
+      return oneAtATime(contactKey(caller, id), () => change.make(caller, id));
+    },
+  };
+};
+
+/** Reads the groups of a contact and writes them back with the change, if there is one. */
+const changeGroups =
+  (change: (groupIds: readonly Id[]) => readonly Id[]) =>
+  async (caller: Caller, contactId: Id): Promise<unknown> => {
+    const params = { contactId };
+    const { groupIds } = await caller.call('getContact', { params });
+    // The memberships are replaced as a whole (contract, *Address book and content*): without the present ones, the
+    // contact would leave its other groups.
+    if (!groupIds) throw nodeError('invalid_response', 'group_ids_missing');
+    const after = change(groupIds);
+    if (after.length === groupIds.length) return { id: contactId };
+    return caller.call('setContactGroups', { params, body: { groupIds: [...after] } });
+  };
+
+const withGroup = (
+  tools: Tools,
+  change: (groupIds: readonly Id[], groupId: Id) => readonly Id[],
+): ItemOperation => {
+  const group = tools.source('groupId');
+  return changing(tools, group.read, async (caller, value) => {
+    const groupId = await groupFrom(caller, value, group.where);
+    return { known: { groupId }, make: changeGroups((groupIds) => change(groupIds, groupId)) };
+  });
+};
+
+const adding = (tools: Tools): ItemOperation =>
+  withGroup(tools, (groupIds, groupId) => {
+    if (groupIds.some((id) => isSame(id, groupId))) return groupIds;
+    // An id of 16 digits or more is a string here only because a number would be rounded, so it does not tell how ids
+    // are written.
+    const areStrings = groupIds.some((id) => typeof id === 'string' && !/^\d{16,}$/.test(id));
+    return [...groupIds, areStrings ? String(groupId) : groupId];
+  });
+
+const removing = (tools: Tools): ItemOperation =>
+  withGroup(tools, (groupIds, groupId) => groupIds.filter((id) => !isSame(id, groupId)));
+
+const setting = (tools: Tools): ItemOperation => {
+  const groups = tools.source('groupIds');
+  const isSelectAllGroup = tools.plain.flag('isSelectAllGroup');
+  return changing(tools, groups.read, async (caller, value) => {
+    const none = isSelectAllGroup && (value === undefined || value === null || value === '');
+    const given: readonly unknown[] = Array.isArray(value) ? value : none ? [] : [value];
+    const groupIds: Id[] = [];
+    for (const one of given) {
+      const id = await groupFrom(caller, one, groups.where);
+      const isDigits = typeof one === 'string' && wholeId(one) !== undefined;
+      const written = isDigits ? await asServiceWrites(caller, one) : id;
+      if (!groupIds.some((other) => isSame(other, written))) groupIds.push(written);
+    }
+    const body = { groupIds, ...(isSelectAllGroup && { isSelectAllGroup }) };
+    return {
+      known: {},
+      make: (at, contactId) => at.call('setContactGroups', { params: { contactId }, body }),
+    };
+  });
+};
+
+type Sorting = Pick<NonNullable<RequestOf<'searchGroups'>['query']>, 'sortDirection'>;
+
+const searching = (tools: Tools): BookOperation => {
+  const settings = searchSettings(tools);
+  const sortDirection = tools.plain.text('sortDirection');
+  const sorting = (sortDirection === '' ? {} : { sortDirection }) as Sorting;
+  const filter = tools.source('filter');
+  const run = async (stream: Stream): Promise<void> =>
+    runSearch(
+      stream,
+      {
+        matches: matcherOf(filterFrom(await filter.read(stream.msg), filter.where), ['name']),
+        fetch: (page, pageSize, signal) =>
+          stream.caller.call('searchGroups', { query: { page, pageSize, ...sorting } }, signal),
+        idOf: ({ groupId }) => groupId ?? undefined,
+        set: ({ groupId }) => (groupId == null ? {} : { groupId }),
+      },
+      settings,
+    );
+  return { kind: 'search', run };
+};
+
+const operationsOf = (tools: Tools): Readonly<Record<string, BookOperation>> => ({
+  create: creating(tools),
+  search: searching(tools),
+  members: listingMembers(tools),
+  delete: deleting(tools),
+  addContact: adding(tools),
+  removeContact: removing(tools),
+  setGroups: setting(tools),
+});
 
 export const create = flowNode(spec, (tools) => new OperationHandler(tools, operationsOf(tools)));

@@ -1,5 +1,218 @@
-import { flowNode } from '../../lib/runtime/flow-node';
-import { sendHandler } from './send';
+import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
+import { countText } from '../../lib/guards/segments';
+import type { Mutable } from '../../lib/mutable';
+import { writtenOffset } from '../../lib/runtime/dates';
+import type { Environment } from '../../lib/runtime/environment';
+import { readAll, type Source } from '../../lib/runtime/inputs';
+import { flowNode, type Handler, type Tools } from '../../lib/runtime/flow-node';
+import type { Outcome } from '../../lib/runtime/outcomes';
+import type { Message } from '../../lib/runtime/red';
+import { zoneOf, type GuardedTurn } from '../../lib/texting/guard-chain';
+import { RecipientNode, type Reading } from '../../lib/texting/recipient-node';
+import type { TextingOrder } from '../../lib/texting/recipients';
+import { consentTest, needsConsent, sendOutcome, sent } from './answer';
 import { spec } from './spec';
+import { asDuplicate, ReturnedRecipients, takeResend, textAgain, type Resend } from './resend';
+import { datesOf, deliveryOf, millisecondsOf, movedDelivery, type Delivery } from './schedule';
+import { onceKeyGiver, textGiver, textsOf, type Text } from './texts';
+import { hour } from '../../lib/durations';
 
-export const create = flowNode(spec, sendHandler);
+/** What holds for all texts of one message. */
+interface SendOrder extends TextingOrder {
+  readonly delivery?: Delivery;
+  /** The offset from UTC with which the delivery date was written, in milliseconds. */
+  readonly offset?: number;
+}
+
+type SendTurn = GuardedTurn<Text, SendOrder>;
+
+const sentOrScheduled = (payload: unknown): string => {
+  const { scheduled, alreadySent } = payload as { scheduled: boolean; alreadySent?: true };
+  if (scheduled) return 'status.scheduled';
+  return alreadySent ? 'status.alreadySent' : 'status.sent';
+};
+
+const plannedFor = (payload: unknown): number | undefined =>
+  (payload as { deliveryDate?: number }).deliveryDate;
+
+const scheduled = ({ clock, settings }: Environment, date: unknown, frequency: unknown): Delivery =>
+  // Dates in a flow are made by the system's clock, and the simulator's clock may be ahead of that: the earlier one
+  // decides what is past.
+  deliveryOf(date, frequency, settings, Math.min(clock.now(), Date.now()));
+
+const noOnceKey: Source = { value: '', type: 'str', where: '', read: () => undefined };
+
+/** Reads the texts of a message: those of its fields, or exactly those of `msg.resend`. */
+const reader = (tools: Tools, phones: Source) => {
+  const texts = tools.source('text');
+  const giveText = textGiver(texts);
+  const isScheduled = tools.plain.text('schedule') === 'at';
+  const schedule = isScheduled ? [tools.source('deliveryDate'), tools.source('frequency')] : [];
+  const onceKeys = tools.source('onceKey');
+  const giveKey = onceKeys.type === 'off' || onceKeys.type === 'text' ? undefined : onceKeyGiver(onceKeys);
+  const sources: readonly Source[] = [
+    tools.advisorSource,
+    phones,
+    texts,
+    ...(giveKey ? [onceKeys] : [noOnceKey]),
+    ...schedule,
+  ];
+
+  const again = (msg: Message, resend: Resend): Reading<Text, SendOrder> => ({
+    items: [textAgain(resend, msg)],
+    count: 1,
+    list: false,
+    completeOrder(order) {
+      const environment = tools.environment();
+      tools.checkSettings();
+      order.advisor = resend.advisor;
+      if (resend.timeZone === undefined) delete order.timeZone;
+      else order.timeZone = resend.timeZone;
+      const { deliveryDate, frequency } = resend;
+      if (deliveryDate !== undefined) order.delivery = scheduled(environment, deliveryDate, frequency);
+    },
+  });
+
+  const fromFields = (
+    msg: Message,
+    country: string,
+    [advisor, phone, text, once, date, frequency]: readonly unknown[],
+  ): Reading<Text, SendOrder> => ({
+    ...textsOf(
+      phone,
+      phones.where,
+      country,
+      (entry) => giveText(entry, msg, text),
+      (item, entry) => {
+        if (giveKey) item.onceKey = giveKey(entry, msg, once);
+      },
+    ),
+    completeOrder(order) {
+      const environment = tools.environment();
+      order.advisor = tools.advisor(environment, advisor, msg);
+      if (!isScheduled) return;
+      order.delivery = scheduled(environment, date, frequency);
+      const offset = writtenOffset(date);
+      if (offset !== undefined) order.offset = offset;
+    },
+  });
+
+  return (msg: Message, country: string): Reading<Text, SendOrder> | Promise<Reading<Text, SendOrder>> => {
+    const resend = takeResend(msg, tools.node.id);
+    if (resend) return again(msg, resend);
+    const values = readAll(sources, msg);
+    return values instanceof Promise
+      ? values.then((read) => fromFields(msg, country, read))
+      : fromFields(msg, country, values);
+  };
+};
+
+/** A number that the service does not know has given no consent. */
+const nothingKnownIf404 = (fault: unknown) => {
+  if (resultOfFault(fault).kind !== 'unknown_number') throw fault;
+  return { ...nothingKnown, attempts: 1 };
+};
+
+const handler = (tools: Tools): Handler => {
+  const source = tools.source('phone');
+  const returned = new ReturnedRecipients();
+  const onceBy = tools.source('onceKey').type;
+  const onceFor = tools.plain.number('onceFor') * hour;
+  /** The key that was given; with `text`, the text and its delivery date. */
+  const onceKeyOf = (delivery: Delivery | undefined, { text, onceKey }: Text): string | undefined => {
+    if (onceKey !== undefined) return onceKey;
+    return onceBy === 'text' ? JSON.stringify([text, delivery?.deliveryDate ?? null]) : undefined;
+  };
+  let isConsentMissing: ReturnType<typeof consentTest> | undefined;
+
+  const send = async ({
+    movedTo,
+    permit,
+    environment,
+    client,
+    order,
+    item,
+    signal,
+    begin,
+    undo,
+  }: SendTurn): Promise<Outcome> => {
+    const { advisor } = order;
+    const delivery = order.delivery && movedDelivery(order.delivery, movedTo, environment.settings);
+    const { phone = '', text = '' } = item;
+    const { data, attempts } = await client.call(
+      'sendMessage',
+      { body: delivery ? { phone, text, ...delivery } : { phone, text } },
+      { advisor, lane: tools.node.id, signal, begin, undo, permit },
+    );
+    isConsentMissing ??= consentTest(environment.settings.consentPattern);
+    const dates = datesOf(order.delivery, movedTo, environment.settings);
+    return sendOutcome(data, { text, attempts, offset: order.offset, ...dates }, isConsentMissing);
+  };
+
+  /** A dry run: how the text would leave on an account that requires consent, as far as the consent status tells. */
+  const preview = async (turn: SendTurn): Promise<Outcome> => {
+    const { environment, client, order, item, signal, notBefore, movedTo } = turn;
+    const { advisor } = order;
+    const held = notBefore === undefined ? {} : { notBefore };
+    const { phone = '', text = '' } = item;
+    const { segments } = countText(text);
+    const { state, memberId, attempts } = await client
+      .call('getConsent', { query: { phone } }, { advisor, lane: tools.node.id, signal })
+      .then(({ data, attempts }) => ({ ...consentStatusOf(data), attempts }), nothingKnownIf404);
+    if (state !== 'accepted') return needsConsent(state ?? 'unknown_number', attempts, { segments, ...held });
+    const dates = datesOf(order.delivery, movedTo, environment.settings);
+    return sent({ memberId }, { text, attempts, offset: order.offset, ...dates }, held);
+  };
+
+  const scheduleOf = (delivery: Delivery | undefined): Pick<Resend, 'deliveryDate' | 'frequency'> => {
+    if (!delivery) return {};
+    const { frequency } = delivery;
+    const deliveryDate = millisecondsOf(delivery, tools.environment().settings);
+    return { deliveryDate, ...(frequency !== undefined && { frequency }) };
+  };
+
+  /** The `msg.resend` of a message that needs consent. */
+  const resendOf = (order: SendOrder, recipient: Text, entry: unknown): Resend | undefined => {
+    const { phone, text } = recipient;
+    const { advisor, delivery } = order;
+    if (phone === undefined || text === undefined) return undefined;
+    const timeZone = zoneOf(order, entry);
+    return {
+      node: tools.node.id,
+      phone,
+      text,
+      advisor,
+      ...scheduleOf(delivery),
+      ...(timeZone !== undefined && { timeZone }),
+      ...(recipient.onceKey !== undefined && { onceKey: recipient.onceKey }),
+    };
+  };
+
+  return new RecipientNode<Text, SendOrder>(tools, {
+    source,
+    read: reader(tools, source),
+    guards: {
+      maxSegments: tools.plain.number('maxSegments'),
+      hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment',
+      onceOf: ({ delivery }, text) => {
+        const key = onceKeyOf(delivery, text);
+        return key === undefined ? undefined : { key, within: onceFor };
+      },
+      deliveryDateOf: ({ delivery }, { settings }) => delivery && millisecondsOf(delivery, settings),
+    },
+    work: (turn) => {
+      const { advisor, delivery, dryRun } = turn.order;
+      return dryRun ? preview(turn) : returned.send(advisor, turn.item, delivery, () => send(turn));
+    },
+    statusTexts: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
+    completeOutcome(outcome, order, text, index, entry) {
+      const whole: Mutable<Outcome> =
+        index === text.index ? outcome : { ...asDuplicate(outcome, text.index) };
+      const resend = outcome.port === 2 ? resendOf(order, text, entry) : undefined;
+      if (resend) whole.carry = { resend };
+      return whole;
+    },
+  });
+};
+
+export const create = flowNode(spec, handler);

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import should from 'should';
+import { decidePoll } from '../../lib/consent/poll-decision';
 import {
   adjusted,
-  decidePoll,
   endTimeOf,
   firstPollOf,
   lastPollOf,
@@ -138,7 +138,7 @@ class Model {
     const { place: at, start, pace: of, share: part } = rider;
     const alone = { olderStart: undefined, isYoungest: true };
     const { isPolled, isLast, to } = decidePoll({
-      at,
+      place: at,
       due,
       now: this.now,
       start,
@@ -285,7 +285,7 @@ describe('rings', () => {
     const visit = (offset: number, more: { olderStart?: number; isYoungest?: boolean } = {}): boolean =>
       decidePoll({
         ...at,
-        at: offset > 300_000 ? 'then' : 'first',
+        place: offset > 300_000 ? 'then' : 'first',
         due: at.start + offset,
         now: at.start + offset + 1,
         olderStart: undefined,
@@ -317,7 +317,7 @@ describe('rings', () => {
     fc.assert(
       fc.property(timing, places, fc.integer({ min: -hour, max: 5 * hour }), (of, place, age) => {
         const now = of.start + age;
-        const { isLast } = decidePoll({ ...of, at: place, due: now, now, olderStart: 1, isYoungest: false });
+        const { isLast } = decidePoll({ ...of, place, due: now, now, olderStart: 1, isYoungest: false });
         should(isLast).equal(now >= endTimeOf(of));
         should(firstPollOf(of)).be.aboveOrEqual(of.start);
         should(lastPollOf(of)).be.aboveOrEqual(endTimeOf(of));

@@ -493,7 +493,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   12: [
     {
       what: 'who was asked is not asked again before its time',
-      file: 'nodes/request-consent/request.ts',
+      file: 'nodes/request-consent/runtime.ts',
       changes: [
         [
           "const rules = { every: tools.plain.number('every') * hour, limit: tools.plain.number('limit') };",

@@ -1,5 +1,5 @@
 import should from 'should';
-import { consentTest } from '../../nodes/send-text/missing-consent';
+import { consentTest } from '../../nodes/send-text/answer';
 
 describe('a refusal that asking for consent can mend', () => {
   const refusals: [isMissing: boolean, code: string | null | undefined, text: string][] = [

@@ -11,7 +11,7 @@ import type { Environment } from './environment';
 import { nodeError } from './errors';
 import type { Handler, Tools } from './flow-node';
 import type { Job } from './job';
-import { OutboxNode, type OutputCounts, type Item, type Order } from './node-outbox';
+import { OutboxNode, type OutputCounts, type Item, type Order } from './outbox-node';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
 import { heldLook, outcomeStatus, type StatusTexts } from './status';

@@ -8,7 +8,7 @@ import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
 import { nodeError } from '../../lib/runtime/errors';
-import { OutboxNode, type OutputCounts, type ItemsOfMessage } from '../../lib/runtime/node-outbox';
+import { OutboxNode, type OutputCounts, type ItemsOfMessage } from '../../lib/runtime/outbox-node';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
 import { authorizeLook, failureLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
