@@ -9,6 +9,7 @@ import { environmentOn, type TestEnvironment } from '../support/environment';
 import { nextIteration, until } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
+import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
 import { sent } from '../support/sent';
@@ -49,14 +50,14 @@ describe('what goes on: waits', () => {
 
   it('says who waits, for whom, since when, when the next look is and when it ends', async () => {
     const flow = await waitNode();
-    await waitFor(flow, ['+12025550111']);
+    await waitFor(flow, [numbers.silent]);
     const { data, pageInfo } = await activity().waits(some);
     should(pageInfo).deepEqual({ page: 1, pageSize: 50, totalRecord: 1 });
     const { id, next, ...rest } = only(data);
     should(id).match(/^w[\w-]+$/);
     should(rest).deepEqual({
       node: { id: 'node', name: 'my wait' },
-      phone: '+12025550111',
+      phone: numbers.silent,
       advisor: 'default',
       since: begin,
       until: begin + hours(24),
@@ -135,7 +136,7 @@ describe('what goes on: waits', () => {
 
   it('polls one now, and cancels one, and no other', async () => {
     const flow = await waitNode();
-    await waitFor(flow, ['+12025550111', '+12025550112']);
+    await waitFor(flow, [numbers.silent, numbers.unasked]);
     while (on.received('getConsent') < 2) await on.simulator.clock.move(1000);
     const { data } = await activity().waits(some);
     const [first, second] = data.map(({ id }) => id);
@@ -153,7 +154,7 @@ describe('what goes on: waits', () => {
 
   it('takes no id that it has not given', async () => {
     const flow = await waitNode();
-    await waitFor(flow, ['+12025550111']);
+    await waitFor(flow, [numbers.silent]);
     const crafted = [0, 1, 12, 13, 18, 19, 20, 30, 2000].flatMap((length) =>
       [0, 1, 65, 255].map((byte) => Buffer.alloc(length, byte)),
     );

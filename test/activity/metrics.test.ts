@@ -103,7 +103,7 @@ describe('metrics', () => {
     const unobserve = measured.observe(gaugesOf(on.environment as unknown as RunningEnvironment));
     try {
       const flow = await sendNode(on.environment);
-      const phone = [numbers.consented, numbers.notConsented, numbers.landline, 'nobody', '+12065550101'];
+      const phone = [numbers.consented, numbers.unasked, numbers.landline, 'nobody', '+12065550101'];
       inOrder(await flow.ask({ phone, text: 'secret' }, phone.length));
       should(await read('advisor_texting.outcomes')).deepEqual({
         'advisor-send-text sent': 2,
@@ -200,7 +200,7 @@ describe('metrics', () => {
     const phones = Array.from({ length: total }, (_, n) => `+1206555${String(1000 + n)}`);
     try {
       const first = await load();
-      first.send({ phone: ['+12025550111', '+12025550112'] }, 'waiting');
+      first.send({ phone: [numbers.silent, numbers.unasked] }, 'waiting');
       first.send({ phone: phones.slice(0, total / 2), text: 'secret' }, 'send');
       await first.arrivals.next(total / 2);
       await Flow.unload();
@@ -277,7 +277,7 @@ describe('metrics', () => {
       // Answered 429 once: it pauses the environment.
       flow.send({ phone: '+12025550156', text: 'secret' }, 'send');
       await flow.arrivals.next();
-      flow.send({ phone: [numbers.notConsented, '+12025550111'] }, 'waiting');
+      flow.send({ phone: [numbers.unasked, numbers.silent] }, 'waiting');
       const isAsked = ({ endpoint }: { endpoint: string | null }): boolean => endpoint === 'getConsent';
       while (ledger.entries().filter(isAsked).length < 4) await nextIteration();
       should((await read('advisor_texting.waits'))['env1']).equal(2);

@@ -20,10 +20,10 @@ import {
   type FlowNode,
   type RealRed,
 } from '../support/node-red';
+import { numbers } from '../support/numbers';
 
 const password = adminAuth.users[0]?.password;
-const silent = '+12025550111';
-const never = '+12025550112';
+const { silent, unasked } = numbers;
 
 interface Item {
   readonly id: string;
@@ -110,16 +110,16 @@ describe('the routes of what goes on, on a real Node-RED', function () {
   };
 
   it('show numbers to who may write, and the last four digits to who may only read', async () => {
-    await red.send('in', { phone: [{ phone: silent, name: 'Ada' }, { phone: never }] });
+    await red.send('in', { phone: [{ phone: silent, name: 'Ada' }, { phone: unasked }] });
     const { data } = await waiting(2);
-    should(data.map(({ phone }) => phone).toSorted()).deepEqual([silent, never]);
+    should(data.map(({ phone }) => phone).toSorted()).deepEqual([silent, unasked]);
     should(data.map(({ name }) => name).toSorted()).deepEqual(['Ada', undefined]);
     should((await page('clerk', 'env/waits?phone=ada')).data.map(({ phone }) => phone)).deepEqual([silent]);
     // As it is written where the environment is.
     should((await page('clerk', 'env/waits?phone=(202)%20555-0111')).data).have.length(1);
     const shown = await page('viewer', 'env/waits');
     should(shown.data.map(({ phone }) => phone).toSorted()).deepEqual(['…0111', '…0112']);
-    for (const secret of [silent, never, 'Ada'])
+    for (const secret of [silent, unasked, 'Ada'])
       should(JSON.stringify(shown)).not.containEql(secret.slice(-8));
     should((await page('viewer', 'env/waits?phone=ada')).data).be.empty();
     const search = `env/waits?phone=${encodeURIComponent(silent)}`;
@@ -127,19 +127,21 @@ describe('the routes of what goes on, on a real Node-RED', function () {
     should(await page('viewer', search)).containDeep({ data: [], pageInfo: { totalRecord: 0 } });
     should((await page('viewer', 'env/waits?page=2&pageSize=1')).data).have.length(1);
     await red.send('text', { phone: 'nobody', text: 'x' });
-    await red.send('text', { phone: '+12025550114', text: 'secret' });
+    await red.send('text', { phone: numbers.optedOut, text: 'secret' });
     await red.messages('failed', 2);
     for (const user of ['clerk', 'viewer']) {
       const failures = await page(user, 'env/failures');
       should(failures.pageInfo.totalRecord).equal(2);
-      should(failures.data.map(({ phone }) => phone)).containEql(user === 'clerk' ? '+12025550114' : '…0114');
+      should(failures.data.map(({ phone }) => phone)).containEql(
+        user === 'clerk' ? numbers.optedOut : '…0114',
+      );
       should(JSON.stringify(failures)).not.containEql('secret');
       const { advice } = failures as Page & { advice: string[] };
       should(advice).have.length(2);
       should(advice.join(' '))
         .match(/give one such as/)
         .and.match(/opted out/);
-      should(advice.join(' ').includes('+12025550114')).equal(user === 'clerk');
+      should(advice.join(' ').includes(numbers.optedOut)).equal(user === 'clerk');
     }
     should((await page('viewer', 'env/queue')).data).be.empty();
   });
@@ -147,13 +149,13 @@ describe('the routes of what goes on, on a real Node-RED', function () {
   it('check and cancel one wait, for who may write, and the audit log says who it was', async () => {
     const from = red.lines.length;
     const { data } = await waiting(2);
-    const id = data.find(({ phone }) => phone === never)?.id ?? '';
+    const id = data.find(({ phone }) => phone === unasked)?.id ?? '';
     should((await ask('viewer', 'DELETE', `env/waits/${id}`)).status).equal(401);
     should((await ask('viewer', 'POST', `env/waits/${id}/check`)).status).equal(401);
     should((await ask('clerk', 'POST', `env/waits/${id}/check`)).json).deepEqual({ id });
     should((await ask('clerk', 'DELETE', `env/waits/${id}`)).json).deepEqual({ id });
     const [told] = await red.messages('out', 1);
-    should(told).containEql({ phone: never, outcome: 'notAccepted' });
+    should(told).containEql({ phone: unasked, outcome: 'notAccepted' });
     const again = await ask('clerk', 'DELETE', `env/waits/${id}`);
     should(again.status).equal(404);
     should((again.json as { message: string }).message).match(/ended/);

@@ -10,9 +10,10 @@ import {
   type EnvironmentValues,
 } from '../../nodes/environment/config';
 import { environmentFor, profiles, startSimulator, type Simulator } from '../../simulator';
+import { numbers } from '../support/numbers';
 import { authorize, callbackUri, freshFolder, removeFolders, startProcess, type Process } from './support';
 
-const consented = '+12025550113';
+const { consented } = numbers;
 
 describe('an environment for a service with words of its own', () => {
   let simulator: Simulator;

@@ -7,12 +7,10 @@ import should from 'should';
 import type { Message } from '../../lib/runtime/red';
 import { closeAll, startServer, type Received, type Reply, type Scripted } from '../service/support';
 import { Arrivals } from '../support/arrivals';
+import { runtimePath } from '../support/flow';
 import { ensureBuilt, root } from '../support/installation';
+import { numbers } from '../support/numbers';
 import { sent } from '../support/sent';
-
-const runtimePath = require.resolve(
-  Number(process.versions.node.split('.')[0]) >= 22 ? 'node-red' : 'node-red-4',
-);
 
 interface Manifest {
   readonly 'node-red': { readonly nodes: Readonly<Record<string, string>> };
@@ -28,7 +26,7 @@ const builtNodes = (): ((RED: NodeAPI) => void)[] => {
   );
 };
 
-const phone = '+12025550113';
+const phone = numbers.consented;
 const credentials = { clientId: 'client 1', clientSecret: 's&cret', apiKey: 'key-1' };
 const outputs = ['out-0', 'out-1', 'out-2'];
 

@@ -8,6 +8,7 @@ import { closeAll, startServer } from '../service/support';
 import { environmentOn } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow, type FlowOptions } from '../support/flow';
+import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
@@ -16,9 +17,7 @@ import { begin, hours, seconds } from './world';
 import { gate } from '../support/gate';
 
 const folders = [requestFolder, checkFolder];
-const silent = '+12025550111';
-const never = '+12025550112';
-const consented = '+12025550113';
+const { silent, unasked, consented } = numbers;
 const unknown = '+12025550999';
 
 describe('consent nodes', () => {
@@ -106,7 +105,7 @@ describe('consent nodes', () => {
       should(port).equal(1);
       should(errorOf(msg)).containEql({ code: 'consent_limit' });
       on.simulator.change({ consentConfigured: false });
-      const conflict = only(await flow.ask({ phone: never }));
+      const conflict = only(await flow.ask({ phone: unasked }));
       should(errorOf(conflict.msg).code).equal('conflict');
       should(errorOf(conflict.msg).message).match(/contact the operator/);
     });
@@ -115,7 +114,7 @@ describe('consent nodes', () => {
   describe('check consent, once', () => {
     it('leaves by what it sees', async () => {
       const flow = await check();
-      const outcomes = inOrder(await flow.ask({ phone: [consented, never, unknown] }, 3));
+      const outcomes = inOrder(await flow.ask({ phone: [consented, unasked, unknown] }, 3));
       should(outcomes.map(({ port }) => port)).deepEqual([0, 2, 2]);
       should(outcomes[0]?.msg.payload).have.keys('memberId', 'state', 'lastChanged');
       should(outcomes[0]?.msg.payload).containEql({ state: 'accepted' });
@@ -163,7 +162,7 @@ describe('consent nodes', () => {
 
     it('falls through to failure when nobody is wired to the third output', async () => {
       const flow = await check({}, { unwired: [2] });
-      const { port, msg } = only(await flow.ask({ phone: never, payload: 'as it was' }));
+      const { port, msg } = only(await flow.ask({ phone: unasked, payload: 'as it was' }));
       should(port).equal(1);
       should(errorOf(msg)).containEql({ code: 'consent_required', attempts: 1 });
       should(msg.payload).equal('as it was');
@@ -188,7 +187,7 @@ describe('consent nodes', () => {
     it('leaves as cancelled what msg.reset comes before', async () => {
       const flow = await check();
       const coming = flow.arrivals.next(40);
-      flow.send({ phone: Array.from({ length: 40 }, () => never) });
+      flow.send({ phone: Array.from({ length: 40 }, () => unasked) });
       flow.send({ reset: true });
       const reasons = (await coming).map(({ port, msg }) => [
         port,
@@ -205,7 +204,7 @@ describe('consent nodes', () => {
     it('polls 298 times in a silent day on the simulator, then leaves as expired', async function () {
       this.timeout(120_000);
       const flow = await wait();
-      flow.send({ phone: never, payload: 'x' });
+      flow.send({ phone: unasked, payload: 'x' });
       await moved(hours(24.1));
       const { port, msg } = only(await flow.arrivals.next());
       should(port).equal(2);
@@ -217,7 +216,7 @@ describe('consent nodes', () => {
     it('leaves when the person accepts, each of a list on its own', async () => {
       const flow = await wait();
       on.simulator.accept(silent);
-      flow.send({ phone: [{ phone: silent, name: 'Ann' }, never], topic: 'kept' });
+      flow.send({ phone: [{ phone: silent, name: 'Ann' }, unasked], topic: 'kept' });
       await moved(seconds(4));
       const first = only(await flow.arrivals.next());
       should(first.port).equal(0);
@@ -225,9 +224,9 @@ describe('consent nodes', () => {
       should(first.msg.recipient).deepEqual({ phone: silent, name: 'Ann' });
       should(first.msg.parts).containEql({ index: 0, count: 2 });
       should(flow.completed.all).have.length(0);
-      on.simulator.accept(never);
+      on.simulator.accept(unasked);
       await moved(seconds(60));
-      should(only(await flow.arrivals.next()).msg.phone).equal(never);
+      should(only(await flow.arrivals.next()).msg.phone).equal(unasked);
       await flow.completed.next();
       should(flow.completed.all).have.length(1);
     });
@@ -268,7 +267,7 @@ describe('consent nodes', () => {
 
     it('goes on after a deploy and a restart, and settles nothing when it closes', async () => {
       const flow = await wait();
-      flow.send({ phone: [silent, never], res: { end: () => 'alive' } });
+      flow.send({ phone: [silent, unasked], res: { end: () => 'alive' } });
       await moved(seconds(100));
       await Flow.unload();
       should(flow.arrivals.all).have.length(0);
@@ -350,7 +349,7 @@ describe('consent nodes', () => {
 
     it('is cancelled by msg.reset and looks at once on msg.flush, all or one number', async () => {
       const flow = await wait();
-      flow.send({ phone: [silent, never] });
+      flow.send({ phone: [silent, unasked] });
       await moved(seconds(5));
       const before = on.received('getConsent');
       flow.send({ flush: true, phone: '+1 (202) 555-0112' });
@@ -366,7 +365,7 @@ describe('consent nodes', () => {
         should([refused.port, errorOf(refused.msg).code]).deepEqual([1, 'invalid_input']);
       }
       flow.send({ reset: true });
-      should(only(await flow.arrivals.next()).msg.phone).equal(never);
+      should(only(await flow.arrivals.next()).msg.phone).equal(unasked);
     });
 
     it('looks at once on msg.flush also at those of a long list that came just before', async () => {
@@ -456,7 +455,7 @@ describe('consent nodes', () => {
 
     it('shows how many wait and when it looks next', async () => {
       const flow = await wait();
-      flow.send({ phone: [silent, never] });
+      flow.send({ phone: [silent, unasked] });
       await moved(seconds(10));
       should(flow.statuses.at(-1)?.text).match(/^sim unsaved 2 waiting, next \d\d:\d\d( [AP]M)?$/);
     });
@@ -473,7 +472,7 @@ describe('consent nodes', () => {
       await shown(/ 1 waiting, next /);
       flow.send({ phone: silent });
       await shown(/ 2 waiting \(1 person\), next \d\d:\d\d( [AP]M)?$/);
-      flow.send({ phone: [never, silent] });
+      flow.send({ phone: [unasked, silent] });
       await shown(/ 4 waiting \(2 people\), next /);
       flow.send({ phone: silent, reset: true });
       await shown(/ 1 waiting, next /);

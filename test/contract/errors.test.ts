@@ -1,6 +1,7 @@
 import should from 'should';
 import { endpoints } from '../../lib/service/endpoints';
 import { type ServiceCode, serviceCodes } from '../../lib/service/errors';
+import { numbers } from '../support/numbers';
 import { shouldBeProblem } from './problem';
 import { call, contract, habits, phones, scopeOf, send, simulated, simulator } from './service';
 
@@ -96,7 +97,7 @@ contract('credentials, scopes and errors', () => {
     simulated(`has a whole problem body for ${code}`, async () => {
       simulator().faults.add({ endpoint: 'requestConsent', code });
       const answer = await call('POST', '/text/messaging/consent-requests', {
-        body: { phoneNumbers: ['+12025550112'] },
+        body: { phoneNumbers: [numbers.unasked] },
       });
       shouldBeProblem(answer, code);
       if (code !== 'rate_limited') return;

@@ -1,6 +1,7 @@
 import should from 'should';
 import { MovableClock } from '../../lib/service/clock';
 import { profiles, startSimulator, type Habits, type ProfileName, type Simulator } from '../../simulator';
+import { numbers } from '../support/numbers';
 
 /**
  * The service under test: our simulator, or the real sandbox when CONTRACT_BASE_URL, CONTRACT_ACCESS_TOKEN,
@@ -37,9 +38,9 @@ let running: Simulator | undefined;
 
 export const phones = {
   /** Has accepted. */
-  consented: isSimulated ? '+12025550113' : setting('CONTRACT_CONSENTED_PHONE'),
+  consented: isSimulated ? numbers.consented : setting('CONTRACT_CONSENTED_PHONE'),
   /** Is a contact, and has not been asked. */
-  unasked: isSimulated ? '+12025550112' : setting('CONTRACT_UNASKED_PHONE'),
+  unasked: isSimulated ? numbers.unasked : setting('CONTRACT_UNASKED_PHONE'),
   /** Owned by no contact, as far as one can know. */
   unknown: '+12995550199',
 };

@@ -1,4 +1,5 @@
 import should from 'should';
+import { numbers } from '../support/numbers';
 import { shouldBeProblem } from './problem';
 import {
   askConsent,
@@ -111,7 +112,7 @@ contract('texting', () => {
 
   describe('POST /text/messaging/consent-requests', () => {
     simulated('answers 200 with a member id and a consent state per target', async () => {
-      const answer = await askConsent('+12025550111', '+12995550102');
+      const answer = await askConsent(numbers.silent, '+12995550102');
       should(answer.status).equal(200);
       should(failures(answer)).eql([]);
       should(successes(answer).map(({ consentState }) => consentState)).eql(['pending', 'pending']);
@@ -128,8 +129,8 @@ contract('texting', () => {
     });
 
     simulated('has no cooldown: the same number may be asked again at once', async () => {
-      should((await askConsent('+12025550111')).status).equal(200);
-      should((await askConsent('+12025550111')).status).equal(200);
+      should((await askConsent(numbers.silent)).status).equal(200);
+      should((await askConsent(numbers.silent)).status).equal(200);
     });
 
     it('answers 400 for a number that has already accepted', async () => {
@@ -152,9 +153,9 @@ contract('texting', () => {
 
     simulated('answers 409 when the account is not configured for consent collection', async () => {
       simulator().change({ consentConfigured: false });
-      shouldBeProblem(await askConsent('+12025550111'), 'conflict');
+      shouldBeProblem(await askConsent(numbers.silent), 'conflict');
       simulator().change({ consentConfigured: true });
-      should((await askConsent('+12025550111')).status).equal(200);
+      should((await askConsent(numbers.silent)).status).equal(200);
     });
   });
 

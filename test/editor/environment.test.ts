@@ -6,6 +6,7 @@ import { decideFrom, enter } from '../auth/real';
 import { decide } from '../auth/support';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
+import { numbers } from '../support/numbers';
 import {
   closeEnvironment,
   closeNode,
@@ -20,7 +21,7 @@ import {
 } from './support';
 
 const hostile = '<img src=x onerror="window.hacked=1">';
-const consented = '+12025550113';
+const { consented } = numbers;
 
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'Test' },

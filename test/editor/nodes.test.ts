@@ -2,6 +2,7 @@ import should from 'should';
 import type { Page } from 'playwright-core';
 import { Phones } from '../examples/support';
 import type { FlowNode, Message } from '../support/node-red';
+import { numbers } from '../support/numbers';
 import { chooseType, boxOf, dragFromPalette, enter, searchPalette, shownInPalette, wire } from './canvas';
 import {
   closeEnvironment,
@@ -15,7 +16,7 @@ import {
   type StartedEditor,
 } from './support';
 
-const consented = '+12025550113';
+const { consented } = numbers;
 const stranger = '+15125550142';
 const labels = [
   'send text (SMS)',

@@ -9,7 +9,7 @@ import { setTheme, violations } from './looks';
 import {
   environments,
   forbidden,
-  never,
+  unasked,
   numbered,
   openSidebar,
   sendNodes,
@@ -65,7 +65,7 @@ describe('the sidebar, for each as they may', function () {
       launchBrowser(),
     ]);
     await red.login();
-    await red.send('in', { phone: [{ phone: silent, name: hostile }, { phone: never }] });
+    await red.send('in', { phone: [{ phone: silent, name: hostile }, { phone: unasked }] });
     await red.send('elsewhere', { phone: numbered(1) });
     await red.send('text env', { phone: forbidden, text: 'confidential' });
     await red.send('text slow', { phone: [2, 3, 4].map(numbered), text: 'confidential' });
@@ -124,7 +124,7 @@ describe('the sidebar, for each as they may', function () {
     should(refused).be.empty();
 
     // What somebody else cancels goes from this one's screen, too.
-    await admin.confirm(admin.wait(never), 'Cancel');
+    await admin.confirm(admin.wait(unasked), 'Cancel');
     await sidebar.wait('…0112').waitFor({ state: 'detached' });
     await page.context().close();
   });

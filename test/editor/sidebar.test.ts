@@ -4,11 +4,12 @@ import should from 'should';
 import type { Locator, Request } from 'playwright-core';
 import { root } from '../support/installation';
 import type { FlowNode } from '../support/node-red';
+import { numbers } from '../support/numbers';
 import { setTheme, themesOf, violations } from './looks';
 import {
   environments,
   forbidden,
-  never,
+  unasked,
   numbered,
   sendNodes,
   SidebarPage,
@@ -18,7 +19,7 @@ import {
 } from './sidebar';
 import { closeEnvironment, dialogReady, startEditor, type StartedEditor } from './support';
 
-const landline = '+12025550115';
+const { landline } = numbers;
 
 /** Two uses of a subflow that has an environment, and nodes with it and with one outside. */
 const subflow: FlowNode[] = [
@@ -106,9 +107,9 @@ for (const version of [4, 5] as const) {
 
     it('shows by itself who waits, what failed and what to do about it, as text', async () => {
       const { red } = editor;
-      await red.send('in', { phone: [{ phone: silent, name: 'Ada <i>' }, { phone: never }] });
+      await red.send('in', { phone: [{ phone: silent, name: 'Ada <i>' }, { phone: unasked }] });
       await sidebar.wait('Ada <i>').waitFor();
-      await sidebar.wait(never).waitFor();
+      await sidebar.wait(unasked).waitFor();
       should(await sidebar.wait('Ada <i>').textContent()).match(
         /^Ada <i>\+12025550111 · default · since .* · next check .* · until /,
       );
@@ -165,10 +166,10 @@ for (const version of [4, 5] as const) {
       const search = sidebar.section().getByLabel('Search by number or name');
       await search.fill('0112');
       await sidebar.wait(silent).waitFor({ state: 'detached' });
-      should(await sidebar.wait(never).count()).equal(1);
+      should(await sidebar.wait(unasked).count()).equal(1);
       await search.fill('ADA');
       await sidebar.wait(silent).waitFor();
-      await sidebar.wait(never).waitFor({ state: 'detached' });
+      await sidebar.wait(unasked).waitFor({ state: 'detached' });
       await search.fill('Zoe');
       await sidebar.section().getByText('Nobody is found.').waitFor();
       await page.keyboard.press('Escape');
@@ -191,8 +192,8 @@ for (const version of [4, 5] as const) {
 
     it('cancels nobody for a double click or a key that is held down', async () => {
       const { page } = editor;
-      const cancel = sidebar.named(sidebar.wait(never), 'Cancel');
-      const asking = sidebar.named(sidebar.wait(never), 'Press again to do it');
+      const cancel = sidebar.named(sidebar.wait(unasked), 'Cancel');
+      const asking = sidebar.named(sidebar.wait(unasked), 'Press again to do it');
       const deleted: string[] = [];
       const note = (request: Request): void => {
         if (request.method() === 'DELETE') deleted.push(request.url());

@@ -4,9 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Locator, Page } from 'playwright-core';
 import type { TestBrowser } from '../support/browser';
 import { adminPassword, type FlowNode, type RealRed } from '../support/node-red';
+import { numbers } from '../support/numbers';
 
-export const silent = '+12025550111';
-export const never = '+12025550112';
+export const { silent, unasked } = numbers;
 export const forbidden = '+12025550172';
 export const numbered = (n: number): string => `+1206555${String(n).padStart(4, '0')}`;
 /** A number for each of very many waits. */

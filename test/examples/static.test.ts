@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
+import { numbers } from '../support/numbers';
 import { nodeTypes } from './node-types';
 import { root } from '../support/installation';
 import type { FlowNode } from '../support/node-red';
@@ -50,7 +51,7 @@ describe('the example flows, as files', () => {
     const numbersOf = ({ text }: (typeof all)[number]): string[] =>
       [...new Set(text.match(/\+1[ \d]{10,}/g))].map((number) => number.replaceAll(' ', ''));
     /** Ann, Ben and Carla have consented from the start, and a landline never can. */
-    const settled = ['+12065550101', '+12125550102', '+12135550103', '+12025550115'];
+    const settled = ['+12065550101', '+12125550102', '+12135550103', numbers.landline];
     const asking = all.filter(({ nodes }) => nodes.some(({ type }) => type === 'advisor-request-consent'));
     should(asking.length).be.above(3);
     for (const one of asking)

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { type Habits, profiles } from '../../simulator';
 import type { Message, RealRed } from '../support/node-red';
+import { numbers } from '../support/numbers';
 import { errorOf } from '../support/outcomes';
 import {
   Clicked,
@@ -16,7 +17,7 @@ import {
 } from './support';
 
 const ann = '+12065550101';
-const landline = '+12025550115';
+const { landline } = numbers;
 const dana = '+12025550103';
 const elif = '+12155550105';
 const jonas = '+12245550110';

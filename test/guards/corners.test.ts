@@ -11,7 +11,7 @@ import { Flow } from '../support/flow';
 import { hour } from '../../lib/durations';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
-import { ask, block, consented, environmentAt, folders, hold, never, night, request, send } from './setup';
+import { ask, block, consented, environmentAt, folders, hold, unasked, night, request, send } from './setup';
 
 const noon = Date.UTC(2027, 0, 4, 17);
 
@@ -42,9 +42,9 @@ describe('guards, where two of them meet', () => {
   it('who was blocked after being asked is told as blocked, not as asked', async () => {
     await begin(noon);
     const flow = await load(request, block);
-    should((await ask(flow, { phone: never }, 'request')).port).equal(0);
-    await ask(flow, { phone: never }, 'block');
-    const { port, msg } = await ask(flow, { phone: never }, 'request');
+    should((await ask(flow, { phone: unasked }, 'request')).port).equal(0);
+    await ask(flow, { phone: unasked }, 'block');
+    const { port, msg } = await ask(flow, { phone: unasked }, 'request');
     should(port).equal(1);
     should(errorOf(msg).code).equal('blocked');
   });
@@ -68,16 +68,16 @@ describe('guards, where two of them meet', () => {
     await begin(noon, hold);
     const limited = { ...request, id: 'limited', every: 0, limit: 1 } as typeof request;
     const flow = await load(request, limited);
-    const first = await ask(flow, { phone: never }, 'request');
+    const first = await ask(flow, { phone: unasked }, 'request');
     should(first.msg.payload).containEql({ requested: true });
     await simulator.clock.move(night - simulator.clock.now());
     const { requestedAt } = first.msg.payload as { requestedAt: number };
     for (const dryRun of [undefined, true]) {
-      const { port, msg } = await ask(flow, { phone: never, ...(dryRun && { dryRun }) }, 'request');
+      const { port, msg } = await ask(flow, { phone: unasked, ...(dryRun && { dryRun }) }, 'request');
       should(port).equal(0);
       should(msg.payload).containEql({ requested: false, requestedAt });
       should(msg.payload).not.have.property('notBefore');
-      const again = await ask(flow, { phone: never, ...(dryRun && { dryRun }) }, 'limited');
+      const again = await ask(flow, { phone: unasked, ...(dryRun && { dryRun }) }, 'limited');
       should(errorOf(again.msg).code).equal('consent_limit');
     }
     should(received('requestConsent')).have.length(1);
@@ -87,16 +87,16 @@ describe('guards, where two of them meet', () => {
     await begin(night, hold);
     const flow = await load(request);
     const coming = flow.arrivals.next();
-    flow.send({ phone: never }, 'request');
+    flow.send({ phone: unasked }, 'request');
     while (flow.statuses.length === 0) await nextIteration();
     await simulator.clock.move(11 * hour);
     should(only(await coming).msg.payload).containEql({ requested: true });
     const [{ at } = { at: 0 }] = received('requestConsent');
     await simulator.clock.move(at + 24 * hour - 1 - simulator.clock.now());
-    const early = (await ask(flow, { phone: never }, 'request')).msg.payload;
+    const early = (await ask(flow, { phone: unasked }, 'request')).msg.payload;
     should(early).containEql({ requested: false, requestedAt: at });
     await simulator.clock.move(1);
-    should((await ask(flow, { phone: never }, 'request')).msg.payload).containEql({ requested: true });
+    should((await ask(flow, { phone: unasked }, 'request')).msg.payload).containEql({ requested: true });
   });
 
   it('the day between two consent requests counts from when the first left, when it was paused', async () => {
@@ -106,7 +106,7 @@ describe('guards, where two of them meet', () => {
     const flow = await load(request);
     const coming = flow.arrivals.next(2);
     // While one is under way, the other has begun; then all pause for an hour.
-    flow.send({ phone: [never, '+12025550122'] }, 'request');
+    flow.send({ phone: [unasked, '+12025550122'] }, 'request');
     const client = await environment.client();
     while (client.pausedUntil === 0) await nextIteration();
     await simulator.clock.move(hour);
@@ -129,7 +129,7 @@ describe('guards, where two of them meet', () => {
   it('a recipient of a list keeps its zone round the loop: nobody is asked in their night', async () => {
     await begin(Date.UTC(2027, 0, 5, 6, 30), hold);
     const flow = await load(send, request);
-    const phone = [{ phone: never, timeZone: 'Pacific/Honolulu' }];
+    const phone = [{ phone: unasked, timeZone: 'Pacific/Honolulu' }];
     const { msg } = await ask(flow, { phone, text: 'Hi' }, 'send');
     // 20:30 in Honolulu, and half past one in New York.
     should((await ask(flow, msg, 'request')).port).equal(0);
@@ -140,7 +140,7 @@ describe('guards, where two of them meet', () => {
     await begin(Date.UTC(2027, 0, 5, 6, 30), { textHours: { ...hold.textHours, outside: 'fail' } });
     const flow = await load({ ...send, hours: 'any' } as typeof send, request, { ...send, id: 'later' });
     // 20:30 in Honolulu, and half past one in New York, whose zone the number has.
-    const { msg } = await ask(flow, { phone: [never], text: 'Hi', timeZone: 'Pacific/Honolulu' }, 'send');
+    const { msg } = await ask(flow, { phone: [unasked], text: 'Hi', timeZone: 'Pacific/Honolulu' }, 'send');
     should(msg.resend).not.have.property('timeZone');
     const back = { ...msg, resend: { ...(msg.resend as object), node: 'later' } };
     should(errorOf((await ask(flow, msg, 'request')).msg).code).equal('quiet_hours');
@@ -194,10 +194,10 @@ describe('guards, where two of them meet', () => {
     for (const index of [0, 1]) {
       const deliveryDate = Date.now() + (index + 100) * 24 * hour;
       const parts = { id: 'list', type: 'array', index, count: 2 };
-      back.push((await ask(flow, { phone: never, text: 'Hi', deliveryDate, parts }, 'send')).msg);
+      back.push((await ask(flow, { phone: unasked, text: 'Hi', deliveryDate, parts }, 'send')).msg);
     }
-    await ask(flow, { phone: never }, 'request');
-    simulator.accept(never);
+    await ask(flow, { phone: unasked }, 'request');
+    simulator.accept(unasked);
     const before = received('sendMessage').length;
     for (const msg of back)
       should((await ask(flow, msg, 'send')).msg.payload).not.have.property('duplicateOf');
@@ -239,7 +239,7 @@ describe('guards, where two of them meet', () => {
     await begin(noon);
     const flow = await load({ ...send, schedule: 'at' } as typeof send);
     const coming = flow.arrivals.next(2);
-    flow.send({ phone: [consented, never], text: 'Hi', deliveryDate: 5 }, 'send');
+    flow.send({ phone: [consented, unasked], text: 'Hi', deliveryDate: 5 }, 'send');
     const [first, last] = await coming;
     should(first?.msg).not.have.property('summary');
     should(last?.msg.summary).containEql({ total: 2, failed: 2, byCode: { invalid_input: 2 } });

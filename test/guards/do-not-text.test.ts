@@ -26,7 +26,7 @@ import { startSimulated, type Simulated } from '../support/simulated';
 import { checkFolder, requestFolder, sendFolder } from '../texting/setup';
 
 const folders = [sendFolder, requestFolder, checkFolder, { spec: listSpec, runtime: listRuntime }];
-const { consented, notConsented } = numbers;
+const { consented, unasked } = numbers;
 const begin = Date.UTC(2027, 0, 4, 15);
 
 describe('the do-not-text list', () => {
@@ -59,7 +59,7 @@ describe('the do-not-text list', () => {
       { ...blockNode, reason: 'said stop' },
       { ...blockNode, id: 'n-check', operation: 'check' },
     );
-    const phone = [{ phone: consented, reason: 'by mail' }, notConsented, 'nobody'];
+    const phone = [{ phone: consented, reason: 'by mail' }, unasked, 'nobody'];
     const arrived = inOrder(await ask(flow, { phone }, 'block', 3));
     should(arrived.map(({ port, msg }) => [port, msg.outcome])).deepEqual([
       [0, 'done'],
@@ -129,13 +129,13 @@ describe('the do-not-text list', () => {
 
   it('ends waits for whoever is put on it, and those that begin later', async () => {
     const flow = await load(blockNode, { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
-    flow.send({ phone: notConsented }, 'n-wait');
+    flow.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(60_000);
-    const left = await ask(flow, { phone: notConsented }, 'block', 2);
+    const left = await ask(flow, { phone: unasked }, 'block', 2);
     const waited = left.find(({ from }) => from === 'n-wait');
     should(waited?.port).equal(2);
     should(waited?.msg.payload).containEql({ reason: 'cancelled' });
-    const later = only(await ask(flow, { phone: notConsented }, 'n-wait'));
+    const later = only(await ask(flow, { phone: unasked }, 'n-wait'));
     should(later.msg.payload).containEql({ reason: 'cancelled' });
   });
 
@@ -149,9 +149,9 @@ describe('the do-not-text list', () => {
         throw new Error('away');
       },
     });
-    flow.send({ phone: notConsented }, 'n-wait');
+    flow.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(60_000);
-    should(reads).containEql(notConsented);
+    should(reads).containEql(unasked);
     const { port, msg } = only(await ask(flow, { reset: true }, 'n-wait'));
     should(port).equal(2);
     should(msg.payload).containEql({ reason: 'cancelled' });
@@ -160,10 +160,10 @@ describe('the do-not-text list', () => {
   it('ends waits for whoever was put on it while their node was away, at their next look', async () => {
     const wait = { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' };
     const before = await load(wait);
-    before.send({ phone: notConsented }, 'n-wait');
+    before.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(600_000);
     await Flow.unload();
-    await (await doNotTextOf(on.environment)).block(notConsented, null, begin);
+    await (await doNotTextOf(on.environment)).block(unasked, null, begin);
     const looks = on.received('getConsent');
     const flow = await load(wait);
     const left = flow.arrivals.next();
@@ -176,12 +176,12 @@ describe('the do-not-text list', () => {
 
   it('ends waits for whoever another process puts on it, when they accept', async () => {
     const flow = await load({ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
-    flow.send({ phone: notConsented }, 'n-wait');
+    flow.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(3_600_000);
     const ofAnother = Object.create(store) as Store;
     const elsewhere = await doNotTextOf({ id: on.environment.id, store: () => ofAnother });
-    await elsewhere.block(notConsented, null, begin);
-    on.simulator.accept(notConsented);
+    await elsewhere.block(unasked, null, begin);
+    on.simulator.accept(unasked);
     const left = flow.arrivals.next();
     await on.simulator.clock.move(600_000);
     const { port, msg } = only(await left);
@@ -194,14 +194,12 @@ describe('the do-not-text list', () => {
       { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' },
       { id: 'n-look', type: 'advisor-check-consent', mode: 'once' },
     );
-    flow.send({ phone: notConsented }, 'n-wait');
+    flow.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(1000);
     const ofAnother = Object.create(store) as Store;
-    await (
-      await doNotTextOf({ id: on.environment.id, store: () => ofAnother })
-    ).block(notConsented, null, begin);
-    on.simulator.accept(notConsented);
-    const left = await ask(flow, { phone: notConsented }, 'n-look', 2);
+    await (await doNotTextOf({ id: on.environment.id, store: () => ofAnother })).block(unasked, null, begin);
+    on.simulator.accept(unasked);
+    const left = await ask(flow, { phone: unasked }, 'n-look', 2);
     const waited = left.find(({ from }) => from === 'n-wait');
     should(waited?.msg.payload).containEql({ reason: 'cancelled', state: 'accepted' });
   });
@@ -228,10 +226,10 @@ describe('the do-not-text list', () => {
     it('one for a consent request', async () => {
       const nodes = [{ id: 'n-ask', type: 'advisor-request-consent' }];
       const flow = await Flow.load({ folders, environment, nodes });
-      should(only(await flow.ask({ phone: notConsented })).port).equal(0);
+      should(only(await flow.ask({ phone: unasked })).port).equal(0);
       should(reads).equal(1);
       // Nobody is asked: the list is read all the same.
-      should(only(await flow.ask({ phone: notConsented })).msg.payload).containEql({ requested: false });
+      should(only(await flow.ask({ phone: unasked })).msg.payload).containEql({ requested: false });
       should(reads).equal(2);
     });
 
@@ -239,7 +237,7 @@ describe('the do-not-text list', () => {
       const nodes = [{ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' }];
       const flow = await Flow.load({ folders, environment, nodes });
       const left = flow.arrivals.next();
-      flow.send({ phone: notConsented }, 'n-wait');
+      flow.send({ phone: unasked }, 'n-wait');
       await on.simulator.clock.move(86_400_000 + 60_000);
       should(only(await left).msg.payload).containEql({ reason: 'expired' });
       should(reads).be.belowOrEqual(10);
@@ -302,7 +300,7 @@ describe('the do-not-text list', () => {
     should((listed.msg.payload as { data: unknown[] }).data).have.length(1);
     const unreadable = only(await ask(flow, { phone: 'nobody' }, 'block'));
     should(errorOf(unreadable.msg).code).equal('invalid_input');
-    const unsent = only(await ask(flow, { phone: notConsented, text: 'Hi' }, 'send'));
+    const unsent = only(await ask(flow, { phone: unasked, text: 'Hi' }, 'send'));
     should(errorOf(unsent.msg).code).equal('not_configured');
   });
 

@@ -44,7 +44,7 @@ describe('a dry run', () => {
   describe('of send text', () => {
     it('sends nothing, and tells who has accepted from who has not', async () => {
       const flow = await load('advisor-send-text');
-      const phone = [numbers.consented, numbers.notConsented, unknown, 'nobody'];
+      const phone = [numbers.consented, numbers.unasked, unknown, 'nobody'];
       const arrived = inOrder(await flow.ask({ phone, text: 'Hi', dryRun: true }, 4));
       should(arrived.map(({ port }) => port)).deepEqual([0, 2, 2, 1]);
       should(on.received('sendMessage')).equal(0);
@@ -60,7 +60,7 @@ describe('a dry run', () => {
       const flow = await load('advisor-send-text');
       const [failed] = await flow.ask({ phone: [], text: 'Hi', dryRun: 'yes' });
       should(errorOf(failed?.msg ?? {})).containEql({ code: 'invalid_input', dryRun: true });
-      const [round] = await flow.ask({ phone: numbers.notConsented, text: 'Hi', dryRun: 1 });
+      const [round] = await flow.ask({ phone: numbers.unasked, text: 'Hi', dryRun: 1 });
       const [again] = await flow.ask(round?.msg ?? {});
       should(again?.port).equal(2);
       should(on.received('sendMessage')).equal(0);
@@ -112,7 +112,7 @@ describe('a dry run', () => {
 
       const phones = fc.constantFrom(
         numbers.consented,
-        numbers.notConsented,
+        numbers.unasked,
         unknown,
         blocked,
         // Five hours behind the others.
@@ -168,7 +168,7 @@ describe('a dry run', () => {
   describe('of request consent', () => {
     it('asks nobody', async () => {
       const flow = await load('advisor-request-consent');
-      const { port, msg } = only(await flow.ask({ phone: numbers.notConsented, dryRun: true }));
+      const { port, msg } = only(await flow.ask({ phone: numbers.unasked, dryRun: true }));
       should(port).equal(0);
       should(msg.payload).containEql({ requested: false, requestedAt: null, dryRun: true });
       should(on.received('requestConsent')).equal(0);
@@ -200,7 +200,7 @@ describe('a dry run', () => {
   describe('of check consent', () => {
     it('looks once and never waits', async () => {
       const flow = await load('advisor-check-consent', { mode: 'wait' });
-      const phone = [numbers.consented, numbers.notConsented, unknown];
+      const phone = [numbers.consented, numbers.unasked, unknown];
       const arrived = inOrder(await flow.ask({ phone, dryRun: true }, 3));
       should(arrived.map(({ port }) => port)).deepEqual([0, 2, 2]);
       should(arrived[0]?.msg.payload).containEql({ state: 'accepted', dryRun: true });
@@ -265,8 +265,8 @@ describe('the sum of a list', () => {
       environment: on.environment,
       nodes: [{ id: 'send', type: 'advisor-send-text' }],
     });
-    const { consented, notConsented, landline } = numbers;
-    const phone = [consented, consented, notConsented, landline, 'nobody', notConsented];
+    const { consented, unasked, landline } = numbers;
+    const phone = [consented, consented, unasked, landline, 'nobody', unasked];
     const arrived = await flow.ask({ phone, text: 'Hi' }, 6);
     const { id } = arrived.at(-1)?.msg.parts as { id: string };
     const summary = {

@@ -20,7 +20,7 @@ import {
   environmentAt as environmentOver,
   folders,
   hold,
-  never,
+  unasked,
   night,
   request,
   send,
@@ -125,7 +125,7 @@ describe('what is held until its text hours', () => {
     const spoilt = { ...environmentAt(simulator, {}), fault: invalidInput('setting_hours') };
     const after = await load(spoilt, send, { id: 'block', type: 'advisor-do-not-text' });
     // Who asks to be left alone is, whatever setting is to be mended.
-    should((await ask(after, { phone: never }, 'block')).port).equal(0);
+    should((await ask(after, { phone: unasked }, 'block')).port).equal(0);
     const coming = after.arrivals.next();
     await simulator.clock.move(12 * hour);
     should(codeOf(only(await coming))).equal('invalid_input');
@@ -216,7 +216,7 @@ describe('what is held until its text hours', () => {
     const simulator = await service();
     const environment = environmentAt(simulator);
     const flow = await load(environment, send);
-    flow.send({ phone: [{ phone: consented, timeZone: awake }, never], text: 'Hi' });
+    flow.send({ phone: [{ phone: consented, timeZone: awake }, unasked], text: 'Hi' });
     await flow.arrivals.next();
     await areHeld(environment, 1);
     // The other is told by now, and nothing of the list is in memory.
@@ -256,10 +256,10 @@ describe('what is held until its text hours', () => {
     const simulator = await service(night - 2 * hour);
     const environment = environmentAt(simulator);
     const flow = await load(environment, withKey, request);
-    const { msg } = await ask(flow, { phone: never, text: 'Hi', order: 7 }, 'send');
+    const { msg } = await ask(flow, { phone: unasked, text: 'Hi', order: 7 }, 'send');
     should(msg.resend).containEql({ onceKey: '7' });
-    await ask(flow, { phone: never }, 'request');
-    simulator.accept(never);
+    await ask(flow, { phone: unasked }, 'request');
+    simulator.accept(unasked);
     await simulator.clock.move(2 * hour);
     const before = received(simulator).length;
     const { resend } = msg;
@@ -289,7 +289,7 @@ describe('what is held until its text hours', () => {
     const environment = environmentAt(simulator);
     const flow = await load(environment, request);
     const dry = (phone: string): Promise<Arrived> => ask(flow, { phone, dryRun: true }, 'request');
-    const { port, msg } = await dry(never);
+    const { port, msg } = await dry(unasked);
     should(port).equal(0);
     const opening = Date.UTC(2027, 0, 5, 13);
     should((msg.payload as { notBefore: number }).notBefore).within(opening, opening + hour / 4);
@@ -298,7 +298,7 @@ describe('what is held until its text hours', () => {
     await Flow.unload();
     const strict = environmentAt(simulator, { textHours: { ...federal, outside: 'fail' } });
     const failing = await load(strict, request);
-    const refused = await ask(failing, { phone: never, dryRun: true }, 'request');
+    const refused = await ask(failing, { phone: unasked, dryRun: true }, 'request');
     should(errorOf(refused.msg)).containEql({ code: 'quiet_hours', dryRun: true });
     should(await activityOf(strict).allFailures()).be.empty();
     should(received(simulator, 'requestConsent')).be.empty();
@@ -307,7 +307,7 @@ describe('what is held until its text hours', () => {
   it('is what a delivery date is moved to: the same in the payload as at the service, whatever its unit', () => {
     const asked = Date.UTC(2027, 0, 6, 3);
     const opening = Date.UTC(2027, 0, 6, 13);
-    for (const phone of [consented, never, '+12025550137', '+12025550155']) {
+    for (const phone of [consented, unasked, '+12025550137', '+12025550155']) {
       const movedTo = spreadFrom(federal, { phone, fallback: '' }, opening);
       for (const deliveryDateUnit of ['ms', 's'] as const) {
         const settings = { deliveryDateUnit, timeZone: '' };

@@ -17,7 +17,7 @@ import { sendFolder } from '../texting/setup';
 
 const folders = [sendFolder];
 const hour = 3_600_000;
-const { consented, notConsented } = numbers;
+const { consented, unasked } = numbers;
 
 describe('a text with a key', () => {
   let simulator: Simulator;
@@ -159,7 +159,7 @@ describe('a text with a key', () => {
 
   it('keeps its key on the way round for consent, which gives it back', async () => {
     const flow = await load();
-    const asked = only(await flow.ask({ phone: notConsented, text: 'Hi', order: 7 }));
+    const asked = only(await flow.ask({ phone: unasked, text: 'Hi', order: 7 }));
     should(asked.port).equal(2);
     should(asked.msg.resend).containEql({ onceKey: '7' });
     should(only(await flow.ask(asked.msg)).port).equal(2);

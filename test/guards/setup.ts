@@ -4,6 +4,7 @@ import { spec as listSpec } from '../../nodes/do-not-text/spec';
 import type { Simulator } from '../../simulator';
 import { environmentOn, type EnvironmentChoices, type TestEnvironment } from '../support/environment';
 import type { Arrived, Flow } from '../support/flow';
+import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { requestFolder, sendFolder } from '../texting/setup';
 
@@ -13,8 +14,7 @@ export const send = { id: 'send', type: 'advisor-send-text' };
 export const request = { id: 'request', type: 'advisor-request-consent' };
 export const block = { id: 'block', type: 'advisor-do-not-text' };
 
-export const consented = '+12025550113';
-export const never = '+12025550112';
+export const { consented, unasked } = numbers;
 /** In New York, whose zone the numbers have, it is ten in the evening; in Honolulu five in the afternoon. */
 export const night = Date.UTC(2027, 0, 5, 3);
 export const hold = { textHours: { from: 8 * 60, until: 21 * 60, outside: 'hold' as const } };

@@ -10,6 +10,7 @@ import type { Store } from '../../lib/state/store';
 import { startSimulator, type Simulator } from '../../simulator';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
+import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
 import { requestFolder, sendFolder } from '../texting/setup';
@@ -155,7 +156,7 @@ describe('text hours', () => {
     });
   const texts = () => simulator.ledger.entries().filter(({ endpoint }) => endpoint === 'sendMessage');
 
-  const consented = '+12025550113';
+  const { consented } = numbers;
 
   it('fail a text outside them, and say when it may be sent', async () => {
     await start(evening + 4 * hour);

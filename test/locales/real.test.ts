@@ -4,6 +4,7 @@ import { launchBrowser, type TestBrowser } from '../support/browser';
 import { ragged } from '../editor/looks';
 import { closeNode, openEnvironment, openNode } from '../editor/support';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
+import { numbers } from '../support/numbers';
 
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'Sprachen' },
@@ -90,7 +91,7 @@ describe('a Node-RED 5 whose language is German', function () {
   });
 
   it('shows statuses in German', async () => {
-    await red.send('in', { phone: '+12025550113', text: 'Hallo' });
+    await red.send('in', { phone: numbers.consented, text: 'Hallo' });
     await red.messages('sent');
     const [shown] = await red.messages('status');
     should((shown?.['status'] as { text: string }).text).match(/^sim gesendet \d\d:\d\d$/);
@@ -98,7 +99,7 @@ describe('a Node-RED 5 whose language is German', function () {
 
   it('says errors in German, and what is missing by the names of the form', async () => {
     await red.send('in', { phone: '12', text: 'Hallo' });
-    await red.send('inUnready', { phone: '+12025550113', text: 'Hallo' });
+    await red.send('inUnready', { phone: numbers.consented, text: 'Hallo' });
     const failed = (await red.messages('failed', 2)).map(text).sort();
     String(failed[0]).should.match(/^Die Telefonnummer hat keine Landesvorwahl: /);
     String(failed[1]).should.match(

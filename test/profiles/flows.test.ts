@@ -8,6 +8,7 @@ import { lookUp } from '../../nodes/environment/lookup';
 import { environmentFor, profiles, type Habits, type ProfileName } from '../../simulator';
 import { contactNode, contentNode, groupNode } from '../address-book/setup';
 import { Flow, type Arrived } from '../support/flow';
+import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
@@ -15,7 +16,7 @@ import { checkFolder, folders as sendFolders, requestFolder } from '../texting/s
 
 const begin = 1_750_000_000_000;
 const unknown = '+12995550101';
-const consented = '+12025550113';
+const { consented } = numbers;
 const folders = [...sendFolders, requestFolder, checkFolder];
 
 for (const profile of Object.keys(profiles) as ProfileName[]) {

@@ -9,9 +9,10 @@ import {
 } from '../../simulator';
 import { authorizeOn, deployOn, environmentId, sandboxFlow } from '../auth/real';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
+import { numbers } from '../support/numbers';
 
 const unknown = '+12995550101';
-const consented = '+12025550113';
+const { consented } = numbers;
 const advisor = 'Alice';
 const z = 'f1f1f1f1f1f1f1f1';
 

@@ -1,10 +1,11 @@
 import should from 'should';
 import { Phones } from '../examples/support';
 import { startRed, type FlowNode, type Message, type RealRed } from '../support/node-red';
+import { numbers } from '../support/numbers';
 import { environmentId, twoNodes, waiterId } from './sandbox';
 
 const day = 86_400;
-const silent = '+12025550111';
+const { silent } = numbers;
 /** Contacts of the simulator who have not consented, and answer nothing by themselves. */
 const phone = '+12145550104';
 const other = '+12155550105';

@@ -11,6 +11,7 @@ import { spec as environmentSpec } from '../../nodes/environment/spec';
 import { startSimulator, type Simulator } from '../../simulator';
 import { freshFolder, removeFolders } from '../auth/support';
 import { runtimePath } from '../support/flow';
+import { numbers } from '../support/numbers';
 import { checkFolder, requestFolder, sendFolder } from '../texting/setup';
 
 const phones = (count: number, from: number): string[] =>
@@ -179,7 +180,7 @@ describe('an environment that is pointed to another service', function () {
   /** Somebody is waited for, texts are queued behind a limit on the rate, others are held for their hours. */
   const work = async (where: Where): Promise<void> => {
     const simulator = await at(where);
-    send('idle', { phone: '+12025550113', text: 'A test' });
+    send('idle', { phone: numbers.consented, text: 'A test' });
     await until(() => (told.length > 0 ? true : undefined), 'The first text');
     should(told.splice(0).map(({ msg }) => msg.outcome)).deepEqual(['sent']);
     simulator.faults.add({ endpoint: 'sendMessage', code: 'rate_limited', retryAfter: 600, rate: 1 });

@@ -3,10 +3,10 @@ import should from 'should';
 import { MovableClock } from '../../lib/service/clock';
 import { environmentFor, profiles, startSimulator, type Habits, type Simulator } from '../../simulator';
 import { habitChoices, habitNames, profileOf } from '../../simulator/profiles';
+import { numbers } from '../support/numbers';
 import { Caller } from './caller';
 
-const consented = '+12025550113';
-const unasked = '+12025550112';
+const { consented, unasked } = numbers;
 const contacts = '/core/contact/contacts';
 
 /** Without the headers that fetch adds by itself. */

@@ -3,6 +3,7 @@ import type { Environment } from '../../lib/runtime/environment';
 import { alsoClose, closeAll, startServer } from '../service/support';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
+import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
 import { sendNode } from './setup';
@@ -27,7 +28,7 @@ describe('a text, answered with the freedom the contract leaves', () => {
       const body = `{"successes":[{"messageId":${String(written)},"memberId":${String(written)}}]}`;
       const { environment } = await scripted(() => ({ body }));
       const flow = await sendNode(environment);
-      const { port, msg } = only(await flow.ask({ phone: '+12025550113', text: 'Hi' }));
+      const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
       should(port).equal(0);
       should(msg.payload).containEql({ messageId: id, memberId: id });
       await Flow.unload();
@@ -35,10 +36,10 @@ describe('a text, answered with the freedom the contract leaves', () => {
   });
 
   it('reads a want of consent from failure details of any shape', async () => {
-    const failureDetails = { '+12025550113': { reason: { code: 'CONSENT_REQUIRED' } } };
+    const failureDetails = { [numbers.consented]: { reason: { code: 'CONSENT_REQUIRED' } } };
     const { environment } = await scripted(() => ({ body: { failures: ['Not sent'], failureDetails } }));
     const flow = await sendNode(environment);
-    const { port, msg } = only(await flow.ask({ phone: '+12025550113', text: 'Hi' }));
+    const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
     should(port).equal(2);
     should(msg.payload).eql({ reason: 'Not sent' });
   });
@@ -46,7 +47,7 @@ describe('a text, answered with the freedom the contract leaves', () => {
   it('says that a text was probably sent when the answer cannot be read', async () => {
     const { environment } = await scripted(() => ({ body: '<html>OK</html>' }));
     const flow = await sendNode(environment);
-    const { port, msg } = only(await flow.ask({ phone: '+12025550113', text: 'Hi' }));
+    const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
     should(port).equal(1);
     should(errorOf(msg)).containEql({ code: 'invalid_response', retryable: false });
     should(errorOf(msg).message).match(/probably carried out/);

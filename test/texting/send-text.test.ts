@@ -64,13 +64,13 @@ describe('send text node', () => {
 
     it('leaves on "needs consent" with the reason and what to send again', async () => {
       const flow = await sendNode(on.environment);
-      const { port, msg } = only(await flow.ask({ phone: numbers.notConsented, text: 'Hi' }));
+      const { port, msg } = only(await flow.ask({ phone: numbers.unasked, text: 'Hi' }));
       should(port).equal(2);
       should(Object.keys(msg.payload as object)).deepEqual(['reason']);
       should((msg.payload as { reason: string }).reason).match(/consent/i);
       should(msg.resend).deepEqual({
         node: 'send',
-        phone: numbers.notConsented,
+        phone: numbers.unasked,
         text: 'Hi',
         advisor: 'default',
       });
@@ -79,18 +79,18 @@ describe('send text node', () => {
 
     it('sends exactly what msg.resend says when it comes back, and removes it', async () => {
       const flow = await sendNode(on.environment);
-      const { msg } = only(await flow.ask({ phone: numbers.notConsented, text: 'Hi' }));
-      on.simulator.accept(numbers.notConsented);
+      const { msg } = only(await flow.ask({ phone: numbers.unasked, text: 'Hi' }));
+      on.simulator.accept(numbers.unasked);
       const other = { phone: '+12025550199', text: 'something else', repeated: true };
       const back = only(await flow.ask({ ...msg, ...other }));
       should(back.port).equal(0);
-      should(back.msg).containEql({ phone: numbers.notConsented, text: 'Hi' });
+      should(back.msg).containEql({ phone: numbers.unasked, text: 'Hi' });
       should(back.msg).not.have.properties('resend', 'repeated');
     });
 
     it('leaves msg.resend of another node alone and reads its own fields', async () => {
       const flow = await sendNode(on.environment);
-      const resend = { node: 'other', phone: '+12025550112', text: 'Bye', advisor: 'default' };
+      const resend = { node: 'other', phone: numbers.unasked, text: 'Bye', advisor: 'default' };
       const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi', resend }));
       should(port).equal(0);
       should(msg).containEql({ phone: numbers.consented, resend });
@@ -114,7 +114,7 @@ describe('send text node', () => {
     it('calls an answer that names neither success nor failure an invalid response', async () => {
       const { environment } = await scripted(() => ({ body: { successes: [], failures: [] } }));
       const flow = await sendNode(environment);
-      const { port, msg } = only(await flow.ask({ phone: '+12025550113', text: 'Hi' }));
+      const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
       should(port).equal(1);
       should(errorOf(msg).code).equal('invalid_response');
     });
@@ -122,7 +122,7 @@ describe('send text node', () => {
     it('takes any entry in successes as a success, with null where an id is missing', async () => {
       const { environment } = await scripted(() => ({ body: { successes: [{}], failures: ['consent'] } }));
       const flow = await sendNode(environment);
-      const { port, msg } = only(await flow.ask({ phone: '+12025550113', text: 'Hi' }));
+      const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
       should(port).equal(0);
       should(msg.payload).containEql({ messageId: null, memberId: null });
     });
@@ -141,7 +141,7 @@ describe('send text node', () => {
 
     it('turns "needs consent" into a failure with code consent_required, without msg.resend', async () => {
       const flow = await sendNode(on.environment, {}, { unwired: [2] });
-      const { port, msg } = only(await flow.ask({ phone: numbers.notConsented, text: 'Hi', payload: 1 }));
+      const { port, msg } = only(await flow.ask({ phone: numbers.unasked, text: 'Hi', payload: 1 }));
       should(port).equal(1);
       should(errorOf(msg).code).equal('consent_required');
       should(msg.payload).equal(1);
@@ -150,7 +150,7 @@ describe('send text node', () => {
 
     it('raises each failure of a list with its own message and completes once', async () => {
       const flow = await sendNode(on.environment, {}, { unwired: [1, 2] });
-      flow.send({ phone: [numbers.landline, numbers.notConsented, 'nonsense'], text: 'Hi' });
+      flow.send({ phone: [numbers.landline, numbers.unasked, 'nonsense'], text: 'Hi' });
       const errors = await flow.errors.next(3);
       should(errors.map(({ error }) => error.code).sort()).deepEqual([
         'consent_required',
@@ -166,7 +166,7 @@ describe('send text node', () => {
     it('gives one outcome each, with parts inside the outer parts', async () => {
       const flow = await sendNode(on.environment);
       const outer = { id: 'outer', index: 0 };
-      const phone = [numbers.consented, numbers.notConsented, numbers.landline, '12'];
+      const phone = [numbers.consented, numbers.unasked, numbers.landline, '12'];
       const arrived = inOrder(await flow.ask({ phone, text: 'Hi', parts: outer, payload: 'p' }, 4));
       should(arrived.map(({ port }) => port)).deepEqual([0, 2, 1, 1]);
       for (const [index, { msg }] of arrived.entries()) {
@@ -612,7 +612,7 @@ describe('send text node', () => {
 
     it('says how many of a list left by each output, whatever became of the last', async () => {
       const flow = await sendNode(on.environment);
-      await flow.ask({ phone: ['x', 'y', numbers.notConsented, numbers.consented], text: 'Hi' }, 4);
+      await flow.ask({ phone: ['x', 'y', numbers.unasked, numbers.consented], text: 'Hi' }, 4);
       await flow.completed.next();
       const isLast = (): boolean => flow.statuses.at(-1)?.text === 'sim 1 ✓ 2 ✗ 1 ?';
       while (!isLast()) await new Promise((resolve) => setTimeout(resolve, 20));

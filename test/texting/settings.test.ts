@@ -71,7 +71,7 @@ describe('a setting that is none the node knows', () => {
   it('fails each of a list, and a text that comes back with consent', async () => {
     const nodes = [{ id: 'send', type: 'advisor-send-text', schedule: 'later' }];
     const flow = await Flow.load({ folders, environment: on.environment, nodes });
-    const arrived = await flow.ask({ ...msg(), phone: [numbers.consented, numbers.notConsented] }, 2);
+    const arrived = await flow.ask({ ...msg(), phone: [numbers.consented, numbers.unasked] }, 2);
     should(arrived.map((each) => errorOf(each.msg).code)).deepEqual(['invalid_input', 'invalid_input']);
     const resend = { node: 'send', phone: numbers.consented, text: 'Hi', advisor: 'default' };
     should(errorOf(only(await flow.ask({ resend })).msg).code).equal('invalid_input');
