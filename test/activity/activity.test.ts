@@ -4,7 +4,8 @@ import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { begin, hours, seconds } from '../consent/world';
-import { alsoClose, closeAll, problemReply, startServer } from '../service/support';
+import { problemReply } from '../service/support';
+import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { nextIteration, until } from '../support/event-loop';
 import { Flow } from '../support/flow';
@@ -13,6 +14,7 @@ import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
 import { sent } from '../support/sent';
+import { startServer } from '../support/server';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { checkFolder, sendNode } from '../texting/setup';
 

@@ -1,12 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
+import { alsoClose } from '../support/closing';
 import { nextIteration } from '../support/event-loop';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
 import { startSimulated } from '../support/simulated';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
-import { alsoClose, problemReply } from '../service/support';
+import { problemReply } from '../service/support';
 import { contactNode, groupNode, scripted, simulatedForEach } from './setup';
 
 const ann = 1001;

@@ -1,8 +1,8 @@
 import should from 'should';
+import { alsoClose } from '../support/closing';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
 import { startSimulated } from '../support/simulated';
-import { alsoClose } from '../service/support';
 import { contentNode, scripted, simulatedForEach } from './setup';
 
 interface ContentPage {

@@ -1,7 +1,6 @@
 import should from 'should';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
-import {} from '../service/support';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
 import { folders, groupNode, scripted, simulatedForEach } from './setup';

@@ -3,7 +3,7 @@ import should from 'should';
 import { ServiceError } from '../../lib/service/errors';
 import type { RunningEnvironment } from '../../nodes/environment/environment';
 import { lookUp } from '../../nodes/environment/lookup';
-import { closeAll } from '../service/support';
+import { closeAll } from '../support/closing';
 import { scripted } from './setup';
 
 describe('the lookup of the editor', () => {

@@ -2,9 +2,9 @@ import should from 'should';
 import { nextIteration } from '../support/event-loop';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
+import type { Reply } from '../support/server';
 import { gate } from './paging-service';
 import { groupNode, payloads, scripted, simulatedForEach, type Request } from './setup';
-import type { Reply } from '../service/support';
 import { problemReply } from '../service/support';
 import type { Flow } from '../support/flow';
 

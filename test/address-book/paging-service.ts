@@ -1,7 +1,7 @@
 import { nextIteration } from '../support/event-loop';
 import type { Arrived } from '../support/flow';
-import type { Reply } from '../service/support';
 import { only } from '../support/only';
+import type { Reply } from '../support/server';
 import { type Request } from './setup';
 
 export interface Item {

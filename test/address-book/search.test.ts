@@ -1,9 +1,9 @@
 import should from 'should';
+import { closeAll } from '../support/closing';
 import { Flow } from '../support/flow';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { closeAll } from '../service/support';
 import { idsOf, paging, partsOf, upTo, type ItemPage } from './paging-service';
 import { contactNode, scripted } from './setup';
 

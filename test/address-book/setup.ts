@@ -5,10 +5,11 @@ import { spec as contentSpec } from '../../nodes/content/spec';
 import * as groupRuntime from '../../nodes/group/runtime';
 import { spec as groupSpec } from '../../nodes/group/spec';
 import type { Environment } from '../../lib/runtime/environment';
+import { alsoClose, closeAll } from '../support/closing';
 import { Flow, type Arrived, type FlowOptions } from '../support/flow';
 import { environmentOn, type EnvironmentChoices } from '../support/environment';
+import { type Received, type Reply, startServer } from '../support/server';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { alsoClose, closeAll, startServer, type Received, type Reply } from '../service/support';
 
 export const folders = [
   { spec: contactSpec, runtime: contactRuntime },

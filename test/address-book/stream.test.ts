@@ -1,10 +1,11 @@
 import should from 'should';
+import { closeAll } from '../support/closing';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { closeAll, problemReply } from '../service/support';
+import { problemReply } from '../service/support';
 import { after, gate, idsOf, paging, partsOf, upTo, type Item, type ItemPage } from './paging-service';
 import { contactNode, scripted } from './setup';
 

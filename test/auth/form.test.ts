@@ -8,7 +8,8 @@ import { RunningEnvironment } from '../../nodes/environment/environment';
 import { runningOf } from '../../nodes/environment/running';
 import { servicesOf, type Services } from '../../nodes/environment/services';
 import { startSimulator, type Simulator } from '../../simulator';
-import { closeAll, startServer, type Scripted } from '../service/support';
+import { closeAll } from '../support/closing';
+import { type Scripted, startServer } from '../support/server';
 import { callbackUri, decide, freshFolder, removeFolders } from './support';
 
 interface Answer {

@@ -5,12 +5,13 @@ import helper from 'node-red-node-test-helper';
 import type { NodeAPI } from 'node-red';
 import should from 'should';
 import type { Message } from '../../lib/runtime/red';
-import { closeAll, startServer, type Received, type Reply, type Scripted } from '../service/support';
 import { Arrivals } from '../support/arrivals';
+import { closeAll } from '../support/closing';
 import { runtimePath } from '../support/flow';
 import { ensureBuilt, root } from '../support/installation';
 import { numbers } from '../support/numbers';
 import { sent } from '../support/sent';
+import { type Received, type Reply, type Scripted, startServer } from '../support/server';
 
 interface Manifest {
   readonly 'node-red': { readonly nodes: Readonly<Record<string, string>> };

@@ -7,7 +7,7 @@ import { bundle } from '../../command/bundle';
 import { settingsTold } from '../../nodes/environment/bundle';
 import { spec } from '../../nodes/environment/spec';
 import { Canaries, place } from '../security/canaries';
-import { listen } from '../service/support';
+import { listen } from '../support/server';
 import { listenTo } from './support';
 
 describe('the command bundle', () => {

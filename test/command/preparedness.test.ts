@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
 import { startSimulator, type Simulator } from '../../simulator';
-import { listen } from '../service/support';
+import { listen } from '../support/server';
 import { runCheck } from './support';
 
 interface Line {

@@ -12,8 +12,8 @@ import { createMemoryStore } from '../../lib/state/memory';
 import { key, type Store } from '../../lib/state/store';
 import * as listRuntime from '../../nodes/do-not-text/runtime';
 import { spec as listSpec } from '../../nodes/do-not-text/spec';
-import { alsoClose, closeAll, startServer } from '../service/support';
 import { sealerOf } from '../state/sealer';
+import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
@@ -22,6 +22,7 @@ import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
 import { sent } from '../support/sent';
+import { startServer } from '../support/server';
 import { startSimulated, type Simulated } from '../support/simulated';
 import { checkFolder, requestFolder, sendFolder } from '../texting/setup';
 

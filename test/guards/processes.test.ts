@@ -11,7 +11,7 @@ import * as runtime from '../../nodes/send-text/runtime';
 import { spec } from '../../nodes/send-text/spec';
 import { startSimulator, type Simulator } from '../../simulator';
 import { sealerOf } from '../state/sealer';
-import { closeAll, startServer } from '../service/support';
+import { closeAll } from '../support/closing';
 import { environmentOn, type Service } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import type { Arrived } from '../support/flow';
@@ -20,6 +20,7 @@ import { Instance, Mortal } from '../support/instance';
 import { numbers } from '../support/numbers';
 import { Postgres } from '../support/postgres';
 import { sent } from '../support/sent';
+import { startServer } from '../support/server';
 
 const byOrder = { onceKey: 'order', onceKeyType: 'msg' };
 const { consented } = numbers;

@@ -14,9 +14,11 @@ import * as blockRuntime from '../../nodes/do-not-text/runtime';
 import { spec as blockSpec } from '../../nodes/do-not-text/spec';
 import { folders as addressBook } from '../address-book/setup';
 import { connectionTo, freshFolder, removeFolders, startProcess } from '../auth/support';
-import { alsoClose, closeAll, frozenClock, listen } from '../service/support';
+import { frozenClock } from '../service/support';
+import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
+import { listen } from '../support/server';
 import { checkFolder, folders as texting, requestFolder } from '../texting/setup';
 import {
   answerLike,

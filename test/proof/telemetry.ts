@@ -5,7 +5,7 @@ import { rmSync } from 'node:fs';
 import { place, type Kind, type Place } from '../security/canaries';
 import { addressBook, authorizations, consents, renewals, sends } from '../security/paths';
 import { CanaryRun } from '../security/run';
-import { closeAll } from '../service/support';
+import { closeAll } from '../support/closing';
 import { npm } from '../support/installation';
 
 /** What npm knows as node-red-contrib-opentelemetry's successor; it needs Node.js 22, as Node-RED 5 does. */

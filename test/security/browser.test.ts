@@ -1,9 +1,11 @@
 import should from 'should';
 import type { Locator, Page } from 'playwright-core';
 import { closeEnvironment, closeNode, openEditor, openEnvironment, openNode } from '../editor/support';
-import { closeAll, problemReply, startServer, type Reply } from '../service/support';
+import { problemReply } from '../service/support';
 import { launchBrowser, type TestBrowser } from '../support/browser';
+import { closeAll } from '../support/closing';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
+import { type Reply, startServer } from '../support/server';
 import { officeOn } from './flow';
 
 const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import should from 'should';
-import { closeAll } from '../service/support';
+import { closeAll } from '../support/closing';
 import { place } from './canaries';
 import { addressBook, authorizations, consents, exports, kills, questions, renewals, sends } from './paths';
 import { CanaryRun } from './run';

@@ -1,6 +1,7 @@
 import should from 'should';
 import { spec } from '../../nodes/environment/spec';
-import { closeAll, problemReply, startServer, type Received, type Scripted } from '../service/support';
+import { problemReply } from '../service/support';
+import { closeAll } from '../support/closing';
 import {
   adminAuth,
   adminPassword,
@@ -9,6 +10,7 @@ import {
   type FlowNode,
   type RealRed,
 } from '../support/node-red';
+import { type Received, type Scripted, startServer } from '../support/server';
 import { Canaries, place, unique, type Place } from './canaries';
 import { keyedPath, mountedRoutes, openPaths, type MountedRoute } from './routes';
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { startServer, type Received, type Reply, type Scripted } from '../service/support';
 import { sent } from '../support/sent';
+import { type Received, type Reply, type Scripted, startServer } from '../support/server';
 import { unique, type Canaries } from './canaries';
 
 /** How the service treats a request. All of them but the first two say back whatever they were sent. */

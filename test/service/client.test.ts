@@ -2,18 +2,11 @@ import { inspect } from 'node:util';
 import should from 'should';
 import { createClient } from '../../lib/service/client';
 import { serviceError, type ServiceError } from '../../lib/service/errors';
+import { closeAll } from '../support/closing';
 import { nextIteration } from '../support/event-loop';
 import { sent } from '../support/sent';
-import {
-  closeAll,
-  clientOf,
-  frozenClock,
-  problemOf,
-  problemReply,
-  settle,
-  startServer,
-  text,
-} from './support';
+import { startServer } from '../support/server';
+import { clientOf, frozenClock, problemOf, problemReply, settle, text } from './support';
 
 const advisor = { advisor: 'ann' };
 

@@ -1,18 +1,11 @@
 import should from 'should';
 import { listenersOn } from '../../lib/service/concurrency';
 import type { Problem } from '../../lib/service/errors';
+import { closeAll } from '../support/closing';
 import { nextIteration } from '../support/event-loop';
 import { sent } from '../support/sent';
-import {
-  codeOf,
-  closeAll,
-  clientOf,
-  frozenClock,
-  problemOf,
-  problemReply,
-  startServer,
-  text,
-} from './support';
+import { startServer } from '../support/server';
+import { codeOf, clientOf, frozenClock, problemOf, problemReply, text } from './support';
 
 const advisor = { advisor: 'ann' };
 

@@ -1,23 +1,12 @@
 import net from 'node:net';
 import should from 'should';
 import type { Client, ClientOptions, RepeatSends } from '../../lib/service/types';
+import { alsoClose, closeAll } from '../support/closing';
 import { startProxy } from '../support/proxy';
 import type { Proxy } from '../support/proxy';
 import { sent } from '../support/sent';
-import {
-  alsoClose,
-  clientOf,
-  codeOf,
-  closeAll,
-  frozenClock,
-  listen,
-  problemOf,
-  problemReply,
-  settle,
-  startServer,
-  text,
-} from './support';
-import type { Scripted } from './support';
+import { listen, type Scripted, startServer } from '../support/server';
+import { clientOf, codeOf, frozenClock, problemOf, problemReply, settle, text } from './support';
 
 const advisor = { advisor: 'ann' };
 const contact = { params: { contactId: 5 } };

@@ -3,20 +3,11 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import http from 'node:http';
 import net from 'node:net';
 import should from 'should';
+import { closeAll } from '../support/closing';
 import { only } from '../support/only';
 import { sent } from '../support/sent';
-import {
-  clientOf,
-  codeOf,
-  closeAll,
-  frozenClock,
-  listen,
-  problemOf,
-  problemReply,
-  settle,
-  startServer,
-  text,
-} from './support';
+import { listen, startServer } from '../support/server';
+import { clientOf, codeOf, frozenClock, problemOf, problemReply, settle, text } from './support';
 
 const advisor = { advisor: 'ann' };
 const contact = { params: { contactId: 5 } };

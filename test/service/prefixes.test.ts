@@ -1,8 +1,10 @@
 import should from 'should';
 import { contractScope, prefixPattern, scopeNames, wirePath, wireScope } from '../../lib/service/prefixes';
 import { endpoints } from '../../lib/service/endpoints';
+import { closeAll } from '../support/closing';
 import { sent } from '../support/sent';
-import { clientOf, closeAll, problemOf, problemReply, startServer, text } from './support';
+import { startServer } from '../support/server';
+import { clientOf, problemOf, problemReply, text } from './support';
 
 const advisor = { advisor: 'ann' };
 const acme = { core: 'acme-crm', text: 'acme_sms' };

@@ -9,8 +9,10 @@ import should from 'should';
 import { proxyFor } from '../../lib/service/proxy';
 import { createTransport, postForm } from '../../lib/service/transport';
 import type { Result } from '../../lib/service/exchange';
+import { alsoClose, closeAll } from '../support/closing';
 import { sent } from '../support/sent';
-import { alsoClose, clientOf, closeAll, codeOf, listen, problemOf, startServer, text } from './support';
+import { listen, startServer } from '../support/server';
+import { clientOf, codeOf, problemOf, text } from './support';
 
 interface ConnectProxy {
   readonly url: string;

@@ -13,7 +13,7 @@ import {
   type Rehearsal,
 } from '../../lib/service/rehearsal';
 import { environmentFor, startSimulator, type Simulator, type SimulatorOptions } from '../../simulator';
-import { listen } from './support';
+import { listen } from '../support/server';
 
 const scopes = [
   'text.messaging.write',

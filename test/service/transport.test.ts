@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import should from 'should';
 import { postForm } from '../../lib/service/transport';
+import { closeAll } from '../support/closing';
 import { sent } from '../support/sent';
-import { clientOf, codeOf, closeAll, startServer, text } from './support';
+import { startServer } from '../support/server';
+import { clientOf, codeOf, text } from './support';
 
 const limits = { timeout: 10_000 };
 

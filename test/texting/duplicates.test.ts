@@ -1,9 +1,10 @@
 import should from 'should';
+import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
-import { alsoClose, closeAll, startServer } from '../service/support';
 import { errorOf, inOrder } from '../support/outcomes';
 import { sent } from '../support/sent';
+import { startServer } from '../support/server';
 import { sendNode } from './setup';
 
 const refused = (why: string): object => ({ successes: [], failures: [why] });

@@ -1,11 +1,12 @@
 import should from 'should';
 import type { Environment } from '../../lib/runtime/environment';
-import { alsoClose, closeAll, startServer } from '../service/support';
+import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
 import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
+import { startServer } from '../support/server';
 import { sendNode } from './setup';
 
 describe('a text, answered with the freedom the contract leaves', () => {

@@ -1,6 +1,6 @@
 import should from 'should';
 import { notANumber, phoneNumber } from '../../lib/texting/recipients';
-import { alsoClose, closeAll } from '../service/support';
+import { alsoClose, closeAll } from '../support/closing';
 import { Flow } from '../support/flow';
 import { numbers } from '../support/numbers';
 import { only } from '../support/only';

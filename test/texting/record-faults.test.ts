@@ -2,12 +2,13 @@ import helper from 'node-red-node-test-helper';
 import should from 'should';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
-import { alsoClose, closeAll, startServer } from '../service/support';
+import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow, type Arrived } from '../support/flow';
 import { errorOf, inOrder } from '../support/outcomes';
 import { sent } from '../support/sent';
+import { startServer } from '../support/server';
 import { sendNode } from './setup';
 
 const phones = ['+12025550141', '+12025550142', '+12025550143'];

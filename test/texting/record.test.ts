@@ -5,13 +5,14 @@ import should from 'should';
 import { openEmbedded } from '../../lib/state/embedded';
 import type { Store } from '../../lib/state/store';
 import { sealerOf } from '../state/sealer';
+import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import type { Message } from '../../lib/runtime/red';
 import { nextIteration } from '../support/event-loop';
 import { type Arrived, Flow } from '../support/flow';
-import { alsoClose, closeAll, startServer } from '../service/support';
 import { errorOf, inOrder } from '../support/outcomes';
 import { sent } from '../support/sent';
+import { startServer } from '../support/server';
 import { sendNode } from './setup';
 import { gate } from '../support/gate';
 

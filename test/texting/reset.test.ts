@@ -1,5 +1,5 @@
 import should from 'should';
-import { alsoClose, closeAll, startServer } from '../service/support';
+import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
@@ -7,6 +7,7 @@ import { gate } from '../support/gate';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
 import { sent } from '../support/sent';
+import { startServer } from '../support/server';
 import { sendNode } from './setup';
 
 describe('msg.reset with msg.phone', () => {

@@ -1,10 +1,11 @@
 import { inspect } from 'node:util';
 import should from 'should';
+import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
-import { alsoClose, closeAll, startServer } from '../service/support';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
+import { startServer } from '../support/server';
 import { sendNode } from './setup';
 
 const scheduled = { successes: [{ messageId: null, memberId: 4 }], failures: [] };

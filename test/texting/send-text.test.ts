@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import should from 'should';
 import { MovableClock } from '../../lib/service/clock';
+import { alsoClose, closeAll } from '../support/closing';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { environmentOn } from '../support/environment';
@@ -8,8 +9,8 @@ import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
 import { sent } from '../support/sent';
+import { type Reply, startServer } from '../support/server';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { alsoClose, closeAll, startServer, type Reply } from '../service/support';
 import { sendNode } from './setup';
 import { wordsIn } from '../../lib/runtime/language';
 import { createStatus, look } from '../../lib/runtime/status';

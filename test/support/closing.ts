@@ -1,0 +1,11 @@
+const closers: (() => Promise<void>)[] = [];
+
+/** For `afterEach`: ends everything a test has begun, clients first. */
+export const closeAll = async (): Promise<void> => {
+  for (const close of closers.splice(0).reverse()) await close();
+};
+
+export const alsoClose = <T extends { close(): Promise<void> }>(thing: T): T => {
+  closers.push(() => thing.close());
+  return thing;
+};
