@@ -15,24 +15,14 @@ import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
 import { sent } from '../support/sent';
 import { startServer } from '../support/server';
-import { startSimulated, type Simulated } from '../support/simulated';
+import { simulatedForEach, startSimulated } from '../support/simulated';
 import { checkFolder, sendNode } from '../texting/setup';
 
 const numbered = (n: number): string => `+1202555${String(n).padStart(4, '0')}`;
 const some = { page: 1, pageSize: 50 };
 
 describe('what goes on: waits', () => {
-  let on: Simulated;
-  let store: Store;
-
-  beforeEach(async () => {
-    store = createMemoryStore();
-    on = await startSimulated({ clock: new MovableClock(() => begin) }, { store });
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-  });
+  const on = simulatedForEach(() => startSimulated({ clock: new MovableClock(() => begin) }));
 
   const waitNode = (): Promise<Flow> =>
     Flow.load({
@@ -87,14 +77,14 @@ describe('what goes on: waits', () => {
 
   it('reads and gives no more of a page when very many wait', async () => {
     const flow = await waitNode();
-    const page = store.page.bind(store);
+    const page = on.store.page.bind(on.store);
     let read = 0;
     const counting: Store['page'] = async (...asked) => {
       const found = await page(...asked);
       read += found.length;
       return found as never;
     };
-    Object.assign(store, { page: counting });
+    Object.assign(on.store, { page: counting });
     const readFor = async (number: number): Promise<number> => {
       read = 0;
       const { data } = await activity().waits({ page: number, pageSize: 20 });

@@ -10,32 +10,22 @@ import * as eventsRuntime from '../../nodes/events/runtime';
 import { spec as eventsSpec } from '../../nodes/events/spec';
 import { begin, hours } from '../consent/world';
 import { scripted } from '../address-book/setup';
-import { closeAll } from '../support/closing';
+import { alsoClose, closeAll } from '../support/closing';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { gate } from '../support/gate';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
-import { startSimulated, type Simulated } from '../support/simulated';
+import { simulatedForEach, startSimulated } from '../support/simulated';
 import { checkFolder, sendFolder } from '../texting/setup';
 
 const folders = [{ spec: activitySpec, runtime: activityRuntime }, checkFolder];
 const numbered = (n: number): string => `+1202555${String(n).padStart(4, '0')}`;
 
 describe('texting activity node', () => {
-  let on: Simulated;
-
-  beforeEach(async () => {
-    const store = createMemoryStore();
-    on = await startSimulated(
-      { clock: new MovableClock(() => begin) },
-      { store, advisors: ['default', 'anna'] },
-    );
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-  });
+  const on = simulatedForEach(() =>
+    startSimulated({ clock: new MovableClock(() => begin) }, { advisors: ['default', 'anna'] }),
+  );
 
   /** A node of each kind, and as many waits as were asked for. */
   const load = async (config: Readonly<Record<string, unknown>>, waits: number): Promise<Flow> => {
@@ -157,14 +147,15 @@ describe('texting activity node', () => {
   it('shows what is held until its text hours, and cancels it by its id', async () => {
     // Four in the morning in New York.
     const night = { from: 8 * 60, until: 21 * 60, outside: 'hold' as const };
-    await on.close();
-    on = await startSimulated(
-      { clock: new MovableClock(() => Date.UTC(2027, 0, 5, 9)) },
-      { store: createMemoryStore(), settings: { textHours: night, journal: true } },
+    const { simulator, environment, received } = alsoClose(
+      await startSimulated(
+        { clock: new MovableClock(() => Date.UTC(2027, 0, 5, 9)) },
+        { settings: { textHours: night, journal: true } },
+      ),
     );
     const flow = await Flow.load({
       folders: [...folders, sendFolder],
-      environment: on.environment,
+      environment,
       nodes: [
         { id: 'show', type: 'advisor-activity', operation: 'queue' },
         { id: 'n-cancel', type: 'advisor-activity', operation: 'cancel' },
@@ -172,7 +163,7 @@ describe('texting activity node', () => {
       ],
     });
     flow.send({ phone: [numbered(113), numbered(121)], text: 'confidential' }, 'send');
-    const activity = activityOf(on.environment);
+    const activity = activityOf(environment);
     const held = async () => (await activity.queue({ page: 1, pageSize: 10, state: 'held' })).data;
     while ((await held()).length < 2) await nextIteration();
     const { msg } = only(await flow.ask({}));
@@ -196,9 +187,9 @@ describe('texting activity node', () => {
     should(errorOf(cancelled?.msg ?? {}).code).equal('cancelled');
     while ((await held()).length > 1) await nextIteration();
     const left = flow.arrivals.next(1);
-    await on.simulator.clock.move(hours(5));
+    await simulator.clock.move(hours(5));
     should(only(await left).msg.phone).equal(data[1]?.phone);
-    should(on.received('sendMessage')).equal(1);
+    should(received('sendMessage')).equal(1);
   });
 
   it('checks a wait now', async () => {

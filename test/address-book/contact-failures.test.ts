@@ -4,11 +4,11 @@ import { alsoClose } from '../support/closing';
 import { nextIteration } from '../support/event-loop';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
-import { startSimulated } from '../support/simulated';
+import { simulatedForEach, startSimulated } from '../support/simulated';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
 import { problemReply } from '../service/support';
-import { contactNode, groupNode, scripted, simulatedForEach } from './setup';
+import { contactNode, groupNode, scripted } from './setup';
 
 const ann = 1001;
 
@@ -17,7 +17,7 @@ describe('contact node, failures', () => {
 
   for (const operation of ['get', 'update', 'delete']) {
     it(`says what to do about an unknown contact (${operation})`, async () => {
-      const flow = await contactNode(on().environment, { operation });
+      const flow = await contactNode(on.environment, { operation });
       const failed = only(await flow.ask({ contactId: 999999, payload: { city: 'Reno' } }));
       should(failed.port).equal(1);
       should(errorOf(failed.msg)).containEql({ code: 'not_found', status: 404, attempts: 1 });
@@ -82,15 +82,15 @@ describe('contact node, failures', () => {
   });
 
   it('does not create twice when the outcome is unknown', async () => {
-    on().simulator.faults.add({ endpoint: 'createContact', kind: 'cut-after' });
-    const flow = await contactNode(on().environment, {});
+    on.simulator.faults.add({ endpoint: 'createContact', kind: 'cut-after' });
+    const flow = await contactNode(on.environment, {});
     const failed = only(await flow.ask({ payload: { firstName: 'A' } }));
     should(errorOf(failed.msg).code).equal('outcome_unknown');
-    should(on().received('createContact')).equal(1);
+    should(on.received('createContact')).equal(1);
   });
 
   it('raises an error for Catch when nobody is wired to the failures', async () => {
-    const flow = await contactNode(on().environment, { operation: 'get' }, { unwired: [1] });
+    const flow = await contactNode(on.environment, { operation: 'get' }, { unwired: [1] });
     flow.send({ contactId: 'Ann Ito' });
     const { error } = only(await flow.errors.next());
     should(error).containEql({ code: 'invalid_input' });
@@ -99,21 +99,17 @@ describe('contact node, failures', () => {
   });
 
   it('leaves the advisor of the message alone, and acts for that one', async () => {
-    const flow = await contactNode(on().environment, { operation: 'get' });
+    const flow = await contactNode(on.environment, { operation: 'get' });
     const { msg } = only(await flow.ask({ contactId: ann, advisor: 'maria' }));
     should(msg.advisor).equal('maria');
-    should(
-      on()
-        .simulator.ledger.entries()
-        .map(({ advisor }) => advisor),
-    ).deepEqual(['maria']);
+    should(on.simulator.ledger.entries().map(({ advisor }) => advisor)).deepEqual(['maria']);
   });
 
   it('fails as a message when there is no environment, or an operation it does not know', async () => {
-    const flow = await contactNode(on().environment, { operation: 'explode' });
+    const flow = await contactNode(on.environment, { operation: 'explode' });
     should(errorOf(only(await flow.ask({ payload: {} })).msg).message).match(/explode/);
     await Flow.unload();
-    const bare = await contactNode(on().environment, { environment: '' });
+    const bare = await contactNode(on.environment, { environment: '' });
     should(errorOf(only(await bare.ask({ payload: {} })).msg).code).equal('not_configured');
     should(errorOf(only(await bare.ask({})).msg).code).equal('not_configured');
   });

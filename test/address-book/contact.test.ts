@@ -3,7 +3,8 @@ import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
-import { contactNode, folders, payloads, scripted, simulatedForEach } from './setup';
+import { simulatedForEach } from '../support/simulated';
+import { contactNode, folders, payloads, scripted } from './setup';
 import { gate } from '../support/gate';
 
 const ann = 1001;
@@ -12,14 +13,14 @@ describe('contact node', () => {
   const on = simulatedForEach();
 
   const get = async (contactId: number): Promise<Record<string, unknown>> => {
-    const client = await on().environment.client();
+    const client = await on.environment.client();
     const answer = await client.call('getContact', { params: { contactId } }, { advisor: 'default' });
     return answer.data;
   };
 
   describe('create', () => {
     it('creates the contact of msg.payload and gives its id, its input and an untouched rest', async () => {
-      const flow = await contactNode(on().environment, { operation: 'create' });
+      const flow = await contactNode(on.environment, { operation: 'create' });
       const given = { firstName: 'Zoe', phone: '+13125550177' };
       const { port, msg } = only(await flow.ask({ payload: given, topic: 'kept', error: 'old' }));
       const { id } = msg.payload as { id: number };
@@ -53,7 +54,7 @@ describe('contact node', () => {
     });
 
     it('gives one outcome each for a list, with parts inside the outer parts', async () => {
-      const flow = await contactNode(on().environment, { operation: 'create' });
+      const flow = await contactNode(on.environment, { operation: 'create' });
       const payload = [{ firstName: 'A' }, 'nobody', { firstName: 'C', gender: 'often' }];
       const outer = { id: 'outer', type: 'array', index: 4, count: 9 };
       const arrived = await flow.ask({ payload, parts: outer }, 3);
@@ -72,7 +73,7 @@ describe('contact node', () => {
     });
 
     it('gives parts for a list of one and none for a single contact', async () => {
-      const flow = await contactNode(on().environment, {});
+      const flow = await contactNode(on.environment, {});
       should(only(await flow.ask({ payload: [{ firstName: 'A' }] })).msg.parts).containEql({
         index: 0,
         count: 1,
@@ -98,7 +99,7 @@ describe('contact node', () => {
     });
 
     it('names no number of a list without a header row whole', async () => {
-      const flow = await contactNode(on().environment, {});
+      const flow = await contactNode(on.environment, {});
       await flow.ask({ payload: { firstName: 'A', '+12025550123': '+12025550124' } });
       should(flow.warnings[0])
         .match(/0123/)
@@ -106,7 +107,7 @@ describe('contact node', () => {
     });
 
     it('refuses an empty list, an empty contact and what is no contact, without a request', async () => {
-      const flow = await contactNode(on().environment, {});
+      const flow = await contactNode(on.environment, {});
       for (const payload of [
         [],
         {},
@@ -121,11 +122,11 @@ describe('contact node', () => {
         should(msg.error).containEql({ code: 'invalid_input', attempts: 0 });
         should(msg.payload).deepEqual(payload);
       }
-      should(on().received('createContact')).equal(0);
+      should(on.received('createContact')).equal(0);
     });
 
     it('says what is wrong with a contact that fills in nothing, and still warns', async () => {
-      const flow = await contactNode(on().environment, {});
+      const flow = await contactNode(on.environment, {});
       const said = async (payload: unknown): Promise<string> =>
         errorOf(only(await flow.ask({ payload })).msg).message;
       should(await said({ firstname: 'A' })).match(/"firstname" is not one of them: write "firstName"/);
@@ -199,7 +200,7 @@ describe('contact node', () => {
   describe('update', () => {
     it('keeps the fields it does not name', async () => {
       const before = await get(ann);
-      const flow = await contactNode(on().environment, { operation: 'update' });
+      const flow = await contactNode(on.environment, { operation: 'update' });
       const { port, msg } = only(await flow.ask({ contactId: ann, payload: { city: 'Reno' } }));
       should(port).equal(0);
       should(msg.payload).deepEqual({ id: ann });
@@ -250,7 +251,7 @@ describe('contact node', () => {
     it('merges one at a time per contact, across nodes', async () => {
       const flow = await Flow.load({
         folders,
-        environment: on().environment,
+        environment: on.environment,
         nodes: ['a', 'b'].map((id) => ({ id, type: 'advisor-contact', operation: 'update' })),
       });
       const fields = ['nickname', 'city', 'address1', 'address2', 'state', 'postalCode'];
@@ -262,7 +263,7 @@ describe('contact node', () => {
     });
 
     it('takes the id of each contact of a list from the contact itself', async () => {
-      const flow = await contactNode(on().environment, { operation: 'update' });
+      const flow = await contactNode(on.environment, { operation: 'update' });
       const payload = [
         { contactId: 1002, city: 'Two' },
         { contactId: 1003, city: 'Three' },
@@ -279,7 +280,7 @@ describe('contact node', () => {
 
   describe('get and delete', () => {
     it('gives the contact whole, custom fields included', async () => {
-      const flow = await contactNode(on().environment, { operation: 'get' });
+      const flow = await contactNode(on.environment, { operation: 'get' });
       const { port, msg } = only(await flow.ask({ contactId: ann }));
       should(port).equal(0);
       should(msg.contactId).equal(ann);
@@ -288,7 +289,7 @@ describe('contact node', () => {
     });
 
     it('gives one outcome each for a list of ids', async () => {
-      const flow = await contactNode(on().environment, { operation: 'get' });
+      const flow = await contactNode(on.environment, { operation: 'get' });
       const arrived = await flow.ask({ contactId: [ann, 'x', '1002'] }, 3);
       should(arrived.filter(({ port }) => port === 0).map(({ msg }) => msg.contactId)).containDeep([
         ann,
@@ -299,7 +300,7 @@ describe('contact node', () => {
     });
 
     it('deletes and gives the id', async () => {
-      const flow = await contactNode(on().environment, { operation: 'delete' });
+      const flow = await contactNode(on.environment, { operation: 'delete' });
       const { msg } = only(await flow.ask({ contactId: ann }));
       should(msg.payload).deepEqual({ id: ann });
       const again = only(await flow.ask({ contactId: ann }));
@@ -308,14 +309,14 @@ describe('contact node', () => {
     });
 
     it('refuses what is no id, and says where it looked', async () => {
-      const flow = await contactNode(on().environment, { operation: 'get' });
+      const flow = await contactNode(on.environment, { operation: 'get' });
       for (const contactId of [undefined, '', 'Ann Ito', 1.5, -1, {}, true]) {
         const failed = only(await flow.ask({ contactId }));
         should(failed.port).equal(1);
         should(errorOf(failed.msg).code).equal('invalid_input');
         should(errorOf(failed.msg).message).match(/msg\.contactId/);
       }
-      should(on().received('getContact')).equal(0);
+      should(on.received('getContact')).equal(0);
     });
   });
 
@@ -369,7 +370,7 @@ describe('contact node', () => {
   });
 
   it('says in its status what it did, and that it is on the simulator', async () => {
-    const flow = await contactNode(on().environment, { operation: 'get' });
+    const flow = await contactNode(on.environment, { operation: 'get' });
     await flow.ask({ contactId: ann });
     await flow.completed.next();
     should(flow.statuses.at(-1)).containEql({ fill: 'green', shape: 'dot' });

@@ -2,8 +2,8 @@ import should from 'should';
 import { alsoClose } from '../support/closing';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
-import { startSimulated } from '../support/simulated';
-import { contentNode, scripted, simulatedForEach } from './setup';
+import { simulatedForEach, startSimulated } from '../support/simulated';
+import { contentNode, scripted } from './setup';
 
 interface ContentPage {
   readonly data: { readonly title: string; readonly url: string }[];
@@ -14,7 +14,7 @@ describe('content search node', () => {
   const on = simulatedForEach();
 
   it('finds what the text in msg.payload says, one page of it', async () => {
-    const flow = await contentNode(on().environment, {});
+    const flow = await contentNode(on.environment, {});
     const all = only(await flow.ask({ payload: '' })).msg.payload as ContentPage;
     should(all.data.length).be.above(1);
     const { title = '' } = all.data[0] ?? {};
@@ -39,7 +39,7 @@ describe('content search node', () => {
   });
 
   it('takes 150 characters and refuses 151, and what is no text, without a request', async () => {
-    const flow = await contentNode(on().environment, {});
+    const flow = await contentNode(on.environment, {});
     should(only(await flow.ask({ payload: 'x'.repeat(150) })).port).equal(0);
     for (const payload of ['x'.repeat(151), 1700000000000, {}, ['tax']]) {
       const failed = only(await flow.ask({ payload }));
@@ -47,7 +47,7 @@ describe('content search node', () => {
       should(errorOf(failed.msg).code).equal('invalid_input');
       should(failed.msg.payload).deepEqual(payload);
     }
-    should(on().received('searchContent')).equal(1);
+    should(on.received('searchContent')).equal(1);
   });
 
   it('emits each item, also two that share an address', async () => {

@@ -1,8 +1,9 @@
 import should from 'should';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
+import { simulatedForEach } from '../support/simulated';
 import { partsOf, type ItemPage } from './paging-service';
-import { contactNode, groupNode, scripted, simulatedForEach } from './setup';
+import { contactNode, groupNode, scripted } from './setup';
 
 const people = [
   { contactId: 1, fullName: 'Grace Hopper', firstName: 'Grace', lastName: 'Hopper', email: 'gh@example.com' },

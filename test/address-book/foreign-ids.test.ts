@@ -1,7 +1,8 @@
 import should from 'should';
 import { Flow } from '../support/flow';
 import { only } from '../support/only';
-import { contactNode, groupNode, scripted, simulatedForEach } from './setup';
+import { simulatedForEach } from '../support/simulated';
+import { contactNode, groupNode, scripted } from './setup';
 
 describe('ids that are no small integers', () => {
   simulatedForEach();

@@ -3,7 +3,8 @@ import { Flow } from '../support/flow';
 import { frozenClock } from '../service/support';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
-import { folders, groupNode, scripted, simulatedForEach, type Request } from './setup';
+import { simulatedForEach } from '../support/simulated';
+import { folders, groupNode, scripted, type Request } from './setup';
 
 /** Contacts of every fresh simulator. */
 const ann = 1001;
@@ -79,7 +80,7 @@ describe('groups by name', () => {
   it('finds a group that has just been created, and not one that has just been deleted', async () => {
     const flow = await Flow.load({
       folders,
-      environment: on().environment,
+      environment: on.environment,
       nodes: ['addContact', 'create', 'delete'].map((operation) => ({
         id: `to-${operation}`,
         type: 'advisor-group',
@@ -101,7 +102,7 @@ describe('groups by name', () => {
   it('notices at once that a second group of a name was created', async () => {
     const flow = await Flow.load({
       folders,
-      environment: on().environment,
+      environment: on.environment,
       nodes: ['addContact', 'create'].map((operation) => ({
         id: `to-${operation}`,
         type: 'advisor-group',
@@ -140,11 +141,11 @@ describe('groups by name', () => {
   });
 
   it('refuses what is neither an id nor a name', async () => {
-    const flow = await groupNode(on().environment, { operation: 'addContact' });
+    const flow = await groupNode(on.environment, { operation: 'addContact' });
     for (const groupId of [undefined, '', '  ', 1.5, {}, ['Clients']]) {
       should(errorOf(only(await flow.ask({ contactId: ann, groupId })).msg).code).equal('invalid_input');
     }
-    should(on().simulator.ledger.entries()).be.empty();
+    should(on.simulator.ledger.entries()).be.empty();
   });
 
   for (const [what, pageInfo] of [

@@ -3,7 +3,8 @@ import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
-import { folders, groupNode, scripted, simulatedForEach } from './setup';
+import { simulatedForEach } from '../support/simulated';
+import { folders, groupNode, scripted } from './setup';
 
 /** Contacts and groups of every fresh simulator. */
 const ann = 1001;
@@ -16,7 +17,7 @@ describe('contact group node', () => {
   const on = simulatedForEach();
 
   const groupsOf = async (contactId: number): Promise<unknown[]> => {
-    const client = await on().environment.client();
+    const client = await on.environment.client();
     const answer = await client.call('getContact', { params: { contactId } }, { advisor: 'default' });
     return [...(answer.data.groupIds ?? [])];
   };
@@ -38,7 +39,7 @@ describe('contact group node', () => {
     });
 
     it('gives one outcome each for a list', async () => {
-      const flow = await groupNode(on().environment, {});
+      const flow = await groupNode(on.environment, {});
       const arrived = await flow.ask({ payload: ['One', { name: 'Two' }, {}, 5] }, 4);
       const failed = arrived.filter(({ port }) => port === 1);
       should(failed.map(({ msg }) => msg.group)).deepEqual([{}, 5]);
@@ -46,39 +47,39 @@ describe('contact group node', () => {
     });
 
     it('deletes by id and never by name', async () => {
-      const flow = await groupNode(on().environment, { operation: 'delete' });
+      const flow = await groupNode(on.environment, { operation: 'delete' });
       const { msg } = only(await flow.ask({ groupId: String(clients) }));
       should(msg).containEql({ payload: { id: clients }, groupId: clients });
       for (const groupId of ['Prospects', undefined, '', 1.5]) {
         should(errorOf(only(await flow.ask({ groupId })).msg).code).equal('invalid_input');
       }
       should(errorOf(only(await flow.ask({ groupId: clients })).msg).code).equal('not_found');
-      should(on().received('deleteGroup')).equal(2);
+      should(on.received('deleteGroup')).equal(2);
     });
   });
 
   describe('adding and removing a contact', () => {
     it('keeps the other groups of the contact', async () => {
-      const flow = await groupNode(on().environment, { operation: 'addContact' });
+      const flow = await groupNode(on.environment, { operation: 'addContact' });
       const { port, msg } = only(await flow.ask({ contactId: ann, groupId: prospects, payload: 'old' }));
       should(port).equal(0);
       should(msg).containEql({ payload: { id: ann }, contactId: ann, groupId: prospects });
       should(await groupsOf(ann)).deepEqual([clients, retirement, prospects]);
       await Flow.unload();
-      const remove = await groupNode(on().environment, { operation: 'removeContact' });
+      const remove = await groupNode(on.environment, { operation: 'removeContact' });
       await remove.ask({ contactId: ann, groupId: clients });
       should(await groupsOf(ann)).deepEqual([retirement, prospects]);
     });
 
     it('writes nothing when there is nothing to change', async () => {
-      const flow = await groupNode(on().environment, { operation: 'addContact' });
+      const flow = await groupNode(on.environment, { operation: 'addContact' });
       const { msg } = only(await flow.ask({ contactId: ann, groupId: clients }));
       should(msg.payload).deepEqual({ id: ann });
-      should(on().received('setContactGroups')).equal(0);
+      should(on.received('setContactGroups')).equal(0);
     });
 
     it('gives one outcome each for a list of contacts', async () => {
-      const flow = await groupNode(on().environment, {
+      const flow = await groupNode(on.environment, {
         operation: 'addContact',
         groupId: 'Newsletter',
         groupIdType: 'str',
@@ -87,13 +88,13 @@ describe('contact group node', () => {
       const codes = arrived.map((one) => (one.port === 0 ? 'done' : errorOf(one.msg).code));
       should(codes.sort()).deepEqual(['done', 'invalid_input', 'not_found']);
       should(new Set(arrived.map(({ msg }) => msg.contactId))).deepEqual(new Set([ann, 999999, 'Ann Ito']));
-      should(on().received('searchGroups')).equal(1);
+      should(on.received('searchGroups')).equal(1);
     });
 
     it('loses no change when several nodes change one contact at once', async () => {
       const flow = await Flow.load({
         folders,
-        environment: on().environment,
+        environment: on.environment,
         nodes: [
           { id: 'add', type: 'advisor-group', operation: 'addContact' },
           { id: 'also', type: 'advisor-group', operation: 'addContact' },
@@ -127,7 +128,7 @@ describe('contact group node', () => {
 
   describe('setting the groups', () => {
     it('replaces them, by ids and names in any mix', async () => {
-      const flow = await groupNode(on().environment, { operation: 'setGroups' });
+      const flow = await groupNode(on.environment, { operation: 'setGroups' });
       const { msg } = only(await flow.ask({ contactId: ann, groupIds: [102, 'Newsletter', '102'] }));
       should(msg.payload).deepEqual({ id: ann });
       should(await groupsOf(ann)).deepEqual([102, 104]);
@@ -168,7 +169,7 @@ describe('contact group node', () => {
   });
 
   it('searches, and names each group for the next node', async () => {
-    const flow = await groupNode(on().environment, {
+    const flow = await groupNode(on.environment, {
       operation: 'search',
       emit: 'item',
       sortDirection: 'desc',

@@ -3,8 +3,9 @@ import { nextIteration } from '../support/event-loop';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
 import type { Reply } from '../support/server';
+import { simulatedForEach } from '../support/simulated';
 import { gate } from './paging-service';
-import { groupNode, payloads, scripted, simulatedForEach, type Request } from './setup';
+import { groupNode, payloads, scripted, type Request } from './setup';
 import { problemReply } from '../service/support';
 import type { Flow } from '../support/flow';
 
@@ -192,7 +193,7 @@ describe('members of a group', () => {
   });
 
   it('of the simulator can be texted', async () => {
-    const { environment } = on();
+    const { environment } = on;
     const flow = await groupNode(environment, config);
     await end(flow);
     should(flow.arrivals.all.length).be.above(0);

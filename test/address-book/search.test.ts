@@ -1,5 +1,5 @@
 import should from 'should';
-import { closeAll } from '../support/closing';
+import { alsoClose, closeAll } from '../support/closing';
 import { Flow } from '../support/flow';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
@@ -8,13 +8,11 @@ import { idsOf, paging, partsOf, upTo, type ItemPage } from './paging-service';
 import { contactNode, scripted } from './setup';
 
 describe('search', () => {
-  let on: Simulated | undefined;
-  const simulated = async (contacts: number): Promise<Simulated> => (on = await startSimulated({ contacts }));
+  const simulated = async (contacts: number): Promise<Simulated> =>
+    alsoClose(await startSimulated({ contacts }));
 
   afterEach(async () => {
     await Flow.unload();
-    await on?.close();
-    on = undefined;
     await closeAll();
   });
 

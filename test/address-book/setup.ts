@@ -5,11 +5,10 @@ import { spec as contentSpec } from '../../nodes/content/spec';
 import * as groupRuntime from '../../nodes/group/runtime';
 import { spec as groupSpec } from '../../nodes/group/spec';
 import type { Environment } from '../../lib/runtime/environment';
-import { alsoClose, closeAll } from '../support/closing';
+import { alsoClose } from '../support/closing';
 import { Flow, type Arrived, type FlowOptions } from '../support/flow';
 import { environmentOn, type EnvironmentChoices } from '../support/environment';
 import { type Received, type Reply, startServer } from '../support/server';
-import { startSimulated, type Simulated } from '../support/simulated';
 
 export const folders = [
   { spec: contactSpec, runtime: contactRuntime },
@@ -28,23 +27,6 @@ const one =
 export const contactNode = one('advisor-contact');
 export const groupNode = one('advisor-group');
 export const contentNode = one('advisor-content');
-
-/** A simulator of its own for each test; whatever the test has begun ends with it. */
-export const simulatedForEach = (): (() => Simulated) => {
-  let on: Simulated | undefined;
-  beforeEach(async () => {
-    on = await startSimulated();
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on?.close();
-    await closeAll();
-  });
-  return () => {
-    if (!on) throw new Error('no test has begun');
-    return on;
-  };
-};
 
 export interface Request {
   readonly method: string;

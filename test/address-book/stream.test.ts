@@ -1,5 +1,5 @@
 import should from 'should';
-import { closeAll } from '../support/closing';
+import { alsoClose, closeAll } from '../support/closing';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { only } from '../support/only';
@@ -10,13 +10,11 @@ import { after, gate, idsOf, paging, partsOf, upTo, type Item, type ItemPage } f
 import { contactNode, scripted } from './setup';
 
 describe('search of all pages', () => {
-  let on: Simulated | undefined;
-  const simulated = async (contacts: number): Promise<Simulated> => (on = await startSimulated({ contacts }));
+  const simulated = async (contacts: number): Promise<Simulated> =>
+    alsoClose(await startSimulated({ contacts }));
 
   afterEach(async () => {
     await Flow.unload();
-    await on?.close();
-    on = undefined;
     await closeAll();
   });
 

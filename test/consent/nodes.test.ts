@@ -2,9 +2,8 @@ import should from 'should';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
 import { MovableClock } from '../../lib/service/clock';
-import { createMemoryStore } from '../../lib/state/memory';
-import { endOf, key, type Store } from '../../lib/state/store';
-import { closeAll } from '../support/closing';
+import { endOf, key } from '../../lib/state/store';
+import { alsoClose } from '../support/closing';
 import { environmentOn } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow, type FlowOptions } from '../support/flow';
@@ -12,7 +11,7 @@ import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
 import { startServer } from '../support/server';
-import { startSimulated, type Simulated } from '../support/simulated';
+import { simulatedForEach, startSimulated } from '../support/simulated';
 import { checkFolder, requestFolder } from '../texting/setup';
 import { begin, hours, seconds } from './world';
 import { gate } from '../support/gate';
@@ -22,17 +21,7 @@ const { silent, unasked, consented } = numbers;
 const unknown = '+12025550999';
 
 describe('consent nodes', () => {
-  let on: Simulated;
-  let store: Store;
-
-  beforeEach(async () => {
-    store = createMemoryStore();
-    on = await startSimulated({ clock: new MovableClock(() => begin) }, { store });
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-  });
+  const on = simulatedForEach(() => startSimulated({ clock: new MovableClock(() => begin) }));
 
   const load = (
     type: 'advisor-request-consent' | 'advisor-check-consent',
@@ -50,7 +39,7 @@ describe('consent nodes', () => {
     const token = (advisor: string) => on.simulator.accessToken(advisor);
     return environmentOn(
       { baseUrl, apiKey: credentials.apiKey, token },
-      { id, service: 'simulator', clock: on.simulator.clock, store, settings },
+      { id, service: 'simulator', clock: on.simulator.clock, store: on.store, settings },
     );
   };
 
@@ -148,17 +137,13 @@ describe('consent nodes', () => {
         asked.push(memberId);
         return { body: { memberId, state: 'accepted', lastChanged: 1 } };
       });
-      const environment = environmentOn(
-        { baseUrl: server.url, apiKey: 'key', token: () => 'token' },
-        { store },
+      const environment = alsoClose(
+        environmentOn({ baseUrl: server.url, apiKey: 'key', token: () => 'token' }),
       );
       const flow = await check({ by: 'memberId' }, { environment });
       for (const memberId of ['m-17', '9007199254740993'])
         should(only(await flow.ask({ memberId })).msg).containEql({ memberId });
       should(asked).deepEqual(['m-17', '9007199254740993']);
-      await Flow.unload();
-      await environment.close();
-      await closeAll();
     });
 
     it('falls through to failure when nobody is wired to the third output', async () => {
@@ -240,7 +225,7 @@ describe('consent nodes', () => {
       // What has left is told by now, and nothing of the list is in memory.
       const told = async (): Promise<boolean> =>
         (
-          await store.page<{ told: Record<string, number> }>('wait', {
+          await on.store.page<{ told: Record<string, number> }>('wait', {
             from: key('job'),
             to: endOf(key('job')),
             limit: 9,
@@ -418,7 +403,7 @@ describe('consent nodes', () => {
       const { opened, open } = gate();
       const again = await wait(
         {},
-        { environment: { ...afterRestart(), store: () => opened.then(() => store) } },
+        { environment: { ...afterRestart(), store: () => opened.then(() => on.store) } },
       );
       again.send({ phone: silent, text: 'early' });
       again.send({ reset: true });
@@ -443,7 +428,7 @@ describe('consent nodes', () => {
       await moved(seconds(5));
       await Flow.unload();
       const { opened, open } = gate();
-      const slow = { ...afterRestart(), store: () => opened.then(() => store) };
+      const slow = { ...afterRestart(), store: () => opened.then(() => on.store) };
       const closing = await wait({}, { environment: slow });
       closing.send({ reset: true });
       open();

@@ -8,12 +8,11 @@ import { nodeError } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
 import { openEmbedded } from '../../lib/state/embedded';
-import { createMemoryStore } from '../../lib/state/memory';
 import { key, type Store } from '../../lib/state/store';
 import * as listRuntime from '../../nodes/do-not-text/runtime';
 import { spec as listSpec } from '../../nodes/do-not-text/spec';
 import { sealerOf } from '../state/sealer';
-import { alsoClose, closeAll } from '../support/closing';
+import { alsoClose } from '../support/closing';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
@@ -23,7 +22,7 @@ import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
 import { sent } from '../support/sent';
 import { startServer } from '../support/server';
-import { startSimulated, type Simulated } from '../support/simulated';
+import { simulatedForEach, startSimulated } from '../support/simulated';
 import { checkFolder, requestFolder, sendFolder } from '../texting/setup';
 
 const folders = [sendFolder, requestFolder, checkFolder, { spec: listSpec, runtime: listRuntime }];
@@ -31,18 +30,7 @@ const { consented, unasked } = numbers;
 const begin = Date.UTC(2027, 0, 4, 15);
 
 describe('the do-not-text list', () => {
-  let on: Simulated;
-  let store: Store;
-
-  beforeEach(async () => {
-    store = createMemoryStore();
-    on = await startSimulated({ clock: new MovableClock(() => begin) }, { store });
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-    await closeAll();
-  });
+  const on = simulatedForEach(() => startSimulated({ clock: new MovableClock(() => begin) }));
 
   const load = (...nodes: { id: string; type: string; [property: string]: unknown }[]): Promise<Flow> =>
     Flow.load({ folders, environment: on.environment, nodes });
@@ -179,7 +167,7 @@ describe('the do-not-text list', () => {
     const flow = await load({ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
     flow.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(3_600_000);
-    const ofAnother = Object.create(store) as Store;
+    const ofAnother = Object.create(on.store) as Store;
     const elsewhere = await doNotTextOf({ id: on.environment.id, store: () => ofAnother });
     await elsewhere.block(unasked, null, begin);
     on.simulator.accept(unasked);
@@ -197,7 +185,7 @@ describe('the do-not-text list', () => {
     );
     flow.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(1000);
-    const ofAnother = Object.create(store) as Store;
+    const ofAnother = Object.create(on.store) as Store;
     await (await doNotTextOf({ id: on.environment.id, store: () => ofAnother })).block(unasked, null, begin);
     on.simulator.accept(unasked);
     const left = await ask(flow, { phone: unasked }, 'n-look', 2);
@@ -212,10 +200,10 @@ describe('the do-not-text list', () => {
     beforeEach(() => {
       reads = 0;
       const blocked = key('blocked', 'test-environment');
-      const counting = Object.assign(Object.create(store) as Store, {
+      const counting = Object.assign(Object.create(on.store) as Store, {
         get: (...asked: Parameters<Store['get']>) => {
           if (asked[1].subarray(0, blocked.length).equals(blocked)) reads += 1;
-          return store.get(...asked);
+          return on.store.get(...asked);
         },
       });
       const { baseUrl, credentials, clock } = on.simulator;
@@ -248,14 +236,14 @@ describe('the do-not-text list', () => {
   it('leaves one failure when a close ends its listing, once the flows have started again', async () => {
     const [reached, held] = [gate(), gate()];
     const blocked = key('blocked', 'test-environment');
-    const slow = Object.assign(Object.create(store) as Store, {
+    const slow = Object.assign(Object.create(on.store) as Store, {
       page: async (...asked: Parameters<Store['page']>) => {
         const isSecond = asked[1].from.equals(blocked) && (asked[1].skip ?? 0) > 0;
         if (isSecond) {
           reached.open();
           await held.opened;
         }
-        return store.page(...asked);
+        return on.store.page(...asked);
       },
     });
     const service = { baseUrl: on.simulator.baseUrl, apiKey: 'key', token: () => 'token' };
@@ -281,7 +269,10 @@ describe('the do-not-text list', () => {
       throw nodeError('not_configured', 'no_environment');
     };
     const unready = alsoClose(
-      environmentOn({ baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'key', token: () => 'token' }, { store }),
+      environmentOn(
+        { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'key', token: () => 'token' },
+        { store: on.store },
+      ),
     );
     Object.assign(unready, { client: lacking, advisors: lacking, advisorState: lacking });
     Object.defineProperty(unready, 'space', { get: lacking });
@@ -309,14 +300,14 @@ describe('the do-not-text list', () => {
     const flow = await load(blockNode);
     await ask(flow, { phone: consented }, 'block');
     const service = { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'key', token: () => 'token' };
-    const elsewhere = await doNotTextOf(environmentOn(service, { store }));
+    const elsewhere = await doNotTextOf(environmentOn(service, { store: on.store }));
     should((await elsewhere.get(consented))?.since).equal(begin);
-    const other = await doNotTextOf(environmentOn(service, { store, id: 'other' }));
+    const other = await doNotTextOf(environmentOn(service, { store: on.store, id: 'other' }));
     should(await other.get(consented)).be.undefined();
   });
 
   it('stops everybody when a part of it cannot be read', async () => {
-    const damaged: Store = { ...store, hasLost: async () => true };
+    const damaged: Store = { ...on.store, hasLost: async () => true };
     const service = {
       baseUrl: on.simulator.baseUrl,
       apiKey: on.simulator.credentials.apiKey,
@@ -334,7 +325,7 @@ describe('the do-not-text list', () => {
     const answering = async (answer: () => Promise<object>) => {
       const server = await startServer(async () => answer());
       const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
-      const environment = alsoClose(environmentOn(service, { store, client: { random: () => 0 } }));
+      const environment = alsoClose(environmentOn(service, { store: on.store, client: { random: () => 0 } }));
       const flow = await Flow.load({ folders, environment, nodes: [sendNode, blockNode] });
       return { flow, received: () => server.received.length };
     };
@@ -351,7 +342,7 @@ describe('the do-not-text list', () => {
       await reached.opened;
       const hasLeft: string[] = [];
       void left.then((all) => hasLeft.push(...all.map(({ from }) => from)));
-      const list = await doNotTextOf({ id: 'test-environment', store: () => store });
+      const list = await doNotTextOf({ id: 'test-environment', store: () => on.store });
       let isBlocked = false;
       const blocking = list.block(consented, null, begin).then(() => {
         isBlocked = true;

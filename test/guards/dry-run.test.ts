@@ -3,14 +3,14 @@ import should from 'should';
 import { doNotTextOf } from '../../lib/guards/do-not-text';
 import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
-import { createMemoryStore } from '../../lib/state/memory';
 import { activityOf } from '../../lib/runtime/activity';
+import { alsoClose } from '../support/closing';
 import { nextIteration } from '../support/event-loop';
 import { Flow, type Arrived } from '../support/flow';
 import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
-import { startSimulated, type Simulated } from '../support/simulated';
+import { simulatedForEach, startSimulated } from '../support/simulated';
 import { checkFolder, requestFolder, sendFolder } from '../texting/setup';
 
 const folders = [sendFolder, requestFolder, checkFolder];
@@ -27,19 +27,15 @@ interface Foreseen {
 type Foretold = Record<string, unknown> & { readonly at: number; readonly duplicateOf: unknown };
 
 describe('a dry run', () => {
-  let on: Simulated;
+  const on = simulatedForEach(() =>
+    startSimulated({ clock: new MovableClock(() => Date.UTC(2027, 0, 4, 15)) }),
+  );
 
-  beforeEach(async () => {
-    const clock = new MovableClock(() => Date.UTC(2027, 0, 4, 15));
-    on = await startSimulated({ clock }, { store: createMemoryStore() });
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-  });
-
-  const load = (type: string, config: Readonly<Record<string, unknown>> = {}): Promise<Flow> =>
-    Flow.load({ folders, environment: on.environment, nodes: [{ id: 'node', type, ...config }] });
+  const load = (
+    type: string,
+    config: Readonly<Record<string, unknown>> = {},
+    environment = on.environment,
+  ): Promise<Flow> => Flow.load({ folders, environment, nodes: [{ id: 'node', type, ...config }] });
 
   describe('of send text', () => {
     it('sends nothing, and tells who has accepted from who has not', async () => {
@@ -76,18 +72,17 @@ describe('a dry run', () => {
 
     it('foretells what then happens and when, for 1,000 lists, of which some are held', async function () {
       this.timeout(300_000);
-      await on.close();
       const textHours: { from: number; until: number; outside: 'fail' | 'hold' } = {
         from: 8 * 60,
         until: 21 * 60,
         outside: 'fail',
       };
       const clock = new MovableClock(() => Date.UTC(2027, 0, 4, 15));
-      on = await startSimulated({ clock }, { store: createMemoryStore(), settings: { textHours } });
+      const { environment } = alsoClose(await startSimulated({ clock }, { settings: { textHours } }));
       const once = { onceKey: '{{id}}', onceKeyType: 'str' };
-      const flow = await load('advisor-send-text', { maxSegments: 1, ...once });
+      const flow = await load('advisor-send-text', { maxSegments: 1, ...once }, environment);
       const blocked = '+12025550133';
-      await (await doNotTextOf(on.environment)).block(blocked, null, 0);
+      await (await doNotTextOf(environment)).block(blocked, null, 0);
       const times = new WeakMap<Message, number>();
       const add = flow.arrivals.add.bind(flow.arrivals);
       flow.arrivals.add = (arrived) => {
@@ -106,7 +101,7 @@ describe('a dry run', () => {
         return { ...about, ...ofSent, at: (msg.dryRun ? notBefore : undefined) ?? times.get(msg) ?? 0 };
       };
       const heldNow = async (): Promise<number> => {
-        const { data } = await activityOf(on.environment).queue({ page: 1, pageSize: 100 });
+        const { data } = await activityOf(environment).queue({ page: 1, pageSize: 100 });
         return data.filter(({ state }) => state === 'held').length;
       };
 
@@ -212,14 +207,7 @@ describe('a dry run', () => {
 });
 
 describe('a text of many segments', () => {
-  let on: Simulated;
-  beforeEach(async () => {
-    on = await startSimulated();
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-  });
+  const on = simulatedForEach();
 
   const load = (config: Readonly<Record<string, unknown>>): Promise<Flow> =>
     Flow.load({
@@ -250,14 +238,7 @@ describe('a text of many segments', () => {
 });
 
 describe('the sum of a list', () => {
-  let on: Simulated;
-  beforeEach(async () => {
-    on = await startSimulated();
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-  });
+  const on = simulatedForEach();
 
   it('goes with its last outcome, and counts each output, failures by code, and duplicates', async () => {
     const flow = await Flow.load({

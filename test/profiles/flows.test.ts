@@ -2,7 +2,6 @@ import type { Request } from 'express';
 import should from 'should';
 import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
-import { createMemoryStore } from '../../lib/state/memory';
 import type { RunningEnvironment } from '../../nodes/environment/environment';
 import { lookUp } from '../../nodes/environment/lookup';
 import { environmentFor, profiles, type Habits, type ProfileName } from '../../simulator';
@@ -11,7 +10,7 @@ import { Flow, type Arrived } from '../support/flow';
 import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
-import { startSimulated, type Simulated } from '../support/simulated';
+import { simulatedForEach, startSimulated } from '../support/simulated';
 import { checkFolder, folders as sendFolders, requestFolder } from '../texting/setup';
 
 const begin = 1_750_000_000_000;
@@ -22,19 +21,13 @@ const folders = [...sendFolders, requestFolder, checkFolder];
 for (const profile of Object.keys(profiles) as ProfileName[]) {
   describe(`flows on a service of the ${profile} profile`, () => {
     const habits: Habits = profiles[profile];
-    let on: Simulated;
-
-    beforeEach(async () => {
+    const on = simulatedForEach(() => {
       const { corePrefix, textPrefix, names, deliveryDateUnit } = environmentFor(habits);
       const client = { names, prefixes: { core: corePrefix, text: textPrefix } };
-      on = await startSimulated(
+      return startSimulated(
         { clock: new MovableClock(() => begin), profile },
-        { store: createMemoryStore(), client, settings: { deliveryDateUnit } },
+        { client, settings: { deliveryDateUnit } },
       );
-    });
-    afterEach(async () => {
-      await Flow.unload();
-      await on.close();
     });
 
     const id = (number: number): unknown => (habits.ids === 'numbers' ? number : String(number));

@@ -1,9 +1,10 @@
 import should from 'should';
 import type { Fault } from '../../simulator';
 import { settle } from '../service/support';
+import { alsoClose, closeAll } from '../support/closing';
 import { Flow, type Arrived } from '../support/flow';
 import { errorOf } from '../support/outcomes';
-import { startSimulated, type Simulated } from '../support/simulated';
+import { startSimulated } from '../support/simulated';
 import { sendNode } from '../texting/setup';
 
 const faults: readonly Fault[] = [
@@ -23,18 +24,17 @@ const faults: readonly Fault[] = [
 const unclear = new Set(['outcome_unknown', 'invalid_response']);
 
 describe("the service's ledger against the outcomes of the node, with half of all requests failing", () => {
-  let on: Simulated;
-
   afterEach(async () => {
     await Flow.unload();
-    await on.close();
+    await closeAll();
   });
 
   for (const repeatSends of ['never', 'contract'] as const) {
     it(`repeatSends ${repeatSends}: no text twice, no recipient without an outcome, no outcome that is untrue`, async function () {
       this.timeout(180_000);
-      on = await startSimulated({ randomSeed: 9 }, { client: { repeatSends } });
-      const { simulator, environment } = on;
+      const { simulator, environment } = alsoClose(
+        await startSimulated({ randomSeed: 9 }, { client: { repeatSends } }),
+      );
       simulator.change({ consentRequired: false });
       for (const fault of faults) simulator.faults.add({ ...fault, endpoint: 'sendMessage', rate: 0.06 });
       const phones = Array.from({ length: 400 }, (_, n) => `+1202555${(1000 + n).toString()}`);

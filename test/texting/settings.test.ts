@@ -6,7 +6,7 @@ import { Flow } from '../support/flow';
 import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf } from '../support/outcomes';
-import { startSimulated, type Simulated } from '../support/simulated';
+import { simulatedForEach } from '../support/simulated';
 import { checkFolder, folders as sending, requestFolder } from './setup';
 
 const folders = [...sending, requestFolder, checkFolder, ...addressBook];
@@ -42,14 +42,7 @@ const msg = (): Record<string, unknown> => ({
 });
 
 describe('a setting that is none the node knows', () => {
-  let on: Simulated;
-  beforeEach(async () => {
-    on = await startSimulated();
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-  });
+  const on = simulatedForEach();
 
   for (const { spec } of folders) {
     for (const [name, config] of wrongIn(spec)) {
@@ -92,14 +85,7 @@ describe('a setting that is none the node knows', () => {
 });
 
 describe('whose advisor', () => {
-  let on: Simulated;
-  beforeEach(async () => {
-    on = await startSimulated();
-  });
-  afterEach(async () => {
-    await Flow.unload();
-    await on.close();
-  });
+  const on = simulatedForEach();
 
   for (const advisor of [['bob'], { key: 'bob' }, true, false, NaN, []]) {
     for (const type of ['advisor-send-text', 'advisor-contact']) {
