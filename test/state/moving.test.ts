@@ -102,20 +102,46 @@ class World {
     );
     return found.flat().map(({ value }) => value);
   }
+
+  /** What can be worked on there, in the order of the alphabet. */
+  async arrived(): Promise<string[]> {
+    const found = await Promise.all(
+      [...this.released].map((id) => this.records(this.there.get(id) ?? assert.fail())),
+    );
+    return found.flat().toSorted();
+  }
 }
 
 const all = (['work', 'wait'] as const).flatMap((table) =>
   Array.from({ length: count }, (_, n) => `${table} ${n}`),
 );
 
+/** One that has records to move, after moves that were killed when they had made so many commits. */
+const worldAfter = async (...kills: readonly number[]): Promise<World> => {
+  const world = new World();
+  await world.fill();
+  for (const commits of kills) {
+    world.commitsLeft = commits;
+    await world.move();
+  }
+  world.commitsLeft = Infinity;
+  return world;
+};
+
+/** Each number of commits after which a move can be killed. */
+const killings = async (): Promise<number[]> => {
+  const world = await worldAfter();
+  assert.equal(await world.move(), 'moved');
+  assert.ok(world.made > 0);
+  return Array.from({ length: world.made + 1 }, (_, commits) => commits);
+};
+
 describe('work that moves to another store', () => {
   it('arrives whole, and nothing is left behind', async () => {
-    const world = new World();
-    await world.fill();
+    const world = await worldAfter();
     assert.equal(await world.move(), 'moved');
-    const [[id, disk] = assert.fail()] = world.there;
-    assert.deepEqual([...world.released], [id]);
-    assert.deepEqual((await world.records(disk)).sort(), [...all].sort());
+    assert.deepEqual([...world.released], [...world.there.keys()]);
+    assert.deepEqual(await world.arrived(), all.toSorted());
     assert.deepEqual(await world.records(world.here), []);
   });
 
@@ -134,70 +160,38 @@ describe('work that moves to another store', () => {
   });
 
   it('arrives once, whichever commits the process is killed between, and however often', async () => {
-    const whole = new World();
-    await whole.fill();
-    await whole.move();
-    for (let first = 0; first <= whole.made; first++)
+    for (const first of await killings())
       for (const second of [0, 1, 3, 7]) {
-        const world = new World();
-        await world.fill();
-        world.commitsLeft = first;
-        await world.move();
-        world.commitsLeft = second;
-        await world.move();
-        world.commitsLeft = Infinity;
+        const world = await worldAfter(first, second);
         assert.equal(await world.move(), 'moved');
-        const arrived = await Promise.all(
-          [...world.released].map((id) => world.records(world.there.get(id) ?? assert.fail())),
-        );
-        assert.deepEqual(arrived.flat().sort(), [...all].sort(), `killed after ${first} and ${second}`);
+        assert.deepEqual(await world.arrived(), all.toSorted(), `killed after ${first} and ${second}`);
         assert.deepEqual(await world.records(world.here), []);
       }
   });
 
   it('stays where somebody changes their mind in the middle, or is there alone once it was copied', async () => {
-    const whole = new World();
-    await whole.fill();
-    await whole.move();
-    for (let killed = 0; killed <= whole.made; killed++) {
-      const world = new World();
-      await world.fill();
-      world.commitsLeft = killed;
-      await world.move();
-      world.commitsLeft = Infinity;
+    for (const killed of await killings()) {
+      const world = await worldAfter(killed);
       assert.equal(await world.stay(), 'moved');
       const here = (await world.records(world.here)).filter((each) => / \d/.test(each));
       // What is worked on here meanwhile does not come back with an old copy.
       if (here.length > 0) await world.here.memory.write([{ table: 'work', remove: key(jobs, 0) }]);
       assert.equal(await world.move(), 'moved');
-      const arrived = await Promise.all(
-        [...world.released].map((id) => world.records(world.there.get(id) ?? assert.fail())),
-      );
       const expected = here.length > 0 ? all.filter((each) => each !== 'work 0') : all;
-      assert.deepEqual(arrived.flat().sort(), [...expected].sort(), `killed after ${killed}`);
+      assert.deepEqual(await world.arrived(), expected.toSorted(), `killed after ${killed}`);
     }
   });
 
   it('leaves alone what came here after somebody changed their mind, and moves it the next time', async () => {
-    const whole = new World();
-    await whole.fill();
-    await whole.move();
-    for (let killed = 0; killed <= whole.made; killed++) {
-      const world = new World();
-      await world.fill();
-      world.commitsLeft = killed;
-      await world.move();
-      world.commitsLeft = Infinity;
+    for (const killed of await killings()) {
+      const world = await worldAfter(killed);
       assert.equal(await world.stay(), 'moved');
       await world.here.memory.write([{ table: 'work', put: key(jobs, count), value: 'new' }]);
       // Each start asks again.
       assert.equal(await world.stay(), 'moved');
       assert.ok((await world.records(world.here)).includes('new'), `killed after ${killed}`);
       assert.equal(await world.move(), 'moved');
-      const arrived = await Promise.all(
-        [...world.released].map((id) => world.records(world.there.get(id) ?? assert.fail())),
-      );
-      assert.deepEqual(arrived.flat().sort(), [...all, 'new'].sort(), `killed after ${killed}`);
+      assert.deepEqual(await world.arrived(), [...all, 'new'].toSorted(), `killed after ${killed}`);
       assert.deepEqual(await world.records(world.here), []);
     }
   });

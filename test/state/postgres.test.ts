@@ -83,6 +83,31 @@ describe('several processes on one PostgreSQL', () => {
     while (!(await isSo())) await pause(10);
   };
   const put = (name: string, value: unknown) => ({ table: 'work' as const, put: key(name, 'n'), value });
+  /** The first of a table's updates for which `when` is so fails: "not now". */
+  const whileFirstUpdateFails = async (
+    table: string,
+    when: string,
+    task: () => Promise<void>,
+  ): Promise<void> => {
+    server.query(`create sequence advisor_texting.updates`);
+    server.query(
+      `create function advisor_texting.fail_once() returns trigger language plpgsql as
+       $$ begin
+         if ${when} and nextval('advisor_texting.updates') = 1 then raise exception 'not now'; end if;
+         return new;
+       end $$`,
+    );
+    server.query(
+      `create trigger fail_once before update on advisor_texting.${table}
+       for each row execute function advisor_texting.fail_once()`,
+    );
+    try {
+      await task();
+    } finally {
+      server.query(`drop function advisor_texting.fail_once cascade`);
+      server.query(`drop sequence advisor_texting.updates`);
+    }
+  };
 
   it('are told whether a database is there, and why not, without its password', async () => {
     should(await faultInDatabase(server.url())).be.undefined();
@@ -489,26 +514,11 @@ describe('several processes on one PostgreSQL', () => {
     await (await one.opened).write([put('job', 'left')]);
     await one.close();
     server.query(`update advisor_texting.lease set until = now() - interval '1 second' where slot = ${part}`);
-    server.query(`create sequence advisor_texting.renewals`);
-    server.query(
-      `create function advisor_texting.fail_once() returns trigger language plpgsql as
-       $$ begin
-         if new.token = old.token and nextval('advisor_texting.renewals') = 1 then raise exception 'not now'; end if;
-         return new;
-       end $$`,
-    );
-    server.query(
-      `create trigger fail_once before update on advisor_texting.lease
-       for each row execute function advisor_texting.fail_once()`,
-    );
-    try {
+    await whileFirstUpdateFails('lease', 'new.token = old.token', async () => {
       const store = await start('two').opened;
       assert.equal((await store.get('work', key('job', 'n')))?.value, 'left');
       assert.match(warnings.join(), /not now/);
-    } finally {
-      server.query(`drop function advisor_texting.fail_once cascade`);
-      server.query(`drop sequence advisor_texting.renewals`);
-    }
+    });
   });
 
   it('leave nobody waiting for what another has, once they are closed', async () => {
@@ -548,26 +558,11 @@ describe('several processes on one PostgreSQL', () => {
     };
     await start('first').opened;
     group = `group ${++databases}`;
-    server.query(`create sequence advisor_texting.changes`);
-    server.query(
-      `create function advisor_texting.fail_once() returns trigger language plpgsql as
-       $$ begin
-         if nextval('advisor_texting.changes') = 1 then raise exception 'not now'; end if;
-         return new;
-       end $$`,
-    );
-    server.query(
-      `create trigger fail_once before update on advisor_texting.meta
-       for each row execute function advisor_texting.fail_once()`,
-    );
-    try {
+    await whileFirstUpdateFails('meta', 'true', async () => {
       await open('one').opened;
       await open('two').opened;
       assert.deepEqual(read, [undefined, undefined, { by: 'one', attempt: 1 }]);
-    } finally {
-      server.query(`drop function advisor_texting.fail_once cascade`);
-      server.query(`drop sequence advisor_texting.changes`);
-    }
+    });
   });
 
   it('wait while the database has no connection to give, and go on when it has', async function () {
