@@ -13,6 +13,7 @@ import { spec as environment } from '../nodes/environment/spec';
 import { spec as requestConsent } from '../nodes/request-consent/spec';
 import { spec as sendText } from '../nodes/send-text/spec';
 import { isEnvironment, type SettingsFile } from './installation';
+import { second } from '../lib/durations';
 
 /** What can be checked on a machine and in its flows without a request. */
 export type PreparednessName =
@@ -182,7 +183,7 @@ const isHeard = (node: SavedNode, nodes: readonly SavedNode[]): boolean => {
 /** Whether a node polls faster, or for longer, than the contract recommends (*Limits*). */
 const isImpatient = (node: SavedNode): boolean => {
   const { text, number } = plainSettings(checkConsent, node);
-  const ms = (name: string): number => number(name) * 1000;
+  const ms = (name: string): number => number(name) * second;
   return (
     text('mode') === 'wait' &&
     (ms('pollEvery') < recommended.pollEvery ||

@@ -5,6 +5,7 @@ import { defaultDelay, type Effect } from './effects';
 import { answer, type Headers } from './http';
 import { defaultRetryAfter } from './problem';
 import type { State } from './state/state';
+import { second } from '../lib/durations';
 
 /** The effect with its *Retry-After* as this service writes it. */
 export const inHabits = (effect: Effect, { clock, settings }: State): Effect => {
@@ -61,7 +62,7 @@ export const perform = (
   const ready = carriedOut ?? bare(502);
   switch (effect.kind) {
     case 'slow':
-      clock.after((effect.delay ?? defaultDelay) * 1000, () => {
+      clock.after((effect.delay ?? defaultDelay) * second, () => {
         writeReady(response, ready);
       });
       return ready.status;

@@ -3,10 +3,11 @@ import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
-import { endOf, key, type Operation, type Store } from '../lib/state/store';
+import { asName, endOf, key, type Operation, type Store } from '../lib/state/store';
 import { contactFields } from './contract/rules';
 import type { Simulation } from './simulation';
 import { settingsSchema } from './state/settings-schema';
+import { second } from '../lib/durations';
 
 const whole = z.int();
 const contact = z.object({
@@ -162,13 +163,13 @@ export const inStore = (store: Store): SnapshotStorage => {
       const base = await store.get<Omit<Snapshot, 'state'> & { state: object }>(table, baseKey);
       if (!base) return undefined;
       const found = await allAccounts();
-      for (const { key: place, value } of found) written.set(place.toString('latin1'), hashOf(value));
+      for (const { key: place, value } of found) written.set(asName(place), hashOf(value));
       return { ...base.value, state: { ...base.value.state, accounts: found.map(({ value }) => value) } };
     },
     async write({ state: { accounts: all, ...state }, ...rest }) {
       const records = new Map<string, readonly [put: Buffer, value: unknown]>();
-      for (const account of all) records.set(keyOf(account).toString('latin1'), [keyOf(account), account]);
-      records.set(baseKey.toString('latin1'), [baseKey, { ...rest, state }]);
+      for (const account of all) records.set(asName(keyOf(account)), [keyOf(account), account]);
+      records.set(asName(baseKey), [baseKey, { ...rest, state }]);
       const operations: Operation[] = [];
       const hashes = new Map<string, string>();
       for (const [name, [put, value]] of records) {
@@ -216,7 +217,7 @@ export const restore = async (
   simulation.tokens.restore(snapshot.tokens);
   // The clock must not run back for waits and tokens that began when it had been moved.
   const behind = snapshot.ahead - ahead(simulation);
-  if (behind > 1000) await simulation.clock.move(behind);
+  if (behind > second) await simulation.clock.move(behind);
   return undefined;
 };
 

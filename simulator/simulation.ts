@@ -7,6 +7,7 @@ import { TokenIssuer } from './oauth/tokens';
 import { defaultSettings, type SettingsChange } from './state/settings';
 import { changeSettings } from './state/settings-schema';
 import { State } from './state/state';
+import { second } from '../lib/durations';
 
 export interface ClientCredentials {
   readonly clientId: string;
@@ -69,7 +70,7 @@ export class Simulation {
   }
 
   async advance(seconds: number): Promise<void> {
-    await this.clock.move(seconds * 1000);
+    await this.clock.move(seconds * second);
     this.state.changed();
   }
 

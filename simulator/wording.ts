@@ -1,3 +1,4 @@
+import { isRecord } from '../lib/is-record';
 import { fill } from '../lib/languages';
 import type english from '../locales/en-US/simulator.json';
 
@@ -13,12 +14,9 @@ export type KeyOf<Group> = Leaves<Group>;
 
 export type WordValues = Readonly<Record<string, string | number>>;
 
-const isGroup = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;
-
 const found = (group: unknown, key: string): string => {
   let at = group;
-  for (const step of key.split('.')) at = isGroup(at) && Object.hasOwn(at, step) ? at[step] : undefined;
+  for (const step of key.split('.')) at = isRecord(at) && Object.hasOwn(at, step) ? at[step] : undefined;
   return typeof at === 'string' ? at : key;
 };
 

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { generateChallenge } from 'pkce-challenge';
-import { day, minute } from '../durations';
+import { day, minute, second } from '../durations';
 import type { Clock } from '../service/clock';
 import { ServiceError } from '../service/errors';
 import type { Connection } from './connection';
@@ -13,7 +13,7 @@ const linkLifetime = day;
 /** Milliseconds that a mailed link is valid: a mail that is sent on Friday may be read on Monday. */
 export const mailedLinkLifetime = 7 * day;
 /** Milliseconds that somebody waits in front of the callback page. */
-const pageWaitsFor = 20_000;
+const pageWaitsFor = 20 * second;
 /** The most visits of one link that are kept: previews fetch links too, and each visit begins an authorization. */
 const visitsPerLink = 20;
 

@@ -13,6 +13,7 @@ import {
   type DataKey,
   type Wrapped,
 } from './cipher';
+import { isRecord } from '../is-record';
 
 /** The part of the runtime's settings that is needed here. In a test runtime, `get` and `set` throw. */
 export interface RuntimeSettings {
@@ -58,10 +59,7 @@ export const readSecrets = (settings: RuntimeSettings, variables: NodeJS.Process
   const chosen = settingOf(settings, 'credentialSecret');
   const generated = settingOf(settings, '_credentialSecret');
   const own = settingOf(settings, 'advisorTexting');
-  const previous =
-    typeof own === 'object' && own !== null
-      ? (own as Readonly<Record<string, unknown>>)['previousCredentialSecret']
-      : undefined;
+  const previous = isRecord(own) ? own['previousCredentialSecret'] : undefined;
   return {
     current: chosen === false ? undefined : [chosen, generated].find(isSecret),
     candidates: [chosen, generated, variables[previousSecretVariable], previous].filter(isSecret),
@@ -184,11 +182,8 @@ interface KeyDocument {
   readonly aside: readonly unknown[];
 }
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const isWrapped = (value: unknown): value is Wrapped =>
-  isObject(value) && typeof value['salt'] === 'string' && typeof value['sealed'] === 'string';
+  isRecord(value) && typeof value['salt'] === 'string' && typeof value['sealed'] === 'string';
 
 /** Reads what can be read: a damaged entry costs only itself. */
 const readDocument = (stored: unknown): KeyDocument & { readonly isDamaged: boolean } => {
@@ -196,10 +191,10 @@ const readDocument = (stored: unknown): KeyDocument & { readonly isDamaged: bool
   if (stored === undefined || stored === null)
     return { active: undefined, keys, aside: [], isDamaged: false };
   const damaged: unknown[] = [];
-  const given = isObject(stored) ? stored : {};
-  if (!isObject(stored)) damaged.push(stored);
-  if (given['keys'] !== undefined && !isObject(given['keys'])) damaged.push(given['keys']);
-  for (const [id, value] of Object.entries(isObject(given['keys']) ? given['keys'] : {})) {
+  const given = isRecord(stored) ? stored : {};
+  if (!isRecord(stored)) damaged.push(stored);
+  if (given['keys'] !== undefined && !isRecord(given['keys'])) damaged.push(given['keys']);
+  for (const [id, value] of Object.entries(isRecord(given['keys']) ? given['keys'] : {})) {
     if (value === null || isWrapped(value)) keys.set(id, value);
     else damaged.push({ [id]: value });
   }

@@ -1,5 +1,7 @@
 import type { Clock } from '../service/clock';
 import type { Connection } from './connection';
+import { minute, second } from '../durations';
+import { isRecord } from '../is-record';
 
 /** The identity in a token: for display, and to notice that another person has authorized; never for deciding access. */
 export interface Identity {
@@ -67,7 +69,7 @@ const claimsOf = (token: unknown): Claims | undefined => {
   if (parts.length !== 3 || !parts[1]) return undefined;
   try {
     const claims: unknown = JSON.parse(Buffer.from(parts[1], 'base64url').toString());
-    return typeof claims === 'object' && claims !== null ? (claims as Claims) : undefined;
+    return isRecord(claims) ? claims : undefined;
   } catch {
     return undefined;
   }
@@ -115,7 +117,7 @@ export const readTokenAnswer = (body: string): TokenAnswer | undefined => {
   return {
     accessToken,
     refreshToken: text(fields['refresh_token']) ?? null,
-    expiresIn: Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : null,
+    expiresIn: Number.isFinite(seconds) && seconds > 0 ? seconds * second : null,
     scopes: typeof scope === 'string' ? splitScopes(scope) : null,
     identity: identityOf(fields),
   };
@@ -136,7 +138,7 @@ export const renewed = (grant: Grant, answer: TokenAnswer, now: number): Grant =
 
 /** Whether the token is too close to its end to begin a request with. */
 const isSpent = (grant: Grant, now: number): boolean =>
-  grant.expiresAt !== null && now >= grant.expiresAt - Math.min(10_000, (grant.lifetime ?? 0) / 20);
+  grant.expiresAt !== null && now >= grant.expiresAt - Math.min(10 * second, (grant.lifetime ?? 0) / 20);
 
 /** Whether somebody must authorize again: the grant was refused, or has ended and has no refresh token. */
 export const isOver = (grant: Grant, now: number): boolean =>
@@ -144,7 +146,7 @@ export const isOver = (grant: Grant, now: number): boolean =>
 
 /** Whether the token is close enough to its end to be refreshed while it still works. */
 export const isNearEnd = (grant: Grant, now: number): boolean =>
-  grant.expiresAt !== null && now >= grant.expiresAt - Math.min(300_000, (grant.lifetime ?? 0) / 5);
+  grant.expiresAt !== null && now >= grant.expiresAt - Math.min(5 * minute, (grant.lifetime ?? 0) / 5);
 
 /** The access token, if it can be used now; not one that the service has just rejected. */
 export const usableToken = (

@@ -6,6 +6,7 @@ import { contractScope, usualPrefixes, wireScope } from '../service/prefixes';
 import { backoff, decide, readRetryAfter, RetryBudget, type Happened } from '../service/retry';
 import type { Connection } from './connection';
 import { readTokenAnswer, type TokenAnswer } from './grants';
+import { second } from '../durations';
 
 export type PostForm = (
   address: string,
@@ -14,9 +15,9 @@ export type PostForm = (
 ) => Promise<{ readonly status: number; readonly text: string; readonly retryAfter?: string | undefined }>;
 
 /** Milliseconds, where the environment sets none. */
-const timeLimit = 30_000;
+const timeLimit = 30 * second;
 /** Milliseconds: shorter pauses are over before anybody could read about them. */
-const leastTold = 5000;
+const leastTold = 5 * second;
 /** The most requests at once to one token endpoint; one while it is in trouble. */
 const mostAtOnce = 4;
 

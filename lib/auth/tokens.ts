@@ -7,6 +7,7 @@ import { serviceError } from '../service/errors';
 import { isNearEnd, renewed, usableToken, type Grant } from './grants';
 import { authorizeAgain, notAuthorized, notStored, tryLater, type TokenEndpoints } from './token-endpoint';
 import { storingLimit, type VaultEntry, type Vault } from './vault';
+import { second } from '../durations';
 
 export interface TokensOptions {
   readonly vault: Vault;
@@ -29,7 +30,7 @@ interface Unstored {
 const lookAgain = 250;
 
 /** Milliseconds between two attempts to refresh a token ahead of its end: meanwhile the old one still works. */
-const pauseAhead = 30_000;
+const pauseAhead = 30 * second;
 
 /**
  * Whether a grant was issued to this application at this service. If not, it is never sent, and somebody must authorize

@@ -6,6 +6,7 @@ import { endOf, key, pagesUnder, unchanged, type Operation, type Store, type Ver
 import type { Connection } from './connection';
 import { previousSecretVariable } from './data-keys';
 import { isOver, newGrant, type Grant } from './grants';
+import { second } from '../durations';
 
 export type GrantState = 'authorized' | 'authorize_again' | 'confirm';
 
@@ -58,15 +59,15 @@ const missedKind = 'missed';
 const granted = key('granted', 'last');
 
 /** Milliseconds after which an authorization is used though it is not on disk, because somebody is waiting for it. */
-export const storingLimit = 5000;
+export const storingLimit = 5 * second;
 
 /** The most milliseconds that a refresh takes, including the time to store it. */
-const renewingLimit = 45_000;
+const renewingLimit = 45 * second;
 /** Milliseconds between two checks for changes by other processes. */
 const lookEvery = 700;
 
 /** Milliseconds that somebody waits in front of a page. */
-const lookingLimit = 8000;
+const lookingLimit = 8 * second;
 
 /** Thrown when another process has the store. */
 export class VaultAway extends Error {}

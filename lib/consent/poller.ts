@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { minute } from '../durations';
+import { minute, second } from '../durations';
 import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
 import { endOf as rangeEnd, key, nextKey, type Store } from '../state/store';
@@ -36,7 +36,7 @@ export interface PollerOptions {
 /** The most milliseconds that the poller sleeps, so that it notices a clock that was set forward. */
 const longestSleep = minute;
 /** Milliseconds that the poller rests after a fault of the store. */
-const pause = 1000;
+const pause = second;
 /**
  * The most visits that wait for the disk after their request has ended: fewer would let a slow disk slow polls down.
  */
@@ -245,7 +245,7 @@ export class Poller {
   private isLate(): boolean {
     const now = this.options.clock.now();
     return [...this.cursors.values()].some(
-      (cursor) => this.lateness(cursor, now) > Math.max(cursor.list.interval / 10, 1000),
+      (cursor) => this.lateness(cursor, now) > Math.max(cursor.list.interval / 10, second),
     );
   }
 

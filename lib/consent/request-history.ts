@@ -5,8 +5,17 @@ import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
 import { mayBeCarriedOut, ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
-import { endOf, key, nextKey, removeUnder, unchanged, type StoreEntry, type Store } from '../state/store';
-import { day } from '../durations';
+import {
+  asName,
+  endOf,
+  key,
+  nextKey,
+  removeUnder,
+  unchanged,
+  type StoreEntry,
+  type Store,
+} from '../state/store';
+import { day, second } from '../durations';
 
 export interface RequestAnswer {
   readonly memberId: number | string | null;
@@ -80,7 +89,7 @@ export class ConsentLimit extends Error {
 
 const keptFor = 30 * day;
 /** Milliseconds by which the time on record may differ from when a request left. */
-const unrecorded = 1000;
+const unrecorded = second;
 const noAnswer: RequestAnswer = { memberId: null, consentState: null };
 const table = 'wait';
 const sweepPage = 100;
@@ -136,7 +145,7 @@ export class RequestHistory {
   ): Promise<RequestResult> {
     const name = personName(advisor, phone);
     const at = this.keyOf(name);
-    const recordName = at.toString('latin1');
+    const recordName = asName(at);
     for (let other = this.asking.get(recordName); other; other = this.asking.get(recordName)) await other;
     const asking = this.askAlone({ name, at }, rules, request);
     this.asking.set(recordName, settled(asking));

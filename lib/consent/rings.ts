@@ -29,7 +29,7 @@ const latestTime = 2 ** 48 - 1;
 export const paceOf = (seconds: Readonly<Record<keyof Pace, number>>): Pace => {
   const ms = (name: keyof Pace, least: number): number =>
     Number.isFinite(seconds[name])
-      ? Math.min(Math.max(Math.round(seconds[name] * 1000), least), latestTime)
+      ? Math.min(Math.max(Math.round(seconds[name] * second), least), latestTime)
       : recommended[name];
   return {
     pollEvery: ms('pollEvery', shortest),
@@ -53,7 +53,7 @@ export interface Timing {
 const allowed = 10;
 
 /** A ring is read at most this often. */
-export const tickOf = (interval: number): number => Math.min(Math.max(interval / 20, shortestTick), 1000);
+export const tickOf = (interval: number): number => Math.min(Math.max(interval / 20, shortestTick), second);
 
 /** Spreads the polls of waits that begin together. A tick of the allowed lateness is left for reading the ring. */
 export const spreadOf = (interval: number, share: number, tick = tickOf(interval)): number =>

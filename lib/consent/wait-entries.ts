@@ -54,12 +54,6 @@ export const timeLength = 6;
 const nothing = 0;
 const table = 'wait';
 
-const timingOf = ({ start, pace }: Pick<Wait, 'start' | 'pace'>, group: Buffer): Timing => ({
-  start,
-  pace,
-  share: group.readUInt32BE(0) / 2 ** 32,
-});
-
 const isSameStatus = (one: ConsentStatus | undefined, other: ConsentStatus): boolean =>
   one?.memberId === other.memberId && one.state === other.state && one.lastChanged === other.lastChanged;
 
@@ -87,12 +81,8 @@ export class WaitEntries {
     return Buffer.concat([this.subjectHash(subject), whose]);
   }
 
-  timing(wait: Wait, group = this.groupOf(wait.advisor, wait.subject)): Timing {
-    return timingOf(wait, group);
-  }
-
-  timingOf({ wait, group }: FoundWait): Timing {
-    return timingOf(wait, group);
+  timingOf({ advisor, subject, start, pace }: Wait, group = this.groupOf(advisor, subject)): Timing {
+    return { start, pace, share: group.readUInt32BE(0) / 2 ** 32 };
   }
 
   /** Operations that put a new wait on its ring. */
@@ -319,7 +309,7 @@ export class WaitEntries {
 
   listKey(at: Place, wait: Wait, group: Buffer): Buffer {
     const list = this.listOf(at, wait);
-    const timing = timingOf(wait, group);
+    const timing = this.timingOf(wait, group);
     const time = at === 'end' ? lastPollOf(timing) : placeOn(list.interval, timing);
     return key(this.prefixOf(list), time, group, wait.item);
   }

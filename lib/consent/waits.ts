@@ -1,7 +1,7 @@
 import type { Clock } from '../service/clock';
 import type { Problem } from '../service/errors';
 import type { Client } from '../service/types';
-import { keptAfterRemoval, nextKey, type Operation, type Store } from '../state/store';
+import { asName, keptAfterRemoval, nextKey, type Operation, type Store } from '../state/store';
 import {
   cancelled,
   resultOfFault,
@@ -74,8 +74,6 @@ const table = 'wait';
 /** Milliseconds after its end when an unwanted wait is removed: the data of its node has been removed by then. */
 const forgottenAfter = keptAfterRemoval + day;
 
-const asName = (bytes: Buffer): string => bytes.toString('latin1');
-
 /** The waits of one environment: polls them at their pace, and says when and how each ends. */
 export class Waits {
   private readonly entries: WaitEntries;
@@ -143,7 +141,7 @@ export class Waits {
     const late: Due[] = [];
     const operations = waits.flatMap((wait) => {
       const group = entries.groupOf(wait.advisor, wait.subject);
-      const due = firstPollOf(entries.timing(wait, group));
+      const due = firstPollOf(entries.timingOf(wait, group));
       const list = entries.listOf('first', wait);
       const additions = entries.additions(wait, group);
       if (poller.hasPassed(list, due)) {
@@ -266,7 +264,7 @@ export class Waits {
 
   /** When a wait is polled next, without regard to other waits for the same number. */
   next(wait: Wait): number {
-    return nextPoll(this.entries.timing(wait), this.options.clock.now());
+    return nextPoll(this.entries.timingOf(wait), this.options.clock.now());
   }
 
   private async *tasks<T>(
@@ -294,7 +292,7 @@ export class Waits {
       const restored = found ? dropped : dropped.then(() => options.missing?.(item));
       return { recorded: restored.then(() => false) };
     }
-    const timing = entries.timingOf(found);
+    const timing = entries.timingOf(found.wait, found.group);
     const now = options.clock.now();
     if (options.isWanted?.(item) === false) {
       const isForgotten = now - endTimeOf(timing) > forgottenAfter;
@@ -321,7 +319,7 @@ export class Waits {
     const group = this.entries.groupOf(wait.advisor, wait.subject);
     const found = await this.steady(this.entries.find(group, wait.item));
     if (!found) return { recorded: Promise.resolve(false) };
-    const isLast = this.options.clock.now() >= endTimeOf(this.entries.timingOf(found));
+    const isLast = this.options.clock.now() >= endTimeOf(this.entries.timingOf(found.wait, found.group));
     return this.pollFor(found, { isLast, to: found.at });
   }
 
@@ -437,7 +435,7 @@ export class Waits {
       poller.repeat(list);
       return;
     }
-    const timing = entries.timingOf(found);
+    const timing = entries.timingOf(found.wait, found.group);
     const due = to === 'end' ? lastPollOf(timing) : nextPoll(timing, options.clock.now());
     poller.expect(list, due);
   }

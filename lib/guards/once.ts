@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { abortOf, wokenBy } from '../service/concurrency';
 import type { Movable } from '../state/moving';
 import {
+  asName,
   endOf,
   key,
   removeUnder,
@@ -121,7 +122,7 @@ export class OwnClaim {
   /** Called when the last step is written, or cannot be: repeats that wait for the key read it again. */
   release(): void {
     atWork.delete(this.claim.item);
-    for (const wake of [...(waiting.get(this.at.toString('latin1')) ?? [])]) wake();
+    for (const wake of [...(waiting.get(asName(this.at)) ?? [])]) wake();
   }
 
   private put(value: Claim): Operation {
@@ -193,7 +194,7 @@ export class Once {
 
   /** Resolves when a key was released, or after a moment: another process may hold it. */
   async changed(onceKey: OnceKey, signal: AbortSignal): Promise<void> {
-    const name = this.keyOf(onceKey).toString('latin1');
+    const name = asName(this.keyOf(onceKey));
     const all = waiting.get(name) ?? new Set();
     waiting.set(name, all);
     const become = (wake: () => void) => {

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Operation } from '../state/store';
+import { asName, type Operation } from '../state/store';
 import { OpenJob, type OutboxItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, Outbox, readAtOnce, type Host, type OutboxOptions, type Removals } from './outbox';
 import {
@@ -58,8 +58,6 @@ export interface Outlook {
   /** How many people wait; undefined with too many to count. */
   readonly people: number | undefined;
 }
-
-const asName = (key: Buffer): string => key.toString('latin1');
 
 /** Ends a hundred items at a time, so that they share commits. `end` gives nothing for one that is left as it is. */
 const inBulk = async <T>(

@@ -5,7 +5,7 @@ import { hasNotEnded, mostListsCounted, QueueReader } from '../outbox/queue-read
 import { isItemKey, isJobKey, itemIn, jobIn, layout } from '../outbox/records';
 import { idsUnder } from '../outbox/removed-nodes';
 import { systemClock, within } from '../service/clock';
-import { day } from '../durations';
+import { day, second } from '../durations';
 import type { Problem } from '../service/errors';
 import { endOf, key, type Store, type StoreCommand } from '../state/store';
 import type { Environment } from './environment';
@@ -41,7 +41,7 @@ interface ItemCommand extends StoreCommand {
 export const isItemCommand = (command: StoreCommand): command is ItemCommand => command.kind === 'item';
 
 /** Milliseconds to wait for the other process. If it has died, its successor carries out the command later. */
-const answeredWithin = 5000;
+const answeredWithin = 5 * second;
 
 /** A failure on record, with its sentence. */
 export interface FailureRecord extends Failure {
@@ -59,7 +59,7 @@ const mostFailuresKept = 1000;
 const failuresKeptFor = 30 * day;
 const failuresGatheredFor = 200;
 /** Milliseconds within which failures are on record, unless the store cannot be written: it may still be read. */
-const writtenWithin = 1000;
+const writtenWithin = second;
 /** Up to this number, waits are sorted by their beginning; above it, they come in the order of their keys. */
 const mostSorted = 1000;
 const itemsAtOnce = 200;

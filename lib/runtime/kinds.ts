@@ -3,8 +3,7 @@
  * them, so that neither refuses what the other accepts. The editor loads this file too, so it stays small.
  */
 
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+export { isRecord } from '../is-record';
 
 export const isNothing = (value: unknown): boolean => value === undefined || value === null || value === '';
 

@@ -3,6 +3,7 @@ import type { Attributes, Meter, MeterProvider } from '@opentelemetry/api';
 import { ownCodes, serviceCodes } from '../service/errors';
 import type { ClientOptions } from '../service/types';
 import { lazy } from './lazy';
+import { second } from '../durations';
 
 type Requested = Parameters<NonNullable<ClientOptions['onRequest']>>[0];
 
@@ -47,7 +48,7 @@ const metricsOn = (meter: Meter): Metrics => {
   };
   gauge('advisor_texting.waits', (gauges) => gauges.waits());
   gauge('advisor_texting.queue', (gauges) => gauges.queue());
-  gauge('advisor_texting.polls.lateness', async (gauges) => (await gauges.lateBy()) / 1000, 's');
+  gauge('advisor_texting.polls.lateness', async (gauges) => (await gauges.lateBy()) / second, 's');
   return {
     outcome(node, outcome, code) {
       // A service may send any other text as a code: all of those share one label.
@@ -57,7 +58,7 @@ const metricsOn = (meter: Meter): Metrics => {
     request({ endpoint, status, duration, isPoll }) {
       const about: Attributes = { endpoint, status };
       requests.add(1, about);
-      durations.record(duration / 1000, about);
+      durations.record(duration / second, about);
       if (isPoll) polls.add(1, { status });
     },
     refresh(isRenewed) {

@@ -4,6 +4,7 @@ import { subjectOf } from './errors';
 import type { Words } from './language';
 import type { Outcome, Outputs } from './outcomes';
 import type { RunningNode } from './red';
+import { second } from '../durations';
 
 export type Fill = 'green' | 'yellow' | 'red' | 'blue' | 'grey';
 
@@ -129,7 +130,7 @@ export interface Status {
   close(): void;
 }
 
-const leastInterval = 1000;
+const leastInterval = second;
 
 /** Milliseconds until shortly after the next midnight, when the times of the day before need a date. */
 const untilTomorrow = (now: number): number => {

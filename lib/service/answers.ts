@@ -1,7 +1,8 @@
 import type { z } from 'zod';
 import type { Id } from './endpoints';
 import type { Result } from './exchange';
-import { exact, isObject, parse, parseShallow, shallow, type JsonObject } from './json';
+import { isRecord } from '../is-record';
+import { exact, parse, parseShallow, shallow } from './json';
 import {
   type Code,
   serviceError,
@@ -263,18 +264,20 @@ const texts = ['title', 'detail', 'traceId', 'instance', 'type'] as const;
  * A problem body has at least its code and `retryable` (contract, *Errors*; RFC 9457). The JSON of a gateway has
  * neither, and must not count as the service's word on whether a text was sent.
  */
-const isProblemBody = (body: unknown): body is JsonObject & { code: string; retryable: boolean } =>
-  isObject(body) &&
+const isProblemBody = (
+  body: unknown,
+): body is Record<string, unknown> & { code: string; retryable: boolean } =>
+  isRecord(body) &&
   typeof body['code'] === 'string' &&
   body['code'] !== '' &&
   body['code'].length <= 100 &&
   typeof body['retryable'] === 'boolean';
 
 /** A body without `retryable` but with a code of the contract: enough for a 4xx, which is final. */
-const isPartOfProblem = (body: unknown): body is JsonObject & { code: ServiceCode } =>
-  isObject(body) && typeof body['code'] === 'string' && isServiceCode(body['code']);
+const isPartOfProblem = (body: unknown): body is Record<string, unknown> & { code: ServiceCode } =>
+  isRecord(body) && typeof body['code'] === 'string' && isServiceCode(body['code']);
 
-const problemFields = (body: JsonObject): Partial<Problem> => {
+const problemFields = (body: Record<string, unknown>): Partial<Problem> => {
   const fields: Partial<Problem> = {};
   if (typeof body['retryable'] === 'boolean') fields.retryable = body['retryable'];
   for (const name of texts) {

@@ -9,6 +9,7 @@ import { decide, doubtAfter, pauseAfter } from './retry';
 import type { Course, RetryBudget, Rules } from './retry';
 import type { Transport } from './transport';
 import type { CallOptions, ClientOptions } from './types';
+import { second } from '../durations';
 
 /** What all calls of a client share. */
 export interface Shared {
@@ -37,7 +38,7 @@ export interface Completed {
  * Milliseconds for which a token is not refreshed again after a refresh that did not help: with a wrong API key, every
  * token is rejected.
  */
-const futileFor = 30_000;
+const futileFor = 30 * second;
 
 /** The characters that a header value may have here; any other would make the request fail. */
 export const headerSafe = /^[\x21-\x7e]+$/;

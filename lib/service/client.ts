@@ -10,10 +10,11 @@ import { usualPrefixes } from './prefixes';
 import { RetryBudget } from './retry';
 import { createTransport, trustedUrl } from './transport';
 import type { Answer, CallOptions, Client, ClientOptions } from './types';
+import { second } from '../durations';
 
 /** The settings of an environment that sets none of its own. */
 export const requestDefaults = {
-  timeout: 30_000,
+  timeout: 30 * second,
   retries: 4,
   maxConcurrent: 16,
   requestsPerSecond: 0,

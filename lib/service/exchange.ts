@@ -2,7 +2,7 @@ import type { Pool } from 'undici';
 import { longestTimer } from './clock';
 import type { ReasonKey, ReasonWord } from './errors';
 
-/** Bytes: a larger answer is refused. */
+/** Bytes: a larger answer is refused, and the sentence `answer_too_large` of each language says this limit. */
 export const answerLimit = 5 * 1024 * 1024;
 
 /**

@@ -1,7 +1,5 @@
-/** An object of JSON, or an array. */
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-export const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null;
+/** Whether a value of JSON is an object or an array. */
+const hasParts = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 /** A deeper answer is hostile: code that clones or prints it later recurses on the stack. */
 const deepest = 64;
@@ -65,19 +63,19 @@ const mayBeRounded = /\d{16}/;
 
 /** The value of a text, in which long integers are exact. */
 export const exact = (value: unknown, text: string): unknown =>
-  isObject(value) && mayBeRounded.test(text) ? parse(quoteLongIntegers(text)) : value;
+  hasParts(value) && mayBeRounded.test(text) ? parse(quoteLongIntegers(text)) : value;
 
 const goesDeeper = (value: object, than: number): boolean => {
   if (than === 0) return true;
   for (const key in value) {
     const inner = (value as Readonly<Record<string, unknown>>)[key];
-    if (typeof inner === 'object' && inner !== null && goesDeeper(inner, than - 1)) return true;
+    if (hasParts(inner) && goesDeeper(inner, than - 1)) return true;
   }
   return false;
 };
 
 /** The value of a text, or undefined when it is nested too deeply. */
 export const shallow = (value: unknown, text: string): unknown =>
-  isObject(value) && text.length > 2 * deepest && goesDeeper(value, deepest) ? undefined : value;
+  hasParts(value) && text.length > 2 * deepest && goesDeeper(value, deepest) ? undefined : value;
 
 export const parseShallow = (text: string): unknown => shallow(exact(parse(text), text), text);

@@ -1,5 +1,6 @@
 import { onAbort } from './concurrency';
 import { elapsedBy, type Clock } from './clock';
+import { second } from '../durations';
 
 /**
  * Milliseconds: timers fire a little late. A request that is late by no more than this does not shift the times of the
@@ -77,7 +78,7 @@ class Queue {
 /** The least number of parts into which the rate is divided; each process has one part or more. */
 const rateParts = 128;
 /** Milliseconds after which a process notices at the latest that its part of the rate has changed. */
-const shareSeenAfter = 1000;
+const shareSeenAfter = second;
 
 export interface QueuePlace {
   readonly lane: string;
@@ -114,7 +115,7 @@ export class Limits {
   ) {
     this.clock = clock;
     this.maxConcurrent = maxConcurrent;
-    this.interval = requestsPerSecond > 0 ? 1000 / requestsPerSecond : 0;
+    this.interval = requestsPerSecond > 0 ? second / requestsPerSecond : 0;
     this.share = share;
   }
 

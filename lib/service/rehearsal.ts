@@ -1,6 +1,6 @@
 import { endpoints, type EndpointName, type Id, type SearchName } from './endpoints';
 import { type MessageValues, type ReasonWord, ServiceError } from './errors';
-import { isObject } from './json';
+import { isRecord } from '../is-record';
 import { wirePath, wireScope, type Prefixes } from './prefixes';
 import {
   isRefused as isForWantOfQuery,
@@ -310,7 +310,7 @@ const learnedFacts = async (
         : all(null, 'check.contactsUnasked'),
     };
   const ids = (pageIn(contacts)?.data ?? []).flatMap((item) => {
-    const id = isObject(item) ? item['contactId'] : undefined;
+    const id = isRecord(item) ? item['contactId'] : undefined;
     return typeof id === 'number' || typeof id === 'string' ? [id] : [];
   });
   const formats = new Map<string, string>();
@@ -319,7 +319,7 @@ const learnedFacts = async (
   for (const id of ids.slice(0, mostContacts)) {
     const seen = await read(id);
     const { kind, data } = seen;
-    if (kind !== 'fine' || !isObject(data)) {
+    if (kind !== 'fine' || !isRecord(data)) {
       unread = seen;
       if (isUnanswered(seen)) break;
       // The contact may have been deleted since the search.

@@ -1,5 +1,5 @@
 import type { RepeatSends } from './types';
-import { hour } from '../durations';
+import { hour, second } from '../durations';
 
 /**
  * A `read` or `replace` can be repeated freely, a repeated `delete` may find its work done, and the rest must happen
@@ -50,7 +50,7 @@ export type Decision =
   | { readonly do: 'fail'; readonly as: 'answered' | 'network_error' | 'outcome_unknown' };
 
 const firstBackoff = 500;
-const longestBackoff = 20_000;
+const longestBackoff = 20 * second;
 
 /** Backoff with full jitter, so that requests that failed together do not return together. */
 export const backoff = (round: number, random: number): number =>
@@ -156,7 +156,7 @@ const dateForm = /^[A-Za-z]{3,9},? /;
  */
 export const readRetryAfter = (value: string | undefined, now: number): number | undefined => {
   const said = value?.trim() ?? '';
-  if (/^\d+$/.test(said)) return Math.min(Number(said) * 1000, hour);
+  if (/^\d+$/.test(said)) return Math.min(Number(said) * second, hour);
   if (!dateForm.test(said)) return undefined;
   // The obsolete asctime format names no zone; all three formats mean GMT (RFC 9110, section 5.6.7).
   const at = Date.parse(said.endsWith(' GMT') ? said : `${said} GMT`);

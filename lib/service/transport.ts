@@ -9,13 +9,14 @@ import type { Outgoing, Result } from './exchange';
 import { serviceError, type ReasonWord } from './errors';
 import { isConfidential } from '../addresses';
 import { proxyFor, tunnelThrough } from './proxy';
+import { second } from '../durations';
 
 /**
  * Milliseconds, below the idle limits of servers (5 seconds and more): a POST on a connection that was just closed has
  * an unknown outcome.
  */
-const idleLimit = 4000;
-const connectLimit = 10_000;
+const idleLimit = 4 * second;
+const connectLimit = 10 * second;
 
 export interface TransportOptions {
   /** The one origin to which requests go: redirects are not followed, so a token is never sent elsewhere. */

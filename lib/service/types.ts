@@ -78,7 +78,7 @@ export interface Client {
   takePeak?(): number;
   /**
    * Lets requests under way finish, fails those that have not begun with `cancelled`, and frees the connections.
-   * Requests that are still under way after `within` milliseconds (12 seconds by default) are cut, and reported
+   * Requests that are still under way after `within` milliseconds (`closeLimit` by default) are cut, and reported
    * accordingly.
    */
   close(within?: number): Promise<void>;

@@ -2,6 +2,7 @@ import type { Database, RootDatabase } from 'lmdb';
 import { chmodSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Range, Table } from './store';
+import { second } from '../durations';
 
 /** lmdb has native code, so it is loaded only when a store is opened. */
 export const loadLmdb = () => import('lmdb');
@@ -112,7 +113,7 @@ const mostNeeded = 64 * megabyte;
 const spare = megabyte;
 /** While this many bytes are free, the free space is read once a second. */
 const plenty = 512 * megabyte;
-const lookEvery = 1000;
+const lookEvery = second;
 
 /** The free space of the disk is checked before each commit: lmdb may end the process when one of its writes fails. */
 class FreeSpace {

@@ -1,13 +1,15 @@
-import { minute } from '../durations';
+import { minute, second } from '../durations';
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { systemClock, type Clock } from '../service/clock';
 import { claimKey, CommitFailed, DatabaseFile, format, type Lmdb, type Ownership } from './database-file';
 import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
 import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
 import { Sealing, versionOf, type Sealer } from './sealing';
 import {
+  asName,
   checkWrite,
   fullPage,
   NewerFormat,
@@ -27,26 +29,24 @@ export interface EmbeddedOptions {
   readonly directory: string;
   readonly sealer: Sealer;
   readonly warn: (text: string) => void;
-  /** Without `monotonic`, `now` serves as the monotonic clock too. */
-  readonly clock?: { now(): number; monotonic?(): number };
+  /** Without `elapsed`, `now` serves as the monotonic clock too. */
+  readonly clock?: Pick<Clock, 'now' | 'elapsed'>;
   /** The boot id of the system. */
   readonly boot?: string | undefined;
 }
 
 const fileName = 'store.mdb';
 /** The most milliseconds between two checks of who owns the file. */
-const lookEvery = 2000;
+const lookEvery = 2 * second;
 /** Milliseconds that an owner without a sign of life has to answer a claim. */
-const claimFor = 6000;
+const claimFor = 6 * second;
 /** A process that has run for this many milliseconds counts as started. */
 const calmAfter = minute;
 const shortestPause = 250;
-const longestPause = 5000;
+const longestPause = 5 * second;
 const mostRebuilds = 3;
 /** Bytes that must fit on the disk before a failed commit is repeated. */
 const roomNeeded = 1024 * 1024;
-
-const systemClock = { now: () => Date.now(), monotonic: () => performance.now() };
 
 const neverBack = (now: () => number): (() => number) => {
   let latest = now();
@@ -68,7 +68,7 @@ export class EmbeddedStore implements Store {
   private readonly lmdb: Lmdb;
   private readonly sealing: Sealing;
   private readonly warn: (text: string) => void;
-  private readonly clock: { readonly now: () => number; readonly monotonic: () => number };
+  private readonly clock: { readonly now: () => number; readonly elapsed: () => number };
   private readonly boot: string | undefined;
   private readonly holder = randomBytes(16).toString('hex');
   private readonly queue: WriteQueue;
@@ -113,9 +113,9 @@ export class EmbeddedStore implements Store {
     this.boot = boot;
     this.clock = {
       now: () => clock.now(),
-      monotonic: clock.monotonic?.bind(clock) ?? neverBack(() => clock.now()),
+      elapsed: clock.elapsed?.bind(clock) ?? neverBack(() => clock.now()),
     };
-    this.epoch = this.clock.now() - this.clock.monotonic();
+    this.epoch = this.clock.now() - this.clock.elapsed();
     this.queue = new WriteQueue(this.sealing, {
       written: () => {
         this.failures = 0;
@@ -147,7 +147,7 @@ export class EmbeddedStore implements Store {
   }
 
   now(): number {
-    return Math.floor(this.epoch + this.clock.monotonic());
+    return Math.floor(this.epoch + this.clock.elapsed());
   }
 
   hash(text: string): Buffer {
@@ -256,7 +256,7 @@ export class EmbeddedStore implements Store {
 
   private setAside(table: Table, key: Buffer, sealed: Buffer): void {
     const aside = asideKey(table, key);
-    const name = aside.toString('latin1');
+    const name = asName(aside);
     if (this.movingAside.has(name)) return;
     this.movingAside.add(name);
     this.hasDamage = true;
@@ -377,7 +377,7 @@ export class EmbeddedStore implements Store {
 
   private async takeOver(file: DatabaseFile, before: FoundOwner | undefined): Promise<boolean> {
     const time = Math.max(this.clock.now(), before?.value.time ?? 0, this.now());
-    const epoch = time - this.clock.monotonic();
+    const epoch = time - this.clock.elapsed();
     const commit = (before?.value.commit ?? 0) + 1;
     if (!(await file.hand(before?.version, { ...this.ownership(commit), time }))) return false;
     this.epoch = epoch;

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { schema } from './leases';
-import type { Table } from './store';
+import { asName, type Table } from './store';
 
 /** A lookup that waits for its answer. */
 interface GatheredRead<A, T> {
@@ -33,8 +33,8 @@ export class GatheredReads {
         text: `select key, value from ${schema}.${table} where key = any($1::bytea[])`,
         values: [keys],
       });
-      const found = new Map(rows.map((row) => [row.key.toString('latin1'), row.value]));
-      return keys.map((each) => found.get(each.toString('latin1')));
+      const found = new Map(rows.map((row) => [asName(row.key), row.value]));
+      return keys.map((each) => found.get(asName(each)));
     });
   }
 

@@ -1,4 +1,4 @@
-import { minute } from '../durations';
+import { minute, second } from '../durations';
 import type { Pool } from 'pg';
 
 /**
@@ -244,7 +244,7 @@ export class ServerTime {
     if (Math.abs(ahead) < clockChange) this.offset += Math.max(ahead, -slew);
     else if (!this.hasChanged) {
       this.hasChanged = true;
-      this.changed(Math.round(ahead / 1000));
+      this.changed(Math.round(ahead / second));
     }
   }
 }

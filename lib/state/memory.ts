@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { decode, encode } from './sealing';
 import {
+  asName,
   checkSize,
   checkWrite,
   storeClosed,
@@ -12,9 +13,6 @@ import {
   type Store,
   type Table,
 } from './store';
-
-/** A key as text, one character for each byte: it sorts as the bytes do, and takes half the memory of a buffer. */
-const textOf = (key: Buffer): string => key.toString('latin1');
 
 const fullBlock = 512;
 
@@ -125,7 +123,7 @@ class MemoryTable {
   }
 
   *range({ from, to, limit, skip = 0, reverse }: Range): Generator<string> {
-    const [start, end] = [textOf(from), textOf(to)];
+    const [start, end] = [asName(from), asName(to)];
     let [toSkip, left] = [skip, limit];
     for (const key of reverse ? this.keys.before(end) : this.keys.from(start)) {
       if (left <= 0 || (reverse ? key < start : key >= end)) return;
@@ -160,13 +158,13 @@ export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): Me
   });
 
   const holds = ({ table, key, version: expected }: Condition): boolean =>
-    memory[table].records.get(textOf(key))?.version === expected;
+    memory[table].records.get(asName(key))?.version === expected;
 
   /** Encodes the value before anything is changed. */
   const prepare = (operation: Operation): (() => void) => {
     const table = memory[operation.table];
-    if ('remove' in operation) return () => table.remove(textOf(operation.remove));
-    const [key, bytes] = [textOf(operation.put), encode(operation.value)];
+    if ('remove' in operation) return () => table.remove(asName(operation.remove));
+    const [key, bytes] = [asName(operation.put), encode(operation.value)];
     checkSize(bytes.length);
     return () => table.put(key, { bytes, version: ++version });
   };
@@ -182,7 +180,7 @@ export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): Me
     now: () => (latest = Math.max(latest, clock.now())),
     hash: (text) => createHmac('sha256', secret).update(text).digest().subarray(0, 16),
     get: async <T>(table: Table, key: Buffer) => {
-      const record = memory[table].records.get(textOf(key));
+      const record = memory[table].records.get(asName(key));
       return record && entryOf<T>(key, record);
     },
     page: async <T>(table: Table, range: Range) =>
@@ -191,7 +189,7 @@ export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): Me
         return record ? [entryOf<T>(Buffer.from(key, 'latin1'), record)] : [];
       }),
     keys: async (table, range) => Array.from(memory[table].range(range), (key) => Buffer.from(key, 'latin1')),
-    count: async (table, from, to) => memory[table].keys.count(textOf(from), textOf(to)),
+    count: async (table, from, to) => memory[table].keys.count(asName(from), asName(to)),
     hasLost: async () => false,
     write: async (operations, conditions = []) => {
       if (isClosed) throw storeClosed();

@@ -3,6 +3,7 @@ import type { ReasonWord } from '../service/errors';
 import { schema } from './leases';
 import { Sealing, type Sealer } from './sealing';
 import { NewerFormat, storeClosed } from './store';
+import { second } from '../durations';
 
 /** `pg` is an optional peer, which may not be installed: it is loaded only when a database is opened. */
 const loadPg = () => import('pg');
@@ -12,8 +13,8 @@ export const faultInDatabase = async (url: string): Promise<ReasonWord | undefin
   const { Client } = await loadPg();
   const client = new Client({
     connectionString: url,
-    connectionTimeoutMillis: 10_000,
-    query_timeout: 10_000,
+    connectionTimeoutMillis: 10 * second,
+    query_timeout: 10 * second,
   });
   client.on('error', () => undefined);
   try {
@@ -104,12 +105,12 @@ export class PostgresConnection {
     const { Pool } = await loadPg();
     const settings = {
       connectionString: this.url,
-      connectionTimeoutMillis: 5000,
-      idleTimeoutMillis: 30_000,
+      connectionTimeoutMillis: 5 * second,
+      idleTimeoutMillis: 30 * second,
       keepAlive: true,
       application_name: 'advisor-texting',
-      statement_timeout: 30_000,
-      query_timeout: 35_000,
+      statement_timeout: 30 * second,
+      query_timeout: 35 * second,
       // The server frees the locks of a process that hangs in a transaction before its lease ends, so the others can go
       // on.
       idle_in_transaction_session_timeout: Math.round((this.leaseFor * 2) / 3),
@@ -216,6 +217,6 @@ export class PostgresConnection {
     this.pools = undefined;
     const ended = Promise.all([pools?.reading.end(), pools?.writing.end()]).catch(() => undefined);
     // A query that hangs is not waited for.
-    await Promise.race([ended, pause(3000)]);
+    await Promise.race([ended, pause(3 * second)]);
   }
 }

@@ -18,6 +18,7 @@ import { pause, PostgresConnection, type KeyRow } from './postgres-connection';
 import type { Sealer, Sealing } from './sealing';
 import { doubtKey, isOfAll, prefixOf, Slot, type SlotDatabase } from './slot';
 import {
+  asName,
   endOf,
   keptAfterRemoval,
   key as keyOf,
@@ -30,7 +31,7 @@ import {
   type Store,
   type StoreCommand,
 } from './store';
-import { minute } from '../durations';
+import { minute, second } from '../durations';
 import { processMemory } from '../process-memory';
 
 /**
@@ -55,14 +56,14 @@ export interface PostgresOptions {
 }
 
 const shortestPause = 250;
-const longestPause = 2000;
+const longestPause = 2 * second;
 /**
  * The prefix of the commands in each slot: what its holder is to do. On record they are called orders: instances of
  * another version may share the database.
  */
 const commands = keyOf('order');
 /** Milliseconds after which nobody waits for an answer any more: the longest request has ended by then. */
-const answeredWithin = 120_000;
+const answeredWithin = 2 * minute;
 /** Milliseconds between two checks whether other processes have carried out a command. */
 const lookForAnswers = 200;
 const commandsAtOnce = 100;
@@ -151,7 +152,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
   }
 
   private get leaseFor(): number {
-    return this.options.leaseFor ?? 15_000;
+    return this.options.leaseFor ?? 15 * second;
   }
 
   get sealing(): Sealing {
@@ -449,7 +450,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
         .finally(() => {
           this.beatLater();
         });
-    }, this.options.pulseEvery ?? 1000).unref();
+    }, this.options.pulseEvery ?? second).unref();
   }
 
   /** Renews the leases of this process, and takes over those that have run out. */
@@ -510,7 +511,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
   private obeyAll(rows: readonly { readonly key: Buffer; readonly value: Buffer }[]): void {
     for (const { key, value } of rows) {
       const slot = this.slots.get(key.readUInt32BE(8));
-      const name = key.toString('latin1');
+      const name = asName(key);
       if (!slot || this.obeying.has(name)) continue;
       this.obeying.add(name);
       void this.obey(slot, key.subarray(12), value)

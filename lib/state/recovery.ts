@@ -18,6 +18,7 @@ import { basename, dirname, join } from 'node:path';
 import { DatabaseFile, format, lossOf, type Lmdb, type Ownership, type RawOperation } from './database-file';
 import { NotReadable, PageReader, type Tree } from './page-reader';
 import { NewerFormat } from './store';
+import { second } from '../durations';
 
 /**
  * Codes of lmdb that mean damage: MDB_CORRUPTED, MDB_PAGE_NOTFOUND and MDB_INVALID; and those that follow when lmdb has
@@ -188,7 +189,7 @@ const reading = `
   }
 `;
 const crashes: ReadonlySet<unknown> = new Set(['SIGSEGV', 'SIGBUS', 'SIGABRT']);
-const longestStart = 10_000;
+const longestStart = 10 * second;
 const slowestRead = 5_000_000;
 
 /**
@@ -201,7 +202,7 @@ export const probe = (path: string): Promise<FileState> =>
       stdio: 'ignore',
       detached: true,
       env: { ...process.env, ELECTRON_RUN_AS_NODE: '1', NODE_OPTIONS: '' },
-      timeout: longestStart + Math.ceil((statSync(path).size / slowestRead) * 1000),
+      timeout: longestStart + Math.ceil((statSync(path).size / slowestRead) * second),
       killSignal: 'SIGKILL',
       windowsHide: true,
     });

@@ -3,10 +3,11 @@ import { closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { second } from '../durations';
 
 /** The most bytes in the name of a socket. The limits of the systems differ; that of macOS is the lowest. */
 const longestName = 100;
-const answerWithin = 1000;
+const answerWithin = second;
 
 /** A socket that shows that its process lives: the system closes it with the process, however the process ends. */
 export interface SignOfLife {

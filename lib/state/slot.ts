@@ -21,6 +21,7 @@ import {
   type StoreCommand,
   type Table,
 } from './store';
+import { second } from '../durations';
 
 /** What a slot needs of its database. */
 export interface SlotDatabase {
@@ -49,7 +50,7 @@ export interface SlotDatabase {
 }
 
 /** Milliseconds for which a range that could be read is not read through again. */
-const soundFor = 10_000;
+const soundFor = 10 * second;
 /** The key of a mark in a slot whose last commits the database has lost; its value is the time when that was noticed. */
 export const doubtKey = keyOf('doubt');
 const prefixLength = 12;

@@ -204,6 +204,9 @@ export const ageClock = (
 ): Clock =>
   service === 'simulator' ? clock : { now: () => store.now(), after: systemClock.after.bind(systemClock) };
 
+/** A key as text, one character for each byte: it sorts as the bytes do, and takes half the memory of a buffer. */
+export const asName = (bytes: Buffer): string => bytes.toString('latin1');
+
 /** The key that follows `key` immediately. */
 export const nextKey = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)]);
 

@@ -7,7 +7,7 @@ import type { Problem, ServiceError } from '../../lib/service/errors';
 type ReasonNotAccepted = 'not_accepted' | 'dry_run' | 'unknown_number' | 'expired' | 'cancelled';
 
 /** The failure that an outcome of the third output becomes when nothing is wired there. */
-const asProblem = (reason: ReasonNotAccepted, subject: Subject, said: Partial<Problem>): ServiceError => {
+const errorFor = (reason: ReasonNotAccepted, subject: Subject, said: Partial<Problem>): ServiceError => {
   switch (reason) {
     case 'not_accepted':
     case 'dry_run':
@@ -37,7 +37,7 @@ export const notAccepted = (
 ): Outcome => ({
   port: 2,
   payload: { ...status, reason },
-  problem: asProblem(reason, subject, said).problem,
+  problem: errorFor(reason, subject, said).problem,
 });
 
 /** The outcome of a wait or a check that `msg.reset` cancelled. */
@@ -50,7 +50,7 @@ export const cancelledWait = (status: ConsentStatus = nothingKnown): Outcome => 
 /** The problem as the service gave it, without its sentence and code: our own say what to do. */
 const saidIn = ({ message: _message, code: _code, ...said }: Problem): Partial<Problem> => said;
 
-export const waitOutcome = (ended: WaitOutcome, subject: Subject): Outcome => {
+export const outcomeOfWait = (ended: WaitOutcome, subject: Subject): Outcome => {
   if (ended.kind === 'accepted') return accepted(ended.status);
   if (ended.kind === 'failed') return failedOutcome(ended.problem);
   return notAccepted(ended.reason, ended.status, subject, ended.problem && saidIn(ended.problem));

@@ -3,7 +3,7 @@ import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/
 import type { Outcome } from '../../lib/runtime/outcomes';
 import { flowNode, isControl, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import { RecipientNode, type RecipientTurn } from '../../lib/texting/recipient-node';
-import { accepted, cancelledWait, notAccepted, waitOutcome } from './outcome';
+import { accepted, cancelledWait, notAccepted, outcomeOfWait } from './outcome';
 import { spec } from './spec';
 import { subjectOf, subjects } from './subject';
 import { WaitNode } from './wait-node';
@@ -33,7 +33,7 @@ const checkOnce =
       const result = resultOfFault(fault);
       if (result.kind !== 'unknown_number') throw fault;
       const { problem } = result;
-      const unknown = waitOutcome(
+      const unknown = outcomeOfWait(
         { kind: 'not_accepted', reason: 'unknown_number', status: nothingKnown, problem },
         subject,
       );

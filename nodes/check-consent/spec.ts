@@ -1,13 +1,14 @@
 import { recommended } from '../../lib/consent/rings';
 import { commonFields, type NodeSpec, phoneField, type When } from '../../lib/runtime/spec';
+import { second } from '../../lib/durations';
 
 const waiting: When = { mode: ['wait'] };
 /** The recommended pace in seconds, as the form has it (contract, *Limits*). */
 const recommendedPace = {
-  pollEvery: recommended.pollEvery / 1000,
-  pollFor: recommended.pollFor / 1000,
-  thenEvery: recommended.thenEvery / 1000,
-  giveUpAfter: recommended.giveUpAfter / 1000,
+  pollEvery: recommended.pollEvery / second,
+  pollFor: recommended.pollFor / second,
+  thenEvery: recommended.thenEvery / second,
+  giveUpAfter: recommended.giveUpAfter / second,
 };
 
 export const spec: NodeSpec = {

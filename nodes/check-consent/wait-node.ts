@@ -14,7 +14,7 @@ import type { Message } from '../../lib/runtime/red';
 import { authorizeLook, failureLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
 import { fieldOf, isRecord } from '../../lib/runtime/kinds';
 import { withUsedFields, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
-import { cancelledWait, waitOutcome } from './outcome';
+import { cancelledWait, outcomeOfWait } from './outcome';
 import { subjectOf } from './subject';
 
 /** What holds for all waits of a message. */
@@ -215,7 +215,7 @@ export class WaitNode
     try {
       this.detach = consent.attach(this.tools.node.id, {
         end: async (item, { advisor, subject }, outcome, removals) => {
-          await outbox.end(item, waitOutcome(outcome, subject), removals);
+          await outbox.end(item, outcomeOfWait(outcome, subject), removals);
           if (outcome.kind === 'accepted' && 'phone' in subject)
             await consent.history.accepted(advisor, subject.phone, outcome.status.memberId);
         },

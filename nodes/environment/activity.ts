@@ -23,10 +23,11 @@ import type { RouteRequest } from './form';
 import { Refused, wordsForRequest } from './reply';
 import { runningOf } from './running';
 import { changedTopic, type ChangeNews } from './spec';
+import { second } from '../../lib/durations';
 
-const leastInterval = 1000;
+const leastInterval = second;
 /** Milliseconds for which the store may be in trouble before the health check fails. */
-const troubleAllowedFor = 30_000;
+const troubleAllowedFor = 30 * second;
 
 interface Announcing {
   readonly comms?: { publish(topic: string, data: unknown, retain?: boolean): void };
@@ -119,7 +120,7 @@ const waitsFound = async (
 };
 
 const states = ['queued', 'held', 'sending'] as const;
-const mostPatient = 8000;
+const mostPatient = 8 * second;
 
 /** Limits the wait for somebody who is looking: the store may be away for long. */
 export const soon = async <T>(work: Promise<T>): Promise<T> => {

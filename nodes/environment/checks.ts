@@ -13,9 +13,10 @@ import {
 } from './config';
 import { originOf } from './form';
 import type { Services } from './services';
+import { second } from '../../lib/durations';
 
 /** Milliseconds. */
-const answerWithin = 10_000;
+const answerWithin = 10 * second;
 
 export interface Check<Name extends string = CheckName> {
   readonly check: Name;
@@ -65,7 +66,7 @@ const inTheDialog = (fault: unknown): Omit<Finding, 'check'> | undefined => {
 };
 
 /** The most milliseconds for pauses and repeats, while somebody looks at the dialog. */
-const pauses = 20_000;
+const pauses = 20 * second;
 
 /** These findings have no check of their own in the route: they are shown with the query names. */
 const factsKnown = ['check.dates', 'check.datesOther', 'check.groupIds', 'check.groupIdsMissing'];

@@ -12,6 +12,7 @@ import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../.
 import type { RepeatSends } from '../../lib/service/types';
 import { ServiceError } from '../../lib/service/errors';
 import { scopes, spec } from './spec';
+import { second } from '../../lib/durations';
 
 export type Service = 'simulator' | 'sandbox' | 'production';
 
@@ -131,7 +132,7 @@ export const settingsOf = (values: EnvironmentValues): EnvironmentSettings => {
     textHours: textHoursOf(values),
     consentPattern: text(values['consentPattern']),
     journal: flag('journal'),
-    resumeWithin: number('resumeWithin') * 1000,
+    resumeWithin: number('resumeWithin') * second,
     deliveryDateUnit: values['deliveryDateUnit'] === 's' ? 's' : 'ms',
     maxConcurrent: number('maxConcurrent'),
   };
@@ -205,7 +206,7 @@ export const requestSettingsOf = (values: EnvironmentValues): RequestSettings =>
     prefixes: prefixesOf(values),
     proxy: proxyOf(values),
     names: namesOf(values['names']),
-    timeout: number('timeout') * 1000,
+    timeout: number('timeout') * second,
     retries: number('retries'),
     repeatSends: chosen('repeatSends') as RepeatSends,
     maxConcurrent,
@@ -308,7 +309,7 @@ export const connectionOf = (environment: string, values: EnvironmentValues): Co
     proxy: proxyOf(values),
     seed: grant === 'authorization_code' ? text(values['refreshToken']) : '',
     retries: plainSettings(spec, values).number('retries'),
-    timeout: plainSettings(spec, values).number('timeout') * 1000,
+    timeout: plainSettings(spec, values).number('timeout') * second,
   };
 };
 

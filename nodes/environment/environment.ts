@@ -42,6 +42,7 @@ import { moveToDatabase, stayInFile } from './moving';
 import type { Services, SharedServices } from './services';
 import { SharedStore, type SharedStoreHost } from './shared-store';
 import type { VariableValue } from './variables';
+import { second } from '../../lib/durations';
 
 /** A control message to a node, for all instances. */
 interface ControlCommand extends StoreCommand {
@@ -59,7 +60,7 @@ interface Complete {
 }
 
 /** Milliseconds to wait for a token at a close: the store is closed after that, within `nodeCloseTime`. */
-const longestClose = 8000;
+const longestClose = 8 * second;
 
 /** An `advisor-environment` that is deployed. */
 export class RunningEnvironment implements Environment {
@@ -189,7 +190,7 @@ export class RunningEnvironment implements Environment {
   /** A pause after a 429 holds for all processes. Many requests may get a 429 at the same time: the others are told once. */
   private tellOfPause(ms: number): void {
     const until = performance.now() + ms;
-    if (!this.shared || until < this.toldPause + 1000) return;
+    if (!this.shared || until < this.toldPause + second) return;
     this.toldPause = until;
     this.store()
       .then((store) => store.tellOthers?.({ kind: 'pause', at: store.now(), ms } as PauseCommand))

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { splitScopes } from '../../lib/auth/grants';
+import { isRecord } from '../../lib/is-record';
 import { nodeError } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
 import type { EnvironmentValues } from './config';
@@ -16,15 +17,12 @@ const secrets = spec.fields.flatMap((field) =>
 
 const addresses = ['tokenUrl', 'baseUrl'] as const;
 
-const isValues = (value: unknown): value is EnvironmentValues =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 export const originOf = (address: unknown): string | undefined =>
   typeof address === 'string' && URL.canParse(address) ? new URL(address).origin : undefined;
 
 /** Flattens a node: a form is flat, but a node in the editor has its credentials apart. */
 const flat = ({ credentials, ...form }: EnvironmentValues): EnvironmentValues =>
-  isValues(credentials) ? { ...credentials, ...form } : form;
+  isRecord(credentials) ? { ...credentials, ...form } : form;
 
 const credentialsOf = (RED: Red, id: string): EnvironmentValues | undefined =>
   RED.nodes.getCredentials(id) as EnvironmentValues | undefined;
@@ -123,7 +121,7 @@ export class FormReader {
    * send stored secrets to another place.
    */
   use(given: unknown): EnvironmentValues {
-    if (!isValues(given)) return this.deployed().values;
+    if (!isRecord(given)) return this.deployed().values;
     const values = this.look(given);
     const withheld = this.withheld();
     if (withheld.length > 0) throw nodeError('not_configured', 'variables_withheld', { variables: withheld });
@@ -141,7 +139,7 @@ export class FormReader {
     const hideIn = (value: unknown): unknown => {
       if (typeof value === 'string') return hider(value);
       if (Array.isArray(value)) return value.map(hideIn);
-      if (!isValues(value)) return value;
+      if (!isRecord(value)) return value;
       const entries = Object.entries(value);
       return Object.fromEntries(
         entries.map(([name, part]) => [name, verbatim.has(name) ? part : hideIn(part)]),

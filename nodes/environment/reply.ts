@@ -1,6 +1,7 @@
 import type { NextFunction, Request, Response } from 'express';
 import type { SignInRefusal } from '../../lib/auth/authorization';
 import { VaultAway } from '../../lib/auth/vault';
+import { isRecord } from '../../lib/is-record';
 import type { Log } from '../../lib/runtime/log';
 import { invalidInput } from '../../lib/runtime/errors';
 import { type Words, wordsIn } from '../../lib/runtime/language';
@@ -72,7 +73,7 @@ export const jsonOnly = (request: Request, response: Response, next: NextFunctio
 
 const bodyOf = (request: Request): Readonly<Record<string, unknown>> => {
   const body: unknown = request.body;
-  return typeof body === 'object' && body !== null ? (body as Readonly<Record<string, unknown>>) : {};
+  return isRecord(body) ? body : {};
 };
 
 export const field = (request: Request, name: string): unknown =>

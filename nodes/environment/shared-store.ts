@@ -4,9 +4,10 @@ import { lazy } from '../../lib/runtime/lazy';
 import { systemClock } from '../../lib/service/clock';
 import type { PostgresHandle, Slot } from '../../lib/state/postgres';
 import type { Store, StoreCommand } from '../../lib/state/store';
+import { second } from '../../lib/durations';
 
 /** Milliseconds between two attempts to hand on orphans. */
-const handOnEvery = 2000;
+const handOnEvery = 2 * second;
 
 const storeOver = (slot: Slot): Store => lazy.postgres().storeOf(slot, () => Promise.resolve());
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Red } from '../../lib/runtime/red';
-import { hour, minute } from '../../lib/durations';
+import { hour, minute, second } from '../../lib/durations';
 import { cookieOf } from './pages';
 import { replyFault, jsonOnly, Refused, reply } from './reply';
 import type { Services } from './services';
@@ -57,7 +57,7 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
    */
   const admit = (request: Request, response: Response): void => {
     const secure = request.secure ? '; Secure' : '';
-    const age = String(sessionLifetime / 1000);
+    const age = String(sessionLifetime / second);
     const session = `${cookie}=${sessions.issue()}`;
     response.set('Set-Cookie', `${session}; HttpOnly; SameSite=Strict; Max-Age=${age}${secure}`);
   };

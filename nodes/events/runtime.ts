@@ -1,4 +1,4 @@
-import { minute } from '../../lib/durations';
+import { minute, second } from '../../lib/durations';
 import { randomUUID } from 'node:crypto';
 import type { Node, NodeAPI } from 'node-red';
 import { atNextStart } from '../../lib/runtime/delivery';
@@ -25,13 +25,13 @@ interface Told {
 }
 
 /** The least milliseconds between two checks of the authorizations. */
-const leastInterval = 1000;
+const leastInterval = second;
 /** The most milliseconds between two checks: an authorization may end by its age alone. */
 const longestInterval = minute;
 const eventsAtOnce = 500;
 const table = 'work';
 /** Milliseconds after which an instance with a claim that has not told counts as dead. */
-const claimFor = 30_000;
+const claimFor = 30 * second;
 /** The name for what was told about pauses: no advisor has an empty key. */
 const ofPauses = '';
 

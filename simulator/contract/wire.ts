@@ -1,4 +1,5 @@
 import type { Habits } from '../profiles';
+import { second } from '../../lib/durations';
 
 /** The contract on the wire of a service with certain habits. All other files use the contract's words. */
 
@@ -120,5 +121,5 @@ export const retryAfterOnWire = (
   { retryAfter: form }: Habits,
 ): number | string =>
   form === 'date' && typeof retryAfter === 'number'
-    ? new Date(Math.ceil(now / 1000 + retryAfter) * 1000).toUTCString()
+    ? new Date(Math.ceil(now / second + retryAfter) * second).toUTCString()
     : retryAfter;

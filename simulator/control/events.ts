@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http';
+import { second } from '../../lib/durations';
 
 /** Milliseconds within which changes are reported as one. */
 const gathering = 100;
 /** Milliseconds: some proxies close a stream on which nothing is sent. */
-const heartbeat = 25_000;
+const heartbeat = 25 * second;
 
 /** Tells open pages that something has changed; they then read the state. */
 export class ChangeStream {

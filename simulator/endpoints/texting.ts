@@ -7,6 +7,7 @@ import { memberIdOf } from '../state/account';
 import { consentStateOf } from '../state/line';
 import { sourceOf } from '../state/seed';
 import { endpoint } from './endpoint';
+import { second } from '../../lib/durations';
 
 const message = z.object({
   text: z.string(),
@@ -35,7 +36,7 @@ const scheduledFor = (
     const wanted = deliveryDateUnit === 's' ? 'seconds' : 'milliseconds';
     throw new Refusal('invalid_request', `deliveryDate must be in ${wanted} since 1970.`);
   }
-  return unit === 's' ? deliveryDate * 1000 : deliveryDate;
+  return unit === 's' ? deliveryDate * second : deliveryDate;
 };
 
 export const sendMessage = endpoint({
@@ -124,7 +125,7 @@ export const getConsent = endpoint({
     if (phone === undefined || contact === undefined) throw noContact();
     const line = account.line(contact, phone);
     const isMadeLater = contact.source === sourceOf.texting && line.asked && line.answer === null;
-    if (isMadeLater && clock.now() < line.lastChanged + settings.habits.contactDelay * 1000)
+    if (isMadeLater && clock.now() < line.lastChanged + settings.habits.contactDelay * second)
       throw noContact();
     const state = account.check(line);
     return {

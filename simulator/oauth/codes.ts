@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/service/clock';
 import type { Family } from './tokens';
+import { second } from '../../lib/durations';
 
 export interface AuthorizationCode {
   readonly redirectUri: string;
@@ -29,7 +30,7 @@ export class Codes {
     const now = this.clock.now();
     for (const [code, { expiresAt }] of this.codes) if (expiresAt <= now) this.codes.delete(code);
     const code = randomBytes(24).toString('base64url');
-    this.codes.set(code, { ...granted, expiresAt: now + codeLifetime * 1000, spent: false });
+    this.codes.set(code, { ...granted, expiresAt: now + codeLifetime * second, spent: false });
     return code;
   }
 

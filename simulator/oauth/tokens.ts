@@ -5,6 +5,7 @@ import { advisorIdentity } from '../state/identities';
 import { scopeOnWire } from '../contract/wire';
 import type { Settings } from '../state/settings';
 import { sign, verified } from './jwt';
+import { second } from '../../lib/durations';
 
 export interface AccessToken {
   readonly advisor: string;
@@ -160,7 +161,7 @@ export class TokenIssuer {
 
   private renew(family: Family): void {
     family.refreshToken = `${family.id}~${secret(32)}`;
-    family.expiresAt = this.clock.now() + this.settings().refreshTokenLifetime * 1000;
+    family.expiresAt = this.clock.now() + this.settings().refreshTokenLifetime * second;
   }
 
   private issue(advisor: string, scopes: readonly string[], family: string | undefined): string {
@@ -177,7 +178,7 @@ export class TokenIssuer {
   private identityClaims(advisor: string) {
     const { name, email } = advisorIdentity(advisor);
     // The time is not rounded, so that a token expires when the clock is moved by exactly its lifetime.
-    const iat = this.clock.now() / 1000;
+    const iat = this.clock.now() / second;
     return {
       iss: 'advisor-texting-simulator',
       sub: `advisor|${advisor}`,
@@ -192,7 +193,12 @@ export class TokenIssuer {
     const claims = claimsSchema.safeParse(verified(token, this.key));
     if (!claims.success) return undefined;
     const { advisor, scope, exp, family } = claims.data;
-    const access = { advisor, scopes: new Set(scope.split(' ')), expiresAt: Math.round(exp * 1000), family };
+    const access = {
+      advisor,
+      scopes: new Set(scope.split(' ')),
+      expiresAt: Math.round(exp * second),
+      family,
+    };
     if (this.checked.size >= remembered) this.checked.clear();
     this.checked.set(token, access);
     return access;

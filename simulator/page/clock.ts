@@ -1,6 +1,7 @@
 import { byId, button } from './dom';
 import { clockSeconds, clockTime, fullDay, isoTime, span } from './when';
 import { amount, say } from './words';
+import { hour, minute, second } from '../../lib/durations';
 
 const time = byId('time', HTMLTimeElement);
 const date = byId('date', HTMLElement);
@@ -29,12 +30,12 @@ export const simulatorNow = (): number => Date.now() + (offset ?? 0);
  * day shows as a day.
  */
 const roundings = [
-  { from: 43_200_000, to: 300_000 },
-  { from: 1_800_000, to: 60_000 },
+  { from: 12 * hour, to: 5 * minute },
+  { from: 30 * minute, to: minute },
 ] as const;
 
 const rounded = (ms: number): number => {
-  const to = roundings.find(({ from }) => ms >= from)?.to ?? 5000;
+  const to = roundings.find(({ from }) => ms >= from)?.to ?? 5 * second;
   return Math.max(0, Math.round(ms / to) * to);
 };
 

@@ -1,8 +1,9 @@
 import { address, PassExpired } from './control';
+import { second } from '../../lib/durations';
 
 export type LiveState = 'connecting' | 'live' | 'lost' | 'expired';
 
-const retryAfter = 2000;
+const retryAfter = 2 * second;
 
 /**
  * Reads now, after every change in the simulator, and when the result is called; one reading at a time. A change during

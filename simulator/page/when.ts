@@ -1,3 +1,4 @@
+import { day, hour, minute, second } from '../../lib/durations';
 import { amount, dateFormat, listed, inOneAmount } from './words';
 
 const time = dateFormat({ timeStyle: 'short' });
@@ -25,10 +26,10 @@ export const moment = (at: number, now: number): string =>
 export const dayAndTime = (at: number): string => listed(shortDay(at), clockTime(at));
 
 const units = [
-  ['day', 86_400_000],
-  ['hour', 3_600_000],
-  ['minute', 60_000],
-  ['second', 1000],
+  ['day', day],
+  ['hour', hour],
+  ['minute', minute],
+  ['second', second],
 ] as const;
 
 /** The two largest units of a span: `1 day 2 hours`. */

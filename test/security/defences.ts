@@ -481,8 +481,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/service/retry.ts',
       changes: [
         [
-          'if (/^\\d+$/.test(said)) return Math.min(Number(said) * 1000, hour);',
-          'if (/^\\d+$/.test(said)) return Number(said) * 1000;',
+          'if (/^\\d+$/.test(said)) return Math.min(Number(said) * second, hour);',
+          'if (/^\\d+$/.test(said)) return Number(said) * second;',
         ],
         ['Math.min(retryAfter ?? 0, hour)', 'retryAfter ?? 0'],
         ['if (course.limitedFor + ms <= hour)', 'if (ms > 0)'],

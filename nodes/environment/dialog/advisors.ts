@@ -4,8 +4,9 @@ import { button, onEnter, textBox } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
 import { type Card, cardOf } from './card';
 import { type ListedAdvisor, notYet } from './facts';
+import { second } from '../../../lib/durations';
 
-const pollEvery = 2000;
+const pollEvery = 2 * second;
 
 /** The settings of the form that decide the list, deployed or not. No secret is among them. */
 const shownIn = (values: Values): string =>

@@ -5,6 +5,7 @@ import { type ListedAdvisor, factsOf, lookOf } from './facts';
 import { entry, question, results, shownLink } from './panels';
 import { scopeWords } from './scopes';
 import { linkTo, openWindow, type Sent } from '../../../lib/editor/window';
+import { second } from '../../../lib/durations';
 
 export interface Card {
   readonly element: JQuery;
@@ -13,7 +14,7 @@ export interface Card {
   focus(): void;
 }
 
-const lookEvery = 1000;
+const lookEvery = second;
 
 type OpenedWindow = Exclude<Sent, { readonly state: 'failed' }>;
 

@@ -3,6 +3,7 @@ import { notify } from '../../../lib/editor/dom';
 import { environmentSays, localNumber } from '../../../lib/editor/locale';
 import type { EditedNode, Say } from '../../../lib/editor/red';
 import { isVariable } from '../../../lib/editor/values';
+import { second } from '../../../lib/durations';
 
 /** Milliseconds: several nodes may be removed at once, with a tab or a selection. */
 const gathering = 100;
@@ -49,7 +50,7 @@ export const warnOfRemoval = (): void => {
         asked.push(countIn(environment, [...ids].slice(from, from + idsAtOnce)));
     leaving.clear();
     const count = (await Promise.all(asked)).reduce((sum, each) => sum + each, 0);
-    if (count > 0) notify(say('removal', { count: localNumber(count) }), 'warning', 20_000);
+    if (count > 0) notify(say('removal', { count: localNumber(count) }), 'warning', 20 * second);
   };
   const leaves = (about: unknown): void => {
     const node = about as Partial<EditedNode>;

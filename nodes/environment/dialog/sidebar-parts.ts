@@ -1,4 +1,4 @@
-import { minute } from '../../../lib/durations';
+import { minute, second } from '../../../lib/durations';
 import type { Failure, Listed, ListItem, QueueItem, WaitItem } from '../../../lib/runtime/activity-items';
 import { ask, editorAddress, faultText } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
@@ -470,7 +470,8 @@ export class ServicePart extends SidebarPart<ServiceState> {
   show({ service, pausedUntil, lateBy, queued, store, trouble, clock, mayWrite }: ServiceState): void {
     this.due = pausedUntil;
     const paused = pausedUntil !== null && say('sidebar.paused', { time: timeOf(pausedUntil) });
-    const late = lateBy >= 1000 && say('sidebar.late', { seconds: localNumber(Math.round(lateBy / 1000)) });
+    const late =
+      lateBy >= second && say('sidebar.late', { seconds: localNumber(Math.round(lateBy / second)) });
     const wrong = joined(trouble, paused, late);
     setText(this.alarm, wrong);
     this.alarm.toggle(wrong !== '');

@@ -2,11 +2,12 @@ import type { NodeName } from '../../../lib/runtime/activity-items';
 import { button, disable, iconButton, setText } from '../../../lib/editor/dom';
 import { environmentSays, localNumber } from '../../../lib/editor/locale';
 import type { EditedNode, Say } from '../../../lib/editor/red';
+import { second } from '../../../lib/durations';
 
 export const say: Say = (key, parts) => environmentSays(key, parts) ?? key;
 
 /** Milliseconds for which a button asks for confirmation. */
-const doubt = 5000;
+const doubt = 5 * second;
 
 /**
  * Where a running node is in the editor: the node itself, or the uses of subflows around it, then the node. In a

@@ -1,4 +1,4 @@
-import { minute } from '../../../lib/durations';
+import { minute, second } from '../../../lib/durations';
 import { ask, faultText } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
 import { icon, iconButton, setAttributes, setText } from '../../../lib/editor/dom';
@@ -20,12 +20,12 @@ import { say } from './sidebar-rows';
 const environmentType = 'advisor-environment';
 const tab = 'advisor-texting';
 /** The least milliseconds between two readings that nobody asked for; more where a reading takes long. */
-const leastInterval = 1500;
-const longestRest = 5000;
+const leastInterval = 1.5 * second;
+const longestRest = 5 * second;
 /** Milliseconds: times that are shown pass even when nothing changes. */
 const longestInterval = minute;
 /** Milliseconds that a check takes after it is due. */
-const checkTakes = 2000;
+const checkTakes = 2 * second;
 
 const mayRead = (): boolean => RED.user.hasPermission('advisor-texting.read');
 
