@@ -344,15 +344,9 @@ export class OperationHandler extends RequestNode<Item, OperationOrder> {
   }
 
   private breakOff({ msg, job }: Stream, why: Problem): void {
-    const source = this.tools.advisorSource;
-    void this.accept(
-      msg,
-      job,
-      { items: [{ index: 0, wrong: why }], count: 1, list: false, source },
-      (order) => {
-        order.operation = this.operation;
-        order.data = null;
-      },
-    );
+    this.refuse(msg, job, why, (order) => {
+      order.operation = this.operation;
+      order.data = null;
+    });
   }
 }

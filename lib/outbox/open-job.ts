@@ -348,8 +348,7 @@ export class OpenJob<I extends OutboxItem, O, E> {
     this.remaining += weightOf(item);
   }
 
-  /** Notes that an outcome was told; true when it was the last. */
-  markTold(page: ItemPage<I, E>, item: I, kinds: readonly string[]): boolean {
+  markTold(page: ItemPage<I, E>, item: I, kinds: readonly string[]): void {
     page.ended.delete(item.index);
     page.told.add(item.index);
     const told = { ...this.record.told };
@@ -357,7 +356,6 @@ export class OpenJob<I extends OutboxItem, O, E> {
     this.record = { ...this.record, told };
     this.areCountsNew = true;
     this.untold -= weightOf(item);
-    return this.untold === 0;
   }
 
   /** All parts of a long list but its job record, which is written last: pages without one count for nothing. */

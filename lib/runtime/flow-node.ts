@@ -3,7 +3,7 @@ import { systemClock } from '../service/clock';
 import { activityOf } from './activity';
 import { whoseAdvisor } from './advisor';
 import type { Environment } from './environment';
-import { faultInSettings, plainSettings, type PlainSettings, source, type Source } from './inputs';
+import { faultInSettings, plainSettings, noSource, type PlainSettings, source, type Source } from './inputs';
 import { Job } from './job';
 import { nodeError } from './errors';
 import { metrics } from './metrics';
@@ -104,8 +104,6 @@ const isAuthorized = (environment: Environment, advisor: string): boolean => {
     return false;
   }
 };
-
-const noSource: Source = { value: '', type: 'str', where: '', read: () => undefined };
 
 const shownFor = processMemory('statuses', new Map<string, string>());
 

@@ -153,6 +153,9 @@ export interface Source {
   readonly where: MessageValue;
 }
 
+/** The source of a field that the node does not have, or that is switched off. */
+export const noSource: Source = { value: '', type: 'str', where: '', read: () => undefined };
+
 /** A missing `x` or `xType` means its default, so flows of older versions open unchanged. */
 export const source = (
   RED: Red,

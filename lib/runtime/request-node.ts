@@ -4,6 +4,8 @@ import type { Reason } from '../outbox/outbox';
 import { layout } from '../outbox/records';
 import { Held, isResetBy, RequestOutbox, type RequestHost, type ItemTurn } from '../outbox/request-outbox';
 import { systemClock } from '../service/clock';
+import type { Mutable } from '../mutable';
+import type { Problem } from '../service/errors';
 import type { Client } from '../service/types';
 import { endOf, TakenOver } from '../state/store';
 import { activityOf } from './activity';
@@ -14,6 +16,7 @@ import type { Job } from './job';
 import { OutboxNode, type OutputCounts, type Item, type Order } from './outbox-node';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
+import { noSource } from './inputs';
 import { heldLook, outcomeStatus, type StatusTexts } from './status';
 
 /** One item whose work begins. */
@@ -61,6 +64,18 @@ export abstract class RequestNode<T extends Item, O extends Order>
 
   /** From an item to its outcome. A throw becomes a failure. */
   protected abstract workOn(turn: Turn<T, O>): Promise<Outcome>;
+
+  /** Ends a whole message with one failure, which is put on record as any outcome is. */
+  refuse(
+    msg: Message,
+    job: Job,
+    why: Problem,
+    completeOrder: (order: Mutable<O>) => void = () => undefined,
+  ): void {
+    // All other fields of an item are optional.
+    const items = [{ index: 0, wrong: why } as T];
+    void this.accept(msg, job, { items, count: 1, list: false, source: noSource }, completeOrder);
+  }
 
   isBusy(): boolean {
     return this.outbox?.isBusy ?? false;

@@ -9,7 +9,6 @@ import type { ItemsOfMessage } from '../runtime/outbox-node';
 import { RequestNode, type RequestNodeOptions, type Turn } from '../runtime/request-node';
 import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
-import type { Problem } from '../service/errors';
 import { GuardChain, type GuardedTurn, type GuardOptions, type Work } from './guard-chain';
 import {
   orderIn,
@@ -119,13 +118,6 @@ export class RecipientNode<
 
   completeFailure(failure: Outcome, msg: Message): Outcome {
     return withUsedFields(failure, this.orderIn(msg), { index: 0 }, undefined);
-  }
-
-  /** Ends a whole message with one failure, which is put on record as any outcome is. */
-  refuse(msg: Message, job: Job, why: Problem): void {
-    const items = [{ index: 0, wrong: why } as T];
-    const { source } = this.options;
-    void this.accept(msg, job, { items, count: 1, list: false, source }, () => undefined);
   }
 
   /** The numbers that a control message is for; undefined means all. */

@@ -3,7 +3,7 @@ import { countText } from '../../lib/guards/segments';
 import type { Mutable } from '../../lib/mutable';
 import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
-import { readAll, type Source } from '../../lib/runtime/inputs';
+import { noSource, readAll, type Source } from '../../lib/runtime/inputs';
 import { flowNode, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
@@ -40,8 +40,6 @@ const scheduled = ({ clock, settings }: Environment, date: unknown, frequency: u
   // decides what is past.
   deliveryOf(date, frequency, settings, Math.min(clock.now(), Date.now()));
 
-const noOnceKey: Source = { value: '', type: 'str', where: '', read: () => undefined };
-
 /** Reads the texts of a message: those of its fields, or exactly those of `msg.resend`. */
 const reader = (tools: Tools, phones: Source) => {
   const texts = tools.source('text');
@@ -54,7 +52,7 @@ const reader = (tools: Tools, phones: Source) => {
     tools.advisorSource,
     phones,
     texts,
-    ...(giveKey ? [onceKeys] : [noOnceKey]),
+    giveKey ? onceKeys : noSource,
     ...schedule,
   ];
 
