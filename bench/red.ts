@@ -52,6 +52,7 @@ export const startBenchRed = async (
     heap === undefined ? [] : [`--max-old-space-size=${heap}`, `--max-semi-space-size=${smallSemiSpace}`];
   const red = await startRed({
     version,
+    isWhole: true,
     userDir,
     env: { NODE_OPTIONS: ['--expose-gc', ...limits].join(' ') },
   });

@@ -49,7 +49,7 @@ const clipOf = async (page, of) => {
 
 mkdirSync(folder, { recursive: true });
 if (wanted.length === 0) for (const name of readdirSync(folder)) rmSync(at('docs', 'pictures', name));
-const [red, browser] = await Promise.all([startRed({ version: 5, flows }), launchBrowser()]);
+const [red, browser] = await Promise.all([startRed({ version: 5, isWhole: true, flows }), launchBrowser()]);
 try {
   const stages = [];
   for (const theme of themes) stages.push([theme, await openStage(browser, red, theme)]);

@@ -92,7 +92,10 @@ const measure = async (
   count: number,
   rounds: number,
 ): Promise<Record<'few' | 'many', Seen[]>> => {
-  const [red, browser] = await Promise.all([startRed({ version, flows: [] }), launchBrowser()]);
+  const [red, browser] = await Promise.all([
+    startRed({ version, isWhole: true, flows: [] }),
+    launchBrowser(),
+  ]);
   try {
     // Credentials come with a deploy alone.
     await red.deploy(flowsFor(service));

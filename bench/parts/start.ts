@@ -16,7 +16,7 @@ interface Started {
 }
 
 const startOnce = async (version: Version, userDir: string): Promise<Started> => {
-  const red = await startRed({ version, userDir });
+  const red = await startRed({ version, isWhole: true, userDir });
   try {
     const { user, system } = await red.cpu();
     const scripts = (await red.scripts()).filter((path) => path.includes(join(userDir, 'node_modules')));

@@ -41,7 +41,7 @@ describe('the packed package', function () {
         userDir = mkdtempSync(join(tmpdir(), 'advisor-texting-bare-'));
         install(userDir, tarball());
         addTestPort(userDir);
-        red = await startRed({ version, userDir });
+        red = await startRed({ version, isWhole: true, userDir });
       });
 
       after(async () => {

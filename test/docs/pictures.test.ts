@@ -40,7 +40,7 @@ describe('the pictures of the docs', function () {
       ({ pictures } = await list());
       const { flows } = await import('../../scripts/pictures/flows.mjs');
       const { begin, openStage } = await stage();
-      [red, browser] = await Promise.all([startRed({ version: 5, flows }), launchBrowser()]);
+      [red, browser] = await Promise.all([startRed({ version: 5, isWhole: true, flows }), launchBrowser()]);
       editor = await openStage(browser, red, 'dark');
       await begin(editor);
     });

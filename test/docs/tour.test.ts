@@ -13,7 +13,7 @@ describe('the five-minute tour of the README, by mouse and keyboard', function (
 
   before(async () => {
     [red, browser] = await Promise.all([
-      startRed({ version: 5, flows: [{ id: 'tab', type: 'tab', label: 'Flow 1' }] }),
+      startRed({ version: 5, isWhole: true, flows: [{ id: 'tab', type: 'tab', label: 'Flow 1' }] }),
       launchBrowser(),
     ]);
     ({ page, errors } = await browser.open());

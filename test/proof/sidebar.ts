@@ -303,7 +303,10 @@ const run = async (version: Version): Promise<void> => {
   mkdirSync(join(root, 'test', 'output'), { recursive: true });
   console.log(`Node-RED ${String(version)}, ${waits.toLocaleString('en-US')} waits`);
   const settings = { adminAuth: { type: 'credentials', users } };
-  const [red, browser] = await Promise.all([startRed({ version, flows: [], settings }), launchBrowser()]);
+  const [red, browser] = await Promise.all([
+    startRed({ version, isWhole: true, flows: [], settings }),
+    launchBrowser(),
+  ]);
   try {
     await red.login();
     // Credentials come with a deploy alone.

@@ -19,7 +19,7 @@ for (const version of [4, 5] as const) {
     let browser: TestBrowser;
 
     before(async () => {
-      [red, browser] = await Promise.all([startRed({ version, flows: [] }), launchBrowser()]);
+      [red, browser] = await Promise.all([startRed({ version, isWhole: true, flows: [] }), launchBrowser()]);
     });
     after(async () => {
       await browser.close();

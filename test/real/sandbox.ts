@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { startSimulator, type Simulator, type SimulatorOptions } from '../../simulator';
 import { type FlowNode, type Message, type RealRed, type RedOptions, startRed } from '../support/node-red';
+import { unusedNodes } from '../support/red-process';
 import { decide } from '../auth/support';
 
 const redirectUri = 'http://127.0.0.1:1880/advisor-texting/callback';
@@ -36,25 +37,8 @@ export const refreshTokenFrom = async ({ authUrl, tokenUrl, credentials }: Simul
   return refresh_token;
 };
 
-/** A start takes as long as what it loads: these are not needed here, and nobody looks at the editor. */
-const quick = {
-  disableEditor: true,
-  nodesExcludes: [
-    '10-function.js',
-    '90-exec.js',
-    '10-mqtt.js',
-    '21-httprequest.js',
-    '22-websocket.js',
-    '31-tcpin.js',
-    '32-udp.js',
-    '70-CSV.js',
-    '70-HTML.js',
-    '70-XML.js',
-    '70-YAML.js',
-    '10-file.js',
-    '23-watch.js',
-  ],
-};
+/** A start takes as long as what it loads: these are not needed here either, and nobody looks at the editor. */
+const quick = { disableEditor: true, nodesExcludes: [...unusedNodes, '10-function.js', '70-CSV.js'] };
 
 export const environmentId = 'e0e0e0e0e0e0e0e0';
 const tab = 'f0f0f0f0f0f0f0f0';
