@@ -13,10 +13,9 @@ import { gate } from '../support/gate';
 import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
-import { sent } from '../support/sent';
 import { startServer } from '../support/server';
 import { simulatedForEach, startSimulated } from '../support/simulated';
-import { checkFolder, sendNode } from '../texting/setup';
+import { checkFolder, heldSendNode, sendNode } from '../texting/setup';
 
 const numbered = (n: number): string => `+1202555${String(n).padStart(4, '0')}`;
 const some = { page: 1, pageSize: 50 };
@@ -205,19 +204,12 @@ describe('what goes on: queue and failures', () => {
 
   /** A send node whose first request is under way; the others wait for it. */
   const held = async (store = createMemoryStore()) => {
-    const { opened, open } = gate();
-    const server = await startServer(async () => {
-      await opened;
-      return { body: sent };
+    const { environment, ...node } = await heldSendNode({
+      client: { maxConcurrent: 1 },
+      settings: { maxConcurrent: 1, journal: true },
+      store,
     });
-    const environment = alsoClose(
-      environmentOn(
-        { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' },
-        { client: { maxConcurrent: 1 }, settings: { maxConcurrent: 1, journal: true }, store },
-      ),
-    );
-    const flow = await sendNode(environment);
-    return { flow, open, server, activity: activityOf(environment) };
+    return { ...node, activity: activityOf(environment) };
   };
 
   it('says what is queued and what is being sent, with its list, and no text', async () => {

@@ -18,7 +18,7 @@ import type { Red } from '../../lib/runtime/red';
 import { RunningEnvironment } from '../../nodes/environment/environment';
 import { servicesOf } from '../../nodes/environment/services';
 import { startSimulator } from '../../simulator';
-import { refreshTokenFrom } from '../real/sandbox';
+import { refreshTokenFrom } from '../auth/support';
 import { nextIteration } from '../support/event-loop';
 import { Flow, type Arrived } from '../support/flow';
 import { root } from '../support/installation';
@@ -242,7 +242,8 @@ describe('metrics', () => {
     const { baseUrl, authUrl, tokenUrl, credentials, ledger } = simulator;
     const quiet = (): void => undefined;
     const RED = { settings: { available: () => false }, log: { info: quiet, warn: quiet, error: quiet } };
-    const refreshToken = await refreshTokenFrom(simulator);
+    const scopes = ['text.messaging.read', 'text.messaging.write', 'offline_access'];
+    const refreshToken = await refreshTokenFrom(simulator, { scopes: ['openid', ...scopes] }, 'default');
     const addresses = {
       baseUrl,
       authUrl,
@@ -253,7 +254,7 @@ describe('metrics', () => {
     const environment = new RunningEnvironment(
       servicesOf(RED as unknown as Red),
       'env1',
-      { ...values, scopes: ['text.messaging.read', 'text.messaging.write', 'offline_access'] },
+      { ...values, scopes },
       () => undefined,
     );
     const unobserve = metrics()?.observe(gaugesOf(environment));

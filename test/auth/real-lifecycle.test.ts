@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import should from 'should';
 import { startSimulator, type Simulator } from '../../simulator';
 import { startRed, type FlowNode, type RealRed, type RedOptions } from '../support/node-red';
-import { connectionTo, authorize, freshFolder, removeFolders, startProcess } from './support';
+import { refreshTokenFrom } from './support';
 import {
   adminAuth,
   advisorsOf,
@@ -38,18 +38,6 @@ const traces = (secret: string): string[] => [
   encodeURIComponent(secret),
   Buffer.from(secret).toString('base64').replace(/=+$/, '').slice(0, -1),
 ];
-
-/** As somebody would get one on another machine. */
-const refreshTokenFrom = async (simulator: Simulator): Promise<string> => {
-  const elsewhere = await startProcess(freshFolder());
-  const connection = connectionTo(simulator, {
-    scopes: ['openid', 'offline_access', 'text.messaging.write'],
-  });
-  await authorize(elsewhere, connection);
-  return elsewhere.vault.get(connection, 'default')?.grant.refreshToken ?? '';
-};
-
-after(removeFolders);
 
 for (const version of [4, 5] as const) {
   describe(`authorizations on a real Node-RED ${String(version)}`, function () {
@@ -175,7 +163,9 @@ for (const version of [4, 5] as const) {
     it('need no editor: a refresh token from a variable is enough', async () => {
       await start();
       await deployOn(red, sandboxFlow(red, simulator));
-      const seed = await refreshTokenFrom(simulator);
+      const seed = await refreshTokenFrom(simulator, {
+        scopes: ['openid', 'offline_access', 'text.messaging.write'],
+      });
       const credentials = { ...simulator.credentials, refreshToken: '${SEED}' };
       await deployOn(red, sandboxFlow(red, simulator, { credentials }));
       const { userDir } = red;

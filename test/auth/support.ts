@@ -236,6 +236,22 @@ export const authorize = async (
   if (!finished.ok) throw new Error(`Not authorized: ${finished.why}`);
 };
 
+/** As somebody gets one on another machine: by authorizing once. */
+export const refreshTokenFrom = async (
+  simulator: Simulator,
+  changes: Partial<Connection> = {},
+  person?: string,
+): Promise<string> => {
+  const folder = freshFolder();
+  const elsewhere = await startProcess(folder);
+  const connection = connectionTo(simulator, changes);
+  await authorize(elsewhere, connection, 'default', person);
+  rmSync(folder, { recursive: true });
+  const { refreshToken } = elsewhere.vault.get(connection, 'default')?.grant ?? {};
+  if (!refreshToken) throw new Error('The simulator gave no refresh token.');
+  return refreshToken;
+};
+
 export const failureOf = async (work: () => unknown): Promise<ServiceError> => {
   try {
     await work();

@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -7,9 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
+import { operationScopes } from '../../lib/contract-values';
 import { environmentFor, startSimulator, type Simulator, type SimulatorOptions } from '../../simulator';
-import { decide } from '../auth/support';
-import { runCheck as run } from './support';
+import { refreshTokenFrom } from '../auth/support';
+import { runCheck as run, serviceChecks } from './support';
 
 interface Line {
   readonly check: string;
@@ -47,37 +47,6 @@ describe('the command check', function () {
     ADVISOR_TEXTING_CLIENT_SECRET: simulator.credentials.clientSecret,
     ADVISOR_TEXTING_API_KEY: simulator.credentials.apiKey,
   });
-  /** As an advisor in a browser would; gives the refresh token. */
-  const signIn = async (redirectUri: string): Promise<string> => {
-    const { clientId, clientSecret } = simulator.credentials;
-    const verifier = randomBytes(32).toString('base64url');
-    const query = new URLSearchParams({
-      response_type: 'code',
-      client_id: clientId,
-      redirect_uri: redirectUri,
-      code_challenge: createHash('sha256').update(verifier).digest('base64url'),
-      code_challenge_method: 'S256',
-      state: 'state',
-      scope: [
-        'openid offline_access text.messaging.write text.messaging.read',
-        'core.contacts.read core.contacts.write core.content.read',
-      ].join(' '),
-    });
-    const back = await decide(`${simulator.authUrl}?${query.toString()}`);
-    const code = back.searchParams.get('code') ?? '';
-    const answer = await fetch(simulator.tokenUrl, {
-      method: 'POST',
-      body: new URLSearchParams({
-        grant_type: 'authorization_code',
-        code,
-        code_verifier: verifier,
-        redirect_uri: redirectUri,
-        client_id: clientId,
-        client_secret: clientSecret,
-      }),
-    });
-    return ((await answer.json()) as { refresh_token: string }).refresh_token;
-  };
   const reads = (): void => {
     simulator.ledger
       .entries()
@@ -97,17 +66,7 @@ describe('the command check', function () {
     await start();
     const { code, out, err } = await runProcess([], variables());
     should({ code, err }).eql({ code: 0, err: '' });
-    for (const check of [
-      'reachability',
-      'token',
-      'apiKey',
-      'scopes',
-      'prefixes',
-      'names',
-      'dates',
-      'groupIds',
-    ])
-      out.should.match(new RegExp(`^ok +${check} `, 'm'));
+    for (const check of serviceChecks) out.should.match(new RegExp(`^ok +${check} `, 'm'));
     out.should.not.containEql(simulator.credentials.apiKey);
     out.should.not.containEql(simulator.credentials.clientSecret);
     reads();
@@ -170,7 +129,10 @@ describe('the command check', function () {
 
   it('leaves the refresh token that took the place of the old one in the file, and it works', async () => {
     await start({ settings: { rotateRefreshTokens: true, redirectUris: [redirectUri] } });
-    const refreshToken = await signIn(redirectUri);
+    const refreshToken = await refreshTokenFrom(simulator, {
+      redirectUri,
+      scopes: ['openid', 'offline_access', ...operationScopes],
+    });
     const { ADVISOR_TEXTING_GRANT: _, ...rest } = variables();
     const unused = await run([], { ...rest, ADVISOR_TEXTING_REFRESH_TOKEN: refreshToken });
     unused.out.should.match(/^ok +client /m);

@@ -1,6 +1,18 @@
 import { check } from '../../command/check';
 import { systemClock } from '../../lib/service/clock';
 
+/** Every check of a service, by the name that the command gives it. */
+export const serviceChecks = [
+  'reachability',
+  'token',
+  'apiKey',
+  'scopes',
+  'prefixes',
+  'names',
+  'dates',
+  'groupIds',
+] as const;
+
 /** What a command says, and its exit code; in this process, which spares the start of another. */
 export const listenTo = async (
   command: () => Promise<number>,

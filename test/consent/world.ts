@@ -13,6 +13,13 @@ export const bob = '+12025550102';
 export const seconds = (count: number): number => count * 1000;
 export const hours = (count: number): number => count * 3_600_000;
 
+/** The end of whoever never answers. */
+export const expired = {
+  kind: 'not_accepted',
+  reason: 'expired',
+  status: { memberId: 7, state: 'pending', lastChanged: 1 },
+} as const;
+
 /** A fault as the client throws it; with a status, and a problem body unless told otherwise. */
 export const refusal = (code: string, status?: number, hasProblemBody = status !== undefined): never => {
   const problem = { code, message: 'refused', retryable: false, attempts: 1 };

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import should from 'should';
 import { ownCodes, serviceCodes } from '../../lib/service/errors';
+import { serviceChecks } from '../command/support';
 import { npm, root } from '../support/installation';
 import { pagesOfDocs } from './pages';
 
@@ -69,17 +70,7 @@ describe('the docs', () => {
     const steps = [...page.matchAll(/^\| (\d+) +\|.*\| (.+?) +\|$/gm)];
     steps.map(([, number]) => Number(number)).should.eql(steps.map((_, index) => index + 1));
     const ticks = steps.map(([, , by = '']) => by).join(' ');
-    for (const check of [
-      'reachability',
-      'token',
-      'apiKey',
-      'scopes',
-      'prefixes',
-      'names',
-      'dates',
-      'groupIds',
-    ])
-      ticks.should.containEql(`\`${check}\``);
+    for (const check of serviceChecks) ticks.should.containEql(`\`${check}\``);
   });
 
   it('name only npm scripts that exist', () => {

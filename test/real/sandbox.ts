@@ -1,41 +1,9 @@
-import { createHash, randomBytes } from 'node:crypto';
 import { startSimulator, type Simulator, type SimulatorOptions } from '../../simulator';
 import { type FlowNode, type Message, type RealRed, type RedOptions, startRed } from '../support/node-red';
 import { unusedNodes } from '../support/red-process';
-import { decide } from '../auth/support';
+import { callbackUri, refreshTokenFrom } from '../auth/support';
 
-const redirectUri = 'http://127.0.0.1:1880/advisor-texting/callback';
 const scopes = ['offline_access', 'text.messaging.write', 'text.messaging.read'];
-
-/** The seed of a headless installation, got as an integrator would: by authorizing once, elsewhere. */
-export const refreshTokenFrom = async ({ authUrl, tokenUrl, credentials }: Simulator): Promise<string> => {
-  const verifier = randomBytes(32).toString('base64url');
-  const { clientId, clientSecret } = credentials;
-  const query = new URLSearchParams({
-    response_type: 'code',
-    client_id: clientId,
-    redirect_uri: redirectUri,
-    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
-    code_challenge_method: 'S256',
-    state: randomBytes(16).toString('base64url'),
-    scope: ['openid', ...scopes].join(' '),
-  });
-  const back = await decide(`${authUrl}?${query.toString()}`, 'default');
-  const answer = await fetch(tokenUrl, {
-    method: 'POST',
-    body: new URLSearchParams({
-      grant_type: 'authorization_code',
-      code: back.searchParams.get('code') ?? '',
-      client_id: clientId,
-      client_secret: clientSecret,
-      code_verifier: verifier,
-      redirect_uri: redirectUri,
-    }),
-  });
-  const { refresh_token } = (await answer.json()) as { refresh_token?: string };
-  if (refresh_token === undefined) throw new Error('The simulator gave no refresh token.');
-  return refresh_token;
-};
 
 /** A start takes as long as what it loads: these are not needed here either, and nobody looks at the editor. */
 const quick = { disableEditor: true, nodesExcludes: [...unusedNodes, '10-function.js', '70-CSV.js'] };
@@ -96,6 +64,7 @@ export class Sandbox {
     const { environment, simulator: simulated, flows = twoNodes(), ...rest } = options;
     const simulator = await startSimulator(simulated);
     const red = await startRed({ ...rest, settings: { ...quick, ...rest.settings } });
+    const refreshToken = await refreshTokenFrom(simulator, { scopes: ['openid', ...scopes] }, 'default');
     const withEnvironment = [
       {
         id: environmentId,
@@ -105,10 +74,10 @@ export class Sandbox {
         baseUrl: simulator.baseUrl,
         authUrl: simulator.authUrl,
         tokenUrl: simulator.tokenUrl,
-        redirectUri,
+        redirectUri: callbackUri,
         grant: 'authorization_code',
         scopes,
-        credentials: { ...simulator.credentials, refreshToken: await refreshTokenFrom(simulator) },
+        credentials: { ...simulator.credentials, refreshToken },
         ...environment,
       },
       ...flows,

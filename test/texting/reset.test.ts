@@ -1,14 +1,10 @@
 import should from 'should';
-import { alsoClose, closeAll } from '../support/closing';
-import { environmentOn } from '../support/environment';
+import { closeAll } from '../support/closing';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
-import { gate } from '../support/gate';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
-import { sent } from '../support/sent';
-import { startServer } from '../support/server';
-import { sendNode } from './setup';
+import { heldSendNode } from './setup';
 
 describe('msg.reset with msg.phone', () => {
   afterEach(async () => {
@@ -17,18 +13,10 @@ describe('msg.reset with msg.phone', () => {
   });
 
   const held = async () => {
-    const { opened, open } = gate();
-    const server = await startServer(async () => {
-      await opened;
-      return { body: sent };
+    const { flow, open, server } = await heldSendNode({
+      client: { maxConcurrent: 1 },
+      settings: { maxConcurrent: 2 },
     });
-    const environment = alsoClose(
-      environmentOn(
-        { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' },
-        { client: { maxConcurrent: 1 }, settings: { maxConcurrent: 2 } },
-      ),
-    );
-    const flow = await sendNode(environment);
     const phone = ['+12025550101', '+12025550102', '+12025550103', '+12025550104'];
     flow.send({ phone, text: 'Hi' });
     while (server.received.length < 1) await nextIteration();

@@ -11,7 +11,7 @@ import { errorOf, inOrder } from '../support/outcomes';
 import { sent } from '../support/sent';
 import { type Reply, startServer } from '../support/server';
 import { startSimulated, type Simulated } from '../support/simulated';
-import { sendNode } from './setup';
+import { heldSendNode, sendNode } from './setup';
 import { wordsIn } from '../../lib/runtime/language';
 import { createStatus, look } from '../../lib/runtime/status';
 import { gate } from '../support/gate';
@@ -465,18 +465,10 @@ describe('send text node', () => {
 
   describe('msg.reset', () => {
     it('cancels what has not begun, lets what is under way land, and emits nothing itself', async () => {
-      const { opened, open } = gate();
-      const server = await startServer(async () => {
-        await opened;
-        return { body: sent };
+      const { flow, open, server } = await heldSendNode({
+        client: { maxConcurrent: 2 },
+        settings: { maxConcurrent: 4 },
       });
-      const environment = alsoClose(
-        environmentOn(
-          { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' },
-          { client: { maxConcurrent: 2 }, settings: { maxConcurrent: 4 } },
-        ),
-      );
-      const flow = await sendNode(environment);
       const phone = Array.from({ length: 20 }, (_, n) => `+120255501${String(n).padStart(2, '0')}`);
       flow.send({ phone, text: 'Hi' });
       while (server.received.length < 2) await nextIteration();

@@ -5,7 +5,12 @@ import * as requestRuntime from '../../nodes/request-consent/runtime';
 import { spec as requestSpec } from '../../nodes/request-consent/spec';
 import * as sendRuntime from '../../nodes/send-text/runtime';
 import { spec as sendSpec } from '../../nodes/send-text/spec';
+import { alsoClose } from '../support/closing';
+import { environmentOn, type EnvironmentChoices, type TestEnvironment } from '../support/environment';
 import { Flow, type FlowOptions } from '../support/flow';
+import { gate } from '../support/gate';
+import { sent } from '../support/sent';
+import { startServer, type Scripted } from '../support/server';
 
 /** The texting nodes, as `Flow.load` takes them. */
 export const sendFolder = { spec: sendSpec, runtime: sendRuntime };
@@ -25,3 +30,18 @@ export const sendNode = (
     nodes: [{ id: 'send', type: 'advisor-send-text', name: 'my send', ...config }],
     ...more,
   });
+
+/** A send node on a service that answers once the test opens it. */
+export const heldSendNode = async (
+  choices: EnvironmentChoices,
+): Promise<{ flow: Flow; open: () => void; server: Scripted; environment: TestEnvironment }> => {
+  const { opened, open } = gate();
+  const server = await startServer(async () => {
+    await opened;
+    return { body: sent };
+  });
+  const environment = alsoClose(
+    environmentOn({ baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' }, choices),
+  );
+  return { flow: await sendNode(environment), open, server, environment };
+};
