@@ -2,11 +2,8 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bundled } from '../support/bundled';
 import { judge, type Evidence, type Step } from './history';
-import type * as Week from './week';
-
-const { day, hour, minute, World } = bundled(join(__dirname, 'week.ts')) as typeof Week;
+import { day, hour, minute, World } from './week';
 
 /** `npm run weeks` asks for so many seeds. All runs begin with one that is drawn; one that failed is repeated by its seed. */
 const wanted = Number(process.env.WEEKS ?? 0);

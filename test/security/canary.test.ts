@@ -2,7 +2,16 @@ import { rmSync } from 'node:fs';
 import should from 'should';
 import { closeAll } from '../support/closing';
 import { place } from './canaries';
-import { addressBook, authorizations, consents, exports, kills, questions, renewals, sends } from './paths';
+import {
+  addressBook,
+  authorizations,
+  consents,
+  exportedFlows,
+  kills,
+  questions,
+  renewals,
+  sends,
+} from './paths';
 import { CanaryRun } from './run';
 
 /** What a person is told of a failure, less what the service itself said of it. */
@@ -29,7 +38,7 @@ for (const version of [5, 4] as const) {
       await addressBook(run);
       await renewals(run);
       await kills(run);
-      await exports(run);
+      await exportedFlows(run);
       await run.stop();
     });
     after(async () => {

@@ -168,7 +168,7 @@ export const kills = async (run: CanaryRun): Promise<void> => {
 };
 
 /** All that the admin API tells about a flow. */
-export const exports = async (run: CanaryRun): Promise<void> => {
+export const exportedFlows = async (run: CanaryRun): Promise<void> => {
   for (const path of ['flows', 'flow/wired', 'settings', 'context/global', 'nodes', 'diagnostics'])
     await run.ask('GET', path);
   for (const id of ['office', 'headless', 'machine', 'play']) {
