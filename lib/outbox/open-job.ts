@@ -8,7 +8,7 @@ import {
   type Layout,
   type MessageRecord,
   type StepsRecord,
-} from './records';
+} from './layout';
 import { liveMessages, storable, type Input } from './storable-message';
 
 /** One recipient of a message, or one contact, group or id. */

@@ -16,7 +16,7 @@ import {
   type Layout,
   type MessageRecord,
   type ResetRecord,
-} from './records';
+} from './layout';
 
 /** The reason why an item ends without its work. */
 export type Reason =

@@ -1,7 +1,7 @@
 import { endOf, type StoreEntry, type Store, type Table } from '../state/store';
 import { OpenJob, type OutboxItem, type ItemPage } from './open-job';
 import { readAtOnce } from './outbox';
-import { after, arrivalIn, itemKey, jobKey, layout, pageOf, type JobRecord, type Layout } from './records';
+import { after, arrivalIn, itemKey, jobKey, layout, pageOf, type JobRecord, type Layout } from './layout';
 
 /** An item that has been accepted and has not ended. */
 export interface Queued<I> {

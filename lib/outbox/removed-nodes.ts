@@ -1,5 +1,5 @@
 import { endOf, keptAfterRemoval, key, type Operation, tables, type Store, type Table } from '../state/store';
-import { recordKinds } from './records';
+import { recordKinds } from './layout';
 
 const removedAtOnce = 500;
 const absentKey = (node: string): Buffer => key('absent', node);

@@ -4,7 +4,7 @@ import { endOf, key, TakenOver, type StoreEntry, type Operation, type Store } fr
 import { OpenJob, type AcceptedItem, type OutboxItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
 import { hasNotEnded, QueueReader } from './queue-reader';
-import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './records';
+import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './layout';
 
 /** Thrown by work that may not begin before a time: the item is put on record as held, and has another turn then. */
 export class Held extends Error {

@@ -1,5 +1,5 @@
 import type { OutboxItem } from './open-job';
-import type { ResetRecord } from './records';
+import type { ResetRecord } from './layout';
 
 /** A reset and its arrival. */
 export type Reset = readonly [arrival: Buffer, record: ResetRecord];

@@ -11,7 +11,7 @@ import {
   pageOf,
   type JobRecord,
   type ResetRecord,
-} from './records';
+} from './layout';
 
 /** The entries by which polls find a wait `W`. */
 export interface WaitPolling<W> {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { consentOf, type Consent } from '../consent/consent';
 import type { Wait, Waits } from '../consent/waits';
 import { hasNotEnded, mostListsCounted, QueueReader } from '../outbox/queue-reader';
-import { isItemKey, isJobKey, itemIn, jobIn, layout } from '../outbox/records';
+import { isItemKey, isJobKey, itemIn, jobIn, layout } from '../outbox/layout';
 import { idsUnder } from '../outbox/removed-nodes';
 import { systemClock, within } from '../service/clock';
 import { day, second } from '../durations';

@@ -231,5 +231,5 @@ export const invalidInput = (key: NodeErrorKey, values: MessageValues = {}): Ser
 const subjects = Object.entries(sentencesAbout);
 
 /** What the value should be that a sentence is about, where a status has a word for it. */
-export const subjectOf = (key: string): string | undefined =>
+export const inputKindOf = (key: string): string | undefined =>
   subjects.find(([, about]) => Object.hasOwn(about, key))?.[0];

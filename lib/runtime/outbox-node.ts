@@ -1,5 +1,5 @@
 import type { Mutable } from '../mutable';
-import { duplicatesOf, type NewJob, type OpenJob, type OutboxItem as OutboxItem } from '../outbox/open-job';
+import { duplicatesOf, type NewJob, type OpenJob, type OutboxItem } from '../outbox/open-job';
 import { QueueFull, type Host, type OutcomeToEmit } from '../outbox/outbox';
 import type { Problem } from '../service/errors';
 import { TakenOver } from '../state/store';

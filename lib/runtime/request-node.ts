@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AcceptedItem } from '../outbox/open-job';
 import type { Reason } from '../outbox/outbox';
-import { layout } from '../outbox/records';
+import { layout } from '../outbox/layout';
 import { Held, isResetBy, RequestOutbox, type RequestHost, type ItemTurn } from '../outbox/request-outbox';
+import { second } from '../durations';
 import { systemClock } from '../service/clock';
 import type { Mutable } from '../mutable';
 import type { Problem } from '../service/errors';
@@ -54,10 +55,10 @@ export abstract class RequestNode<T extends Item, O extends Order>
 
   constructor(
     tools: Tools,
-    private readonly settings: RequestNodeOptions,
+    private readonly requestOptions: RequestNodeOptions,
   ) {
     super(tools);
-    this.showStatus = outcomeStatus(tools, settings.statusTexts, () => this.outbox?.progress);
+    this.showStatus = outcomeStatus(tools, requestOptions.statusTexts, () => this.outbox?.progress);
   }
 
   abstract input(msg: Message, job: Job): void | Promise<void>;
@@ -95,7 +96,7 @@ export abstract class RequestNode<T extends Item, O extends Order>
     try {
       const { environment } = this;
       if (!environment) throw nodeError('not_configured', 'no_environment');
-      const client = this.settings.isLocal ? noService : environment.client();
+      const client = this.requestOptions.isLocal ? noService : environment.client();
       return await this.workOn({
         ...turn,
         environment,
@@ -144,14 +145,14 @@ export abstract class RequestNode<T extends Item, O extends Order>
     const environment = tools.environment();
     const { maxConcurrent, resumeWithin, textHours } = environment.settings;
     const journal =
-      environment.settings.journal || (this.settings.mayHold === true && textHours?.outside === 'hold');
+      environment.settings.journal || (this.requestOptions.mayHold === true && textHours?.outside === 'hold');
     const isKept = journal || (await this.isHeldFromBefore(environment));
     const store = await (isKept ? environment.store() : environment.memory());
     if (journal && !store.durable) tools.markUnsaved();
     const outbox = new RequestOutbox<T, O, Outcome>({
       store,
       node: tools.node.id,
-      space: this.settings.isLocal ? `${environment.id}/local` : environment.space,
+      space: this.requestOptions.isLocal ? `${environment.id}/local` : environment.space,
       width: maxConcurrent,
       resumeWithin,
       clock: environment.clock,
@@ -177,7 +178,9 @@ export abstract class RequestNode<T extends Item, O extends Order>
   private outcomeBy(reason: Reason): Outcome {
     switch (reason) {
       case 'reset':
-        return this.settings.cancelled?.() ?? failedOutcome(nodeError('cancelled', 'cancelled').problem);
+        return (
+          this.requestOptions.cancelled?.() ?? failedOutcome(nodeError('cancelled', 'cancelled').problem)
+        );
       case 'moved':
         this.noteMoved();
         return failedOutcome(nodeError('cancelled', 'environment_changed').problem);
@@ -196,7 +199,7 @@ export abstract class RequestNode<T extends Item, O extends Order>
   /** Items that were accepted for another service are found page by page: they are counted before the one warning. */
   private noteMoved(): void {
     this.moved += 1;
-    this.forgetWarning ??= systemClock.after(1000, () => this.warnOfMoved());
+    this.forgetWarning ??= systemClock.after(second, () => this.warnOfMoved());
   }
 
   private warnOfMoved(): void {
@@ -209,7 +212,7 @@ export abstract class RequestNode<T extends Item, O extends Order>
 
   /** Held texts are on record whatever `journal` says, and leave also when the environment has no text hours any more. */
   private async isHeldFromBefore(environment: Environment): Promise<boolean> {
-    if (!this.settings.mayHold) return false;
+    if (!this.requestOptions.mayHold) return false;
     try {
       const { jobs } = layout(this.tools.node.id);
       return (await (await environment.store()).count('work', jobs, endOf(jobs))) > 0;

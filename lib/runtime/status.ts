@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '../service/clock';
 import type { Problem } from '../service/errors';
-import { subjectOf } from './errors';
+import { inputKindOf } from './errors';
 import type { Words } from './language';
 import type { Outcome, Outputs } from './outcomes';
 import type { RunningNode } from './red';
@@ -29,7 +29,7 @@ const actionTexts = new Map<string, string>([
 ]);
 
 /** The kind of a failure: its code, or for an invalid input the kind of value that is invalid. */
-const kindOf = ({ code, wording }: Problem): string => subjectOf(wording?.key ?? '') ?? code;
+const kindOf = ({ code, wording }: Problem): string => inputKindOf(wording?.key ?? '') ?? code;
 
 /** `at` is the time of the failure. */
 export const failureLook = (words: Words, why: Problem | undefined, at: number, now: number): StatusLook => {

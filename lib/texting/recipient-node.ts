@@ -10,14 +10,8 @@ import { RequestNode, type RequestNodeOptions, type Turn } from '../runtime/requ
 import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import { GuardChain, type GuardedTurn, type GuardOptions, type Work } from './guard-chain';
-import {
-  orderIn,
-  phonesOfControl,
-  withUsedFields,
-  type Recipient,
-  type Recipients,
-  type TextingOrder,
-} from './recipients';
+import { withUsedFields } from './outcome-fields';
+import { orderIn, phonesOfControl, type Recipient, type Recipients, type TextingOrder } from './recipients';
 
 /** The recipients of a message, and what holds for all of them. */
 export interface Reading<T extends Recipient, O extends TextingOrder> extends Recipients<T> {
@@ -112,8 +106,8 @@ export class RecipientNode<
   input(msg: Message, job: Job, acceptor: Acceptor<T, O> = this): void | Promise<void> {
     const reading = this.options.read(msg, this.country);
     return reading instanceof Promise
-      ? reading.then((read) => this.hand(msg, job, read, acceptor))
-      : this.hand(msg, job, reading, acceptor);
+      ? reading.then((read) => this.acceptReading(msg, job, read, acceptor))
+      : this.acceptReading(msg, job, reading, acceptor);
   }
 
   completeFailure(failure: Outcome, msg: Message): Outcome {
@@ -169,7 +163,7 @@ export class RecipientNode<
     return this.environment?.settings.country ?? '';
   }
 
-  private hand(
+  private acceptReading(
     msg: Message,
     job: Job,
     reading: Reading<T, O>,

@@ -5,7 +5,6 @@ import { e164 } from '../contract-values';
 import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord } from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
 import type { Item, Order, ItemsOfMessage } from '../runtime/outbox-node';
-import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import type { ServiceError, MessageValue } from '../service/errors';
 
@@ -183,32 +182,4 @@ export const orderIn = (msg: Message, isList: boolean): TextingOrder => {
   const timeZone = zoneIn(msg);
   if (!isList && !isNothing(timeZone)) order.timeZone = timeZone;
   return order;
-};
-
-/** Marks an outcome as that of a dry run. */
-const asDryRun = (outcome: Mutable<Outcome>): Mutable<Outcome> => {
-  if (outcome.port !== 1) outcome.payload = { ...(outcome.payload as object), dryRun: true };
-  if (outcome.problem) outcome.problem = { ...outcome.problem, dryRun: true };
-  return outcome;
-};
-
-/** The outcome with the message fields that a texting node writes as used. */
-export const withUsedFields = (
-  outcome: Outcome,
-  { advisor, dryRun }: TextingOrder,
-  { phone, given, text, memberId }: Recipient,
-  /** The whole object that a list held for this recipient. */
-  entry: unknown,
-): Mutable<Outcome> => {
-  const set: Record<string, unknown> = {};
-  if (phone !== undefined) set.phone = phone;
-  else if (given !== undefined) set.phone = given;
-  if (text !== undefined) set.text = text;
-  if (memberId !== undefined) set.memberId = memberId;
-  if (advisor !== '') set.advisor = advisor;
-  if (isRecord(entry)) set.recipient = entry;
-  if (outcome.set) Object.assign(set, outcome.set);
-  const whole: Mutable<Outcome> = Object.assign({}, outcome);
-  whole.set = set;
-  return dryRun ? asDryRun(whole) : whole;
 };

@@ -13,7 +13,8 @@ import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcom
 import type { Message } from '../../lib/runtime/red';
 import { authorizeLook, failureLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
 import { fieldOf, isRecord } from '../../lib/runtime/kinds';
-import { withUsedFields, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
+import { withUsedFields } from '../../lib/texting/outcome-fields';
+import type { Recipient, TextingOrder } from '../../lib/texting/recipients';
 import { cancelledWait, outcomeOfWait } from './outcome';
 import { subjectOf } from './subject';
 

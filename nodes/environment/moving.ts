@@ -4,7 +4,7 @@ import { movableRequests } from '../../lib/consent/request-history';
 import { movableWaits } from '../../lib/consent/wait-entries';
 import { movableBlocked } from '../../lib/guards/do-not-text';
 import { movableOnce } from '../../lib/guards/once';
-import { recordKinds, type JobRecord } from '../../lib/outbox/records';
+import { recordKinds, type JobRecord } from '../../lib/outbox/layout';
 import { idsUnder } from '../../lib/outbox/removed-nodes';
 import { isThere, moveRecords, stayHere, type Destination, type Movable } from '../../lib/state/moving';
 import { endOf, key, tables, type Store } from '../../lib/state/store';

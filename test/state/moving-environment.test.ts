@@ -7,7 +7,7 @@ import { recommended } from '../../lib/consent/rings';
 import { WaitEntries } from '../../lib/consent/wait-entries';
 import { DoNotText } from '../../lib/guards/do-not-text';
 import { onceIn } from '../../lib/guards/once';
-import { layout } from '../../lib/outbox/records';
+import { layout } from '../../lib/outbox/layout';
 import { systemClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import { key, type Store } from '../../lib/state/store';
