@@ -53,6 +53,7 @@ for (const version of [4, 5] as const) {
         );
       }
       boxes.push(...(await page.evaluate<Box[]>(readBoxes)));
+      should(boxes.length).be.above(100);
     });
     after(async () => {
       await browser.close();
@@ -60,7 +61,6 @@ for (const version of [4, 5] as const) {
     });
 
     it('overlap nowhere and leave room for their wires', () => {
-      should(boxes.length).be.above(100);
       for (const one of boxes)
         for (const other of boxes) {
           if (one === other || one.z !== other.z || one.x > other.x) continue;

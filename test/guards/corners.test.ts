@@ -112,9 +112,12 @@ describe('guards, where two of them meet', () => {
     await simulator.clock.move(hour);
     const arrived = await coming;
     const left = received('requestConsent').filter(({ status }) => status !== 429);
+    should(left).have.length(2);
     for (const { msg } of arrived) {
       const { requestedAt } = msg.payload as { requestedAt: number };
-      should(requestedAt).equal(left.find(({ phone }) => phone === msg.phone)?.at);
+      should(requestedAt)
+        .be.a.Number()
+        .and.equal(left.find(({ phone }) => phone === msg.phone)?.at);
     }
   });
 

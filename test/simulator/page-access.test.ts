@@ -49,7 +49,9 @@ describe("access to the simulator's page", () => {
           const page = await bench().open({ colorScheme, locale });
           await fill(bench());
           await phoneOf(page, '+1 415 555 0123').waitFor();
-          for (const summary of await page.locator('summary:visible').all()) await summary.click();
+          const tools = await page.locator('summary:visible').all();
+          should(tools).not.be.empty();
+          for (const summary of tools) await summary.click();
           await page.locator('[data-action=wipe]').first().click();
           await page.locator('#toast').waitFor();
           should(await violations(page)).eql([]);
