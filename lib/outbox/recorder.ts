@@ -14,8 +14,8 @@ interface GatheredSteps {
 /** The most jobs that are gathered before they are written: until then, their messages take up memory. */
 const mostGathered = 256;
 
-/** The most bytes of messages that are gathered: a store refuses a write of twice as many. */
-const mostBytes = 30 * 1024 * 1024;
+/** The most bytes of messages that are gathered: by this estimate, a store refuses a write of a third more. */
+const mostBytes = 45 * 1024 * 1024;
 
 /** What has changed since `together` began, in whatever store. */
 let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | undefined;
@@ -27,6 +27,8 @@ let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | und
 export class Recorder {
   private readonly dirty = new Set<Recordable>();
   private batch: GatheredSteps | undefined;
+  /** Bytes that were handed to the store before the end of this iteration of the event loop. */
+  private early = 0;
   /** Bytes of the messages among them. */
   private gathered = 0;
   /**
@@ -53,7 +55,8 @@ export class Recorder {
 
   /** The number of bytes that are accepted and not on record. */
   get unwritten(): number {
-    return this.store.unwritten + this.longLists;
+    // The store had no chance yet to write what came in this iteration.
+    return this.store.unwritten - this.early + this.longLists;
   }
 
   async longList(bytes: number, write: () => Promise<void>): Promise<void> {
@@ -67,7 +70,11 @@ export class Recorder {
 
   /** Writes what is gathered before a message that would make the commit too large. */
   makeRoom(bytes: number): void {
-    if (this.gathered + bytes > mostBytes && this.dirty.size > 0) this.write();
+    if (this.gathered + bytes > mostBytes && this.dirty.size > 0) {
+      const { unwritten } = this.store;
+      this.write();
+      this.early += this.store.unwritten - unwritten;
+    }
     this.gathered += bytes;
   }
 
@@ -107,6 +114,7 @@ export class Recorder {
     written.catch(() => undefined);
     const batch = { written, resolve };
     setImmediate(() => {
+      this.early = 0;
       if (this.batch === batch) this.write();
     });
     return batch;

@@ -18,7 +18,9 @@ const isLive = (value: unknown): boolean =>
   value instanceof EventEmitter || value instanceof Promise || value instanceof WeakMap;
 
 const sizeOf = (value: unknown): number => {
-  if (typeof value === 'string') return Buffer.byteLength(value);
+  // A long record is written with two bytes for each sign of a text that has one outside Latin-1.
+  if (typeof value === 'string')
+    return Buffer.byteLength(value) > value.length ? 2 * value.length : value.length;
   return ArrayBuffer.isView(value) || value instanceof ArrayBuffer ? value.byteLength : 8;
 };
 
@@ -59,6 +61,7 @@ class Copier {
     for (const key of Object.keys(value)) {
       const kept = isLeftOut(key) ? this.drop() : this.copyOf(value[key]);
       if (kept === undefined) continue;
+      this.bytes += key.length + 4;
       // An own property of this name must not become the prototype.
       if (key === '__proto__')
         Object.defineProperty(copy, key, { value: kept, enumerable: true, writable: true });

@@ -58,7 +58,7 @@ export const zoneOf = ({ timeZone }: TextingOrder, entry: unknown): unknown => {
 };
 
 const checkLength = ({ text = '' }: Recipient, most: number): void => {
-  if (most === 0) return;
+  if (most <= 0) return;
   const { segments } = countText(text);
   if (segments > most) throw invalidInput('text_segments', { segments, most });
 };

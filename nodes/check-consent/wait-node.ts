@@ -1,3 +1,4 @@
+import { second } from '../../lib/durations';
 import { consentOf, type Consent } from '../../lib/consent/consent';
 import { nothingKnown, type ConsentStatus } from '../../lib/consent/consent-status';
 import { paceOf, type Pace } from '../../lib/consent/rings';
@@ -31,6 +32,8 @@ const longestName = 100;
 const restPerLook = 9;
 /** Milliseconds: a shorter rest is left out. */
 const shortestRest = 200;
+/** The most: a look may have waited for the store, which takes no CPU time. */
+const longestRest = 10 * second;
 
 /** The name in a recipient object or a contact; undefined when it has none. */
 const nameIn = (record: unknown): string | undefined => {
@@ -250,7 +253,7 @@ export class WaitNode
       if (this.isStale) this.draw();
     };
     const looked = (): void => {
-      const rest = restPerLook * (performance.now() - began);
+      const rest = Math.min(restPerLook * (performance.now() - began), longestRest);
       if (rest < shortestRest) rested();
       else setTimeout(rested, rest).unref();
     };

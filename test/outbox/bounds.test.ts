@@ -222,14 +222,13 @@ describe('what is queued while the service is away', function () {
     const { host, told } = telling(async () => 'sent');
     const outbox = requestsOn(store, host);
     await outbox.start();
-    const payload = 'x'.repeat(1024 * 1024);
-    let accepted = 0;
-    should(() => {
-      for (; accepted < 200; accepted++)
-        outbox.accept({ message: { payload }, order: {}, items: [{ index: 0 }], count: 1 }, undefined);
-    }).throw(QueueFull);
-    should(accepted).be.aboveOrEqual(60);
-    while (told() < accepted) await nextTurn();
+    // Quotes take two bytes each on record, long names are there for each row, and ’ needs two bytes for each sign.
+    const rows = Array.from({ length: 1000 }, () => ({ 'name of the client': 'Ann’s', n: 1 }));
+    const payload = { csv: '"a","b"\n'.repeat(100_000), rows };
+    const count = 100;
+    for (let n = 0; n < count; n++)
+      outbox.accept({ message: { payload }, order: {}, items: [{ index: 0 }], count: 1 }, undefined);
+    while (told() < count) await nextTurn();
     await outbox.close();
     should(await outbox.reader.count()).equal(0);
   });
