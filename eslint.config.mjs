@@ -25,7 +25,8 @@ const withheld = {
   'lib/outbox': ['simulator', 'lib/auth'],
   'lib/consent': ['simulator', 'lib/auth'],
   'lib/guards': ['simulator', 'lib/auth', 'lib/consent'],
-  'lib/address-book': ['lib/auth', 'lib/consent', 'lib/state', 'lib/texting'],
+  'lib/texting': ['simulator', 'lib/auth', 'lib/consent'],
+  'lib/address-book': ['simulator', 'lib/auth', 'lib/consent', 'lib/state', 'lib/texting'],
   'lib/editor': ['lib/auth', 'lib/outbox', 'lib/consent', 'lib/state', 'simulator'],
 };
 

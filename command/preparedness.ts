@@ -69,7 +69,7 @@ const loginFinding = ({ hasEditor, hasLogin, uiHost, withoutLogin }: SettingsFil
     return [withoutLogin].flat().some((permission) => sufficient.includes(permission))
       ? finding('adminAuth', false, 'loginDefault')
       : finding('adminAuth', true, 'login');
-  return uiHost !== undefined && (isLoopback(uiHost) || uiHost === '::1')
+  return uiHost !== undefined && isLoopback(uiHost)
     ? finding('adminAuth', null, 'loginLocal')
     : finding('adminAuth', false, 'loginNone');
 };

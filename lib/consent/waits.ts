@@ -295,7 +295,7 @@ export class Waits {
     const timing = entries.timingOf(found.wait, found.group);
     const now = options.clock.now();
     if (options.isWanted?.(item) === false) {
-      const isForgotten = now - endTimeOf(timing) > forgottenAfter;
+      const isForgotten = now - endTimeOf(timing) >= forgottenAfter;
       const removed = isForgotten ? options.store.write(entries.removals(found)) : Promise.resolve(false);
       return { recorded: removed.then(() => false) };
     }
