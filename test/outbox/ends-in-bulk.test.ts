@@ -4,8 +4,8 @@ import { Held, RequestOutbox, type RequestHost } from '../../lib/outbox/request-
 import { MovableClock, systemClock, type Clock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
+import { nextIteration } from '../support/event-loop';
 import { gate } from '../support/gate';
-import { turn } from './process';
 
 type Host = RequestHost<OutboxItem, object, string>;
 
@@ -15,7 +15,7 @@ const fileStore = (): Store => {
   return {
     ...memory,
     write: async (operations, conditions) => {
-      await turn();
+      await nextIteration();
       return memory.write(operations, conditions);
     },
   };
@@ -43,7 +43,7 @@ class CountingNode {
         outcomeFor: async (_text, reason) => this.end(reason),
         held: () => undefined,
         emit: async (_job, _item, { outcome }) => {
-          await turn();
+          await nextIteration();
           this.told.push(outcome);
           this.leaving -= 1;
           return true;
@@ -67,7 +67,7 @@ class CountingNode {
   }
 
   async haveLeft(count: number): Promise<void> {
-    while (this.told.length < count) await turn();
+    while (this.told.length < count) await nextIteration();
   }
 }
 
@@ -136,13 +136,13 @@ describe('a great many held texts whose time has come', () => {
     await node.outbox.start();
     for (let each = 0; each < count; each++) {
       node.accept(1);
-      if (each % 20 === 0) await turn();
+      if (each % 20 === 0) await nextIteration();
     }
-    while (held < count) await turn();
-    for (let turns = 0; turns < 50; turns++) await turn();
+    while (held < count) await nextIteration();
+    for (let turns = 0; turns < 50; turns++) await nextIteration();
     reads = 0;
     const moved = clock.move(60_000);
-    for (let turns = 0; turns < 500; turns++) await turn();
+    for (let turns = 0; turns < 500; turns++) await nextIteration();
     should(reads).be.within(1, 200);
     open();
     await node.haveLeft(count);
@@ -174,11 +174,11 @@ describe('a great many held texts whose time has come', () => {
     );
     await node.outbox.start();
     node.accept(count);
-    while (held < count) await turn();
-    for (let left = 50; left > 0; left--) await turn();
+    while (held < count) await nextIteration();
+    for (let left = 50; left > 0; left--) await nextIteration();
     sweptIn = new Set();
     node.outbox.reset(['+12025550199']);
-    for (; turns < 300; turns++) await turn();
+    for (; turns < 300; turns++) await nextIteration();
     should(sweptIn.size).be.aboveOrEqual(count / 32);
     await node.outbox.close();
   });

@@ -5,7 +5,8 @@ import type { OutcomeToEmit } from '../../lib/outbox/outbox';
 import { Held, isResetBy, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
 import { MovableClock } from '../../lib/service/clock';
 import type { Operation } from '../../lib/state/store';
-import { Disk, kill, never, turn, type Process } from './process';
+import { nextIteration } from '../support/event-loop';
+import { Disk, kill, never, type Process } from './process';
 
 const resumeWithin = 3_600_000;
 const phones = ['+12025550101', '+12025550102'] as const;
@@ -120,24 +121,24 @@ class Machine {
           // As after a 429: certainly not carried out.
           await undo();
           this.begun.delete(name);
-          while (this.mustWait(signal)) await turn();
+          while (this.mustWait(signal)) await nextIteration();
         }
-        for (let turns = name % 4; turns > 0; turns--) await turn();
+        for (let turns = name % 4; turns > 0; turns--) await nextIteration();
         if (process.isDead) return never;
         this.sent.push(name);
-        await turn();
+        await nextIteration();
         return 'sent';
       },
       outcomeFor: async ({ item: { name } }, reason) => {
         // As with a key, which is given back first.
-        for (let turns = name % 5; turns > 0; turns--) await turn();
+        for (let turns = name % 5; turns > 0; turns--) await nextIteration();
         return reason;
       },
       kindsOf: (outcome) => [outcome],
       emit: async (job, { name }, { outcome, repeated, isLast, counts }: OutcomeToEmit<string>) => {
         if (process.isDead) return never;
         this.told.push({ name, outcome, repeated });
-        for (let turns = name % 3; turns > 0; turns--) await turn();
+        for (let turns = name % 3; turns > 0; turns--) await nextIteration();
         if (isLast) {
           const { total: _total, ...kinds } = counts;
           const sum = Object.values(kinds).reduce((all, count) => all + count, 0);
@@ -207,7 +208,7 @@ class Machine {
     this.isPaused = false;
     let left = 0;
     for (let turns = 0; turns < 3000; turns++) {
-      await turn();
+      await nextIteration();
       if (turns % 100 === 99) await this.move(60_000);
       left = await this.disk.memory.count('work', ...everything);
       if (left === 0 && turns > 20) break;
@@ -230,7 +231,7 @@ describe('an outbox against a naive one', () => {
           else if (each.do === 'jump') machine.jump(each.ms);
           else if (each.do === 'deploy') await machine.deploy();
           else if (each.do === 'kill') await machine.kill(each.commits);
-          else for (let turns = 0; turns < each.turns; turns++) await turn();
+          else for (let turns = 0; turns < each.turns; turns++) await nextIteration();
         }
         assert.equal(await machine.settle(), 0, 'nothing is left in the store');
         const { sent, told, accepted, cancelled } = machine;

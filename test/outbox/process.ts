@@ -1,8 +1,8 @@
 import type { Clock, MovableClock } from '../../lib/service/clock';
 import { createMemoryStore, type MemoryStore } from '../../lib/state/memory';
 import type { Operation, Store } from '../../lib/state/store';
+import { nextIteration } from '../support/event-loop';
 
-export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 /** What a killed process waits for. */
 export const never = new Promise<never>(() => undefined);
 
@@ -41,7 +41,7 @@ export class Disk {
         keys: (table, range) => this.late(memory.keys(table, range)),
         count: (table, from, to) => this.late(memory.count(table, from, to)),
         write: async (operations, conditions) => {
-          await turn();
+          await nextIteration();
           if (process.isDead || process.commitsLeft === 0) {
             process.isDead = true;
             return never;
@@ -72,7 +72,8 @@ export class Disk {
   /** As from a server: what was read may be old by the time it is here. */
   private async late<T>(read: Promise<T>): Promise<T> {
     const found = await read;
-    for (let turns = this.delays[this.reads++ % this.delays.length] ?? 0; turns > 0; turns--) await turn();
+    for (let turns = this.delays[this.reads++ % this.delays.length] ?? 0; turns > 0; turns--)
+      await nextIteration();
     return found;
   }
 }
@@ -80,6 +81,6 @@ export class Disk {
 /** It dies when it has made so many more commits, or after a while. */
 export const kill = async (process: Process, commits: number): Promise<void> => {
   process.commitsLeft = commits;
-  for (let turns = 0; turns < 20 && !process.isDead; turns++) await turn();
+  for (let turns = 0; turns < 20 && !process.isDead; turns++) await nextIteration();
   process.isDead = true;
 };

@@ -9,10 +9,9 @@ import { systemClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { World } from '../consent/world';
+import { nextIteration } from '../support/event-loop';
 
 const phoneOf = (index: number): string => `+1202556${index.toString().padStart(4, '0')}`;
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
 const hostOf = (told: string[]) => ({
   work: () => Promise.resolve('sent'),
   kindsOf: (outcome: string) => [outcome],
@@ -58,7 +57,7 @@ describe('thousands of resets, each of one number', () => {
 
     const after = outbox();
     await after.start();
-    while (told.length <= count) await nextTurn();
+    while (told.length <= count) await nextIteration();
     await after.close();
     should(told.filter((each) => each.endsWith(' sent'))).eql([`${phoneOf(count)} sent`]);
     should(told.filter((each) => each.endsWith(' reset')).length).equal(count);
@@ -74,7 +73,7 @@ describe('a reset that comes while an earlier one is still looking for its waits
     const store = Object.assign(Object.create(world.store) as Store, {
       page: async (...[table, range]: Parameters<Store['page']>) => {
         // As with a database: each read takes a moment.
-        await nextTurn();
+        await nextIteration();
         if (range.from.toString('latin1').startsWith('job\0')) onPage(++pages);
         return world.store.page(table, range);
       },
@@ -111,7 +110,7 @@ describe('a reset that comes while an earlier one is still looking for its waits
     };
     // Of everything that came before anything did: it looks at all waits.
     outbox.reset(undefined, 0);
-    for (let turns = 0; turns < 500 && told.length < late.length; turns++) await nextTurn();
+    for (let turns = 0; turns < 500 && told.length < late.length; turns++) await nextIteration();
     await outbox.close();
     should(told.sort()).eql(late.map((phone) => `${phone} reset`));
   });

@@ -5,8 +5,8 @@ import { MovableClock, systemClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { hour } from '../../lib/durations';
+import { nextIteration } from '../support/event-loop';
 import { gate } from '../support/gate';
-import { turn } from './process';
 
 type Work = RequestHost<OutboxItem, object, string>['work'];
 
@@ -44,7 +44,7 @@ describe('a text that was put off when its node closed', () => {
       },
     });
     await outbox.start();
-    for (let turns = 0; turns < 20; turns++) await turn();
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
     return outbox;
   };
   const accept = (outbox: RequestOutbox<OutboxItem, object, string>, count: number): void => {
@@ -52,7 +52,7 @@ describe('a text that was put off when its node closed', () => {
     outbox.accept({ message: {}, order: {}, items, count }, undefined);
   };
   const haveLeft = async (count: number): Promise<void> => {
-    while (told.length < count) await turn();
+    while (told.length < count) await nextIteration();
   };
 
   for (const count of [1, 3])
@@ -66,7 +66,7 @@ describe('a text that was put off when its node closed', () => {
         return undefined;
       });
       accept(before, count);
-      while (putOff < count) await turn();
+      while (putOff < count) await nextIteration();
       await before.close();
 
       const after = await start(sends);
@@ -90,9 +90,9 @@ describe('a text that was put off when its node closed', () => {
         return undefined;
       });
       accept(before, count);
-      while (held < count) await turn();
+      while (held < count) await nextIteration();
       const moved = clock.move(10 * hour + 1000);
-      while (waiting < count) await turn();
+      while (waiting < count) await nextIteration();
       await before.close();
       await moved;
 
@@ -141,7 +141,7 @@ describe('texts that the store has not taken yet when their node closes', () => 
       to.accept({ message: {}, order: {}, items: [{ index: 0, phone }], count: 1 }, undefined);
     };
     const pass = async (turns: number): Promise<void> => {
-      for (let left = turns; left > 0; left--) await turn();
+      for (let left = turns; left > 0; left--) await nextIteration();
     };
     const before = outbox();
     for (let each = 0; each < 60; each++) accept(before, `before ${each}`);
@@ -154,7 +154,7 @@ describe('texts that the store has not taken yet when their node closes', () => 
     accept(after, 'after');
     await pass(10);
     open();
-    for (let turns = 0; turns < 1000 && told.length < 61; turns++) await turn();
+    for (let turns = 0; turns < 1000 && told.length < 61; turns++) await nextIteration();
     await Promise.all([closed, after.close()]);
     const expected = [...Array.from({ length: 60 }, (_, each) => `before ${each} sent`), 'after sent'];
     should(told.sort()).eql(expected.sort());

@@ -5,6 +5,7 @@ import { systemClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import { TakenOver, type JointWriter, type Store } from '../../lib/state/store';
 import { environmentOn } from '../support/environment';
+import { nextIteration, until } from '../support/event-loop';
 import { Instance } from '../support/instance';
 import { sendFolder } from '../texting/setup';
 
@@ -13,12 +14,6 @@ interface Text {
 }
 
 const jobs = [Buffer.from('job\0'), Buffer.from('job\x01')] as const;
-
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
-const until = async (isSo: () => boolean): Promise<void> => {
-  while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
-};
 
 /** A node that sends what it is given; `told` has its outcomes. */
 const nodeOn = (
@@ -111,7 +106,7 @@ describe('a list that is too large for the store', () => {
     const message = { payload: Buffer.alloc(65 * 1024 * 1024) };
     node.outbox.accept({ message, order: {}, items, count: items.length }, undefined);
     node.accept(1);
-    for (let turns = 0; turns < 1000 && node.told.length < 251; turns++) await nextTurn();
+    for (let turns = 0; turns < 1000 && node.told.length < 251; turns++) await nextIteration();
     const outcomes = node.told.map(({ outcome }) => outcome).sort();
     assert.deepEqual(outcomes, [...items.map(() => 'refused'), 'sent']);
     assert.equal(node.faults.length, 1);
@@ -127,7 +122,7 @@ describe('what a process that ended has left', () => {
     await before.outbox.start();
     before.accept(1);
     before.accept(3);
-    while ((await memory.count('work', ...jobs)) < 2) await new Promise((resolve) => setImmediate(resolve));
+    while ((await memory.count('work', ...jobs)) < 2) await nextIteration();
     const store: Store = { ...memory, isInDoubt: () => true };
     const after = nodeOn(store);
     await after.outbox.start();

@@ -5,7 +5,8 @@ import { Waits, type Wait } from '../../lib/consent/waits';
 import type { OutboxItem } from '../../lib/outbox/open-job';
 import { WaitOutbox, type WaitHost } from '../../lib/outbox/wait-outbox';
 import { MovableClock } from '../../lib/service/clock';
-import { Disk, kill, never, turn, type Process } from './process';
+import { nextIteration } from '../support/event-loop';
+import { Disk, kill, never, type Process } from './process';
 
 const begin = 1_750_000_000_000;
 const space = 'environment';
@@ -78,7 +79,7 @@ class Machine {
         call: async (_name, request) => {
           if (process.isDead) return never;
           const { query } = request as { readonly query: { readonly phone: string } };
-          await turn();
+          await nextIteration();
           const state = this.consented.has(query.phone) ? 'accepted' : 'pending';
           return { data: { memberId: 7, state, lastChanged: 1 }, status: 200, attempts: 1 } as never;
         },
@@ -106,7 +107,7 @@ class Machine {
       emit: async (job, { name }, { outcome, repeated, isLast, counts }) => {
         if (process.isDead) return never;
         this.told.push({ name, outcome, repeated });
-        for (let turns = name % 3; turns > 0; turns--) await turn();
+        for (let turns = name % 3; turns > 0; turns--) await nextIteration();
         if (isLast) {
           const { total: _total, ...kinds } = counts;
           const sum = Object.values(kinds).reduce((all, count) => all + count, 0);
@@ -134,7 +135,7 @@ class Machine {
 
   async accept(count: number): Promise<void> {
     const { outbox, started } = this.life;
-    await Promise.race([started, turn()]);
+    await Promise.race([started, nextIteration()]);
     const items = Array.from({ length: count }, (_, index): Person => {
       const name = this.people.length + index;
       return { index, name, phone: phones[name % phones.length] ?? phones[0] };
@@ -180,7 +181,7 @@ class Machine {
       await this.disk.memory.count('wait', ...entries),
     ];
     for (let rounds = 0; rounds < 40; rounds++) {
-      for (let turns = 0; turns < 25; turns++) await turn();
+      for (let turns = 0; turns < 25; turns++) await nextIteration();
       const [jobsLeft, entriesLeft] = await left();
       if (rounds > 1 && jobsLeft + entriesLeft === 0) break;
       await this.move(10_000);
@@ -205,7 +206,7 @@ describe('the waits of a node against a naive list', () => {
           else if (each.do === 'move') await machine.move(each.ms);
           else if (each.do === 'deploy') await machine.deploy();
           else if (each.do === 'kill') await machine.kill(each.commits);
-          else for (let turns = 0; turns < each.turns; turns++) await turn();
+          else for (let turns = 0; turns < each.turns; turns++) await nextIteration();
         }
         await machine.settle();
         const first = new Map<number, string>();

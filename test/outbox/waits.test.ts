@@ -5,8 +5,9 @@ import type { OutboxItem } from '../../lib/outbox/open-job';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
 import { TakenOver, type Store } from '../../lib/state/store';
 import { World } from '../consent/world';
+import { nextIteration } from '../support/event-loop';
 import { gate } from '../support/gate';
-import { never, turn } from './process';
+import { never } from './process';
 
 interface Person extends OutboxItem {
   readonly phone: string;
@@ -18,7 +19,7 @@ const people = (count: number): Person[] =>
   Array.from({ length: count }, (_, index) => ({ index, phone: phoneOf(index) }));
 
 const until = async (isSo: () => boolean): Promise<void> => {
-  for (let turns = 0; !isSo() && turns < 5000; turns++) await turn();
+  for (let turns = 0; !isSo() && turns < 5000; turns++) await nextIteration();
 };
 
 /** A node on the store of a world. What a killed one does is neither written nor told. */
@@ -29,7 +30,7 @@ class WaitingNode {
   isKilled = false;
   /** Its outcomes do not arrive. */
   isMute = false;
-  arrival: (phone: string) => Promise<void> = turn;
+  arrival: (phone: string) => Promise<void> = nextIteration;
   readonly outbox: WaitOutbox<Person, object, string, Wait>;
 
   constructor(world: World, store: Store = world.store) {
@@ -107,7 +108,7 @@ describe('a wait that ends while its node still tells what ended before its star
     await after.accept([{ index: 0, phone: phoneOf(count) }]);
     const [late] = after.items;
     const { opened, open } = gate();
-    after.arrival = (phone) => (phone === phoneOf(count) ? opened : turn());
+    after.arrival = (phone) => (phone === phoneOf(count) ? opened : nextIteration());
     const started = after.start();
     await until(() => after.told.length >= 5);
     if (late) await after.outbox.end(late, 'accepted', []);
@@ -136,7 +137,7 @@ describe('a look through many waits', () => {
     };
     // Of everything that came before anything did.
     node.outbox.reset(undefined, 0);
-    for (; turns < 100; turns++) await turn();
+    for (; turns < 100; turns++) await nextIteration();
     should(reads.size).be.aboveOrEqual(count / 100);
     await node.outbox.close();
   });
@@ -160,7 +161,7 @@ describe('a look through many waits', () => {
     for (let each = 0; each < 100; each++) {
       node.outbox.flush([phoneOf(each)]);
       node.outbox.reset([phoneOf(each + 500)]);
-      if (each % 10 === 0) await turn();
+      if (each % 10 === 0) await nextIteration();
     }
     await until(() => node.told.length === 100 && world.polls.length >= 100);
     should(node.told.map(({ phone }) => phone).sort()).eql(
@@ -209,7 +210,7 @@ describe('a look through many waits', () => {
     let isTakenOver = false;
     const store = Object.assign(Object.create(world.store) as Store, {
       get: async (...args: Parameters<Store['get']>) => {
-        for (let turns = 0; turns < 3; turns++) await turn();
+        for (let turns = 0; turns < 3; turns++) await nextIteration();
         return world.store.get(...args);
       },
       write: (...args: Parameters<Store['write']>) =>
@@ -224,7 +225,7 @@ describe('a look through many waits', () => {
     try {
       node.outbox.reset();
       isTakenOver = true;
-      for (let turns = 0; turns < 100; turns++) await turn();
+      for (let turns = 0; turns < 100; turns++) await nextIteration();
     } finally {
       process.removeAllListeners('unhandledRejection');
       for (const each of others) process.on('unhandledRejection', each);

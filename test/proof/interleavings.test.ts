@@ -19,12 +19,11 @@ import { openPostgres } from '../../lib/state/postgres';
 import { prefixOf } from '../../lib/state/slot';
 import { TakenOver, type Store } from '../../lib/state/store';
 import { sealerOf } from '../state/sealer';
+import { nextIteration } from '../support/event-loop';
 import { Postgres } from '../support/postgres';
 
 const hour = 3_600_000;
 const never = new Promise<never>(() => undefined);
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
 interface Timer {
   readonly due: number;
   readonly process: Process;
@@ -53,8 +52,9 @@ class World {
     const isOver = (): boolean => over.signal.aborted;
     for (let steps = 0; !isOver(); steps++) {
       // What is written in one turn is one commit: it takes a turn or two until there is a next step.
-      await turn();
-      for (let turns = 0; turns < 6 && !isOver() && this.scheduler.count() === 0; turns++) await turn();
+      await nextIteration();
+      for (let turns = 0; turns < 6 && !isOver() && this.scheduler.count() === 0; turns++)
+        await nextIteration();
       if (isOver()) break;
       if (this.scheduler.count() > 0) await this.scheduler.waitNext(1);
       else if (!this.passTime()) assert.fail('nothing happens any more, and not all is done');
@@ -67,7 +67,7 @@ class World {
   async settle(): Promise<void> {
     const until = this.now + hour;
     for (let idle = 0; idle < 6; idle++) {
-      await turn();
+      await nextIteration();
       if (this.scheduler.count() > 0) {
         await this.scheduler.waitNext(1);
         idle = 0;

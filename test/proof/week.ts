@@ -24,6 +24,7 @@ import { RetryBudget } from '../../lib/service/retry';
 import type { Client } from '../../lib/service/types';
 import { createMemoryStore } from '../../lib/state/memory';
 import { isShared, type Operation, type Store, type Table } from '../../lib/state/store';
+import { nextIteration } from '../support/event-loop';
 import { judge, type Deed, type Poll, type Step } from './history';
 
 export const minute = 60_000;
@@ -441,7 +442,7 @@ class Process {
         return memory.count(table, range.from, range.to);
       },
       write: async (operations, conditions = []) => {
-        await new Promise((resolve) => setImmediate(resolve));
+        await nextIteration();
         if (this.commitsLeft === 0) this.isDead = true;
         await this.alive();
         // Whoever was away so long that another has taken over is fenced off.

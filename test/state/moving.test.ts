@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { moveRecords, stayHere, type Destination, type Movable } from '../../lib/state/moving';
 import { endOf, key, type Store } from '../../lib/state/store';
-import { Disk, never, turn } from '../outbox/process';
+import { Disk, never } from '../outbox/process';
+import { nextIteration } from '../support/event-loop';
 
 const jobs = key('job', 'node');
 const movables = async (): Promise<readonly Movable[]> => [
@@ -27,7 +28,7 @@ class World {
   }
 
   private async commit(): Promise<void> {
-    await turn();
+    await nextIteration();
     if (this.commitsLeft === 0) await never;
     this.commitsLeft -= 1;
     this.made += 1;
@@ -77,7 +78,7 @@ class World {
     void work.then(() => (state.isOver = true));
     for (let idle = 0, made = -1; idle < 200 && !state.isOver; idle++) {
       if (made !== this.made) [idle, made] = [0, this.made];
-      await turn();
+      await nextIteration();
     }
     return state.isOver ? 'moved' : 'dead';
   }
