@@ -1,13 +1,11 @@
 import should from 'should';
-import type { OutboxItem } from '../../lib/outbox/open-job';
-import { Held, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
+import { Held } from '../../lib/outbox/request-outbox';
 import { MovableClock, systemClock, type Clock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { nextIteration } from '../support/event-loop';
 import { gate } from '../support/gate';
-
-type Host = RequestHost<OutboxItem, object, string>;
+import { acceptMany, requestsOn, type Host, type Requests } from './requests';
 
 /** Reads are answered at once, as from a file; a commit takes a turn of the event loop. */
 const fileStore = (): Store => {
@@ -26,33 +24,18 @@ class CountingNode {
   readonly told: string[] = [];
   /** The most items on their way out at once. */
   most = 0;
-  readonly outbox: RequestOutbox<OutboxItem, object, string>;
+  readonly outbox: Requests;
   private leaving = 0;
 
   constructor(store: Store, work: Host['work'], clock: Clock = systemClock) {
-    this.outbox = new RequestOutbox({
-      store,
-      node: 'node',
-      space: 'space',
-      width: 16,
-      resumeWithin: 3_600_000,
-      clock,
-      host: {
-        work,
-        kindsOf: (outcome) => [outcome],
-        outcomeFor: async (_text, reason) => this.end(reason),
-        held: () => undefined,
-        emit: async (_job, _item, { outcome }) => {
-          await nextIteration();
-          this.told.push(outcome);
-          this.leaving -= 1;
-          return true;
-        },
-        fault: (fault) => {
-          throw fault;
-        },
-      },
-    });
+    const outcomeFor: Host['outcomeFor'] = async (_item, reason) => this.end(reason);
+    const emit: Host['emit'] = async (_job, _item, { outcome }) => {
+      await nextIteration();
+      this.told.push(outcome);
+      this.leaving -= 1;
+      return true;
+    };
+    this.outbox = requestsOn(store, { work, outcomeFor, emit }, { clock });
   }
 
   end(outcome: string): string {
@@ -62,8 +45,7 @@ class CountingNode {
   }
 
   accept(count: number): void {
-    const items = Array.from({ length: count }, (_, index) => ({ index }));
-    this.outbox.accept({ message: {}, order: {}, items, count }, undefined);
+    acceptMany(this.outbox, count);
   }
 
   async haveLeft(count: number): Promise<void> {

@@ -2,57 +2,26 @@ import should from 'should';
 import { recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
 import type { OutboxItem } from '../../lib/outbox/open-job';
-import { RequestOutbox } from '../../lib/outbox/request-outbox';
 import { Resets } from '../../lib/outbox/resets';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
-import { systemClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { World } from '../consent/world';
 import { nextIteration } from '../support/event-loop';
+import { acceptOne, plainHost, requestsOn, tellingWhom } from './requests';
 
 const phoneOf = (index: number): string => `+1202556${index.toString().padStart(4, '0')}`;
-const hostOf = (told: string[]) => ({
-  work: () => Promise.resolve('sent'),
-  kindsOf: (outcome: string) => [outcome],
-  outcomeFor: (_text: unknown, reason: string) => Promise.resolve(reason),
-  held: () => undefined,
-  emit: (_job: unknown, { phone }: OutboxItem, { outcome }: { readonly outcome: string }) => {
-    told.push(`${String(phone)} ${outcome}`);
-    return Promise.resolve(true);
-  },
-  fault: (fault: unknown) => {
-    throw fault;
-  },
-});
-
 describe('thousands of resets, each of one number', () => {
   const count = 2500;
 
   it('are all obeyed by the next start: nothing that was cancelled is sent', async () => {
     const store = createMemoryStore();
     const told: string[] = [];
-    const outbox = (): RequestOutbox<OutboxItem, object, string> =>
-      new RequestOutbox({
-        store,
-        node: 'node',
-        space: 'space',
-        width: 16,
-        resumeWithin: 3_600_000,
-        clock: systemClock,
-        host: hostOf(told),
-      });
+    const outbox = () => requestsOn(store, { work: async () => 'sent', ...tellingWhom(told) });
     const before = outbox();
-    for (let index = 0; index < count; index++)
-      before.accept(
-        { message: {}, order: {}, items: [{ index: 0, phone: phoneOf(index) }], count: 1 },
-        undefined,
-      );
+    for (let index = 0; index < count; index++) acceptOne(before, phoneOf(index));
     for (let index = 0; index < count; index++) before.reset([phoneOf(index)]);
-    before.accept(
-      { message: {}, order: {}, items: [{ index: 0, phone: phoneOf(count) }], count: 1 },
-      undefined,
-    );
+    acceptOne(before, phoneOf(count));
     await before.close();
 
     const after = outbox();
@@ -83,7 +52,8 @@ describe('a reset that comes while an earlier one is still looking for its waits
       node: 'node',
       space: 'space',
       host: {
-        ...hostOf(told),
+        ...plainHost,
+        ...tellingWhom(told),
         atOnce: () => undefined,
         waitOf: (item, { phone = '' }): Wait => ({
           item,

@@ -1,14 +1,14 @@
 import should from 'should';
-import type { OutboxItem } from '../../lib/outbox/open-job';
-import { Held, RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
-import { MovableClock, systemClock } from '../../lib/service/clock';
+import { Held } from '../../lib/outbox/request-outbox';
+import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { hour } from '../../lib/durations';
 import { nextIteration } from '../support/event-loop';
 import { gate } from '../support/gate';
+import { acceptMany, acceptOne, type Host, type Requests, requestsOn, tellingWhom } from './requests';
 
-type Work = RequestHost<OutboxItem, object, string>['work'];
+type Work = Host['work'];
 
 const sends: Work = async ({ begin }) => {
   await begin();
@@ -20,36 +20,16 @@ describe('a text that was put off when its node closed', () => {
   const store = createMemoryStore({ clock });
   let told: string[] = [];
 
-  const start = async (work: Work): Promise<RequestOutbox<OutboxItem, object, string>> => {
+  const start = async (work: Work): Promise<Requests> => {
     told = [];
-    const outbox = new RequestOutbox<OutboxItem, object, string>({
-      store,
-      node: 'node',
-      space: 'space',
-      width: 4,
-      resumeWithin: hour,
-      clock,
-      host: {
-        work,
-        kindsOf: (outcome) => [outcome],
-        outcomeFor: async (_text, reason) => reason,
-        held: () => undefined,
-        emit: async (_job, _item, { outcome }) => {
-          told.push(outcome);
-          return true;
-        },
-        fault: (fault) => {
-          throw fault;
-        },
-      },
-    });
+    const emit: Host['emit'] = async (_job, _item, { outcome }) => {
+      told.push(outcome);
+      return true;
+    };
+    const outbox = requestsOn(store, { work, emit }, { width: 4, clock });
     await outbox.start();
     for (let turns = 0; turns < 20; turns++) await nextIteration();
     return outbox;
-  };
-  const accept = (outbox: RequestOutbox<OutboxItem, object, string>, count: number): void => {
-    const items = Array.from({ length: count }, (_, index) => ({ index }));
-    outbox.accept({ message: {}, order: {}, items, count }, undefined);
   };
   const haveLeft = async (count: number): Promise<void> => {
     while (told.length < count) await nextIteration();
@@ -65,7 +45,7 @@ describe('a text that was put off when its node closed', () => {
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
         return undefined;
       });
-      accept(before, count);
+      acceptMany(before, count);
       while (putOff < count) await nextIteration();
       await before.close();
 
@@ -89,7 +69,7 @@ describe('a text that was put off when its node closed', () => {
         if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
         return undefined;
       });
-      accept(before, count);
+      acceptMany(before, count);
       while (held < count) await nextIteration();
       const moved = clock.move(10 * hour + 1000);
       while (waiting < count) await nextIteration();
@@ -115,43 +95,19 @@ describe('texts that the store has not taken yet when their node closes', () => 
       },
     };
     const told: string[] = [];
-    const outbox = (): RequestOutbox<OutboxItem, object, string> =>
-      new RequestOutbox<OutboxItem, object, string>({
-        store,
-        node: 'node',
-        space: 'space',
-        width: 4,
-        resumeWithin: hour,
-        clock: systemClock,
-        host: {
-          work: sends,
-          kindsOf: (outcome) => [outcome],
-          outcomeFor: async (_text, reason) => reason,
-          held: () => undefined,
-          emit: async (_job, { phone }, { outcome }) => {
-            told.push(`${String(phone)} ${outcome}`);
-            return true;
-          },
-          fault: (fault) => {
-            throw fault;
-          },
-        },
-      });
-    const accept = (to: RequestOutbox<OutboxItem, object, string>, phone: string): void => {
-      to.accept({ message: {}, order: {}, items: [{ index: 0, phone }], count: 1 }, undefined);
-    };
+    const outbox = (): Requests => requestsOn(store, { work: sends, ...tellingWhom(told) }, { width: 4 });
     const pass = async (turns: number): Promise<void> => {
       for (let left = turns; left > 0; left--) await nextIteration();
     };
     const before = outbox();
-    for (let each = 0; each < 60; each++) accept(before, `before ${each}`);
+    for (let each = 0; each < 60; each++) acceptOne(before, `before ${each}`);
     await pass(10);
     // A close gives up after a while.
     const closed = before.close();
     const after = outbox();
     await after.start();
     await pass(10);
-    accept(after, 'after');
+    acceptOne(after, 'after');
     await pass(10);
     open();
     for (let turns = 0; turns < 1000 && told.length < 61; turns++) await nextIteration();

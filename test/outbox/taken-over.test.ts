@@ -1,24 +1,19 @@
 import assert from 'node:assert/strict';
 import { handOver } from '../../lib/outbox/hand-over';
-import { RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
-import { systemClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import { TakenOver, type JointWriter, type Store } from '../../lib/state/store';
 import { environmentOn } from '../support/environment';
 import { nextIteration, until } from '../support/event-loop';
 import { Instance } from '../support/instance';
 import { sendFolder } from '../texting/setup';
-
-interface Text {
-  readonly index: number;
-}
+import { acceptMany, requestsOn, type Host } from './requests';
 
 const jobs = [Buffer.from('job\0'), Buffer.from('job\x01')] as const;
 
 /** A node that sends what it is given; `told` has its outcomes. */
 const nodeOn = (
   store: Store,
-  work: RequestHost<Text, object, string>['work'] = async ({ begin }) => {
+  work: Host['work'] = async ({ begin }) => {
     await begin();
     return 'sent';
   },
@@ -26,31 +21,17 @@ const nodeOn = (
   const told: { outcome: string; repeated: boolean; isLast: boolean }[] = [];
   const faults: unknown[] = [];
   const emitted: ((mark: (msg: object) => void) => void)[] = [];
-  const outbox = new RequestOutbox<Text, object, string>({
-    store,
-    node: 'node',
-    space: 'space',
-    width: 4,
-    resumeWithin: 3_600_000,
-    clock: systemClock,
-    host: {
-      work,
-      outcomeFor: async (_text, reason) => reason,
-      kindsOf: (outcome) => [outcome],
-      emit: async (_job, _item, { outcome, repeated, isLast, mark }) => {
-        told.push({ outcome, repeated, isLast });
-        for (const each of emitted) each(mark);
-        return true;
-      },
-      held: () => undefined,
-      fault: (fault) => {
-        if (!(fault instanceof TakenOver)) faults.push(fault);
-      },
-    },
-  });
+  const emit: Host['emit'] = async (_job, _item, { outcome, repeated, isLast, mark }) => {
+    told.push({ outcome, repeated, isLast });
+    for (const each of emitted) each(mark);
+    return true;
+  };
+  const fault: Host['fault'] = (thrown) => {
+    if (!(thrown instanceof TakenOver)) faults.push(thrown);
+  };
+  const outbox = requestsOn(store, { work, emit, fault }, { width: 4 });
   const accept = (count: number, onRecord?: () => void): void => {
-    const items = Array.from({ length: count }, (_, index) => ({ index }));
-    outbox.accept({ message: {}, order: {}, items, count, onRecord }, undefined);
+    acceptMany(outbox, count, onRecord);
   };
   return { outbox, told, faults, accept, emitted };
 };
