@@ -8,60 +8,35 @@ import { recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
 import type { OutboxItem } from '../../lib/outbox/open-job';
 import { QueueFull } from '../../lib/outbox/outbox';
-import { RequestOutbox, type RequestHost } from '../../lib/outbox/request-outbox';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
-import { systemClock } from '../../lib/service/clock';
 import { openEmbedded } from '../../lib/state/embedded';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { bob, seconds, World } from '../consent/world';
 import { sealerOf } from '../state/sealer';
+import { nextIteration } from '../support/event-loop';
 import { gate } from '../support/gate';
+import { plainHost, requestsOn, type Host } from './requests';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const refusing = (): never => {
   throw new Error('nothing is to be done');
 };
-const idleHost: RequestHost<OutboxItem, object, string> = {
-  work: refusing,
-  kindsOf: (outcome) => [outcome],
-  outcomeFor: refusing,
-  held: () => undefined,
-  emit: refusing,
-  fault: (fault) => {
-    throw fault;
-  },
-};
+const idleHost = { ...plainHost, work: refusing, outcomeFor: refusing, emit: refusing };
 
 /** A host that tells each outcome, and counts them. */
 const telling = (
   work: () => Promise<string>,
-): { readonly host: RequestHost<OutboxItem, object, string>; readonly told: () => number } => {
+): { readonly host: Pick<Host, 'work' | 'emit'>; readonly told: () => number } => {
   let told = 0;
   const emit = async (): Promise<boolean> => {
     told += 1;
     return true;
   };
-  const outcomeFor: typeof idleHost.outcomeFor = async (_text, reason) => reason;
-  return { host: { ...idleHost, work, emit, outcomeFor }, told: () => told };
+  return { host: { work, emit }, told: () => told };
 };
-
-const requestsOn = (
-  store: Store,
-  host: RequestHost<OutboxItem, object, string>,
-): RequestOutbox<OutboxItem, object, string> =>
-  new RequestOutbox({
-    store,
-    node: 'node',
-    space: 'space',
-    width: 16,
-    resumeWithin: 3_600_000,
-    clock: systemClock,
-    host,
-  });
 
 /** A store whose writes wait for `open`. */
 const slowStore = (): { readonly store: Store; readonly open: () => void } => {
@@ -93,7 +68,7 @@ describe('long lists that a slow store has not taken yet', () => {
     for (let list = 0; list < 7; list++) accept();
     should(accept).throw(QueueFull);
     open();
-    while ((await outbox.reader.count()) < 7 * items.length) await nextTurn();
+    while ((await outbox.reader.count()) < 7 * items.length) await nextIteration();
     accept();
     await outbox.close();
   });
@@ -137,7 +112,7 @@ describe('a long list of waits that is being put on record', () => {
       undefined,
     );
     const polled = (): number => new Set(world.polls.map(({ of }) => of)).size - 1;
-    while (writes > -1) await nextTurn();
+    while (writes > -1) await nextIteration();
     await world.clock.move(seconds(95));
     should(world.times(bob).length).equal(4);
     should(polled()).equal(1200);
@@ -170,15 +145,7 @@ describe('what is queued while the service is away', function () {
         return memory.get(...args);
       },
     });
-    const outbox = new RequestOutbox<OutboxItem, object, string>({
-      store: counting,
-      node: 'node',
-      space: 'space',
-      width: 16,
-      resumeWithin: 3_600_000,
-      clock: systemClock,
-      host: {} as RequestHost<OutboxItem, object, string>,
-    });
+    const outbox = requestsOn(counting, idleHost);
     const items = [{ index: 0 }, { index: 1 }];
     for (let list = 0; list < 3000; list++)
       outbox.accept({ message: {}, order: { advisor: 'default' }, items, count: 2 }, undefined);
@@ -203,18 +170,18 @@ describe('what is queued while the service is away', function () {
       const message = { payload: `text ${n.toString()}` };
       messages.push(new WeakRef(message));
       outbox.accept({ message, order: {}, items: [{ index: 0 }], count: 1 }, undefined);
-      if (n % 100 === 99) await nextTurn();
+      if (n % 100 === 99) await nextIteration();
     }
-    while ((await outbox.reader.count()) < count) await nextTurn();
+    while ((await outbox.reader.count()) < count) await nextIteration();
     const heldBack = (): number => messages.filter((message) => message.deref() !== undefined).length;
     // What was written in the last turn is let go of a little later.
     for (const end = Date.now() + 60_000; heldBack() >= 200 && Date.now() < end;) {
-      await nextTurn();
+      await nextIteration();
       collectGarbage();
     }
     should(heldBack()).be.below(200);
     answer('sent');
-    while (told() < count) await nextTurn();
+    while (told() < count) await nextIteration();
     await outbox.close();
   });
 
@@ -228,7 +195,7 @@ describe('what is queued while the service is away', function () {
     const count = 100;
     for (let n = 0; n < count; n++)
       outbox.accept({ message: { payload }, order: {}, items: [{ index: 0 }], count: 1 }, undefined);
-    while (told() < count) await nextTurn();
+    while (told() < count) await nextIteration();
     await outbox.close();
     should(await outbox.reader.count()).equal(0);
   });
