@@ -5,6 +5,7 @@ import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { startSimulator, type LedgerEntry, type Simulator } from '../../simulator';
 import type { Message } from '../../lib/runtime/red';
+import { alsoClose, closeAll } from '../support/closing';
 import type { TestEnvironment } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
@@ -21,7 +22,7 @@ describe('guards, where two of them meet', () => {
   let environment: TestEnvironment;
 
   const begin = async (at: number, settings = {}, in_: Store = createMemoryStore()): Promise<void> => {
-    simulator = await startSimulator({ clock: new MovableClock(() => at) });
+    simulator = alsoClose(await startSimulator({ clock: new MovableClock(() => at) }));
     store = in_;
     makeEnvironment(settings);
   };
@@ -35,8 +36,7 @@ describe('guards, where two of them meet', () => {
 
   afterEach(async () => {
     await Flow.unload();
-    await environment.close();
-    await simulator.close();
+    await closeAll();
   });
 
   it('who was blocked after being asked is told as blocked, not as asked', async () => {

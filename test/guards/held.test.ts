@@ -8,6 +8,7 @@ import { endOf, key, type Store } from '../../lib/state/store';
 import { invalidInput } from '../../lib/runtime/errors';
 import { datesOf, deliveryOf, millisecondsOf, movedDelivery } from '../../nodes/send-text/schedule';
 import { startSimulator, type LedgerEntry, type Simulator } from '../../simulator';
+import { alsoClose, closeAll } from '../support/closing';
 import type { TestEnvironment } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
 import { Flow, type Arrived } from '../support/flow';
@@ -31,31 +32,20 @@ const federal = { from: 8 * 60, until: 21 * 60 };
 const withKey = { ...send, onceKey: 'order', onceKeyType: 'msg' };
 
 describe('what is held until its text hours', () => {
-  let simulators: Simulator[];
-  let environments: TestEnvironment[];
   let store: Store;
 
   beforeEach(() => {
-    simulators = [];
-    environments = [];
     store = createMemoryStore();
   });
   afterEach(async () => {
     await Flow.unload();
-    for (const environment of environments) await environment.close();
-    for (const simulator of simulators) await simulator.close();
+    await closeAll();
   });
 
-  const service = async (at = night): Promise<Simulator> => {
-    const simulator = await startSimulator({ clock: new MovableClock(() => at) });
-    simulators.push(simulator);
-    return simulator;
-  };
-  const environmentAt = (simulator: Simulator, settings: object = hold): TestEnvironment => {
-    const environment = environmentOver(simulator, { store, settings });
-    environments.push(environment);
-    return environment;
-  };
+  const service = async (at = night): Promise<Simulator> =>
+    alsoClose(await startSimulator({ clock: new MovableClock(() => at) }));
+  const environmentAt = (simulator: Simulator, settings: object = hold): TestEnvironment =>
+    environmentOver(simulator, { store, settings });
   const load = (
     environment: TestEnvironment | undefined,
     ...nodes: { readonly id: string; readonly type: string }[]

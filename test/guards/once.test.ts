@@ -7,13 +7,14 @@ import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import { endOf, key, type Store } from '../../lib/state/store';
 import { startSimulator, type Simulator } from '../../simulator';
-import { environmentOn, type TestEnvironment } from '../support/environment';
+import { alsoClose, closeAll } from '../support/closing';
 import { nextIteration } from '../support/event-loop';
 import { Flow } from '../support/flow';
 import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
 import { sendFolder } from '../texting/setup';
+import { environmentAt } from './setup';
 
 const folders = [sendFolder];
 const hour = 3_600_000;
@@ -22,19 +23,16 @@ const { consented, unasked } = numbers;
 describe('a text with a key', () => {
   let simulator: Simulator;
   let store: Store;
-  let environments: TestEnvironment[];
   /** Ten in the evening in New York. */
   const night = Date.UTC(2027, 0, 5, 3);
 
   beforeEach(async () => {
-    simulator = await startSimulator({ clock: new MovableClock(() => night) });
+    simulator = alsoClose(await startSimulator({ clock: new MovableClock(() => night) }));
     store = createMemoryStore();
-    environments = [];
   });
   afterEach(async () => {
     await Flow.unload();
-    for (const environment of environments) await environment.close();
-    await simulator.close();
+    await closeAll();
   });
 
   const load = (
@@ -44,12 +42,7 @@ describe('a text with a key', () => {
     id = 'simulator',
     service: Environment['service'] = 'simulator',
   ): Promise<Flow> => {
-    const { baseUrl, credentials, clock } = simulator;
-    const environment = environmentOn(
-      { baseUrl, apiKey: credentials.apiKey, token: (advisor) => simulator.accessToken(advisor) },
-      { id, service, clock, store, settings: { journal: true, ...settings }, client },
-    );
-    environments.push(environment);
+    const environment = environmentAt(simulator, { id, service, store, settings, client });
     const byOrder = { onceKey: 'order', onceKeyType: 'msg' };
     const nodes = [{ id: 'send', type: 'advisor-send-text', ...byOrder, ...config }];
     return Flow.load({ folders, environment, nodes });

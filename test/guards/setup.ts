@@ -2,6 +2,7 @@ import type { Message } from '../../lib/runtime/red';
 import * as listRuntime from '../../nodes/do-not-text/runtime';
 import { spec as listSpec } from '../../nodes/do-not-text/spec';
 import type { Simulator } from '../../simulator';
+import { alsoClose } from '../support/closing';
 import { environmentOn, type EnvironmentChoices, type TestEnvironment } from '../support/environment';
 import type { Arrived, Flow } from '../support/flow';
 import { numbers } from '../support/numbers';
@@ -19,18 +20,20 @@ export const { consented, unasked } = numbers;
 export const night = Date.UTC(2027, 0, 5, 3);
 export const hold = { textHours: { from: 8 * 60, until: 21 * 60, outside: 'hold' as const } };
 
-/** An environment on a simulator, with its clock and the journal. */
+/** An environment on a simulator, with its clock and the journal; it ends with the test. */
 export const environmentAt = (
   simulator: Simulator,
-  { settings, ...choices }: Pick<EnvironmentChoices, 'store' | 'settings' | 'client'>,
+  { settings, ...choices }: EnvironmentChoices,
 ): TestEnvironment =>
-  environmentOn(
-    {
-      baseUrl: simulator.baseUrl,
-      apiKey: simulator.credentials.apiKey,
-      token: (advisor) => simulator.accessToken(advisor),
-    },
-    { service: 'simulator', clock: simulator.clock, settings: { journal: true, ...settings }, ...choices },
+  alsoClose(
+    environmentOn(
+      {
+        baseUrl: simulator.baseUrl,
+        apiKey: simulator.credentials.apiKey,
+        token: (advisor) => simulator.accessToken(advisor),
+      },
+      { service: 'simulator', clock: simulator.clock, settings: { journal: true, ...settings }, ...choices },
+    ),
   );
 
 /** The one outcome of a message. */

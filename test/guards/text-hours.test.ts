@@ -8,12 +8,14 @@ import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { startSimulator, type Simulator } from '../../simulator';
-import { environmentOn, type TestEnvironment } from '../support/environment';
+import { alsoClose, closeAll } from '../support/closing';
+import { type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
 import { numbers } from '../support/numbers';
 import { only } from '../support/only';
 import { errorOf, inOrder } from '../support/outcomes';
 import { requestFolder, sendFolder } from '../texting/setup';
+import { environmentAt } from './setup';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -118,30 +120,21 @@ describe('the hours of a number', () => {
 describe('text hours', () => {
   let simulator: Simulator;
   let store: Store;
-  let environments: TestEnvironment[];
+  let environment: TestEnvironment;
   /** Six in the evening in New York. */
   const evening = Date.UTC(2027, 0, 4, 23);
 
   const start = async (now: number): Promise<void> => {
-    simulator = await startSimulator({ clock: new MovableClock(() => now) });
+    simulator = alsoClose(await startSimulator({ clock: new MovableClock(() => now) }));
     store = createMemoryStore();
-    environments = [];
   };
   afterEach(async () => {
     await Flow.unload();
-    for (const environment of environments) await environment.close();
-    await simulator.close();
+    await closeAll();
   });
 
-  const environmentWith = (settings: Partial<EnvironmentSettings>): TestEnvironment => {
-    const { baseUrl, credentials, clock } = simulator;
-    const environment = environmentOn(
-      { baseUrl, apiKey: credentials.apiKey, token: (advisor) => simulator.accessToken(advisor) },
-      { service: 'simulator', clock, store, settings },
-    );
-    environments.push(environment);
-    return environment;
-  };
+  const environmentWith = (settings: Partial<EnvironmentSettings>): TestEnvironment =>
+    (environment = environmentAt(simulator, { store, settings }));
 
   const folders = [sendFolder, requestFolder];
   const load = (
@@ -209,8 +202,7 @@ describe('text hours', () => {
     const cancelled = only(await flow.ask({ reset: true, phone: one }));
     should(errorOf(cancelled.msg).code).equal('cancelled');
     const left = flow.arrivals.next(1);
-    const environment = environments.at(-1);
-    if (environment) await (await doNotTextOf(environment)).block(other, null, 0);
+    await (await doNotTextOf(environment)).block(other, null, 0);
     should(errorOf(only(await left).msg).code).equal('blocked');
     await simulator.clock.move(day);
     should(texts().length).equal(0);
