@@ -107,15 +107,15 @@ export class Sequence {
 }
 
 /** Leaves out records of an earlier page: they moved while the pages were read. */
-const newIn = <T>({ data }: ResultPage<T>, seen: RecentIds, { idOf }: Search<T>): readonly T[] => {
+const newIn = <T>({ data }: ResultPage<T>, recent: RecentIds, { idOf }: Search<T>): readonly T[] => {
   const isOld = (item: T): boolean => {
     const id = idOf(item);
-    return id !== undefined && seen.has(id);
+    return id !== undefined && recent.has(id);
   };
   const fresh = data.some(isOld) ? data.filter((item) => !isOld(item)) : data;
   for (const item of data) {
     const id = idOf(item);
-    if (id !== undefined) seen.add(id);
+    if (id !== undefined) recent.add(id);
   }
   return fresh;
 };
@@ -188,7 +188,7 @@ const allMatches = async <T>(
   const { job, stopped } = stream;
   const { emit, pageSize } = settings;
   const sequence = new Sequence(job);
-  const seen = new RecentIds();
+  const recent = new RecentIds();
   let [records, found, pages] = [0, 0, 0];
   let data: T[] = [];
   let pageInfo: ResultPage<T>['pageInfo'];
@@ -205,7 +205,7 @@ const allMatches = async <T>(
   const isComplete = await sequence.filledBy(stream, async () => {
     for await (const page of pagesOf(fetch, largestPage, stopped, search.isOwn)) {
       if (stopped.aborted) break;
-      const fresh = newIn(page, seen, search);
+      const fresh = newIn(page, recent, search);
       records += fresh.length;
       ({ pageInfo } = page);
       for (const item of fresh) {
@@ -255,7 +255,7 @@ const allPages = async <T>(
 ): Promise<void> => {
   const { job, stopped } = stream;
   const { emit, pageSize } = settings;
-  const seen = new RecentIds();
+  const recent = new RecentIds();
   let pages = 0;
   let records = 0;
   let emitted = 0;
@@ -266,7 +266,7 @@ const allPages = async <T>(
   for await (const page of pagesOf(fetch, pageSize, stopped, search.isOwn)) {
     if (stopped.aborted) break;
     pages += 1;
-    const fresh = newIn(page, seen, search);
+    const fresh = newIn(page, recent, search);
     if (pages === 1) {
       count = emit === 'item' ? totalOf(page) : pageCountOf(page, pageSize);
       if (count !== undefined) job.setCount(count);

@@ -412,12 +412,14 @@ export class Vault {
   private async load(): Promise<Store> {
     const store = await this.options.openStore();
     // Read before the authorizations: what is made meanwhile must be noticed.
-    const seen = store.isShared ? await store.get(table, granted) : undefined;
+    const lastGrant = store.isShared ? await store.get(table, granted) : undefined;
     await this.readAll(store);
     this.isLoaded = true;
     this.changed();
     if (store.isShared)
-      setImmediate(() => void this.watch(store, this.openingStore, seen?.version).catch(() => undefined));
+      setImmediate(
+        () => void this.watch(store, this.openingStore, lastGrant?.version).catch(() => undefined),
+      );
     return store;
   }
 
@@ -475,12 +477,12 @@ export class Vault {
     opening: Promise<Store> | undefined,
     before: Version | undefined,
   ): Promise<void> {
-    for (let seen = before; ;) {
+    for (let known = before; ;) {
       await new Promise((resolve) => setTimeout(resolve, lookEvery).unref());
       if (this.openingStore !== opening || store.isLost) return;
       const now = (await store.get(table, granted))?.version;
-      if (now === seen || this.openingStore !== opening) continue;
-      seen = now;
+      if (now === known || this.openingStore !== opening) continue;
+      known = now;
       await this.readAll(store);
     }
   }

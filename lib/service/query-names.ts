@@ -100,9 +100,9 @@ const sortVerdict =
   async ({ read }, names) => {
     const pages: AnsweredPage[] = [];
     for (const value of values) {
-      const seen = await read(all(names, value));
-      if (isRefused(seen)) return 'refused';
-      const page = pageIn(seen);
+      const reply = await read(all(names, value));
+      if (isRefused(reply)) return 'refused';
+      const page = pageIn(reply);
       if (!page) return 'untried';
       pages.push(page);
     }
@@ -118,9 +118,9 @@ const sortVerdict =
 const nowhere = 'qzxjvkwqzxjv';
 
 const textVerdict: Judge = async ({ plain, read }, names) => {
-  const seen = await read(all(names, nowhere));
-  if (isRefused(seen)) return 'refused';
-  const found = pageIn(seen);
+  const reply = await read(all(names, nowhere));
+  if (isRefused(reply)) return 'refused';
+  const found = pageIn(reply);
   const whole = pageIn(plain);
   if (!found) return 'untried';
   if (whole && whole.data.length > 0) return same(found.data, whole.data) ? 'wrong' : 'right';
@@ -132,9 +132,9 @@ const textVerdict: Judge = async ({ plain, read }, names) => {
 const kindVerdict: Judge = async ({ plain, read }, names) => {
   const whole = pageIn(plain);
   for (const kind of contentTypes.filter((each) => each !== 'All')) {
-    const seen = await read(all(names, kind));
-    if (isRefused(seen)) return 'refused';
-    const page = pageIn(seen);
+    const reply = await read(all(names, kind));
+    if (isRefused(reply)) return 'refused';
+    const page = pageIn(reply);
     if (!page) return 'untried';
     if (whole && !same(page.data, whole.data)) return 'right';
   }
@@ -149,10 +149,10 @@ const kindVerdict: Judge = async ({ plain, read }, names) => {
 const memberVerdict: Judge = async ({ read }, names) => {
   const aboutNobody = await read({});
   if (!isRefused(aboutNobody)) return 'untold';
-  const seen = await read(all(names, 1));
-  if (seen.kind === 'fine' || (seen.kind === 'problem' && seen.status === 404)) return 'right';
-  if (!isRefused(seen)) return 'untried';
-  const isSame = seen.detail === aboutNobody.detail || names.some((name) => seen.detail.includes(name));
+  const reply = await read(all(names, 1));
+  if (reply.kind === 'fine' || (reply.kind === 'problem' && reply.status === 404)) return 'right';
+  if (!isRefused(reply)) return 'untried';
+  const isSame = reply.detail === aboutNobody.detail || names.some((name) => reply.detail.includes(name));
   return isSame ? 'doubtful' : 'untold';
 };
 
@@ -264,9 +264,9 @@ class Questions {
           if (this.count++ >= mostGuesses) throw new Unanswered((this.reason = { reason: 'limit' }));
           this.answers.set(key, (answer = read(query)));
         }
-        const seen = await answer;
-        if (isUnanswered(seen)) throw new Unanswered((this.reason = seen.reason));
-        return seen;
+        const reply = await answer;
+        if (isUnanswered(reply)) throw new Unanswered((this.reason = reply.reason));
+        return reply;
       },
     };
   }
@@ -353,10 +353,10 @@ const judgePaging = async (
     }));
   if (!isUsable(source)) return both(isUnanswered(source.plain) ? 'unanswered' : 'untried');
   const whole = pageIn(source.plain);
-  const seen = await orUnanswered(source.read({ [page]: 2, [pageSize]: 1 }), undefined);
-  if (!seen) return both('unanswered');
-  const second = pageIn(seen);
-  if (second === undefined && !isRefused(seen)) return both('untried');
+  const reply = await orUnanswered(source.read({ [page]: 2, [pageSize]: 1 }), undefined);
+  if (!reply) return both('unanswered');
+  const second = pageIn(reply);
+  if (second === undefined && !isRefused(reply)) return both('untried');
   const isRight = second && isSecond(second, whole, 1);
   if (second && isRight === true && isOne(second, whole)) return both('right', configured);
   if (second && isRight === undefined) return both('untold');

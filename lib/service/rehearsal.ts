@@ -68,19 +68,20 @@ export const shownAddress = (address: string): string => {
   return origin + pathname.replace(/\/+$/, '');
 };
 
-const reachability = (seen: readonly ReadAnswer[], address: string): Finding => {
+const reachability = (replies: readonly ReadAnswer[], address: string): Finding => {
   const found = (ok: Verdict, key: string, { reason }: { reason: ReasonWord }): Finding => ({
     check: 'reachability',
     ok,
     key,
     values: { address, reason },
   });
-  const of = (...kinds: ReadKind[]): ReadAnswer | undefined => seen.find(({ kind }) => kinds.includes(kind));
+  const of = (...kinds: ReadKind[]): ReadAnswer | undefined =>
+    replies.find(({ kind }) => kinds.includes(kind));
   // A 401 asks for a token (RFC 9110, section 15.5.2), as the service does and a web site does not.
   const answered =
-    of('fine', 'problem') ?? seen.find(({ kind, status }) => kind === 'refused' && status === 401);
+    of('fine', 'problem') ?? replies.find(({ kind, status }) => kind === 'refused' && status === 401);
   if (answered) return found(true, 'check.reached', answered);
-  const limited = seen.find(({ status }) => status === 429);
+  const limited = replies.find(({ status }) => status === 429);
   if (limited) return found('untried', 'check.limited', limited);
   const trouble = of('trouble');
   if (trouble) return found(false, 'check.serviceFails', trouble);
@@ -92,7 +93,7 @@ const reachability = (seen: readonly ReadAnswer[], address: string): Finding => 
   if (nothing)
     return found(
       false,
-      seen.some(({ hasProblemBody }) => hasProblemBody) ? 'check.nothingOfService' : 'check.nothingThere',
+      replies.some(({ hasProblemBody }) => hasProblemBody) ? 'check.nothingOfService' : 'check.nothingThere',
       nothing,
     );
   return found(false, 'check.notReached', of('silent') ?? { reason: '' });
@@ -120,13 +121,13 @@ const apiKey = (reads: Reads, wrong: ReadAnswer): Finding => {
     key,
     values: { status, reason },
   });
-  const accepted = all.find((seen) => isOfService(seen) && !isRefusal(seen));
+  const accepted = all.find((reply) => isOfService(reply) && !isRefusal(reply));
   if (isUnanswered(wrong))
     return accepted
       ? found('untried', 'check.apiKeyUntried', wrong)
       : { check: 'apiKey', ok: 'untried', key: elsewhere };
   // With the right key, at least one read has another answer than with a wrong key.
-  if (accepted ?? all.find((seen) => isOfService(seen) && !alike(seen, wrong))) {
+  if (accepted ?? all.find((reply) => isOfService(reply) && !alike(reply, wrong))) {
     if (!isRefusal(wrong)) return found(true, 'check.apiKeyUnchecked', wrong);
     return found(true, wrong.kind === 'problem' ? 'check.apiKey' : 'check.apiKeyBare', wrong);
   }
@@ -157,8 +158,8 @@ const scopesOf = (
   const byRead: readonly (readonly [string, ReadAnswer])[] = [
     [endpoints.getConsent.scope, reads.text],
     ...searchNames.flatMap((name) => {
-      const seen = reads.core[name];
-      return seen ? [[endpoints[searches[name]].scope, seen] as const] : [];
+      const reply = reads.core[name];
+      return reply ? [[endpoints[searches[name]].scope, reply] as const] : [];
     }),
   ];
   const needed = new Set(needs.map(({ endpoint }) => endpoints[endpoint].scope));
@@ -182,7 +183,7 @@ const scopesOf = (
 
 interface Half {
   readonly part: keyof Prefixes;
-  readonly seen: readonly ReadAnswer[];
+  readonly replies: readonly ReadAnswer[];
 }
 
 /** A prefix that no service has: its answer shows how the service answers paths that do not exist. */
@@ -200,24 +201,24 @@ const prefixesOf = async (
     values,
   });
   const both: Half[] = [
-    { part: 'core', seen: Object.values(core) },
-    { part: 'text', seen: [text] },
+    { part: 'core', replies: Object.values(core) },
+    { part: 'text', replies: [text] },
   ];
   const isWanted = ({ part }: Half): boolean => wanted.some((scope) => scope.startsWith(`${part}.`));
   const halves = both.some(isWanted) ? both.filter(isWanted) : both;
-  const kinds = both.flatMap(({ seen }) => seen).map(({ kind }) => kind);
+  const kinds = both.flatMap(({ replies }) => replies).map(({ kind }) => kind);
   // A web page answers at every path: the address is wrong, and nothing is known about the prefixes.
   if (kinds.includes('other') && kinds.every((kind) => ['other', 'nothing', 'silent'].includes(kind)))
     return found('untried', elsewhere);
-  const isThere = ({ seen }: Half): boolean => seen.some((one) => isOfService(one) && !isRefusal(one));
-  const isNotThere = ({ seen }: Half): boolean =>
-    !seen.some(isOfService) && seen.some(({ kind }) => kind === 'nothing' || kind === 'other');
+  const isThere = ({ replies }: Half): boolean => replies.some((one) => isOfService(one) && !isRefusal(one));
+  const isNotThere = ({ replies }: Half): boolean =>
+    !replies.some(isOfService) && replies.some(({ kind }) => kind === 'nothing' || kind === 'other');
   const isKeyGood = both.some(isThere);
   const judge = async (half: Half): Promise<Verdict> => {
     if (isThere(half)) return true;
     if (isNotThere(half)) return false;
     // Some gateways answer every unknown path with a 403.
-    const refused = half.seen.find(({ kind, status }) => kind === 'refused' || status === 403);
+    const refused = half.replies.find(({ kind, status }) => kind === 'refused' || status === 403);
     if (!refused || !isKeyGood) return 'untried';
     const control = await readNowhere(half.part);
     if (isUnanswered(control)) return 'untried';
@@ -229,7 +230,7 @@ const prefixesOf = async (
   const of = (verdict: Verdict): MessageValues | undefined => {
     const some = judged.filter((each) => each.verdict === verdict).map(({ half }) => half);
     if (some.length === 0) return undefined;
-    const reason = some.flatMap(({ seen }) => seen).find((one) => !isOfService(one))?.reason ?? '';
+    const reason = some.flatMap(({ replies }) => replies).find((one) => !isOfService(one))?.reason ?? '';
     return {
       paths: some.map(({ part }) => `/${prefixes[part]}`).join(', '),
       settings: some.map(({ part }) => ({ setting: `${part}Prefix` })),
@@ -270,13 +271,13 @@ const missingOf = (
   contact: ReadAnswer | undefined,
 ): MessageValues | undefined => {
   // A refusal with a problem body is reported by another check.
-  const isMissing = (seen: ReadAnswer): boolean =>
-    ['nothing', 'other', 'refused'].includes(seen.kind) && !isForWantOfQuery(seen);
-  const missing: { name: EndpointName; seen: ReadAnswer }[] = searchNames.flatMap((name) => {
-    const seen = core[name];
-    return seen && isMissing(seen) ? [{ name: searches[name], seen }] : [];
+  const isMissing = (reply: ReadAnswer): boolean =>
+    ['nothing', 'other', 'refused'].includes(reply.kind) && !isForWantOfQuery(reply);
+  const missing: { name: EndpointName; reply: ReadAnswer }[] = searchNames.flatMap((name) => {
+    const reply = core[name];
+    return reply && isMissing(reply) ? [{ name: searches[name], reply }] : [];
   });
-  if (contact) missing.push({ name: 'getContact', seen: contact });
+  if (contact) missing.push({ name: 'getContact', reply: contact });
   const allowed = granted() ?? wanted;
   const asked = missing.filter(({ name }) =>
     [wanted, allowed].every((some) => some.includes(endpoints[name].scope)),
@@ -285,7 +286,7 @@ const missingOf = (
   return (
     first && {
       missing: asked.map(({ name }) => pathOf(name, prefixes)),
-      reason: first.seen.reason,
+      reason: first.reply.reason,
     }
   );
 };
@@ -317,11 +318,11 @@ const learnedFacts = async (
   let groups: Finding | undefined;
   let unread: ReadAnswer | undefined;
   for (const id of ids.slice(0, mostContacts)) {
-    const seen = await read(id);
-    const { kind, data } = seen;
+    const reply = await read(id);
+    const { kind, data } = reply;
     if (kind !== 'fine' || !isRecord(data)) {
-      unread = seen;
-      if (isUnanswered(seen)) break;
+      unread = reply;
+      if (isUnanswered(reply)) break;
       // The contact may have been deleted since the search.
       continue;
     }
@@ -355,7 +356,7 @@ const unproven: Finding = { check: 'token', ok: 'untried', key: 'check.tokenUnpr
 const tokenFinding = (reads: Reads, isKeyAccepted: boolean): Finding => {
   const all = [reads.text, ...Object.values(reads.core)];
   const isRefused = isKeyAccepted && all.some(({ status }) => status === 401);
-  const isShown = all.some((seen) => isOfService(seen) && seen.status !== 401);
+  const isShown = all.some((reply) => isOfService(reply) && reply.status !== 401);
   if (isRefused && !isShown) return { check: 'token', ok: false, key: 'check.tokenRefused' };
   return isShown ? { check: 'token', ok: true, key: 'check.token' } : unproven;
 };

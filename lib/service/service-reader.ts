@@ -98,8 +98,8 @@ export class ServiceReader {
       } finally {
         this.limits.leave();
       }
-      const { seen, happened } = tried;
-      if (!isUnanswered(seen)) return seen;
+      const { reply, happened } = tried;
+      if (!isUnanswered(reply)) return reply;
       const now = elapsedBy(clock);
       this.lost += now - began;
       const rules = { retries, repeatSends: 'contract' } as const;
@@ -107,8 +107,8 @@ export class ServiceReader {
       const ms = 'ms' in decision ? decision.ms : 0;
       const more = Math.max(0, now + ms - Math.max(now, this.pausedUntil));
       const isWaitedFor = 'ms' in decision && this.lost + more <= patience;
-      if (happened.what === 'limited' && !isWaitedFor) this.leftAlone = seen;
-      if (!isWaitedFor) return seen;
+      if (happened.what === 'limited' && !isWaitedFor) this.leftAlone = reply;
+      if (!isWaitedFor) return reply;
       this.lost += more;
       this.pausedUntil = Math.max(this.pausedUntil, now + ms);
       this.limits.pause(ms);
@@ -154,7 +154,7 @@ export class ServiceReader {
       return status >= 400 ? 'refused' : 'other';
     };
     const text = result.state === 'answered' && status >= 400 && !hasProblemBody ? (result.text ?? '') : '';
-    const seen: ReadAnswer = {
+    const reply: ReadAnswer = {
       kind: kind(),
       status,
       detail: told?.more.detail ?? '',
@@ -163,7 +163,7 @@ export class ServiceReader {
       page: comparablePage(text, prefixes),
       ...(happened.what === 'done' && { data }),
     };
-    return { seen, happened };
+    return { reply, happened };
   }
 
   /**
@@ -171,10 +171,10 @@ export class ServiceReader {
    * exist. But it answers an invalid number with 400 (contract, *Limits*), which tells the two apart.
    */
   async readConsent(credentials: ReadCredentials): Promise<ReadAnswer> {
-    const seen = await this.read('getConsent', credentials, { phone: nobodysPhone });
-    if (seen.kind !== 'problem' || seen.status !== 404) return seen;
+    const reply = await this.read('getConsent', credentials, { phone: nobodysPhone });
+    if (reply.kind !== 'problem' || reply.status !== 404) return reply;
     const malformed = await this.read('getConsent', credentials, { phone: '0' });
-    return malformed.status === 404 ? { ...seen, kind: 'nothing' } : seen;
+    return malformed.status === 404 ? { ...reply, kind: 'nothing' } : reply;
   }
 
   close(): Promise<void> {

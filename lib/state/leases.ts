@@ -179,21 +179,21 @@ export class Leases {
  * away or its clock was changed, every process first gets the time to do so.
  */
 export class LeaseWatch {
-  private readonly seen = new Map<number, { readonly mark: string; readonly since: number }>();
+  private readonly marks = new Map<number, { readonly mark: string; readonly since: number }>();
   private lastLook = -Infinity;
 
   constructor(private readonly leaseFor: number) {}
 
   /** `now` is a monotonic time. */
   ended(rows: readonly LeaseRow[], now: number): LeaseRow[] {
-    if (now - this.lastLook > this.leaseFor / 3) this.seen.clear();
+    if (now - this.lastLook > this.leaseFor / 3) this.marks.clear();
     this.lastLook = now;
     const patience = (2 * this.leaseFor) / 3;
     return rows.filter(({ slot, holder, token, until, isOver }) => {
       const mark = `${token} ${until}`;
-      const known = this.seen.get(slot);
+      const known = this.marks.get(slot);
       const since = known?.mark === mark ? known.since : now;
-      this.seen.set(slot, { mark, since });
+      this.marks.set(slot, { mark, since });
       if (holder === '') return isOver;
       return now - since >= (isOver ? patience : this.leaseFor + patience);
     });

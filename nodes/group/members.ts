@@ -82,7 +82,7 @@ export const listingMembers = (tools: Tools): BookOperation => {
   const list = async (stream: Stream, group: NamedGroup): Promise<void> => {
     const { caller, job, stopped } = stream;
     const sequence = new Sequence(job);
-    const seen = new RecentIds();
+    const recent = new RecentIds();
     const counts = { done: 0, failed: 0, skipped: 0 };
     const byCode: Record<string, number> = {};
     const take = (found: MemberResult): void => {
@@ -102,8 +102,8 @@ export const listingMembers = (tools: Tools): BookOperation => {
       caller.call('searchContacts', { query: { page, pageSize: largestPage } }, signal);
     const isComplete = await sequence.filledBy(stream, async () => {
       for await (const page of pagesOf(fetch, largestPage, stopped)) {
-        const fresh = page.data.filter(({ contactId }) => contactId == null || !seen.has(contactId));
-        for (const { contactId } of fresh) if (contactId != null) seen.add(contactId);
+        const fresh = page.data.filter(({ contactId }) => contactId == null || !recent.has(contactId));
+        for (const { contactId } of fresh) if (contactId != null) recent.add(contactId);
         for (let from = 0; from < fresh.length && !stopped.aborted; from += atOnce) {
           const some = fresh.slice(from, from + atOnce);
           const found = await Promise.all(some.map((each) => read(stream, each, group)));
