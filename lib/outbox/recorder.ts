@@ -26,17 +26,17 @@ let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | und
  */
 export class Recorder {
   private readonly dirty = new Set<Recordable>();
-  private batch: GatheredSteps | undefined;
-  /** Bytes that were handed to the store before the end of this iteration of the event loop. */
-  private early = 0;
-  /** Bytes of the messages among them. */
+  /** Bytes of new messages among `dirty`, by estimate. */
   private gathered = 0;
+  private batch: GatheredSteps | undefined;
+  /** Bytes that `makeRoom` has handed to the store in this iteration of the event loop. */
+  private early = 0;
   /**
    * Settles when everything written so far is on record or has failed. The writer of a failed commit is told by its own
    * promise.
    */
   private settled: Promise<unknown> = Promise.resolve();
-  /** Steps of this turn that `together` is writing already. */
+  /** Writes that `together` has begun in this iteration of the event loop. */
   private ahead: Promise<void>[] = [];
 
   /** Bytes of long lists that are being written, by estimate: of each, most is not handed to the store yet. */
