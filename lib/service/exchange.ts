@@ -42,17 +42,13 @@ const headerIn = (headers: readonly Buffer[], wanted: string): string | undefine
 const networkCode = (error: Error): string =>
   'code' in error && typeof error.code === 'string' ? error.code : error.name;
 
-/** One buffer in which answers that came in pieces are joined: one for each answer would keep the garbage collector busy. */
-let assembly: Buffer | undefined;
-const assemblySize = 256 * 1024;
+/** Bytes that frame a chunk of one digit's size (RFC 9112, section 7.1). */
+const chunkFrame = 5;
 
-const joined = (pieces: readonly Buffer[], size: number): string => {
-  if (size > assemblySize) return Buffer.concat(pieces, size).toString('utf8');
-  assembly ??= Buffer.allocUnsafeSlow(assemblySize);
-  let at = 0;
-  for (const piece of pieces) at += piece.copy(assembly, at);
-  return assembly.toString('utf8', 0, size);
-};
+/** A buffer that an earlier answer left: a new one for each answer would keep the garbage collector busy. */
+let spare: Buffer | undefined;
+const spareSize = 256 * 1024;
+const firstSize = 16 * 1024;
 
 /** Some servers begin with a byte order mark, which a parser may ignore (RFC 8259, section 8.1). */
 const withoutMark = (text: string): string => (text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
@@ -70,9 +66,13 @@ export class Exchange {
   private status = 0;
   private retryAfter: string | undefined;
   private location: string | undefined;
+  /** The first piece, until there is a second. */
   private first: Buffer | undefined;
-  private more: Buffer[] | undefined;
+  /** All pieces: a server can make each as small as a byte, and a `Buffer` of its own for each would take 200 times that. */
+  private joined: Buffer | undefined;
   private size = 0;
+  /** The bytes of headers, and of what frames the chunks. */
+  private framing = 0;
 
   constructor(outgoing: Outgoing) {
     this.outgoing = outgoing;
@@ -111,32 +111,26 @@ export class Exchange {
 
   onHeaders(status: number, headers: Buffer[]): boolean {
     this.status = status;
+    for (const part of headers) this.framing += part.length;
+    if (this.isTooLarge()) return false;
     if (status === 429 || status === 503) this.retryAfter = headerIn(headers, 'retry-after');
     else if (status >= 300 && status < 400) this.location = headerIn(headers, 'location');
     return true;
   }
 
   onData(chunk: Buffer): boolean {
+    const before = this.size;
     this.size += chunk.length;
-    if (this.size > answerLimit) {
-      this.finish({
-        state: 'answered',
-        status: this.status,
-        text: undefined,
-        retryAfter: this.retryAfter,
-      });
-      this.abort?.();
-      return false;
-    }
-    if (this.first === undefined) this.first = chunk;
-    else (this.more ??= [this.first]).push(chunk);
+    this.framing += chunkFrame;
+    if (this.isTooLarge()) return false;
+    if (before === 0) this.first = chunk;
+    else this.append(chunk, before);
     return true;
   }
 
   onComplete(): void {
-    const text = withoutMark(
-      this.more === undefined ? (this.first?.toString('utf8') ?? '') : joined(this.more, this.size),
-    );
+    const text = withoutMark((this.joined ?? this.first)?.toString('utf8', 0, this.size) ?? '');
+    if (this.joined && this.joined.length <= spareSize) spare = this.joined;
     const { status, retryAfter, location } = this;
     this.finish({
       state: 'answered',
@@ -149,5 +143,27 @@ export class Exchange {
 
   onError(error: Error): void {
     this.finish({ state: this.abort === undefined ? 'unreached' : 'broken', reason: networkCode(error) });
+  }
+
+  /** Ends the exchange when the content, or all that comes around it, exceeds the limit. */
+  private isTooLarge(): boolean {
+    if (this.size <= answerLimit && this.framing <= answerLimit) return false;
+    const { status, retryAfter } = this;
+    this.finish({ state: 'answered', status, text: undefined, retryAfter });
+    this.abort?.();
+    return true;
+  }
+
+  private append(chunk: Buffer, at: number): void {
+    const before = this.joined ?? this.first;
+    if (this.joined === undefined) {
+      this.joined = spare;
+      spare = undefined;
+    }
+    if (this.joined === undefined || this.joined.length < this.size)
+      this.joined = Buffer.allocUnsafeSlow(Math.max(2 * this.size, firstSize));
+    if (before !== this.joined) before?.copy(this.joined, 0, 0, at);
+    this.first = undefined;
+    chunk.copy(this.joined, at);
   }
 }

@@ -1,6 +1,17 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import should from 'should';
 import { Exchange } from '../../lib/service/exchange';
 import type { Result } from '../../lib/service/exchange';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+const memoryInUse = (): number => {
+  collectGarbage();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+};
 
 describe('one request on its way', () => {
   const start = (
@@ -97,4 +108,39 @@ describe('one request on its way', () => {
       );
     });
   }
+
+  it('takes the memory of its answer, however small the chunks in which it comes', () => {
+    const megabyte = 1024 * 1024;
+    const answers = Array.from({ length: 16 }, () => start());
+    const before = memoryInUse();
+    for (const { exchange, abort } of answers) {
+      exchange.onConnect(abort);
+      exchange.onHeaders(200, []);
+      for (let at = 0; at < 64 * 1024; at++) exchange.onData(Buffer.from('x'));
+    }
+    should(memoryInUse() - before).be.below(16 * megabyte);
+    for (const { exchange } of answers) exchange.onComplete();
+    for (const { results } of answers)
+      should(results).eql([
+        { state: 'answered', status: 200, text: 'x'.repeat(64 * 1024), retryAfter: undefined },
+      ]);
+  });
+
+  it('is refused when its headers, or what frames its chunks, exceed the limit', () => {
+    const parts: readonly ((exchange: Exchange) => boolean)[] = [
+      (exchange) => exchange.onHeaders(103, [Buffer.from('link'), Buffer.alloc(10_000)]),
+      (exchange) => exchange.onData(Buffer.from('x')),
+    ];
+    for (const part of parts) {
+      const { exchange, results, abort, aborted } = start();
+      exchange.onConnect(abort);
+      exchange.onHeaders(200, []);
+      let count = 0;
+      while (part(exchange) && count < 2_000_000) count += 1;
+      should(count).be.below(2_000_000);
+      should(results).have.length(1);
+      should(results[0]).containEql({ state: 'answered', text: undefined });
+      should(aborted()).equal(1);
+    }
+  });
 });
